@@ -1,0 +1,288 @@
+//! Rules for single source files: unsafe code, prose, length, names, left-over marks, purity.
+//!
+//! Checks that are about code look at it through [`code_only`], so that a word in a comment or in a
+//! message is not mistaken for code; checks that are about marks look at everything.
+
+use crate::lexer::{code_only, has_word};
+use crate::{Complaint, File};
+
+/// Members that may contain unsafe code. Everything else goes without.
+pub const UNSAFE_ALLOWED: &[&str] = &["crates/kernels"];
+
+/// Members whose root must say `#![forbid(unsafe_code)]`, which no inner `allow` can lift.
+pub const UNSAFE_FORBIDDEN: &[&str] = &[
+    "crates/falls",
+    "crates/layout",
+    "crates/plan",
+    "crates/tidy",
+];
+
+/// Members that compute only: no files, no sockets, no threads, no clocks, no environment.
+pub const PURE: &[&str] = &["crates/falls", "crates/layout", "crates/plan"];
+
+/// Lines above which a file wants splitting along a line of meaning.
+pub const LONGEST: usize = 900;
+
+/// Unsafe code outside the members that may have it.
+pub fn check_unsafe(file: &File) -> Vec<Complaint> {
+    if file.member().is_some_and(|m| UNSAFE_ALLOWED.contains(&m)) {
+        return Vec::new();
+    }
+    let keyword = "unsafe";
+    lines_where(&code_only(&file.text), |line| has_word(line, keyword))
+        .map(|line| {
+            let what = format!("`{keyword}` stands only in {}", UNSAFE_ALLOWED.join(", "));
+            Complaint::at(&file.path, line, what)
+        })
+        .collect()
+}
+
+/// The root of a member that goes without unsafe code must forbid it.
+pub fn check_forbid(root: &File) -> Vec<Complaint> {
+    let bound = root.member().is_some_and(|m| UNSAFE_FORBIDDEN.contains(&m));
+    let attribute = "#![forbid(unsafe_code)]";
+    if !bound
+        || code_only(&root.text)
+            .lines()
+            .any(|line| line.trim() == attribute)
+    {
+        return Vec::new();
+    }
+    vec![Complaint::about(&root.path, format!("lacks `{attribute}`"))]
+}
+
+/// A module opens with prose: at least two lines of `//!` that say something.
+pub fn check_prose(file: &File) -> Vec<Complaint> {
+    let prose = file
+        .text
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .filter(|line| line.trim().chars().any(char::is_alphabetic))
+        .count();
+    if prose >= 2 {
+        return Vec::new();
+    }
+    let what = format!(
+        "opens with {prose} lines of `//!` prose; say in two or more what it owns and what it leaves \
+         to others"
+    );
+    vec![Complaint::at(&file.path, 1, what)]
+}
+
+/// A file that has grown past [`LONGEST`] lines.
+pub fn check_length(file: &File) -> Vec<Complaint> {
+    let lines = file.text.lines().count();
+    if lines <= LONGEST {
+        return Vec::new();
+    }
+    let what = format!("{lines} lines, more than {LONGEST}; split it along a line of meaning");
+    vec![Complaint::at(&file.path, lines, what)]
+}
+
+/// A file or folder whose name says nothing about what it holds.
+pub fn check_name(file: &File) -> Vec<Complaint> {
+    let empty = [
+        "util", "utils", "common", "misc", "helper", "helpers", "stuff",
+    ];
+    file.path
+        .split('/')
+        .filter(|part| empty.contains(&part.split('.').next().unwrap_or(part)))
+        .map(|part| {
+            let what =
+                format!("`{part}` says nothing; name it after the type or the verb it holds");
+            Complaint::about(&file.path, what)
+        })
+        .collect()
+}
+
+/// Marks of unfinished work. They are written here in two halves so that this file has none.
+pub fn check_marks(file: &File) -> Vec<Complaint> {
+    let words = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("XX", "X"),
+    ];
+    let macros = [
+        concat!("to", "do!"),
+        concat!("db", "g!"),
+        concat!("unimple", "mented!"),
+    ];
+    let mut complaints = Vec::new();
+    for (index, line) in file.text.lines().enumerate() {
+        let word = words.into_iter().find(|w| has_word(line, w));
+        let call = macros.into_iter().find(|m| {
+            line.match_indices(m)
+                .any(|(at, _)| line[at + m.len()..].starts_with(['(', '[', '{']))
+        });
+        if let Some(mark) = word.or(call) {
+            let what =
+                format!("`{mark}`: finish it, or write an issue and say here what holds now");
+            complaints.push(Complaint::at(&file.path, index + 1, what));
+        }
+    }
+    complaints
+}
+
+/// Whatever the pure members must not reach for. Their tests, after `#[cfg(test)]`, may read files.
+pub fn check_purity(file: &File) -> Vec<Complaint> {
+    let in_source = PURE
+        .iter()
+        .any(|member| file.path.starts_with(&format!("{member}/src/")));
+    if !in_source {
+        return Vec::new();
+    }
+    let outside = [
+        "std::fs",
+        "std::io",
+        "std::net",
+        "std::os",
+        "std::thread",
+        "std::time",
+        "std::env",
+        "std::process",
+        "println!",
+        "eprintln!",
+        "print!",
+        "eprint!",
+    ];
+    let code = code_only(&file.text);
+    let shipped = code.split("#[cfg(test)]").next().unwrap_or("");
+    let mut complaints = Vec::new();
+    for (index, line) in shipped.lines().enumerate() {
+        let start_of_word = |at: usize| {
+            !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':')
+        };
+        let reach = outside.into_iter().find(|reach| {
+            line.match_indices(reach).any(|(at, _)| {
+                start_of_word(at)
+                    && !line[at + reach.len()..]
+                        .starts_with(|c: char| c.is_alphanumeric() || c == '_')
+            })
+        });
+        if let Some(reach) = reach {
+            let what = format!("`{reach}`: this crate computes only; no I/O, threads or clocks");
+            complaints.push(Complaint::at(&file.path, index + 1, what));
+        }
+    }
+    complaints
+}
+
+fn lines_where(text: &str, holds: impl Fn(&str) -> bool) -> impl Iterator<Item = usize> {
+    text.lines()
+        .enumerate()
+        .filter(move |(_, line)| holds(line))
+        .map(|(index, _)| index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn expect(found: &[Complaint], expected: &[(usize, &str)]) {
+        let found: Vec<(usize, &str)> = found.iter().map(|c| (c.line, c.what.as_str())).collect();
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for ((line, what), (expected_line, part)) in found.iter().zip(expected) {
+            assert_eq!(line, expected_line);
+            assert!(what.contains(part), "{what}");
+        }
+    }
+
+    #[test]
+    fn unsafe_outside_kernels_is_refused() {
+        let text = "// unsafe\nlet s = \"unsafe\";\nfn f() { unsafe { g() } }\nunsafe_code;\n";
+        let bad = File::new("crates/plan/src/lib.rs", text);
+        expect(&check_unsafe(&bad), &[(3, "stands only in crates/kernels")]);
+        expect(
+            &check_unsafe(&File::new("crates/kernels/src/lib.rs", text)),
+            &[],
+        );
+    }
+
+    #[test]
+    fn missing_forbid_is_refused() {
+        let bad =
+            "//! `#![forbid(unsafe_code)]`\n// #![forbid(unsafe_code)]\n#![deny(unsafe_code)]\n";
+        expect(
+            &check_forbid(&File::new("crates/plan/src/lib.rs", bad)),
+            &[(0, "lacks")],
+        );
+        let good = "//! x\n#![forbid(unsafe_code)]\n";
+        expect(
+            &check_forbid(&File::new("crates/plan/src/lib.rs", good)),
+            &[],
+        );
+        expect(
+            &check_forbid(&File::new("crates/kernels/src/lib.rs", bad)),
+            &[],
+        );
+    }
+
+    #[test]
+    fn module_without_prose_is_refused() {
+        let check = |text: &str| check_prose(&File::new("crates/falls/src/cut.rs", text));
+        expect(&check("use x;\n"), &[(1, "0 lines")]);
+        expect(
+            &check("//! Cut.\n//!\n//! ---\nuse x;\n"),
+            &[(1, "1 lines")],
+        );
+        expect(&check("use x;\n//! Cut.\n//! More.\n"), &[(1, "0 lines")]);
+        expect(
+            &check("//! Cut.\n//!\n//! It owns the cutting.\nuse x;\n"),
+            &[],
+        );
+    }
+
+    #[test]
+    fn long_file_is_refused() {
+        let check = |lines: usize| check_length(&File::new("a.rs", "x\n".repeat(lines)));
+        expect(&check(LONGEST), &[]);
+        expect(&check(LONGEST + 1), &[(901, "901 lines")]);
+    }
+
+    #[test]
+    fn empty_name_is_refused() {
+        for path in [
+            "crates/falls/src/utils.rs",
+            "crates/common/src/lib.rs",
+            "docs/misc/x.md",
+        ] {
+            assert_eq!(check_name(&File::new(path, "")).len(), 1, "{path}");
+        }
+        expect(
+            &check_name(&File::new("crates/falls/src/common_period.rs", "")),
+            &[],
+        );
+    }
+
+    #[test]
+    fn unfinished_work_is_refused() {
+        let marks = [
+            "// TO+DO: x",
+            "# FIX+ME",
+            "/* XX+X */",
+            "to+do!()",
+            "db+g!(x)",
+            "unimple+mented!()",
+        ];
+        for mark in marks {
+            let text = format!("fine\n{}\n", mark.replace('+', ""));
+            expect(&check_marks(&File::new("a.rs", text)), &[(2, "finish it")]);
+        }
+        let fine = concat!("mastodon TO", "DOS XX", "XX the db", "g! mark");
+        expect(&check_marks(&File::new("a.rs", fine)), &[]);
+    }
+
+    #[test]
+    fn outside_world_in_a_pure_crate_is_refused() {
+        let bad = "// std::fs\nuse std::time::Instant;\nfn f() { println!() }\nstd::iterator;\n\
+                   #[cfg(test)]\nmod tests { use std::fs; }\n";
+        let check = |path: &str| check_purity(&File::new(path, bad));
+        expect(
+            &check("crates/falls/src/a.rs"),
+            &[(2, "`std::time`"), (3, "`println!`")],
+        );
+        expect(&check("crates/falls/tests/a.rs"), &[]);
+        expect(&check("crates/kernels/src/a.rs"), &[]);
+    }
+}

@@ -1,0 +1,118 @@
+//! Every rule of the crate, run over the working tree. A failure lists all complaints of its rule,
+//! each with file and line; the rules themselves, with samples that break them, are in `src`.
+
+use std::sync::LazyLock;
+use tidy::{Complaint, File, layers, links, sources, tests_named, tree};
+
+static TREE: LazyLock<Vec<File>> =
+    LazyLock::new(|| tree::read(&tree::root()).expect("the working tree is readable"));
+
+fn files(wanted: impl Fn(&File) -> bool) -> impl Iterator<Item = &'static File> {
+    TREE.iter().filter(move |file| wanted(file))
+}
+
+fn rust_files() -> impl Iterator<Item = &'static File> {
+    files(|file| file.has_extension("rs"))
+}
+
+fn is_script(file: &File) -> bool {
+    file.path.starts_with("scripts/") || file.path.starts_with(".ci/") || file.path == "Makefile"
+}
+
+/// Runs one rule over files, of which there must be at least one: a rule without files to look at
+/// would pass for the wrong reason.
+#[track_caller]
+fn hold<'a>(files: impl Iterator<Item = &'a File>, rule: impl Fn(&File) -> Vec<Complaint>) {
+    let mut looked_at = 0;
+    let mut complaints = Vec::new();
+    for file in files {
+        looked_at += 1;
+        complaints.extend(rule(file));
+    }
+    assert!(looked_at > 0, "found no file to look at");
+    report(&complaints);
+}
+
+#[track_caller]
+fn report(complaints: &[Complaint]) {
+    let lines: Vec<String> = complaints.iter().map(|c| format!("  {c}\n")).collect();
+    assert!(
+        lines.is_empty(),
+        "{} complaint(s):\n{}",
+        lines.len(),
+        lines.concat()
+    );
+}
+
+#[test]
+fn dependencies_point_downwards() {
+    hold(
+        files(|f| f.name() == "Cargo.toml" && f.member().is_some()),
+        layers::check_member,
+    );
+}
+
+#[test]
+fn dependencies_have_reasons() {
+    hold(files(|f| f.path == "Cargo.toml"), layers::check_reasons);
+}
+
+#[test]
+fn unsafe_code_stands_where_it_may() {
+    hold(rust_files(), sources::check_unsafe);
+}
+
+#[test]
+fn unsafe_code_is_forbidden_elsewhere() {
+    for member in sources::UNSAFE_FORBIDDEN {
+        hold(
+            files(|f| f.path == format!("{member}/src/lib.rs")),
+            sources::check_forbid,
+        );
+    }
+}
+
+#[test]
+fn pure_crates_do_not_reach_outside() {
+    hold(rust_files(), sources::check_purity);
+}
+
+#[test]
+fn modules_open_with_prose() {
+    hold(rust_files(), sources::check_prose);
+}
+
+#[test]
+fn files_are_not_too_long() {
+    let code = ["rs", "py", "c", "h", "sh"];
+    hold(
+        files(|f| code.iter().any(|extension| f.has_extension(extension)) || is_script(f)),
+        sources::check_length,
+    );
+}
+
+#[test]
+fn names_say_something() {
+    hold(files(|_| true), sources::check_name);
+}
+
+#[test]
+fn no_unfinished_work_is_left() {
+    hold(
+        files(|f| f.has_extension("rs") || f.has_extension("toml") || is_script(f)),
+        sources::check_marks,
+    );
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let root = tree::root();
+    hold(files(|f| f.has_extension("md")), |page| {
+        links::check(page, |path| root.join(path).exists())
+    });
+}
+
+#[test]
+fn golden_word_selects_golden_cases_only() {
+    hold(rust_files(), tests_named::check_golden);
+}
