@@ -1,0 +1,47 @@
+# Everything the project does, as verbs. `make` alone lists them: the words after `##` are the list.
+# The work is in scripts/, so that CI, people and make run the same thing.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test test-full fuzz sanitize bench lint fmt doc clean
+
+help: ## list these verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what is missing (Debian packages, private Python environment)
+	@scripts/setup
+
+build: ## build the program, optimised: target/release/pario
+	cargo build --release
+
+demo: ## set up what is missing, build, and show Pario doing its job
+	@scripts/setup
+	@scripts/demo
+
+test: ## set up what is missing, build, run every test (under 30 minutes on 2 cores)
+	@scripts/test
+
+test-full: ## `make test` with many more random cases, then the tests marked as long
+	@scripts/test --full
+
+fuzz: ## run every fuzz target for a while (PARIO_FUZZ_SECONDS each, 60 by default)
+	@scripts/fuzz
+
+sanitize: ## run the tests of the unsafe code under a memory checker
+	@scripts/sanitize-kernels
+
+bench: ## set up the yardsticks, then measure: kernels, planning, moving
+	@scripts/setup
+	@scripts/bench
+
+lint: ## formatting, clippy without a warning, and the repository's own rules
+	@scripts/lint
+
+fmt: ## format all Rust code
+	cargo fmt --all
+
+doc: ## build the documentation of all crates: target/doc
+	cargo doc --workspace --no-deps
+
+clean: ## remove build products and the private Python environment
+	cargo clean
+	rm -rf .venv
