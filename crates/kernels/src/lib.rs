@@ -1,1 +1,48 @@
-//! placeholder
+//! Moving bytes in memory: gather, scatter, strided to strided.
+//!
+//! A [`Nest`] says what to move, as loops with a step on either side; [`Program::compile`]
+//! chooses how; [`copy`] and its relatives do it. The crate does not know what offsets mean.
+//!
+//! ```text
+//!   nests --compile--> program --copy--> bytes
+//!           flatten,             bounds once,
+//!           order, tile,         then unchecked
+//!           specialise
+//! ```
+//!
+//! Invariants:
+//! * what a program touches is known before it runs ([`Program::source_span`],
+//!   [`Program::target_span`]) and compared with the buffers once per run;
+//! * target bytes are written in the order of the nests unless no byte is written twice, and
+//!   by several threads only under a proof of that ([`Disjoint`]);
+//! * no reference to shared memory is ever formed ([`SharedBytes`]).
+//!
+//! All unsafe code of the workspace's libraries is here: copies through raw pointers are what
+//! the crate is for. Each block says why it is sound.
+#![allow(unsafe_code)]
+
+mod cache;
+mod copy;
+mod disjoint;
+mod inner;
+mod list;
+mod nest;
+mod order;
+mod program;
+#[cfg(test)]
+mod property_tests;
+mod run;
+mod shared;
+
+pub use cache::{CacheSizes, LINE, cache_sizes};
+pub use copy::{
+    BYTES_PER_THREAD, PackError, copy, copy_parallel, copy_parallel_shared, copy_shared,
+    copy_window, gather, scatter,
+};
+pub use disjoint::Disjoint;
+pub use nest::{Body, MAX_DEPTH, Nest, NestError, Span, copy_naive};
+pub use program::{BoundsError, Program, Side};
+pub use shared::{SharedBytes, SharedBytesMut};
+
+// Offsets are 64-bit; pointers must be too.
+const _: () = assert!(usize::BITS == 64);
