@@ -33,7 +33,7 @@ bench: ## set up the yardsticks, then measure: kernels, planning, moving
 	@scripts/setup
 	@scripts/bench
 
-lint: ## formatting, clippy without a warning, and the repository's own rules
+lint: ## formatting, clippy and documentation without a warning, and the repository's own rules
 	@scripts/lint
 
 fmt: ## format all Rust code
