@@ -1,0 +1,355 @@
+//! The meeting of two elements: their intersection with its projection on either side.
+//!
+//! This is MAPPING of the specification (3.9), computed once when a view is set and used by every
+//! access after that. Byte number `j` of the intersection, of its projection on the left and of its
+//! projection on the right are the same file byte, so a position in that stream is the coordinate
+//! on which both ends of a transfer agree.
+//!
+//! Symbolic where small, lazy where not: if the common period overflows, or writing one period down
+//! would exceed the [`Budget`], the meeting keeps only its operands and answers by cursors that
+//! solve for the next common byte. The caller does not see which, except through
+//! [`Meeting::is_symbolic`].
+//!
+//! ```
+//! use falls::{Meeting, Periodic};
+//! let v = Periodic::new(0, 32, "{(0,7,16,2,{(0,1,4,2)})}".parse().unwrap()).unwrap();
+//! let s = Periodic::new(0, 32, "{(0,3,8,4,{(0,0,2,2)})}".parse().unwrap()).unwrap();
+//! let m = Meeting::new(&v, &s);
+//! let runs: Vec<_> = m.runs(0..32).map(|r| (r.file, r.left, r.right, r.len)).collect();
+//! assert_eq!(runs, [(0, 0, 0, 1), (16, 4, 4, 1)]);
+//! ```
+
+use std::ops::Range;
+
+use crate::checked::{MAX_OFFSET, lcm};
+use crate::common_byte::{Fuel, next_common_node};
+use crate::intersect::{Budget, Work};
+use crate::joint::{Joint, JointNode};
+use crate::periodic::Periodic;
+use crate::project::project;
+use crate::segments::Segments;
+use crate::set::Node;
+
+/// Intersection and both projections of two elements.
+#[derive(Clone, Debug)]
+pub struct Meeting {
+    left: Periodic,
+    right: Periodic,
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Symbolic(Box<Symbolic>),
+    /// The operands as the cursors search them: simplified, and starting at their first byte, so
+    /// that sparse elements have short blocks and meet where a congruence says.
+    Lazy(Box<(Periodic, Periodic)>),
+}
+
+#[derive(Clone, Debug)]
+struct Symbolic {
+    file: Periodic,
+    on_left: Periodic,
+    on_right: Periodic,
+    /// One period; file offsets relative to the common displacement, sides relative to theirs.
+    joint: Joint,
+}
+
+/// Bytes contiguous in the file and on both sides at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// First byte in the file.
+    pub file: u64,
+    /// Its position on the left side.
+    pub left: u64,
+    /// Its position on the right side.
+    pub right: u64,
+    /// Number of bytes.
+    pub len: u64,
+}
+
+impl Meeting {
+    /// Intersects two elements and projects the result on both.
+    pub fn new(left: &Periodic, right: &Periodic) -> Self {
+        Meeting::with_budget(left, right, Budget::DEFAULT)
+    }
+
+    /// [`Meeting::new`] with another budget; `Budget(0)` forces the lazy form.
+    pub fn with_budget(left: &Periodic, right: &Periodic, budget: Budget) -> Self {
+        let form = match symbolic(left, right, budget) {
+            Some(s) => Form::Symbolic(Box::new(s)),
+            None => Form::Lazy(Box::new((trimmed(left), trimmed(right)))),
+        };
+        Meeting {
+            left: left.clone(),
+            right: right.clone(),
+            form,
+        }
+    }
+
+    /// The left operand.
+    pub fn left(&self) -> &Periodic {
+        &self.left
+    }
+
+    /// The right operand.
+    pub fn right(&self) -> &Periodic {
+        &self.right
+    }
+
+    /// Whether the common period was small enough to write down.
+    pub fn is_symbolic(&self) -> bool {
+        matches!(self.form, Form::Symbolic(_))
+    }
+
+    /// The intersection in the file, when symbolic.
+    pub fn file(&self) -> Option<&Periodic> {
+        self.symbolic().map(|s| &s.file)
+    }
+
+    /// The intersection on the left side (M_V), when symbolic.
+    pub fn on_left(&self) -> Option<&Periodic> {
+        self.symbolic().map(|s| &s.on_left)
+    }
+
+    /// The intersection on the right side (M_S), when symbolic.
+    pub fn on_right(&self) -> Option<&Periodic> {
+        self.symbolic().map(|s| &s.on_right)
+    }
+
+    /// Bytes in one common period, when symbolic.
+    pub fn size_per_period(&self) -> Option<u64> {
+        self.symbolic().map(|s| s.file.size())
+    }
+
+    /// Nodes of the symbolic form; 0 when lazy.
+    pub fn node_count(&self) -> u64 {
+        self.symbolic().map_or(0, |s| s.joint.node_count())
+    }
+
+    /// Whether the two elements have no byte in common.
+    ///
+    /// Lazy meetings search for the first common byte below `2^63`.
+    pub fn is_empty(&self) -> bool {
+        match &self.form {
+            Form::Symbolic(s) => s.joint.is_empty(),
+            Form::Lazy(_) => self.next_byte(0).is_none(),
+        }
+    }
+
+    /// First common byte at or after file offset `x`.
+    pub fn next_byte(&self, x: u64) -> Option<u64> {
+        match &self.form {
+            Form::Symbolic(s) => s.file.next_byte(x),
+            Form::Lazy(p) => lazy_next(&p.0, &p.1, x, MAX_OFFSET),
+        }
+    }
+
+    /// Common bytes inside the file range: by rank when symbolic, by cursor when lazy.
+    pub fn count(&self, range: Range<u64>) -> u64 {
+        if range.start >= range.end {
+            return 0;
+        }
+        match &self.form {
+            Form::Symbolic(s) => s.file.rank(range.end) - s.file.rank(range.start),
+            Form::Lazy(_) => self.runs(range).map(|r| r.len).sum(),
+        }
+    }
+
+    /// Maximal runs inside the file range, ascending, in constant memory.
+    pub fn runs(&self, range: Range<u64>) -> Runs {
+        match &self.form {
+            Form::Symbolic(s) => Runs {
+                left: self.left.clone(),
+                right: self.right.clone(),
+                cursor: Cursor::Symbolic(s.file.window(range).segments(0..MAX_OFFSET)),
+            },
+            Form::Lazy(p) => Runs {
+                left: p.0.clone(),
+                right: p.1.clone(),
+                cursor: Cursor::Lazy {
+                    at: range.start,
+                    end: range.end.min(MAX_OFFSET),
+                },
+            },
+        }
+    }
+
+    /// The pieces inside a file range as one tree: absolute file offsets, positions on either side.
+    ///
+    /// Symbolic meetings cut their period; lazy ones collect the runs of the range, so a caller
+    /// with a long range goes window by window.
+    pub fn joint(&self, range: Range<u64>) -> Joint {
+        match &self.form {
+            Form::Symbolic(s) => s.joint_within(range),
+            Form::Lazy(_) => {
+                let runs = self.runs(range);
+                Joint::new(
+                    runs.map(|r| JointNode::run(r.file, r.left, r.right, r.len))
+                        .collect(),
+                )
+            }
+        }
+    }
+
+    fn symbolic(&self) -> Option<&Symbolic> {
+        match &self.form {
+            Form::Symbolic(s) => Some(s),
+            Form::Lazy(_) => None,
+        }
+    }
+}
+
+impl Symbolic {
+    fn joint_within(&self, range: Range<u64>) -> Joint {
+        let lo = range.start.max(self.file.displacement());
+        let hi = range.end.min(MAX_OFFSET);
+        let size = self.joint.size();
+        if lo >= hi || size == 0 {
+            return Joint::new(Vec::new());
+        }
+        let (c0, c1) = (self.file.rank(lo), self.file.rank(hi));
+        if c0 == c1 {
+            return Joint::new(Vec::new());
+        }
+        let (k0, k1) = (c0 / size, (c1 - 1) / size);
+        let whole = self.joint.repeated(
+            k1 - k0 + 1,
+            (
+                self.file.displacement() + k0 * self.file.period(),
+                self.on_left.displacement() + k0 * self.on_left.period(),
+                self.on_right.displacement() + k0 * self.on_right.period(),
+            ),
+            (
+                self.file.period(),
+                self.on_left.period(),
+                self.on_right.period(),
+            ),
+        );
+        whole.cut(c0 - k0 * size..c1 - k0 * size)
+    }
+}
+
+/// `None` when the common period or its description is too large.
+fn symbolic(left: &Periodic, right: &Periodic, budget: Budget) -> Option<Symbolic> {
+    let start = left.displacement().max(right.displacement());
+    let period = lcm(left.period(), right.period())?;
+    let (a, b) = (left.align(start)?, right.align(start)?);
+    let (ka, kb) = (period / a.period(), period / b.period());
+    let (a_set, b_set) = (a.extended(ka), b.extended(kb));
+    let mut work = Work { left: budget.0 };
+    let common = a_set.intersect_with(&b_set, &mut work).ok()?;
+    let joint = project(&common, &a_set, &b_set, &mut work).ok()?;
+    let left_period = ka.checked_mul(left.size()).filter(|&p| p <= MAX_OFFSET)?;
+    let right_period = kb.checked_mul(right.size()).filter(|&p| p <= MAX_OFFSET)?;
+    Some(Symbolic {
+        file: Periodic::trusted(start, period, common.simplify()),
+        on_left: Periodic::trusted(
+            left.rank(start),
+            left_period.max(1),
+            joint.left_set().simplify(),
+        ),
+        on_right: Periodic::trusted(
+            right.rank(start),
+            right_period.max(1),
+            joint.right_set().simplify(),
+        ),
+        joint,
+    })
+}
+
+/// First common byte of two elements in `lo..hi`.
+fn lazy_next(a: &Periodic, b: &Periodic, lo: u64, hi: u64) -> Option<u64> {
+    let lo = lo.max(a.displacement()).max(b.displacement());
+    if lo >= hi || a.is_empty() || b.is_empty() {
+        return None;
+    }
+    if a.is_everything() {
+        return b.next_byte(lo).filter(|&x| x < hi);
+    }
+    if b.is_everything() {
+        return a.next_byte(lo).filter(|&x| x < hi);
+    }
+    next_common_node(
+        unrolled(a, hi)?,
+        unrolled(b, hi)?,
+        lo,
+        hi,
+        &mut Fuel::unbounded(),
+    )
+}
+
+/// The same bytes from the first one on: displacement moved up, set moved down. Ranks are equal.
+fn trimmed(p: &Periodic) -> Periodic {
+    let set = p.set().simplify();
+    let first = set.start();
+    match p
+        .displacement()
+        .checked_add(first)
+        .filter(|&d| d <= MAX_OFFSET)
+    {
+        Some(start) => Periodic::trusted(start, p.period(), set.shifted_back(first)),
+        None => p.clone(),
+    }
+}
+
+/// The element as one node that reaches `hi`. Its last period may lie beyond; sums still fit.
+fn unrolled(p: &Periodic, hi: u64) -> Option<Node<'_>> {
+    let last = (hi - 1).checked_sub(p.displacement())? / p.period();
+    Some(Node {
+        start: p.displacement(),
+        len: p.set().end(),
+        stride: if last == 0 { p.set().end() } else { p.period() },
+        count: last + 1,
+        unit: p.size(),
+        inner: Some(p.set()),
+    })
+}
+
+/// Iterator of [`Meeting::runs`].
+#[derive(Clone, Debug)]
+pub struct Runs {
+    left: Periodic,
+    right: Periodic,
+    cursor: Cursor,
+}
+
+#[derive(Clone, Debug)]
+enum Cursor {
+    Symbolic(Segments),
+    Lazy { at: u64, end: u64 },
+}
+
+impl Iterator for Runs {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        let (file, len) = match &mut self.cursor {
+            Cursor::Symbolic(segments) => {
+                let s = segments.next()?;
+                (s.start(), s.len())
+            }
+            Cursor::Lazy { at, end } => {
+                let x = lazy_next(&self.left, &self.right, *at, *end)?;
+                let len =
+                    contiguous_from(&self.left, x, *end).min(contiguous_from(&self.right, x, *end));
+                *at = x + len;
+                (x, len)
+            }
+        };
+        Some(Run {
+            file,
+            left: self.left.rank(file),
+            right: self.right.rank(file),
+            len,
+        })
+    }
+}
+
+/// Length of the run of consecutive bytes of `p` that starts at its byte `x`, up to `end`.
+fn contiguous_from(p: &Periodic, x: u64, end: u64) -> u64 {
+    if p.is_everything() {
+        return end - x;
+    }
+    p.segments(x..end).next().map_or(0, |s| s.len())
+}

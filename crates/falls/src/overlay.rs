@@ -1,0 +1,620 @@
+//! Many labelled sets laid over each other: who owns a byte, do two share one, is one left out?
+//!
+//! Elements of a partition interleave, so looking an owner up by asking each element takes time in
+//! proportion to their number, and listing their pieces takes memory in proportion to the file. An
+//! overlay merges all of them into one tree of labelled blocks. Where elements repeat with a common
+//! period, one period is merged and repeated; so the tree has about as many nodes as the elements
+//! together, and a lookup descends it in O(depth x log fan-out).
+//!
+//! ```text
+//! element 0   aa..aa..aa..        one node, period 4:
+//! element 1   ..bb..bb..bb          { 0..2 -> 0, 2..4 -> 1 }  x 3
+//! ```
+//!
+//! The same merge finds the first byte that two elements share and the first that none owns, and
+//! gives the union of sets that interleave or overlap (NORMALISE, 3.12 of the specification).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::checked::{MAX_OFFSET, lcm};
+use crate::cut::cut_node;
+use crate::error::{FallsError, Reason};
+use crate::intersect::{Exhausted, Work};
+use crate::set::{Falls, FallsSet};
+
+/// What is wrong with sets that were to be disjoint or to cover a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// Two sets own the same byte.
+    Overlap {
+        /// Label of the one.
+        first: usize,
+        /// Label of the other.
+        second: usize,
+        /// The first byte found in both.
+        byte: u64,
+    },
+    /// No set owns this byte, the first such one.
+    Gap {
+        /// The byte.
+        byte: u64,
+    },
+    /// A set reaches outside the range.
+    Outside {
+        /// Its label.
+        element: usize,
+        /// The first byte outside.
+        byte: u64,
+    },
+    /// The sets have no common period that could be written down within the budget.
+    TooComplex,
+}
+
+/// Labelled blocks in ascending order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlay {
+    nodes: Arc<[LabelledNode]>,
+}
+
+/// `count` blocks, `stride` apart, all with the same content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelledNode {
+    /// Start of the first block, relative to the enclosing block.
+    pub start: u64,
+    /// Bytes spanned by one block.
+    pub len: u64,
+    /// Distance between block starts.
+    pub stride: u64,
+    /// Number of blocks.
+    pub count: u64,
+    /// Who owns what inside a block.
+    pub region: Region,
+}
+
+/// The content of a labelled block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Region {
+    /// One set owns the block, or the part of it that the inner set describes.
+    Owned {
+        /// Label of the set.
+        label: usize,
+        /// The part owned; `None` is the whole block.
+        inner: Option<FallsSet>,
+    },
+    /// Several sets share the block.
+    Shared(Overlay),
+}
+
+impl LabelledNode {
+    fn end(&self) -> u64 {
+        self.start + (self.count - 1) * self.stride + self.len
+    }
+}
+
+#[derive(Clone)]
+struct Item {
+    label: usize,
+    falls: Falls,
+}
+
+/// What to do when two sets share a byte.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    Refuse,
+    Unite,
+}
+
+enum Stop {
+    Exhausted,
+    Overlap {
+        first: usize,
+        second: usize,
+        byte: u64,
+    },
+}
+
+impl From<Exhausted> for Stop {
+    fn from(_: Exhausted) -> Self {
+        Stop::Exhausted
+    }
+}
+
+impl Overlay {
+    /// Merges sets that must not share a byte; labels are their positions.
+    pub fn new(sets: &[FallsSet]) -> Result<Self, Flaw> {
+        let mut items = Vec::with_capacity(sets.iter().map(FallsSet::len).sum());
+        for (label, set) in sets.iter().enumerate() {
+            items.extend(set.nodes().map(|n| Item {
+                label,
+                falls: n.to_falls(),
+            }));
+        }
+        let mut work = Work {
+            left: steps_for(items.len()),
+        };
+        let mut out = Vec::new();
+        match merge(items, Sharing::Refuse, &mut work, &mut out) {
+            Ok(()) => Ok(Overlay { nodes: out.into() }),
+            Err(Stop::Overlap {
+                first,
+                second,
+                byte,
+            }) => Err(Flaw::Overlap {
+                first: first.min(second),
+                second: first.max(second),
+                byte,
+            }),
+            Err(Stop::Exhausted) => Err(Flaw::TooComplex),
+        }
+    }
+
+    /// Blocks in ascending order.
+    pub fn nodes(&self) -> &[LabelledNode] {
+        &self.nodes
+    }
+
+    /// Label of the set that owns byte `x`.
+    pub fn owner(&self, x: u64) -> Option<usize> {
+        let (mut overlay, mut x) = (self, x);
+        loop {
+            let i = overlay
+                .nodes
+                .partition_point(|n| n.start <= x)
+                .checked_sub(1)?;
+            let node = &overlay.nodes[i];
+            if x >= node.end() {
+                return None;
+            }
+            let z = (x - node.start) % node.stride;
+            if z >= node.len {
+                return None;
+            }
+            match &node.region {
+                Region::Owned { label, inner } => {
+                    return inner
+                        .as_ref()
+                        .is_none_or(|set| set.contains(z))
+                        .then_some(*label);
+                }
+                Region::Shared(below) => (overlay, x) = (below, z),
+            }
+        }
+    }
+
+    /// Labels of the sets that own a byte of `range`, ascending.
+    ///
+    /// Blocks that repeat are looked at once, so the cost is a descent per label found, not per
+    /// piece.
+    pub fn owners(&self, range: Range<u64>) -> Vec<usize> {
+        let mut found = Vec::new();
+        self.collect_owners(range, &mut found);
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    fn collect_owners(&self, range: Range<u64>, found: &mut Vec<usize>) {
+        if range.start >= range.end {
+            return;
+        }
+        let first = self
+            .nodes
+            .partition_point(|n| n.start <= range.start)
+            .saturating_sub(1);
+        for node in &self.nodes[first..] {
+            if node.start >= range.end {
+                break;
+            }
+            let lo = range.start.max(node.start) - node.start;
+            let hi = range.end.min(node.end()).saturating_sub(node.start);
+            if lo >= hi {
+                continue;
+            }
+            let (ka, za) = (lo / node.stride, lo % node.stride);
+            let (kb, zb) = ((hi - 1) / node.stride, (hi - 1) % node.stride + 1);
+            // A whole block in the range has every label; else at most an end of one block and a
+            // beginning of the next.
+            if kb > ka + 1 || (kb > ka && (za == 0 || zb >= node.len)) {
+                node.collect_owners(0..node.len, found);
+            } else if kb > ka {
+                node.collect_owners(za..node.len, found);
+                node.collect_owners(0..zb, found);
+            } else {
+                node.collect_owners(za..zb.min(node.len), found);
+            }
+        }
+    }
+
+    /// The first byte of `0..period` that no set owns.
+    pub fn first_gap(&self, period: u64) -> Option<u64> {
+        let mut cursor = 0;
+        for node in self.nodes.iter() {
+            if node.start > cursor {
+                return Some(cursor);
+            }
+            if let Some(gap) = node.first_gap() {
+                return Some(node.start + gap);
+            }
+            cursor = node.end();
+        }
+        (cursor < period).then_some(cursor)
+    }
+
+    /// Number of nodes of the tree.
+    pub fn node_count(&self) -> u64 {
+        let inside = |n: &LabelledNode| match &n.region {
+            Region::Owned { inner, .. } => inner.as_ref().map_or(0, FallsSet::node_count),
+            Region::Shared(below) => below.node_count(),
+        };
+        self.nodes.iter().map(|n| 1 + inside(n)).sum()
+    }
+
+    /// All labels dropped: the union.
+    fn into_set(self) -> FallsSet {
+        let members = self.nodes.iter().map(|n| {
+            let inner = match &n.region {
+                Region::Owned { inner, .. } => inner.clone(),
+                Region::Shared(below) => Some(below.clone().into_set()),
+            };
+            Falls::trusted(n.start, n.len, n.stride, n.count, inner)
+        });
+        FallsSet::trusted(members.collect()).simplify()
+    }
+}
+
+impl LabelledNode {
+    fn collect_owners(&self, range: Range<u64>, found: &mut Vec<usize>) {
+        match &self.region {
+            Region::Shared(below) => below.collect_owners(range, found),
+            Region::Owned { label, inner } => {
+                let owns = match inner {
+                    None => range.start < range.end,
+                    Some(set) => set.rank(range.end) > set.rank(range.start),
+                };
+                if owns {
+                    found.push(*label);
+                }
+            }
+        }
+    }
+
+    /// First byte, relative to the start, that is not owned; `None` when all are.
+    fn first_gap(&self) -> Option<u64> {
+        let inside = match &self.region {
+            Region::Owned { inner: None, .. } => None,
+            Region::Owned {
+                inner: Some(set), ..
+            } => {
+                let first = set.segments(0..self.len).next();
+                match first {
+                    Some(s) if s.start() == 0 => (s.len() < self.len).then(|| s.len()),
+                    _ => Some(0),
+                }
+            }
+            Region::Shared(below) => below.first_gap(self.len),
+        };
+        inside.or_else(|| (self.count > 1 && self.stride > self.len).then_some(self.len))
+    }
+}
+
+impl FallsSet {
+    /// The union of sets that may interleave and overlap, with whether any byte occurs twice.
+    pub fn union(sets: &[FallsSet]) -> Result<(FallsSet, bool), FallsError> {
+        FallsSet::normalise(sets.iter().flat_map(FallsSet::to_members).collect())
+    }
+
+    /// NORMALISE: a well-formed set from members in any order, interleaved or overlapping, and
+    /// whether any byte occurs twice.
+    ///
+    /// Where strides have a common period inside the common span, one period is merged and
+    /// repeated; otherwise blocks are opened one by one, within a budget.
+    ///
+    /// ```
+    /// use falls::{Falls, FallsSet};
+    /// let odd = Falls::family(1, 1, 4, 1000).unwrap();
+    /// let even = Falls::family(0, 1, 4, 1000).unwrap();
+    /// let (set, overlap) = FallsSet::normalise(vec![odd, even]).unwrap();
+    /// assert_eq!((set.to_string().as_str(), overlap), ("{(0,1,4,1000)}", false));
+    /// ```
+    pub fn normalise(members: Vec<Falls>) -> Result<(FallsSet, bool), FallsError> {
+        let written: u128 = members.iter().map(|m| u128::from(m.size())).sum();
+        let items: Vec<Item> = members
+            .into_iter()
+            .map(|falls| Item { label: 0, falls })
+            .collect();
+        let mut work = Work {
+            left: steps_for(items.len()),
+        };
+        let mut out = Vec::new();
+        match merge(items, Sharing::Unite, &mut work, &mut out) {
+            Ok(()) => {
+                let set = Overlay { nodes: out.into() }.into_set();
+                let overlap = u128::from(set.size()) < written;
+                Ok((set, overlap))
+            }
+            Err(_) => Err(FallsError::new(
+                Reason::Nodes,
+                "the members interleave without a short common period; the union would need too many nodes",
+            )),
+        }
+    }
+}
+
+/// Steps granted to a merge: generous in the description, independent of the bytes described.
+fn steps_for(items: usize) -> u64 {
+    (1 << 20) + 64 * items as u64
+}
+
+/// Merges items in any order into labelled blocks in ascending order.
+fn merge(
+    mut items: Vec<Item>,
+    sharing: Sharing,
+    work: &mut Work,
+    out: &mut Vec<LabelledNode>,
+) -> Result<(), Stop> {
+    items.sort_by_key(|i| i.falls.start());
+    let mut rest = items.into_iter().peekable();
+    while let Some(first) = rest.next() {
+        work.spend(1)?;
+        let mut end = first.falls.end();
+        let mut cluster = vec![first];
+        while let Some(next) = rest.next_if(|n| n.falls.start() < end) {
+            end = end.max(next.falls.end());
+            cluster.push(next);
+        }
+        if cluster.len() == 1 {
+            out.push(owned(cluster.swap_remove(0)));
+        } else {
+            merge_cluster(cluster, end, sharing, work, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn owned(item: Item) -> LabelledNode {
+    LabelledNode {
+        start: item.falls.start(),
+        len: item.falls.len(),
+        stride: item.falls.stride(),
+        count: item.falls.count(),
+        region: Region::Owned {
+            label: item.label,
+            inner: item.falls.inner().cloned(),
+        },
+    }
+}
+
+/// Merges items whose spans overlap, sorted by start; `hi` is the largest end.
+fn merge_cluster(
+    items: Vec<Item>,
+    hi: u64,
+    sharing: Sharing,
+    work: &mut Work,
+    out: &mut Vec<LabelledNode>,
+) -> Result<(), Stop> {
+    work.spend(items.len() as u64)?;
+    let lo = items[0].falls.start();
+    if items.iter().all(|i| i.falls.node().is_segment()) {
+        return merge_segments(items, hi, sharing, out);
+    }
+    let (repeating, single): (Vec<Item>, Vec<Item>) = items
+        .into_iter()
+        .partition(|i| i.falls.count() > 1 && !i.falls.node().is_segment());
+    if repeating.is_empty() {
+        return merge(opened(single), sharing, work, out);
+    }
+    if !single.is_empty() {
+        return merge_around(repeating, single, lo..hi, sharing, work, out);
+    }
+    // Where an item repeats: from just behind its block before the first to its block after the
+    // last, neither of which exists.
+    let from = |f: &Falls| (f.start() + f.len()).saturating_sub(f.stride());
+    let to = |f: &Falls| f.start() as u128 + f.count() as u128 * f.stride() as u128;
+    let common_lo = repeating
+        .iter()
+        .map(|i| from(&i.falls))
+        .max()
+        .unwrap_or(lo)
+        .max(lo);
+    let common_hi = repeating
+        .iter()
+        .map(|i| to(&i.falls))
+        .min()
+        .unwrap_or(0)
+        .min(hi as u128) as u64;
+    let period = repeating
+        .iter()
+        .try_fold(1, |p, i| lcm(p, i.falls.stride()))
+        .filter(|p| common_hi > common_lo && (common_hi - common_lo) / p >= 2);
+    if let Some(period) = period {
+        let count = (common_hi - common_lo) / period;
+        let body_end = common_lo + count * period;
+        merge(cut_items(&repeating, lo..common_lo), sharing, work, out)?;
+        let mut one = Vec::new();
+        merge(
+            cut_items(&repeating, common_lo..common_lo + period),
+            sharing,
+            work,
+            &mut one,
+        )?;
+        push_periods(out, one, period, count);
+        return merge(cut_items(&repeating, body_end..hi), sharing, work, out);
+    }
+    for edge in [common_lo, common_hi] {
+        if lo < edge && edge < hi {
+            merge(cut_items(&repeating, lo..edge), sharing, work, out)?;
+            return merge(cut_items(&repeating, edge..hi), sharing, work, out);
+        }
+    }
+    open_longest(repeating, sharing, work, out)
+}
+
+fn merge_segments(
+    items: Vec<Item>,
+    hi: u64,
+    sharing: Sharing,
+    out: &mut Vec<LabelledNode>,
+) -> Result<(), Stop> {
+    if sharing == Sharing::Refuse {
+        // Sorted by start and connected, so the second begins inside the first.
+        return Err(Stop::Overlap {
+            first: items[0].label,
+            second: items[1].label,
+            byte: items[1].falls.start(),
+        });
+    }
+    let lo = items[0].falls.start();
+    out.push(owned(Item {
+        label: items[0].label,
+        falls: Falls::trusted_segment(lo, hi - lo),
+    }));
+    Ok(())
+}
+
+/// Replaces nested single blocks by their members.
+fn opened(items: Vec<Item>) -> Vec<Item> {
+    let mut out = Vec::with_capacity(items.len() * 2);
+    for item in items {
+        match item.falls.inner() {
+            Some(inner) if item.falls.count() == 1 => {
+                let start = item.falls.start();
+                out.extend(inner.nodes().map(|n| Item {
+                    label: item.label,
+                    falls: n.shifted(start).to_falls(),
+                }));
+            }
+            _ => out.push(item),
+        }
+    }
+    out
+}
+
+/// Repeating items with single blocks among them: split where the single blocks begin and end.
+fn merge_around(
+    repeating: Vec<Item>,
+    single: Vec<Item>,
+    hull: Range<u64>,
+    sharing: Sharing,
+    work: &mut Work,
+    out: &mut Vec<LabelledNode>,
+) -> Result<(), Stop> {
+    let mut cursor = hull.start;
+    let mut rest = single.into_iter().peekable();
+    while let Some(first) = rest.next() {
+        let (start, mut end) = (first.falls.start(), first.falls.end());
+        let mut group = vec![first];
+        while let Some(next) = rest.next_if(|n| n.falls.start() < end) {
+            end = end.max(next.falls.end());
+            group.push(next);
+        }
+        work.spend(repeating.len() as u64)?;
+        merge(cut_items(&repeating, cursor..start), sharing, work, out)?;
+        merge_under(
+            group,
+            cut_items(&repeating, start..end),
+            end,
+            sharing,
+            work,
+            out,
+        )?;
+        cursor = end;
+    }
+    merge(cut_items(&repeating, cursor..hull.end), sharing, work, out)
+}
+
+/// A group of single blocks that spans a window, and what of the others lies in that window.
+fn merge_under(
+    group: Vec<Item>,
+    others: Vec<Item>,
+    end: u64,
+    sharing: Sharing,
+    work: &mut Work,
+    out: &mut Vec<LabelledNode>,
+) -> Result<(), Stop> {
+    if others.is_empty() {
+        return merge(group, sharing, work, out);
+    }
+    if group.iter().all(|i| i.falls.node().is_segment()) {
+        if group.len() > 1 || sharing == Sharing::Unite {
+            return merge_segments(group, end, sharing, out);
+        }
+        let first = others
+            .iter()
+            .min_by_key(|i| first_byte(&i.falls))
+            .expect("not empty");
+        return Err(Stop::Overlap {
+            first: group[0].label,
+            second: first.label,
+            byte: first_byte(&first.falls),
+        });
+    }
+    let mut items = opened(group);
+    items.extend(others);
+    merge(items, sharing, work, out)
+}
+
+fn first_byte(falls: &Falls) -> u64 {
+    falls.node().select(0)
+}
+
+/// No common period fits: open the item with the longest stride block by block.
+fn open_longest(
+    mut items: Vec<Item>,
+    sharing: Sharing,
+    work: &mut Work,
+    out: &mut Vec<LabelledNode>,
+) -> Result<(), Stop> {
+    let longest = (0..items.len())
+        .max_by_key(|&i| items[i].falls.stride())
+        .expect("not empty");
+    let item = items.swap_remove(longest);
+    work.spend(item.falls.count())?;
+    let node = item.falls.node();
+    items.extend((0..node.count).map(|k| Item {
+        label: item.label,
+        falls: node.block(k).to_falls(),
+    }));
+    merge(items, sharing, work, out)
+}
+
+fn cut_items(items: &[Item], range: Range<u64>) -> Vec<Item> {
+    let mut out = Vec::new();
+    if range.start >= range.end {
+        return out;
+    }
+    let mut parts = Vec::new();
+    for item in items {
+        cut_node(item.falls.node(), &range, 0, &mut parts);
+        out.extend(parts.drain(..).map(|falls| Item {
+            label: item.label,
+            falls,
+        }));
+    }
+    out
+}
+
+/// `count` copies of the blocks of one period.
+fn push_periods(out: &mut Vec<LabelledNode>, mut one: Vec<LabelledNode>, period: u64, count: u64) {
+    if one.len() == 1 && one[0].count == 1 {
+        let mut node = one.swap_remove(0);
+        (node.stride, node.count) = (period, count);
+        out.push(node);
+        return;
+    }
+    let (Some(first), Some(last)) = (one.first(), one.last()) else {
+        return;
+    };
+    let (start, end) = (first.start, last.end());
+    debug_assert!(end <= MAX_OFFSET);
+    for node in &mut one {
+        node.start -= start;
+    }
+    out.push(LabelledNode {
+        start,
+        len: end - start,
+        stride: period,
+        count,
+        region: Region::Shared(Overlay { nodes: one.into() }),
+    });
+}
