@@ -1,1 +1,31 @@
-//! placeholder
+//! The meaning of sets: patterns, partitions and views of a file, and how to describe them.
+//!
+//! A *pattern* is a family of sets, its elements, that are disjoint and cover a range; repeated from
+//! a *displacement* on it is a *partition* of the file, and each element is a *subfile*. A *view* is
+//! one element alone and may have holes. The crate owns these types, the maps between file, view
+//! and subfile offsets, and the constructors: HPF distributions, MPI datatypes, slices, chunk
+//! grids, striping, access descriptors, block maps and the layout language.
+//!
+//! It knows no server and no network, does no I/O, and flattens nothing: the size of a description
+//! follows the nesting of the pattern, not the number of pieces.
+//!
+//! Invariants
+//! - Every byte address carries its space in its type: [`FileOffset`], [`ViewOffset`],
+//!   [`SubfileOffset`].
+//! - A [`Partition`] was checked when it was built: starting at 0, disjoint, covering, gap-free.
+//!   Views are free to have holes and to overlap.
+//! - The owner of a byte and the elements that meet a range are found by descent, never by asking
+//!   every element.
+#![forbid(unsafe_code)]
+
+mod address;
+mod error;
+mod partition;
+mod pattern;
+mod view;
+
+pub use address::{FileOffset, SubfileOffset, ViewOffset};
+pub use error::{LayoutError, LayoutErrorKind};
+pub use partition::Partition;
+pub use pattern::Pattern;
+pub use view::{View, ViewToSubfile};
