@@ -21,6 +21,7 @@
 //! the crate is for. Each block says why it is sound.
 #![allow(unsafe_code)]
 
+mod buffer;
 mod cache;
 mod copy;
 mod disjoint;
@@ -28,12 +29,15 @@ mod inner;
 mod list;
 mod nest;
 mod order;
+mod packets;
+mod plain;
 mod program;
 #[cfg(test)]
 mod property_tests;
 mod run;
 mod shared;
 
+pub use buffer::{PageBuffer, Pages};
 pub use cache::{CacheSizes, LINE, cache_sizes};
 pub use copy::{
     BYTES_PER_THREAD, PackError, copy, copy_parallel, copy_parallel_shared, copy_shared,
@@ -41,6 +45,8 @@ pub use copy::{
 };
 pub use disjoint::Disjoint;
 pub use nest::{Body, MAX_DEPTH, Nest, NestError, Span, copy_naive};
+pub use packets::{CacheLevel, PacketStride, cache_optimal_stride, logical_block};
+pub use plain::copy_plain;
 pub use program::{BoundsError, Program, Side};
 pub use shared::{SharedBytes, SharedBytesMut};
 

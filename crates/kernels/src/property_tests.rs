@@ -7,6 +7,7 @@ use proptest::test_runner::Config;
 
 use crate::copy::{copy_shared, copy_split, copy_window};
 use crate::nest::{Nest, Span, copy_naive};
+use crate::plain::copy_plain;
 use crate::program::Program;
 use crate::shared::{SharedBytes, SharedBytesMut};
 
@@ -133,6 +134,11 @@ fn check(nests: &[Nest], skew: usize) {
             program.describe()
         );
     };
+    run("plain", &|_, mut target| {
+        // SAFETY: the range is a slice that nothing else uses meanwhile.
+        let target = unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr(), target.len()) };
+        copy_plain(nests, source, target).expect("in bounds");
+    });
     run("whole", &|source, target| {
         copy_shared(&program, source, target).expect("in bounds")
     });

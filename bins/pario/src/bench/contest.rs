@@ -1,0 +1,122 @@
+//! Owns the contest: Pario and its yardsticks take turns, each turn the same number of passes.
+//!
+//! A pass is one whole job. The number of passes per turn is set so that Pario's turn lasts
+//! long enough for the clock, and is the same for all; everyone has one untimed turn first.
+
+use std::time::Instant;
+
+/// How often and how long to measure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// Turns per contestant, at least 7.
+    pub(crate) turns: usize,
+    /// Shortest turn, in nanoseconds.
+    pub(crate) turn_ns: f64,
+}
+
+/// Someone who can do the job a number of times and say how long it took.
+pub(crate) trait Contestant {
+    /// Nanoseconds for `passes` passes; `None` if it cannot run.
+    fn turn(&mut self, passes: u64) -> Option<f64>;
+}
+
+/// A job done in this process.
+pub(crate) struct Job<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Contestant for Job<F> {
+    fn turn(&mut self, passes: u64) -> Option<f64> {
+        let start = Instant::now();
+        for _ in 0..passes {
+            (self.0)();
+        }
+        Some(start.elapsed().as_nanos() as f64)
+    }
+}
+
+/// What a contestant reached, in nanoseconds per pass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) best: f64,
+    pub(crate) median: f64,
+}
+
+impl Outcome {
+    pub(crate) fn spread(&self) -> f64 {
+        self.median / self.best - 1.0
+    }
+}
+
+/// Runs a contest; the first contestant sets the length of a turn. One result each, `None` for
+/// those that could not run.
+pub(crate) fn contest(
+    effort: Effort,
+    contestants: &mut [&mut dyn Contestant],
+) -> Vec<Option<Outcome>> {
+    let passes = calibrate(effort, contestants[0]);
+    let mut times: Vec<Option<Vec<f64>>> = contestants
+        .iter_mut()
+        .map(|contestant| contestant.turn(passes.div_ceil(4)).map(|_| Vec::new()))
+        .collect();
+    for _ in 0..effort.turns.max(7) {
+        for (contestant, times) in contestants.iter_mut().zip(&mut times) {
+            let Some(list) = times else { continue };
+            match contestant.turn(passes) {
+                Some(ns) => list.push(ns / passes as f64),
+                None => *times = None,
+            }
+        }
+    }
+    times
+        .into_iter()
+        .map(|list| {
+            let mut list = list?;
+            list.sort_by(f64::total_cmp);
+            Some(Outcome {
+                best: *list.first()?,
+                median: list[list.len() / 2],
+            })
+        })
+        .collect()
+}
+
+fn calibrate(effort: Effort, contestant: &mut dyn Contestant) -> u64 {
+    let mut passes = 1;
+    loop {
+        let ns = contestant.turn(passes).unwrap_or(f64::INFINITY);
+        if ns >= effort.turn_ns {
+            return passes;
+        }
+        let wanted = (passes as f64 * effort.turn_ns / ns.max(1.0) * 1.1).ceil();
+        passes = (wanted as u64).clamp(passes + 1, passes * 100);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Clockwork(f64, bool);
+
+    impl Contestant for Clockwork {
+        fn turn(&mut self, passes: u64) -> Option<f64> {
+            self.1.then_some(self.0 * passes as f64)
+        }
+    }
+
+    #[test]
+    fn who_cannot_run_is_absent_and_the_rest_take_equal_turns() {
+        let effort = Effort {
+            turns: 7,
+            turn_ns: 1000.0,
+        };
+        let (mut one, mut two, mut broken) = (
+            Clockwork(10.0, true),
+            Clockwork(30.0, true),
+            Clockwork(1.0, false),
+        );
+        let outcomes = contest(effort, &mut [&mut one, &mut two, &mut broken]);
+        assert_eq!(outcomes[0].expect("ran").best, 10.0);
+        assert_eq!(outcomes[1].expect("ran").median, 30.0);
+        assert!(outcomes[2].is_none());
+    }
+}

@@ -1,0 +1,193 @@
+//! Owns the yardsticks that live in processes of their own: numpy, and the pack routines of the
+//! MPI libraries that are installed. They stay alive for the whole run and answer a line at a
+//! time, so that they can take turns with Pario.
+//!
+//! Whatever is missing (compiler, library, interpreter, numpy) makes the yardstick absent, with
+//! the reason on standard error.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::{env, fs};
+
+use super::contest::Contestant;
+
+/// A yardstick process.
+pub(crate) struct Yardstick {
+    pub(crate) name: &'static str,
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    broken: bool,
+}
+
+impl Yardstick {
+    fn start(name: &'static str, mut command: Command) -> Option<Yardstick> {
+        let fail = |reason: &str| {
+            eprintln!("yardstick {name} is absent: {reason}");
+            None
+        };
+        let spawned = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut child = match spawned {
+            Ok(child) => child,
+            Err(error) => return fail(&error.to_string()),
+        };
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return fail("no pipes");
+        };
+        let mut yardstick = Yardstick {
+            name,
+            child,
+            input,
+            output: BufReader::new(output),
+            broken: false,
+        };
+        if yardstick.answer().as_deref() != Some("ready") {
+            return fail("it does not start");
+        }
+        Some(yardstick)
+    }
+
+    fn answer(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = self.output.read_line(&mut line);
+        if self.broken || !matches!(read, Ok(1..)) {
+            self.broken = true;
+            return None;
+        }
+        Some(line.trim().to_owned())
+    }
+
+    fn ask(&mut self, line: &str) -> Option<String> {
+        if self.broken
+            || writeln!(self.input, "{line}")
+                .and_then(|()| self.input.flush())
+                .is_err()
+        {
+            self.broken = true;
+            return None;
+        }
+        self.answer()
+    }
+
+    /// Prepares a job; false if the yardstick cannot do it.
+    pub(crate) fn setup(&mut self, line: &str) -> bool {
+        self.ask(line).as_deref() == Some("ok")
+    }
+}
+
+impl Contestant for Yardstick {
+    fn turn(&mut self, passes: u64) -> Option<f64> {
+        self.ask(&format!("run {passes}"))?.parse().ok()
+    }
+}
+
+impl Drop for Yardstick {
+    fn drop(&mut self) {
+        let _ = writeln!(self.input, "quit");
+        let _ = self.input.flush();
+        // A healthy process ends by itself; one that does not answer is ended.
+        if self.broken {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// numpy, in the virtual environment at the root of the project.
+pub(crate) fn numpy() -> Option<Yardstick> {
+    let python = roots()
+        .into_iter()
+        .map(|root| root.join(".venv/bin/python"))
+        .find(|path| path.exists());
+    let Some(python) = python else {
+        eprintln!(
+            "yardstick numpy is absent: no .venv at the root of the project (make setup makes it)"
+        );
+        return None;
+    };
+    let mut command = Command::new(python);
+    command
+        .arg("-c")
+        .arg(include_str!("../../yardsticks/strided.py"));
+    command
+        .env("OMP_NUM_THREADS", "1")
+        .env("OPENBLAS_NUM_THREADS", "1");
+    Yardstick::start("numpy", command)
+}
+
+/// Pack and unpack of one MPI library, compiled on first use.
+pub(crate) fn pack(name: &'static str, compiler: &str) -> Option<Yardstick> {
+    let program = match compile(name, compiler) {
+        Ok(program) => program,
+        Err(reason) => {
+            eprintln!("yardstick {name} is absent: {reason}");
+            return None;
+        }
+    };
+    let mut command = Command::new(program);
+    command
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    Yardstick::start(name, command)
+}
+
+fn compile(name: &str, compiler: &str) -> Result<PathBuf, String> {
+    let folder = cache_folder()?;
+    let source = folder.join(format!("{name}.c"));
+    let text = include_str!("../../yardsticks/pack.c");
+    let program = folder.join(name);
+    if program.exists() && fs::read_to_string(&source).is_ok_and(|old| old == text) {
+        return Ok(program);
+    }
+    let _ = fs::remove_file(&program);
+    fs::write(&source, text).map_err(|error| error.to_string())?;
+    let output = Command::new(compiler)
+        .arg("-O2")
+        .arg("-o")
+        .arg(&program)
+        .arg(&source)
+        .output();
+    let output = output.map_err(|error| format!("{compiler}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "{compiler} failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ));
+    }
+    Ok(program)
+}
+
+/// Beside the running program, which lies in cargo's target folder; else the temporary folder.
+fn cache_folder() -> Result<PathBuf, String> {
+    let beside = env::current_exe()
+        .ok()
+        .and_then(|path| Some(path.parent()?.join("yardsticks")));
+    let folder = beside
+        .filter(|path| fs::create_dir_all(path).is_ok())
+        .unwrap_or_else(|| env::temp_dir().join("pario-yardsticks"));
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(folder)
+}
+
+/// Where the project's root may be: the working folder, above the program, or where it was
+/// built.
+fn roots() -> Vec<PathBuf> {
+    let mut roots = Vec::new();
+    for start in [env::current_dir().ok(), env::current_exe().ok()]
+        .into_iter()
+        .flatten()
+    {
+        roots.extend(start.ancestors().map(Path::to_path_buf));
+    }
+    roots.extend(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .ancestors()
+            .map(Path::to_path_buf),
+    );
+    roots
+}

@@ -1,0 +1,51 @@
+//! `pario bench`: one subcommand per benchmark, one shape of report.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use super::Error;
+use crate::bench::{Report, kernels};
+
+/// Arguments of `pario bench`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// Copies in memory: gather, scatter, transposes, redistribution
+    Kernels(kernels::Arguments),
+}
+
+/// Runs one benchmark and writes its report.
+pub(crate) fn run(arguments: Arguments) -> Result<(), Error> {
+    match arguments.bench {
+        Bench::Kernels(arguments) => {
+            let json = arguments.json.clone();
+            if let Some(report) = kernels::run(&arguments)? {
+                write(&report, json.as_deref())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes the JSON form where asked; `-` is standard output.
+fn write(report: &Report, json: Option<&Path>) -> Result<(), Error> {
+    let Some(path) = json else {
+        return Ok(());
+    };
+    let text = format!("{}\n", report.to_json());
+    if path == PathBuf::from("-") {
+        std::io::stdout().write_all(text.as_bytes())?;
+    } else {
+        fs::write(path, text)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    Ok(())
+}

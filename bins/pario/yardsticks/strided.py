@@ -1,0 +1,74 @@
+"""The numpy yardstick of `pario bench kernels`: np.copyto between two strided views.
+
+The same line protocol as pack.c, with both strides of every level:
+
+  setup <huge> <source bytes> <target bytes> <len> <levels> { <count> <source stride> <target stride> }  -> "ok"
+  run <iterations>                                                                             -> nanoseconds
+
+Blocks of 1, 2, 4, 8 and 16 bytes are elements of that size, which is numpy's best case; longer ones are
+an innermost axis of bytes, or of 8-byte words where strides and length allow, whichever is faster.
+"""
+
+import mmap
+import sys
+import time
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+HUGE = 2 << 20
+ELEMENT = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
+
+
+def mapped(size, huge):
+    size = -(-size // HUGE) * HUGE + HUGE
+    region = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    region.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
+    array = np.frombuffer(region, dtype=np.uint8)
+    start = -array.ctypes.data % HUGE
+    array = array[start : start + size - HUGE]
+    array[:] = 1
+    return array
+
+
+def view(array, length, shape, strides):
+    if length in ELEMENT:
+        array = array[: len(array) // length * length].view(ELEMENT[length])
+        return as_strided(array, shape=shape, strides=strides)
+    word = np.uint64 if length % 8 == 0 and all(stride % 8 == 0 for stride in strides) else np.uint8
+    width = np.dtype(word).itemsize
+    return as_strided(array.view(word), shape=shape + (length // width,), strides=strides + (width,))
+
+
+def main():
+    buffers = None
+    source = target = None
+    print("ready", flush=True)
+    for line in sys.stdin:
+        word, *rest = line.split()
+        numbers = [int(text) for text in rest]
+        if word == "setup":
+            huge, source_bytes, target_bytes, length, levels = numbers[:5]
+            triples = [numbers[5 + 3 * level : 8 + 3 * level] for level in range(levels)]
+            if (
+                buffers is None
+                or buffers[0] != huge
+                or len(buffers[1]) < source_bytes
+                or len(buffers[2]) < target_bytes
+            ):
+                buffers = source = target = None
+                buffers = (huge, mapped(source_bytes, huge), mapped(target_bytes, huge))
+            shape = tuple(triple[0] for triple in triples)
+            source = view(buffers[1], length, shape, tuple(triple[1] for triple in triples))
+            target = view(buffers[2], length, shape, tuple(triple[2] for triple in triples))
+            print("ok", flush=True)
+        elif word == "run":
+            start = time.perf_counter_ns()
+            for _ in range(numbers[0]):
+                np.copyto(target, source)
+            print(time.perf_counter_ns() - start, flush=True)
+        else:
+            break
+
+
+main()
