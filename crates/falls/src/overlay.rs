@@ -21,7 +21,7 @@ use crate::checked::{MAX_OFFSET, lcm};
 use crate::cut::cut_node;
 use crate::error::{FallsError, Reason};
 use crate::intersect::{Exhausted, Work};
-use crate::set::{Falls, FallsSet};
+use crate::set::{Falls, FallsSet, Node};
 
 /// What is wrong with sets that were to be disjoint or to cover a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub enum Region {
 }
 
 impl LabelledNode {
-    fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.start + (self.count - 1) * self.stride + self.len
     }
 }
@@ -264,7 +264,20 @@ impl Overlay {
 }
 
 impl LabelledNode {
-    fn collect_owners(&self, range: Range<u64>, found: &mut Vec<usize>) {
+    pub(crate) fn owned(label: usize, node: Node<'_>) -> Self {
+        LabelledNode {
+            start: node.start,
+            len: node.len,
+            stride: node.stride,
+            count: node.count,
+            region: Region::Owned {
+                label,
+                inner: node.inner.cloned(),
+            },
+        }
+    }
+
+    pub(crate) fn collect_owners(&self, range: Range<u64>, found: &mut Vec<usize>) {
         match &self.region {
             Region::Shared(below) => below.collect_owners(range, found),
             Region::Owned { label, inner } => {
@@ -364,25 +377,13 @@ fn merge(
             cluster.push(next);
         }
         if cluster.len() == 1 {
-            out.push(owned(cluster.swap_remove(0)));
+            let item = cluster.swap_remove(0);
+            out.push(LabelledNode::owned(item.label, item.falls.node()));
         } else {
             merge_cluster(cluster, end, sharing, work, out)?;
         }
     }
     Ok(())
-}
-
-fn owned(item: Item) -> LabelledNode {
-    LabelledNode {
-        start: item.falls.start(),
-        len: item.falls.len(),
-        stride: item.falls.stride(),
-        count: item.falls.count(),
-        region: Region::Owned {
-            label: item.label,
-            inner: item.falls.inner().cloned(),
-        },
-    }
 }
 
 /// Merges items whose spans overlap, sorted by start; `hi` is the largest end.
@@ -465,10 +466,8 @@ fn merge_segments(
         });
     }
     let lo = items[0].falls.start();
-    out.push(owned(Item {
-        label: items[0].label,
-        falls: Falls::trusted_segment(lo, hi - lo),
-    }));
+    let united = Falls::trusted_segment(lo, hi - lo);
+    out.push(LabelledNode::owned(items[0].label, united.node()));
     Ok(())
 }
 
