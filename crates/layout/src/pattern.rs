@@ -87,6 +87,11 @@ impl Pattern {
         self.0.owners.owners(range)
     }
 
+    /// The elements merged into one labelled tree; labels are element numbers.
+    pub fn owners(&self) -> &Overlay {
+        &self.0.owners
+    }
+
     /// Nodes of the owner index: what a lookup structure for this pattern costs.
     pub fn index_nodes(&self) -> u64 {
         self.0.owners.node_count()

@@ -1,0 +1,182 @@
+//! How well two layouts match, in numbers.
+//!
+//! The seven measures of part 10 of the specification, and one between 0 and 1 made of them, the
+//! *matching degree* that the Clusterfile paper leaves as future work. All follow from the
+//! intersections; no data is touched. docs/adr/0004-matching-degree.md says why it is what it is.
+
+use crate::plan::Plan;
+use crate::transfer::{Part, Transfer};
+
+/// Bytes that move between memory and cache together.
+const LINE_BYTES: u64 = 64;
+/// What starting one more run costs, in bytes copied meanwhile.
+const RUN_BYTES: f64 = 24.0;
+/// What one more pair costs, in bytes copied meanwhile.
+const PAIR_BYTES: f64 = 1024.0;
+/// How many runs of a lazy meeting are looked at before the rest is extrapolated.
+const SAMPLE_RUNS: usize = 1 << 14;
+
+/// The measures of a plan over its window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measures {
+    /// Pairs of elements that meet.
+    pub pairs: u64,
+    /// Pairs per target element: how many sources each target hears from.
+    pub contention: f64,
+    /// Pairs per source element: how many targets each source talks to.
+    pub fan_out: f64,
+    /// Runs contiguous in file, source and target at once.
+    pub runs: u64,
+    /// Bytes per run.
+    pub mean_run: f64,
+    /// Share of the runs that a perfect match would not have.
+    pub fragmentation: f64,
+    /// Mean over the sources of the largest share of their bytes that one target has.
+    pub locality: f64,
+    /// Bytes in all pairs.
+    pub bytes: u64,
+    /// Fewest runs any match of so many elements has: the larger number of non-empty elements.
+    pub least_runs: u64,
+    /// Cache lines touched on both sides, pair by pair, beyond those the bytes fill.
+    pub excess_lines: f64,
+    /// Whether all numbers are exact; lazy meetings with very many runs are extrapolated.
+    pub exact: bool,
+}
+
+impl Measures {
+    /// 1 for a perfect match, towards 0 the more of the work is not copying payload.
+    ///
+    /// `bytes / (bytes + run overhead + unused parts of cache lines + pair overhead)`: the share of
+    /// useful bytes in the bytes a machine could have copied in the time the plan takes.
+    pub fn matching_degree(&self) -> f64 {
+        if self.bytes == 0 {
+            return 1.0;
+        }
+        let bytes = self.bytes as f64;
+        let runs = self.runs.saturating_sub(self.least_runs) as f64 * RUN_BYTES;
+        let lines = self.excess_lines * LINE_BYTES as f64 / 2.0;
+        let pairs = self.pairs.saturating_sub(self.least_runs) as f64 * PAIR_BYTES;
+        bytes / (bytes + runs + lines + pairs)
+    }
+}
+
+impl Plan {
+    /// The measures of this plan.
+    pub fn measures(&self) -> Measures {
+        let window = self.window_bytes();
+        let mut total = Totals::default();
+        let mut best_share = vec![0u64; self.sources().len()];
+        for transfer in self.transfers() {
+            let bytes = total.add(transfer);
+            if let Part::Element(i) = transfer.source() {
+                best_share[i] = best_share[i].max(bytes);
+            }
+        }
+        let sizes = |set: &falls::Periodic| set.rank(window.end) - set.rank(window.start);
+        let source_sizes: Vec<u64> = self.sources().iter().map(sizes).collect();
+        let full_sources = source_sizes.iter().filter(|&&s| s > 0).count();
+        let full_targets = self.targets().iter().filter(|t| sizes(t) > 0).count();
+        let shares = best_share
+            .iter()
+            .zip(&source_sizes)
+            .filter(|(_, size)| **size > 0);
+        let share_sum: f64 = shares.map(|(&best, &size)| best as f64 / size as f64).sum();
+        let least_runs = full_sources.max(full_targets) as u64;
+        let per = |n: usize| {
+            if n == 0 {
+                0.0
+            } else {
+                total.pairs as f64 / n as f64
+            }
+        };
+        Measures {
+            pairs: total.pairs,
+            contention: per(self.targets().len()),
+            fan_out: per(self.sources().len()),
+            runs: total.runs,
+            mean_run: if total.runs == 0 {
+                0.0
+            } else {
+                total.bytes as f64 / total.runs as f64
+            },
+            fragmentation: if total.runs == 0 {
+                0.0
+            } else {
+                (1.0 - least_runs as f64 / total.runs as f64).max(0.0)
+            },
+            locality: if full_sources == 0 {
+                0.0
+            } else {
+                share_sum / full_sources as f64
+            },
+            bytes: total.bytes,
+            least_runs,
+            excess_lines: total.excess_lines.max(0.0),
+            exact: !total.sampled,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Totals {
+    pairs: u64,
+    runs: u64,
+    bytes: u64,
+    excess_lines: f64,
+    sampled: bool,
+}
+
+impl Totals {
+    /// Adds one transfer and returns its bytes.
+    fn add(&mut self, transfer: &Transfer) -> u64 {
+        self.pairs += 1;
+        let (bytes, runs, lines) = match transfer.meeting().is_symbolic() {
+            true => symbolic(transfer),
+            false => {
+                let (counted, sampled) = sampled(transfer);
+                self.sampled |= sampled;
+                counted
+            }
+        };
+        self.bytes += bytes;
+        self.runs += runs;
+        self.excess_lines += lines;
+        bytes
+    }
+}
+
+fn symbolic(transfer: &Transfer) -> (u64, u64, f64) {
+    let joint = transfer.joint();
+    let bytes = joint.size();
+    let needed = bytes as f64 / LINE_BYTES as f64;
+    let left = joint.left_set().granules_touched(LINE_BYTES) - needed;
+    let right = joint.right_set().granules_touched(LINE_BYTES) - needed;
+    (bytes, joint.file_set().run_count(), left + right)
+}
+
+/// Counts up to a number of runs and extends the rest in proportion to the window.
+fn sampled(transfer: &Transfer) -> ((u64, u64, f64), bool) {
+    let window = transfer.window();
+    let (lo, hi) = (window.start.0, window.end.0);
+    let (mut bytes, mut runs, mut reached) = (0u64, 0u64, hi);
+    for run in transfer.meeting().runs(lo..hi) {
+        bytes += run.len;
+        runs += 1;
+        if runs as usize == SAMPLE_RUNS {
+            reached = run.file + run.len;
+            break;
+        }
+    }
+    let factor = if reached > lo {
+        (hi - lo) as f64 / (reached - lo) as f64
+    } else {
+        1.0
+    };
+    let scale = |n: u64| (n as f64 * factor).round() as u64;
+    // Runs of a lazy meeting lie far apart more often than not: a line of their own each side.
+    let per_run = 2.0 * (1.0 - 1.0 / LINE_BYTES as f64);
+    (
+        (scale(bytes), scale(runs), scale(runs) as f64 * per_run),
+        reached < hi,
+    )
+}

@@ -1,0 +1,266 @@
+//! The transfers between every pair of elements that meet.
+//!
+//! Pairs are found by walking the owner trees of both sides ([`falls::Overlay::pairs`]), so a plan
+//! between partitions of 100,000 elements looks only at neighbours. Views are met one by one, since
+//! they may overlap each other.
+
+use std::ops::Range;
+
+use falls::{Budget, FallsSet, Flaw, MAX_OFFSET, Meeting, Overlay, Periodic};
+use layout::{FileOffset, Partition, View};
+
+use crate::placement::Placement;
+use crate::transfer::{Part, Transfer};
+
+/// Who sends what to whom for the bytes of a window of the file.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    sources: Vec<Periodic>,
+    targets: Vec<Periodic>,
+    window: Range<u64>,
+    transfers: Vec<Transfer>,
+}
+
+/// Steps the search for pairs may take before every pair is tried: bounded by what trying costs.
+const PAIR_BUDGET: Budget = Budget(1 << 26);
+
+impl Plan {
+    /// Redistribution: the first `file_len` bytes move from one partition to another.
+    ///
+    /// Bytes before a displacement are that side's header and move too.
+    ///
+    /// ```
+    /// use layout::{Partition, Pattern};
+    /// use plan::Plan;
+    /// let set = |s: &str| s.parse::<falls::FallsSet>().unwrap();
+    /// let rows = Pattern::new(16, vec![set("{(0,7)}"), set("{(8,15)}")]).unwrap();
+    /// let columns = Pattern::new(16, vec![set("{(0,1,4,4)}"), set("{(2,3,4,4)}")]).unwrap();
+    /// let plan = Plan::between(&Partition::from_start(rows), &Partition::from_start(columns), 16);
+    /// assert_eq!(plan.transfers().len(), 4);
+    /// assert_eq!(plan.volume(), 16);
+    /// ```
+    pub fn between(source: &Partition, target: &Partition, file_len: u64) -> Plan {
+        let window = 0..file_len.min(MAX_OFFSET);
+        let sources: Vec<Periodic> = source.subfiles().collect();
+        let targets: Vec<Periodic> = target.subfiles().collect();
+        let mut transfers = Vec::new();
+        let (source_header, target_header) = (header(source), header(target));
+        if let Some(a) = &source_header {
+            if let Some(b) = &target_header {
+                push(&mut transfers, Part::Header, a, Part::Header, b, &window);
+            }
+            for (j, b) in targets.iter().enumerate() {
+                push(
+                    &mut transfers,
+                    Part::Header,
+                    a,
+                    Part::Element(j),
+                    b,
+                    &window,
+                );
+            }
+        }
+        if let Some(b) = &target_header {
+            for (i, a) in sources.iter().enumerate() {
+                push(
+                    &mut transfers,
+                    Part::Element(i),
+                    a,
+                    Part::Header,
+                    b,
+                    &window,
+                );
+            }
+        }
+        for (i, j) in pairs(source, target, &window) {
+            push(
+                &mut transfers,
+                Part::Element(i),
+                &sources[i],
+                Part::Element(j),
+                &targets[j],
+                &window,
+            );
+        }
+        transfers.sort_by_key(|t| (t.source(), t.target()));
+        Plan {
+            sources,
+            targets,
+            window,
+            transfers,
+        }
+    }
+
+    /// Access: every view against a partition, all at once, one process each.
+    ///
+    /// Views may have holes and overlap. Bytes of a view before the displacement of the partition
+    /// are on its header.
+    pub fn for_views(views: &[View], target: &Partition, file_len: u64) -> Plan {
+        let window = 0..file_len.min(MAX_OFFSET);
+        let targets: Vec<Periodic> = target.subfiles().collect();
+        let target_header = header(target);
+        let mut transfers = Vec::new();
+        for (i, view) in views.iter().enumerate() {
+            let bytes = view.bytes();
+            if let Some(b) = &target_header {
+                push(
+                    &mut transfers,
+                    Part::Element(i),
+                    bytes,
+                    Part::Header,
+                    b,
+                    &window,
+                );
+            }
+            for j in partners(bytes, target, &window) {
+                push(
+                    &mut transfers,
+                    Part::Element(i),
+                    bytes,
+                    Part::Element(j),
+                    &targets[j],
+                    &window,
+                );
+            }
+        }
+        let sources = views.iter().map(|v| v.bytes().clone()).collect();
+        Plan {
+            sources,
+            targets,
+            window,
+            transfers,
+        }
+    }
+
+    /// Transfers by (source, target); none is empty.
+    pub fn transfers(&self) -> &[Transfer] {
+        &self.transfers
+    }
+
+    /// Source elements as sets of file bytes.
+    pub fn sources(&self) -> &[Periodic] {
+        &self.sources
+    }
+
+    /// Target elements as sets of file bytes.
+    pub fn targets(&self) -> &[Periodic] {
+        &self.targets
+    }
+
+    /// The part of the file the plan is for.
+    pub fn window(&self) -> Range<FileOffset> {
+        FileOffset(self.window.start)..FileOffset(self.window.end)
+    }
+
+    /// Bytes in all transfers.
+    pub fn volume(&self) -> u64 {
+        self.transfers.iter().map(Transfer::bytes).sum()
+    }
+
+    /// Bytes that change their node when source `i` and target `i` share one.
+    pub fn moved_bytes(&self) -> u64 {
+        self.transfers
+            .iter()
+            .filter(|t| t.source() != t.target())
+            .map(Transfer::bytes)
+            .sum()
+    }
+
+    /// Messages needed when source `i` and target `i` share a node: one per transfer between
+    /// different nodes.
+    pub fn messages(&self) -> usize {
+        self.transfers
+            .iter()
+            .filter(|t| t.source() != t.target())
+            .count()
+    }
+
+    /// Distribution of target elements over the nodes of the sources that moves fewest bytes.
+    pub fn placement(&self) -> Placement {
+        Placement::best(self)
+    }
+
+    /// The same plan with target `j` called by the number of its node.
+    pub fn relabelled(&self, placement: &Placement) -> Plan {
+        let mut targets = self.targets.clone();
+        for (j, set) in self.targets.iter().enumerate() {
+            targets[placement.node_of(j)] = set.clone();
+        }
+        let mut transfers: Vec<Transfer> = self
+            .transfers
+            .iter()
+            .map(|t| match t.target() {
+                Part::Header => t.clone(),
+                Part::Element(j) => t.retargeted(Part::Element(placement.node_of(j))),
+            })
+            .collect();
+        transfers.sort_by_key(|t| (t.source(), t.target()));
+        Plan {
+            targets,
+            transfers,
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn window_bytes(&self) -> Range<u64> {
+        self.window.clone()
+    }
+}
+
+/// The bytes before the displacement as an element that never comes back.
+fn header(partition: &Partition) -> Option<Periodic> {
+    let len = partition.displacement().0;
+    let set = FallsSet::segment(0, len).ok()?;
+    Periodic::new(0, MAX_OFFSET, set).ok()
+}
+
+fn push(
+    out: &mut Vec<Transfer>,
+    source: Part,
+    a: &Periodic,
+    target: Part,
+    b: &Periodic,
+    window: &Range<u64>,
+) {
+    let meeting = Meeting::new(a, b);
+    if meeting
+        .next_byte(window.start)
+        .is_some_and(|x| x < window.end)
+    {
+        out.push(Transfer::new(source, target, meeting, window.clone()));
+    }
+}
+
+/// Element numbers that share a byte inside the window.
+fn pairs(source: &Partition, target: &Partition, window: &Range<u64>) -> Vec<(usize, usize)> {
+    let found = source.pattern().owners().pairs(
+        (source.displacement().0, source.pattern().period()),
+        target.pattern().owners(),
+        (target.displacement().0, target.pattern().period()),
+        window.clone(),
+        PAIR_BUDGET,
+    );
+    found.unwrap_or_else(|| {
+        let all = 0..source.len();
+        all.flat_map(|i| (0..target.len()).map(move |j| (i, j)))
+            .collect()
+    })
+}
+
+/// Elements of a partition that a view meets inside the window.
+fn partners(view: &Periodic, target: &Partition, window: &Range<u64>) -> Vec<usize> {
+    let alone: Result<Overlay, Flaw> = Overlay::new(std::slice::from_ref(view.set()));
+    let found = alone.ok().and_then(|overlay| {
+        overlay.pairs(
+            (view.displacement(), view.period()),
+            target.pattern().owners(),
+            (target.displacement().0, target.pattern().period()),
+            window.clone(),
+            PAIR_BUDGET,
+        )
+    });
+    match found {
+        Some(pairs) => pairs.into_iter().map(|(_, j)| j).collect(),
+        None => (0..target.len()).collect(),
+    }
+}

@@ -1,0 +1,100 @@
+//! What one source element sends to one target element.
+
+use std::fmt;
+use std::ops::Range;
+
+use falls::{Joint, Meeting};
+use layout::FileOffset;
+
+/// One end of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// The bytes before the displacement, which belong to no element.
+    Header,
+    /// An element of the partition, or a view.
+    Element(usize),
+}
+
+impl Part {
+    /// The element number; `None` for the header.
+    pub fn element(self) -> Option<usize> {
+        match self {
+            Part::Header => None,
+            Part::Element(e) => Some(e),
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Header => f.write_str("header"),
+            Part::Element(e) => write!(f, "{e}"),
+        }
+    }
+}
+
+/// The bytes that a source and a target share inside the window of a plan.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    source: Part,
+    target: Part,
+    meeting: Meeting,
+    window: Range<u64>,
+}
+
+impl Transfer {
+    pub(crate) fn new(source: Part, target: Part, meeting: Meeting, window: Range<u64>) -> Self {
+        Transfer {
+            source,
+            target,
+            meeting,
+            window,
+        }
+    }
+
+    /// Who holds the bytes now.
+    pub fn source(&self) -> Part {
+        self.source
+    }
+
+    /// Who gets them.
+    pub fn target(&self) -> Part {
+        self.target
+    }
+
+    /// The intersection and its projections; left is the source, right the target.
+    pub fn meeting(&self) -> &Meeting {
+        &self.meeting
+    }
+
+    /// The file range the plan was made for.
+    pub fn window(&self) -> Range<FileOffset> {
+        FileOffset(self.window.start)..FileOffset(self.window.end)
+    }
+
+    /// Number of bytes. A rank query when the meeting is symbolic, a walk when it is lazy.
+    pub fn bytes(&self) -> u64 {
+        self.meeting.count(self.window.clone())
+    }
+
+    /// The pieces as one tree: file offsets, offsets in the source, offsets in the target.
+    pub fn joint(&self) -> Joint {
+        self.meeting.joint(self.window.clone())
+    }
+
+    /// Number of runs contiguous in file, source and target at once.
+    pub fn run_count(&self) -> u64 {
+        match self.meeting.file() {
+            Some(file) => file.window(self.window.clone()).run_count(),
+            None => self.meeting.runs(self.window.clone()).count() as u64,
+        }
+    }
+
+    pub(crate) fn retargeted(&self, target: Part) -> Transfer {
+        Transfer {
+            target,
+            ..self.clone()
+        }
+    }
+}
