@@ -116,3 +116,11 @@ fn links_lead_somewhere() {
 fn golden_word_selects_golden_cases_only() {
     hold(rust_files(), tests_named::check_golden);
 }
+
+#[test]
+fn statements_have_tests() {
+    let page = files(|f| f.path == "docs/statements.md").next();
+    let page = page.expect("docs/statements.md lists the statements");
+    let sources: Vec<File> = rust_files().cloned().collect();
+    report(&tests_named::check_statements(page, &sources));
+}
