@@ -18,7 +18,8 @@
 
 use std::fmt;
 
-use crate::inner::{Kernel, strided, transpose};
+use crate::cache::streaming_threshold;
+use crate::inner::{Kernel, gather, strided, transpose};
 use crate::program::{Dim, Perfect};
 
 /// A perfect nest with its order and kernel chosen.
@@ -38,7 +39,6 @@ impl Loops {
     /// Chooses. `proved` says that the caller knows the target to be disjoint; `job_bytes` is
     /// the size of the whole program.
     pub(crate) fn choose(mut perfect: Perfect, proved: bool, job_bytes: u64) -> Loops {
-        let _ = job_bytes;
         let bytes = perfect
             .dims
             .iter()
@@ -55,11 +55,8 @@ impl Loops {
             });
         }
         fuse_neighbours(&mut perfect);
-        let (kernel, name) = if free && cross(&mut perfect.dims) {
-            (transpose::crossed(perfect.len), "crossed")
-        } else {
-            (strided::strided(perfect.len), "strided")
-        };
+        let stream = job_bytes >= streaming_threshold() as u64;
+        let (kernel, name) = choose_kernel(&mut perfect, free, stream);
         Loops {
             source: perfect.source,
             target: perfect.target,
@@ -78,6 +75,20 @@ impl Loops {
             [b] => (&[], Dim::ONCE, *b),
             [outer @ .., a, b] => (outer, *a, *b),
         }
+    }
+}
+
+/// The kernel for the innermost two levels, which it may put in order.
+fn choose_kernel(perfect: &mut Perfect, free: bool, stream: bool) -> (Kernel, &'static str) {
+    let len = perfect.len;
+    if free && cross(&mut perfect.dims) {
+        let (_, a, b) = Loops::split(&perfect.dims);
+        let dense = a.source == len as isize && b.target == len as isize;
+        return (transpose::crossed(len, dense, stream), "crossed");
+    }
+    match perfect.dims.last() {
+        Some(b) if b.target == len as isize => (gather::gather(len, b.source), "gather"),
+        _ => (strided::strided(len), "strided"),
     }
 }
 

@@ -11,6 +11,7 @@
 //! (`order`), disjointness (`disjoint`).
 
 pub(crate) mod block;
+pub(crate) mod gather;
 pub(crate) mod strided;
 pub(crate) mod transpose;
 

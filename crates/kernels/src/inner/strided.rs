@@ -1,21 +1,24 @@
-//! Two loop levels around a block at constant strides, specialised by the length of the block.
+//! Two loop levels around a block at any strides, specialised by the length of the block.
 
 use super::Kernel;
 use super::block::{copy_class, copy_const};
 use crate::program::Dim;
 
+/// Runs `row` for every iteration of the outer level.
+#[inline(always)]
+pub(super) fn rows(source: *const u8, target: *mut u8, a: Dim, row: impl Fn(*const u8, *mut u8)) {
+    let (mut from, mut to) = (source, target);
+    for _ in 0..a.count {
+        row(from, to);
+        from = from.wrapping_offset(a.source);
+        to = to.wrapping_offset(a.target);
+    }
+}
+
 /// Runs `copy` over both levels, four blocks at a time.
 #[inline(always)]
-unsafe fn walk(
-    source: *const u8,
-    target: *mut u8,
-    a: Dim,
-    b: Dim,
-    copy: impl Fn(*const u8, *mut u8),
-) {
-    let (mut row_source, mut row_target) = (source, target);
-    for _ in 0..a.count {
-        let (mut from, mut to) = (row_source, row_target);
+fn walk(source: *const u8, target: *mut u8, a: Dim, b: Dim, copy: impl Fn(*const u8, *mut u8)) {
+    rows(source, target, a, |mut from, mut to| {
         for _ in 0..b.count / 4 {
             copy(from, to);
             copy(from.wrapping_offset(b.source), to.wrapping_offset(b.target));
@@ -35,9 +38,7 @@ unsafe fn walk(
             from = from.wrapping_offset(b.source);
             to = to.wrapping_offset(b.target);
         }
-        row_source = row_source.wrapping_offset(a.source);
-        row_target = row_target.wrapping_offset(a.target);
-    }
+    });
 }
 
 unsafe fn strided_const<const B: usize>(
@@ -48,7 +49,9 @@ unsafe fn strided_const<const B: usize>(
     _len: usize,
 ) {
     // SAFETY: the kernel's contract covers every block the walk visits.
-    unsafe { walk(source, target, a, b, |from, to| copy_const::<B>(from, to)) };
+    walk(source, target, a, b, |from, to| unsafe {
+        copy_const::<B>(from, to)
+    });
 }
 
 unsafe fn strided_class<const H: usize>(
@@ -59,20 +62,16 @@ unsafe fn strided_class<const H: usize>(
     len: usize,
 ) {
     // SAFETY: as above; `strided` picks the class that holds `len`.
-    unsafe {
-        walk(source, target, a, b, |from, to| {
-            copy_class::<H>(from, to, len)
-        })
-    };
+    walk(source, target, a, b, |from, to| unsafe {
+        copy_class::<H>(from, to, len)
+    });
 }
 
 unsafe fn strided_long(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
     // SAFETY: as above.
-    unsafe {
-        walk(source, target, a, b, |from, to| {
-            to.copy_from_nonoverlapping(from, len)
-        })
-    };
+    walk(source, target, a, b, |from, to| unsafe {
+        to.copy_from_nonoverlapping(from, len)
+    });
 }
 
 /// The kernel for blocks of this length at any strides.
