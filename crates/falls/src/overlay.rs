@@ -211,18 +211,7 @@ impl Overlay {
             if lo >= hi {
                 continue;
             }
-            let (ka, za) = (lo / node.stride, lo % node.stride);
-            let (kb, zb) = ((hi - 1) / node.stride, (hi - 1) % node.stride + 1);
-            // A whole block in the range has every label; else at most an end of one block and a
-            // beginning of the next.
-            if kb > ka + 1 || (kb > ka && (za == 0 || zb >= node.len)) {
-                node.collect_owners(0..node.len, found);
-            } else if kb > ka {
-                node.collect_owners(za..node.len, found);
-                node.collect_owners(0..zb, found);
-            } else {
-                node.collect_owners(za..zb.min(node.len), found);
-            }
+            node.collect_owners_in_span(lo..hi, found);
         }
     }
 
@@ -277,7 +266,27 @@ impl LabelledNode {
         }
     }
 
-    pub(crate) fn collect_owners(&self, range: Range<u64>, found: &mut Vec<usize>) {
+    /// Labels found in `span`, relative to the start of the first block, over all blocks.
+    pub(crate) fn collect_owners_in_span(&self, span: Range<u64>, found: &mut Vec<usize>) {
+        let (ka, za) = (span.start / self.stride, span.start % self.stride);
+        let (kb, zb) = (
+            (span.end - 1) / self.stride,
+            (span.end - 1) % self.stride + 1,
+        );
+        // A whole block in the range has every label; else at most an end of one block and a
+        // beginning of the next.
+        if kb > ka + 1 || (kb > ka && (za == 0 || zb >= self.len)) {
+            self.collect_owners(0..self.len, found);
+        } else if kb > ka {
+            self.collect_owners(za..self.len, found);
+            self.collect_owners(0..zb, found);
+        } else {
+            self.collect_owners(za..zb.min(self.len), found);
+        }
+    }
+
+    /// Labels found in `range` of one block.
+    fn collect_owners(&self, range: Range<u64>, found: &mut Vec<usize>) {
         match &self.region {
             Region::Shared(below) => below.collect_owners(range, found),
             Region::Owned { label, inner } => {

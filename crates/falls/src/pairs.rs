@@ -63,6 +63,13 @@ impl At<'_> {
         self.0.start + self.1
     }
 
+    /// Start of the block whose stride holds the whole window, if one does.
+    fn single_block(self, window: &Range<u64>) -> Option<u64> {
+        let (k, z) = self.block_at(window.start);
+        let single = window.end - window.start <= self.0.stride - z || self.0.count == 1;
+        single.then(|| self.start() + k * self.0.stride)
+    }
+
     fn block_at(self, x: u64) -> (u64, u64) {
         let y = x - self.start();
         (y / self.0.stride, y % self.0.stride)
@@ -81,33 +88,20 @@ impl Walk<'_> {
             return Ok(());
         }
         self.work.spend(1)?;
-        let (kf, zf) = f.block_at(window.start);
-        let (kg, zg) = g.block_at(window.start);
-        let f_left = f.0.stride - zf;
-        let g_left = g.0.stride - zg;
-        let len = window.end - window.start;
-        let (f_single, g_single) = (len <= f_left, len <= g_left);
-        if f_single && g_single {
-            let f_base = f.start() + kf * f.0.stride;
-            let g_base = g.start() + kg * g.0.stride;
-            let end = window.end.min(f_base + f.0.len).min(g_base + g.0.len);
-            return self.blocks(f.0, f_base, g.0, g_base, window.start..end);
+        if let Some(block) = f.single_block(&window) {
+            return self.descend(f, block, g, &window, Order::Kept);
+        }
+        if let Some(block) = g.single_block(&window) {
+            return self.descend(g, block, f, &window, Order::Swapped);
         }
         // Both repeat with the common stride: one period has all pairs.
-        let common = match (f_single, g_single) {
-            (false, false) => lcm(f.0.stride, g.0.stride),
-            _ => None,
-        };
-        let end = match common {
+        let len = window.end - window.start;
+        let end = match lcm(f.0.stride, g.0.stride) {
             Some(t) if t < len => window.start + t,
             _ => window.end,
         };
         // Open the longer stride block by block; inside each of its blocks it is single.
-        let long = if g_single || (!f_single && f.0.stride >= g.0.stride) {
-            f
-        } else {
-            g
-        };
+        let long = if f.0.stride >= g.0.stride { f } else { g };
         let mut at = window.start;
         while at < end {
             let next = (at + long.0.stride - long.block_at(at).1).min(end);
@@ -117,47 +111,57 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Pairs of one block each, inside a window that lies in both.
-    fn blocks(
+    /// One block of `single`, found by its start, against all of `other` inside the window.
+    fn descend(
         &mut self,
-        f: &LabelledNode,
-        f_base: u64,
-        g: &LabelledNode,
-        g_base: u64,
-        window: Range<u64>,
+        single: At<'_>,
+        block: u64,
+        other: At<'_>,
+        window: &Range<u64>,
+        order: Order,
     ) -> Result<(), Exhausted> {
-        if window.start >= window.end {
-            return Ok(());
+        let end = window.end.min(block + single.0.len);
+        if window.start >= end {
+            return Ok(()); // in the gap behind the block
         }
-        let (fa, ga) = (Content::of(f), Content::of(g));
-        match (&fa, &ga) {
-            (Content::Owner(label), _) => {
-                let others = owners(g, window.start - g_base..window.end - g_base);
-                self.work.spend(others.len() as u64)?;
-                self.found.extend(others.into_iter().map(|o| (*label, o)));
+        match Content::of(single.0) {
+            Content::Owner(label) => {
+                let mut partners = Vec::new();
+                let from = other.start();
+                other
+                    .0
+                    .collect_owners_in_span(window.start - from..end - from, &mut partners);
+                self.work.spend(partners.len() as u64)?;
+                self.found.extend(partners.into_iter().map(|p| match order {
+                    Order::Kept => (label, p),
+                    Order::Swapped => (p, label),
+                }));
             }
-            (_, Content::Owner(label)) => {
-                let others = owners(f, window.start - f_base..window.end - f_base);
-                self.work.spend(others.len() as u64)?;
-                self.found.extend(others.into_iter().map(|o| (o, *label)));
-            }
-            (Content::Nodes(a), Content::Nodes(b)) => {
-                let mut i = a.partition_point(|n| n.end() + f_base <= window.start);
-                let mut j = b.partition_point(|n| n.end() + g_base <= window.start);
-                while i < a.len() && j < b.len() {
-                    let (p, q) = (At(&a[i], f_base), At(&b[j], g_base));
-                    let lo = p.start().max(q.start()).max(window.start);
-                    let (p_end, q_end) = (a[i].end() + f_base, b[j].end() + g_base);
-                    if p.start() >= window.end || q.start() >= window.end {
+            Content::Nodes(nodes) => {
+                let first = nodes.partition_point(|n| n.end() + block <= window.start);
+                for node in &nodes[first..] {
+                    let child = At(node, block);
+                    if child.start() >= end {
                         break;
                     }
-                    self.nodes(p, q, lo..p_end.min(q_end).min(window.end))?;
-                    if p_end <= q_end { i += 1 } else { j += 1 }
+                    let lo = window.start.max(child.start());
+                    let inside = lo..end.min(node.end() + block);
+                    match order {
+                        Order::Kept => self.nodes(child, other, inside)?,
+                        Order::Swapped => self.nodes(other, child, inside)?,
+                    }
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Which side of a pair the node that is descended into stands on.
+#[derive(Clone, Copy)]
+enum Order {
+    Kept,
+    Swapped,
 }
 
 /// What a block holds: one owner throughout, or nodes to descend into.
@@ -181,14 +185,6 @@ impl<'a> Content<'a> {
             Region::Shared(below) => Content::Nodes(below.nodes().into()),
         }
     }
-}
-
-fn owners(node: &LabelledNode, range: Range<u64>) -> Vec<usize> {
-    let mut found = Vec::new();
-    node.collect_owners(range, &mut found);
-    found.sort_unstable();
-    found.dedup();
-    found
 }
 
 #[cfg(test)]

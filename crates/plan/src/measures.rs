@@ -9,6 +9,8 @@ use crate::transfer::{Part, Transfer};
 
 /// Bytes that move between memory and cache together.
 const LINE_BYTES: u64 = 64;
+/// Lines that a run touches on both sides beyond those its bytes fill, at a random alignment.
+const EDGE_LINES: f64 = 2.0 * (1.0 - 1.0 / LINE_BYTES as f64);
 /// What starting one more run costs, in bytes copied meanwhile.
 const RUN_BYTES: f64 = 24.0;
 /// What one more pair costs, in bytes copied meanwhile.
@@ -37,7 +39,7 @@ pub struct Measures {
     pub bytes: u64,
     /// Fewest runs any match of so many elements has: the larger number of non-empty elements.
     pub least_runs: u64,
-    /// Cache lines touched on both sides, pair by pair, beyond those the bytes fill.
+    /// Cache lines touched on both sides, pair by pair, beyond those of a perfect match.
     pub excess_lines: f64,
     /// Whether all numbers are exact; lazy meetings with very many runs are extrapolated.
     pub exact: bool,
@@ -111,7 +113,7 @@ impl Plan {
             },
             bytes: total.bytes,
             least_runs,
-            excess_lines: total.excess_lines.max(0.0),
+            excess_lines: (total.excess_lines - least_runs as f64 * EDGE_LINES).max(0.0),
             exact: !total.sampled,
         }
     }

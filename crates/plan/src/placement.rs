@@ -107,21 +107,18 @@ fn greedy(nodes: usize, targets: usize, volumes: &[(usize, usize, u64)]) -> Vec<
 
 /// Hungarian method with potentials: rows are targets, columns are nodes, cost is what would move.
 fn assign(nodes: usize, targets: usize, volumes: &[(usize, usize, u64)]) -> Vec<usize> {
-    let mut keep = vec![0i64; targets * nodes];
+    let mut keep = vec![0u64; targets * nodes];
     for &(i, j, v) in volumes {
-        keep[j * nodes + i] = v as i64;
+        keep[j * nodes + i] = v;
     }
-    // One extra unit for the own number breaks ties in favour of moving nothing around.
-    let gain = |j: usize, i: usize| {
-        keep[j * nodes + i]
-            .saturating_mul(2)
-            .saturating_add((i == j).into())
-    };
+    // Keeping a byte outweighs all own numbers together, which only break ties.
+    let weight = targets as i128 + 1;
+    let gain = |j: usize, i: usize| i128::from(keep[j * nodes + i]) * weight + i128::from(i == j);
     let (mut row_potential, mut column_potential) =
-        (vec![0i64; targets + 1], vec![0i64; nodes + 1]);
+        (vec![0i128; targets + 1], vec![0i128; nodes + 1]);
     let mut row_of = vec![0usize; nodes + 1]; // 1-based rows, 0 is free
     for row in 1..=targets {
-        let mut least = vec![i64::MAX; nodes + 1];
+        let mut least = vec![i128::MAX; nodes + 1];
         let mut came_from = vec![0usize; nodes + 1];
         let mut used = vec![false; nodes + 1];
         row_of[0] = row;
@@ -129,7 +126,7 @@ fn assign(nodes: usize, targets: usize, volumes: &[(usize, usize, u64)]) -> Vec<
         loop {
             used[column] = true;
             let at = row_of[column];
-            let (mut delta, mut next) = (i64::MAX, 0);
+            let (mut delta, mut next) = (i128::MAX, 0);
             for c in 1..=nodes {
                 if used[c] {
                     continue;
@@ -146,7 +143,7 @@ fn assign(nodes: usize, targets: usize, volumes: &[(usize, usize, u64)]) -> Vec<
                 if used[c] {
                     row_potential[row_of[c]] += delta;
                     column_potential[c] -= delta;
-                } else if least[c] < i64::MAX {
+                } else if least[c] < i128::MAX {
                     least[c] -= delta;
                 }
             }
