@@ -331,8 +331,10 @@ impl Iterator for Runs {
             }
             Cursor::Lazy { at, end } => {
                 let x = lazy_next(&self.left, &self.right, *at, *end)?;
-                let len =
-                    contiguous_from(&self.left, x, *end).min(contiguous_from(&self.right, x, *end));
+                let len = self
+                    .left
+                    .run_from(x, *end)
+                    .min(self.right.run_from(x, *end));
                 *at = x + len;
                 (x, len)
             }
@@ -344,12 +346,4 @@ impl Iterator for Runs {
             len,
         })
     }
-}
-
-/// Length of the run of consecutive bytes of `p` that starts at its byte `x`, up to `end`.
-fn contiguous_from(p: &Periodic, x: u64, end: u64) -> u64 {
-    if p.is_everything() {
-        return end - x;
-    }
-    p.segments(x..end).next().map_or(0, |s| s.len())
 }

@@ -158,6 +158,25 @@ impl Periodic {
             || self.rank(range.end) - self.rank(range.start) == range.end - range.start
     }
 
+    /// Length of the run of consecutive bytes that starts at byte `x`, up to `end`; 0 if `x` does
+    /// not belong to it.
+    pub(crate) fn run_from(&self, x: u64, end: u64) -> u64 {
+        if x < self.displacement || x >= end {
+            return 0;
+        }
+        if self.is_everything() {
+            return end - x;
+        }
+        match self.set.leaf_rest((x - self.displacement) % self.period) {
+            None => 0,
+            // Mostly the leaf block is the run; where another touches it, walk.
+            Some(rest) if end - x > rest && self.contains(x + rest) => {
+                self.segments(x..end).next().map_or(0, |s| s.len())
+            }
+            Some(rest) => rest.min(end - x),
+        }
+    }
+
     /// One period as seen from offset `from >= displacement` (ALIGN: a rotation).
     ///
     /// ```text

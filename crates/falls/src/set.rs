@@ -626,22 +626,27 @@ impl FallsSet {
 
     /// Whether byte `x` is in the set.
     pub fn contains(&self, x: u64) -> bool {
+        self.leaf_rest(x).is_some()
+    }
+
+    /// Bytes from `x` to the end of the leaf block that holds it; `None` if no block does.
+    pub(crate) fn leaf_rest(&self, x: u64) -> Option<u64> {
         let (mut set, mut x) = (self, x);
         loop {
-            let i = set.starting_below(x + 1);
-            if i == 0 {
-                return false;
-            }
-            let node = set.node(i - 1);
+            let i = set.starting_below(x + 1).checked_sub(1)?;
+            let node = set.node(i);
             if x >= node.end() {
-                return false;
+                return None;
+            }
+            if node.is_segment() {
+                return Some(node.end() - x);
             }
             let z = (x - node.start) % node.stride;
             if z >= node.len {
-                return false;
+                return None;
             }
             match node.inner {
-                None => return true,
+                None => return Some(node.len - z),
                 Some(inner) => (set, x) = (inner, z),
             }
         }
