@@ -304,10 +304,15 @@ impl ArrayType {
             set = spread(&indices[d], &set, step)?;
             step *= self.extents[d];
         }
-        if set.node_count() <= SIMPLIFY_UP_TO {
-            set = set.simplify();
-        }
-        Ok(set)
+        Ok(simplified(set))
+    }
+}
+
+/// The set with fewer nodes, if it is small enough to look at.
+pub(crate) fn simplified(set: FallsSet) -> FallsSet {
+    match set.node_count() <= SIMPLIFY_UP_TO {
+        true => set.simplify(),
+        false => set,
     }
 }
 
@@ -328,7 +333,11 @@ impl fmt::Display for ArrayType {
 ///
 /// Nothing here overflows: every index is below the extent and extent times step is at most the
 /// size of the array.
-fn spread(indices: &FallsSet, slab: &FallsSet, step: u64) -> Result<FallsSet, LayoutError> {
+pub(crate) fn spread(
+    indices: &FallsSet,
+    slab: &FallsSet,
+    step: u64,
+) -> Result<FallsSet, LayoutError> {
     if slab.size() == step {
         return scale(indices, step);
     }

@@ -61,6 +61,7 @@ impl Distribution {
             return refuse("on 0 processors; give at least 1".into());
         }
         match self {
+            Distribution::BlockOf(0) => refuse("BLOCK(0); blocks have at least 1 index".into()),
             Distribution::BlockOf(len)
                 if u128::from(*len) * u128::from(processors) < u128::from(extent) =>
             {
@@ -68,7 +69,7 @@ impl Distribution {
                     "BLOCK({len}) on {processors} processors holds {} of {extent} indices; the block must be {} or more (or use CYCLIC({}))",
                     len * processors,
                     extent.div_ceil(processors),
-                    (*len).max(1)
+                    len
                 ))
             }
             Distribution::CyclicOf(0) => refuse("CYCLIC(0); blocks have at least 1 index".into()),

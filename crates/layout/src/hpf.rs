@@ -50,6 +50,8 @@ impl Grid {
             ));
         }
         let count = product(extents.iter().copied(), "grid")?;
+        // Along a line both orders are the same.
+        let order = if extents.len() < 2 { Order::C } else { order };
         Ok(Grid {
             extents,
             order,
@@ -100,8 +102,8 @@ impl fmt::Display for Grid {
             write!(f, "{}{extent}", if d == 0 { "" } else { "x" })?;
         }
         match self.order {
-            Order::Fortran if self.extents.len() > 1 => f.write_str(":fortran"),
-            _ => Ok(()),
+            Order::C => Ok(()),
+            Order::Fortran => f.write_str(":fortran"),
         }
     }
 }
