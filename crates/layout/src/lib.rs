@@ -19,13 +19,37 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod align;
+mod array;
+mod block_map;
+mod chunks;
+mod distribution;
 mod error;
+mod galley;
+mod hpf;
+mod language;
+mod owner_runs;
 mod partition;
 mod pattern;
+mod slice;
+mod stripe;
+mod vesta;
 mod view;
 
 pub use address::{FileOffset, SubfileOffset, ViewOffset};
+pub use align::{AlignedElements, Alignment, TemplateAxis};
+pub use array::{ArrayType, ElementType, Elements, MAX_DIMENSIONS, MAX_ELEMENTS, Order};
+pub use block_map::BlockMap;
+pub use chunks::{ChunkAxis, ChunkGrid, Chunks, DealtChunks, PaddedChunk};
+pub use distribution::{BlockLengths, Distribution};
 pub use error::{LayoutError, LayoutErrorKind};
+pub use galley::{NestedStride, nested_strided};
+pub use hpf::{Grid, Hpf, HpfElements};
+pub use language::{AppliedLayout, Layout, LayoutForm, LayoutParseError, MAX_TEXT};
+pub use owner_runs::{OwnerRun, OwnerRuns};
 pub use partition::Partition;
 pub use pattern::Pattern;
+pub use slice::{Slice, SliceAxis};
+pub use stripe::{Servers, Stripe};
+pub use vesta::{VestaCut, VestaFile, VestaGroups};
 pub use view::{View, ViewToSubfile};
