@@ -1,4 +1,7 @@
 //! A line segment: the bytes `start .. start + len`, never empty.
+//!
+//! Section 4.1 of the paper, half open. What iterators over sets give, and what irregular sets are
+//! made of.
 
 use crate::error::Reason;
 use crate::{FallsError, checked};

@@ -20,10 +20,12 @@ mod cost;
 mod measures;
 mod placement;
 mod plan;
+mod route;
 mod transfer;
 
 pub use cost::CostFunction;
 pub use measures::Measures;
 pub use placement::Placement;
 pub use plan::Plan;
+pub use route::Route;
 pub use transfer::{Part, Transfer};

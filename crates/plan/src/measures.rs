@@ -29,6 +29,8 @@ pub struct Measures {
     pub fan_out: f64,
     /// Runs contiguous in file, source and target at once.
     pub runs: u64,
+    /// Those of them that only a cursor finds, because their meeting is lazy.
+    pub lazy_runs: u64,
     /// Bytes per run.
     pub mean_run: f64,
     /// Share of the runs that a perfect match would not have.
@@ -96,6 +98,7 @@ impl Plan {
             contention: per(self.targets().len()),
             fan_out: per(self.sources().len()),
             runs: total.runs,
+            lazy_runs: total.lazy_runs,
             mean_run: if total.runs == 0 {
                 0.0
             } else {
@@ -123,6 +126,7 @@ impl Plan {
 struct Totals {
     pairs: u64,
     runs: u64,
+    lazy_runs: u64,
     bytes: u64,
     excess_lines: f64,
     sampled: bool,
@@ -137,6 +141,7 @@ impl Totals {
             false => {
                 let (counted, sampled) = sampled(transfer);
                 self.sampled |= sampled;
+                self.lazy_runs += counted.1;
                 counted
             }
         };

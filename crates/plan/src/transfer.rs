@@ -1,4 +1,7 @@
 //! What one source element sends to one target element.
+//!
+//! A transfer owns the meeting of the two and the window of the file it was planned for; volumes,
+//! runs and the tree to copy along are derived when asked for.
 
 use std::fmt;
 use std::ops::Range;
