@@ -18,6 +18,7 @@
 //!   every element.
 #![forbid(unsafe_code)]
 
+pub mod access_desc;
 mod address;
 mod align;
 mod array;
@@ -28,14 +29,17 @@ mod error;
 mod galley;
 mod hpf;
 mod language;
+pub mod mpi;
 mod owner_runs;
 mod partition;
 mod pattern;
+pub mod sequence;
 mod slice;
 mod stripe;
 mod vesta;
 mod view;
 
+pub use access_desc::{AccessDesc, BasicBlock};
 pub use address::{FileOffset, SubfileOffset, ViewOffset};
 pub use align::{AlignedElements, Alignment, TemplateAxis};
 pub use array::{ArrayType, ElementType, Elements, MAX_DIMENSIONS, MAX_ELEMENTS, Order};
@@ -49,6 +53,7 @@ pub use language::{AppliedLayout, Layout, LayoutForm, LayoutParseError, MAX_TEXT
 pub use owner_runs::{OwnerRun, OwnerRuns};
 pub use partition::Partition;
 pub use pattern::Pattern;
+pub use sequence::Sequence;
 pub use slice::{Slice, SliceAxis};
 pub use stripe::{Servers, Stripe};
 pub use vesta::{VestaCut, VestaFile, VestaGroups};
