@@ -20,6 +20,11 @@ impl Fuel {
         Fuel(u64::MAX)
     }
 
+    /// Whether the search ended by itself: what it did not find is not there.
+    pub(crate) fn is_left(self) -> bool {
+        self.0 > 0
+    }
+
     fn spend(&mut self) -> Option<()> {
         self.0 = self.0.checked_sub(1)?;
         Some(())

@@ -20,6 +20,7 @@
 //! ```
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::checked::{MAX_OFFSET, lcm};
 use crate::common_byte::{Fuel, next_common_node};
@@ -28,7 +29,7 @@ use crate::joint::{Joint, JointNode};
 use crate::periodic::Periodic;
 use crate::project::project;
 use crate::segments::Segments;
-use crate::set::Node;
+use crate::set::{FallsSet, Node};
 
 /// Intersection and both projections of two elements.
 #[derive(Clone, Debug)]
@@ -41,9 +42,20 @@ pub struct Meeting {
 #[derive(Clone, Debug)]
 enum Form {
     Symbolic(Box<Symbolic>),
-    /// The operands as the cursors search them: simplified, and starting at their first byte, so
-    /// that sparse elements have short blocks and meet where a congruence says.
-    Lazy(Box<(Periodic, Periodic)>),
+    Lazy(Arc<Lazy>),
+}
+
+/// The operands as the cursors search them: simplified, and starting at their first byte, so that
+/// sparse elements have short blocks and meet where a congruence says.
+#[derive(Debug)]
+struct Lazy {
+    left: Periodic,
+    right: Periodic,
+    /// The same by member, where there are few: a pattern of a few far-apart pieces is sparse piece
+    /// by piece only.
+    by_member: Vec<(Periodic, Periodic)>,
+    /// What does not meet within one common period never does.
+    period: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -78,7 +90,7 @@ impl Meeting {
     pub fn with_budget(left: &Periodic, right: &Periodic, budget: Budget) -> Self {
         let form = match symbolic(left, right, budget) {
             Some(s) => Form::Symbolic(Box::new(s)),
-            None => Form::Lazy(Box::new((trimmed(left), trimmed(right)))),
+            None => Form::Lazy(Arc::new(Lazy::new(trimmed(left), trimmed(right)))),
         };
         Meeting {
             left: left.clone(),
@@ -141,7 +153,7 @@ impl Meeting {
     pub fn next_byte(&self, x: u64) -> Option<u64> {
         match &self.form {
             Form::Symbolic(s) => s.file.next_byte(x),
-            Form::Lazy(p) => lazy_next(&p.0, &p.1, x, MAX_OFFSET),
+            Form::Lazy(lazy) => lazy.next(x, MAX_OFFSET),
         }
     }
 
@@ -164,10 +176,11 @@ impl Meeting {
                 right: self.right.clone(),
                 cursor: Cursor::Symbolic(s.file.window(range).segments(0..MAX_OFFSET)),
             },
-            Form::Lazy(p) => Runs {
-                left: p.0.clone(),
-                right: p.1.clone(),
+            Form::Lazy(lazy) => Runs {
+                left: lazy.left.clone(),
+                right: lazy.right.clone(),
                 cursor: Cursor::Lazy {
+                    lazy: lazy.clone(),
                     at: range.start,
                     end: range.end.min(MAX_OFFSET),
                 },
@@ -258,25 +271,85 @@ fn symbolic(left: &Periodic, right: &Periodic, budget: Budget) -> Option<Symboli
     })
 }
 
+/// Pairs of members that a lazy meeting searches one by one.
+const FEW_PAIRS: usize = 64;
+
+impl Lazy {
+    fn new(left: Periodic, right: Periodic) -> Self {
+        let mut by_member = Vec::new();
+        let pairs = left.set().len().saturating_mul(right.set().len());
+        if (2..=FEW_PAIRS).contains(&pairs) {
+            for a in members(&left) {
+                by_member.extend(members(&right).map(|b| (a.clone(), b)));
+            }
+        }
+        Lazy {
+            period: lcm(left.period(), right.period()),
+            left,
+            right,
+            by_member,
+        }
+    }
+
+    /// First common byte in `lo..hi`.
+    ///
+    /// Dense patterns meet after a few blocks. Where that fails, pairs of members are searched,
+    /// each by its own congruence; both with growing fuel, since either may be the slow one.
+    fn next(&self, lo: u64, hi: u64) -> Option<u64> {
+        let (a, b) = (&self.left, &self.right);
+        let lo = lo.max(a.displacement()).max(b.displacement());
+        if lo >= hi || a.is_empty() || b.is_empty() {
+            return None;
+        }
+        if a.is_everything() {
+            return b.next_byte(lo).filter(|&x| x < hi);
+        }
+        if b.is_everything() {
+            return a.next_byte(lo).filter(|&x| x < hi);
+        }
+        let end = self.period.and_then(|p| lo.checked_add(p));
+        let hi = end.map_or(hi, |end| hi.min(end));
+        if self.by_member.is_empty() {
+            return next_common(a, b, lo, hi, &mut Fuel::unbounded());
+        }
+        let mut steps = 64u64;
+        loop {
+            let mut fuel = Fuel(steps);
+            let found = next_common(a, b, lo, hi, &mut fuel);
+            if fuel.is_left() {
+                return found;
+            }
+            let mut first = hi;
+            let mut certain = true;
+            for (a, b) in &self.by_member {
+                let mut fuel = Fuel(steps);
+                first = next_common(a, b, lo, first, &mut fuel).unwrap_or(first);
+                certain &= fuel.is_left();
+            }
+            if certain {
+                return (first < hi).then_some(first);
+            }
+            steps = steps.saturating_mul(8);
+        }
+    }
+}
+
+/// Elements of one member each.
+fn members(p: &Periodic) -> impl Iterator<Item = Periodic> + '_ {
+    p.set().nodes().map(|node| {
+        let (start, falls) = (node.start, node.to_falls().shifted_back(node.start));
+        // Below the period, so the sum fits; beyond the largest offset it owns no byte.
+        let displacement = (p.displacement() + start).min(MAX_OFFSET);
+        Periodic::trusted(displacement, p.period(), FallsSet::trusted(vec![falls]))
+    })
+}
+
 /// First common byte of two elements in `lo..hi`.
-fn lazy_next(a: &Periodic, b: &Periodic, lo: u64, hi: u64) -> Option<u64> {
-    let lo = lo.max(a.displacement()).max(b.displacement());
-    if lo >= hi || a.is_empty() || b.is_empty() {
+fn next_common(a: &Periodic, b: &Periodic, lo: u64, hi: u64, fuel: &mut Fuel) -> Option<u64> {
+    if lo >= hi {
         return None;
     }
-    if a.is_everything() {
-        return b.next_byte(lo).filter(|&x| x < hi);
-    }
-    if b.is_everything() {
-        return a.next_byte(lo).filter(|&x| x < hi);
-    }
-    next_common_node(
-        unrolled(a, hi)?,
-        unrolled(b, hi)?,
-        lo,
-        hi,
-        &mut Fuel::unbounded(),
-    )
+    next_common_node(unrolled(a, hi)?, unrolled(b, hi)?, lo, hi, fuel)
 }
 
 /// The same bytes from the first one on: displacement moved up, set moved down. Ranks are equal.
@@ -317,7 +390,7 @@ pub struct Runs {
 #[derive(Clone, Debug)]
 enum Cursor {
     Symbolic(Segments),
-    Lazy { at: u64, end: u64 },
+    Lazy { lazy: Arc<Lazy>, at: u64, end: u64 },
 }
 
 impl Iterator for Runs {
@@ -329,8 +402,8 @@ impl Iterator for Runs {
                 let s = segments.next()?;
                 (s.start(), s.len())
             }
-            Cursor::Lazy { at, end } => {
-                let x = lazy_next(&self.left, &self.right, *at, *end)?;
+            Cursor::Lazy { lazy, at, end } => {
+                let x = lazy.next(*at, *end)?;
                 let len = self
                     .left
                     .run_from(x, *end)
