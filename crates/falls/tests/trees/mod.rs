@@ -37,7 +37,7 @@ pub(crate) fn check<S: Strategy>(
     match TestRunner::new(config).run(&strategy, test) {
         Ok(()) => {}
         Err(TestError::Fail(why, value)) => {
-            panic!("{why}\nsmallest case: {value:#?}\nseen with PROPTEST_RNG_SEED={seed}")
+            panic!("{why}\nsmallest case: {value:?}\nseen with PROPTEST_RNG_SEED={seed}")
         }
         Err(error) => panic!("{error} (PROPTEST_RNG_SEED={seed})"),
     }
