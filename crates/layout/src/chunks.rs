@@ -21,7 +21,7 @@ use std::collections::HashMap;
 
 use falls::{FallsSet, Segment, compress_segments};
 
-use crate::array::{ArrayType, Elements, MAX_ELEMENTS, check_element, product, simplified, spread};
+use crate::array::{ArrayType, Elements, check_element, product, simplified, spread};
 use crate::distribution::{BlockLengths, cyclic};
 use crate::error::{LayoutError, LayoutErrorKind};
 use crate::slice::{Slice, SliceAxis};
@@ -282,8 +282,7 @@ impl DealtChunks {
         if self.period() == 0 {
             return Ok(FallsSet::empty());
         }
-        let set = Deal::new(&self.chunks, self.count()).set(0, self.servers.first_block(index))?;
-        Ok(simplified(set))
+        Deal::new(&self.chunks, self.count()).element(self.servers.first_block(index))
     }
 
     /// What every server has of the array.
@@ -293,7 +292,7 @@ impl DealtChunks {
         }
         let mut deal = Deal::new(&self.chunks, self.count());
         Elements::collect(self.period(), self.count(), |index| {
-            Ok(simplified(deal.set(0, self.servers.first_block(index))?))
+            deal.element(self.servers.first_block(index))
         })
     }
 }
@@ -309,7 +308,12 @@ struct Deal<'a> {
     modulus: u64,
     levels: Vec<Level>,
     known: HashMap<(usize, u64), FallsSet>,
+    /// Chunks that may still be looked at for the present element.
+    visits_left: u64,
 }
+
+/// Chunks looked at, at most, for what one server has.
+const MAX_VISITS: u64 = 1 << 22;
 
 /// One dimension, in the order of nesting.
 #[derive(Clone, Copy)]
@@ -344,7 +348,14 @@ impl<'a> Deal<'a> {
             modulus,
             levels,
             known: HashMap::new(),
+            visits_left: 0,
         }
+    }
+
+    /// The chunks whose numbers leave `rest`.
+    fn element(&mut self, rest: u64) -> Result<FallsSet, LayoutError> {
+        self.visits_left = MAX_VISITS;
+        Ok(simplified(self.set(0, rest)?))
     }
 
     /// The chunks of the dimensions from `level` inwards whose numbers leave `rest`.
@@ -402,16 +413,17 @@ impl<'a> Deal<'a> {
             step,
             weight,
         } = self.levels[level];
-        if last - first > MAX_ELEMENTS {
+        if last - first > self.visits_left {
             return Err(LayoutError::new(
                 LayoutErrorKind::TooComplex,
                 "servers",
                 format!(
-                    "{} chunks along dimension {dimension} before they repeat over the servers; choose fewer servers or larger chunks",
-                    last - first
+                    "more than {MAX_VISITS} chunks before they repeat over {} servers; choose fewer servers or larger chunks",
+                    self.modulus
                 ),
             ));
         }
+        self.visits_left -= last - first;
         let mut parts = Vec::new();
         for i in first..last {
             let used = mul_mod(i % self.modulus, weight, self.modulus);
