@@ -4,6 +4,7 @@
 //! does not depend on counts, and refuses what does not fit 64 bits with the name of the argument.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::{Bounds, Constructor, Datatype, Inner};
@@ -157,11 +158,11 @@ impl Datatype {
         for (i, ((&blocklen, &displ), old)) in blocklens.iter().zip(displs).zip(olds).enumerate() {
             let copies = count_of(&format!("blocklens[{i}]"), blocklen)?;
             place_copies(&mut bounds, old, displ.into(), copies);
-            let key = Arc::as_ptr(&old.0);
-            if !units.contains_key(&key) {
-                units.insert(key, Unit::of(&old.0.sequence)?);
-            }
-            push_copies(&mut builder, &units[&key], old, displ.into(), copies)
+            let unit = match units.entry(Arc::as_ptr(&old.0)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(Unit::of(&old.0.sequence)?),
+            };
+            push_copies(&mut builder, unit, old, displ.into(), copies)
                 .map_err(|e| renamed(e, &format!("displs[{i}]")))?;
         }
         let sequence = builder.finish().map_err(|e| renamed(e, "displs"))?;

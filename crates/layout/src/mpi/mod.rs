@@ -318,12 +318,14 @@ impl Datatype {
         self.0.sequence.hull().map_or(0, |h| h.end - h.start)
     }
 
-    /// Whether copies leave bytes out: the type map is not exactly the bytes from `lb` to `ub`.
+    /// Whether copies leave bytes out or in disorder: the type map is not exactly the bytes from
+    /// `lb` to `ub`, ascending.
     pub fn has_holes(&self) -> bool {
-        let whole = self.0.sequence.is_contiguous()
-            && self.true_extent() == self.extent()
-            && (self.size() == 0 || self.true_lb() == self.lb());
-        !whole
+        if self.size() == 0 {
+            return self.extent() > 0;
+        }
+        !self.0.sequence.is_contiguous()
+            || (self.true_lb(), self.true_extent()) != (self.lb(), self.extent())
     }
 
     /// Whether the type map strictly ascends, so that [`Datatype::to_set`] succeeds.

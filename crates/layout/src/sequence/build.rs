@@ -21,6 +21,9 @@ use super::{Body, Data, MAX_DEPTH, Node, NodeBody, Part, Parts, Sequence, overfl
 use crate::error::LayoutError;
 
 const SPLICE: usize = 4;
+/// Bodies of this many nodes are still copied when they are nested deeply, so that a list that grows
+/// at its end step by step does not run into the limit.
+const SPLICE_DEEP: usize = 4096;
 const MAX_GROUP: usize = 16;
 const MAX_PASSES: usize = 8;
 /// From this many nodes on, a list of plain blocks is kept as a compact list.
@@ -78,7 +81,8 @@ impl Builder {
             return Ok(());
         }
         let start = start.checked_add(unit.low).ok_or_else(overflow)?;
-        if count == 1 && unit.seq.len() <= SPLICE {
+        let deep = unit.seq.depth() > MAX_DEPTH / 2 && unit.seq.len() <= SPLICE_DEEP;
+        if count == 1 && (unit.seq.len() <= SPLICE || deep) {
             for node in unit.seq.nodes() {
                 self.push_part(Part {
                     start: start.checked_add(node.start).ok_or_else(overflow)?,
