@@ -5,12 +5,17 @@
 //! complement  x   xxx   xxx   xxxx      up to the period
 //! ```
 //!
-//! A node with many blocks gives one node of gaps with as many blocks less one, so the complement
-//! has at most about twice the nodes of the set, whatever the counts.
+//! The gaps of a node repeat with its blocks. Each block takes the free bytes on its sides along, as
+//! far as there are any, so that block and gap together fill a stride and every inner set is visited
+//! once: the complement has about twice the nodes of the set, whatever the counts. Where a node has
+//! no room on either side, its last block has to be written apart from the others; nested often
+//! enough that doubles the tree at each level, so the work is bounded.
 
 use crate::error::{FallsError, Reason};
+use crate::intersect::{Exhausted, Work};
 use crate::segment::Segment;
-use crate::set::{Falls, FallsSet};
+use crate::set::{Falls, FallsSet, Node};
+use crate::simplify::push;
 
 impl FallsSet {
     /// Bytes of `0..period` not in the set. The set must end at or before `period`.
@@ -38,7 +43,16 @@ impl FallsSet {
             gap(&mut gaps, cursor, period);
             return Ok(FallsSet::trusted_segments(&gaps));
         }
-        Ok(complement(self, period))
+        let mut work = Work {
+            left: (1 << 20) + 64 * self.node_count(),
+        };
+        match rest(self, 0, period, &mut work) {
+            Ok(members) => Ok(FallsSet::trusted(members).simplify()),
+            Err(Exhausted) => Err(FallsError::new(
+                Reason::Nodes,
+                "the gaps nest so tightly that their description needs too many nodes",
+            )),
+        }
     }
 }
 
@@ -48,57 +62,109 @@ fn gap(gaps: &mut Vec<Segment>, from: u64, to: u64) {
     }
 }
 
-fn complement(set: &FallsSet, period: u64) -> FallsSet {
-    let mut out: Vec<Falls> = Vec::with_capacity(set.len() * 2 + 1);
+fn push_gap(out: &mut Vec<Falls>, from: u64, to: u64) {
+    if from < to {
+        push(out, Falls::trusted_segment(from, to - from));
+    }
+}
+
+/// The bytes of `0..window` that `set`, moved by `shift`, leaves out.
+fn rest(set: &FallsSet, shift: u64, window: u64, work: &mut Work) -> Result<Vec<Falls>, Exhausted> {
+    let mut out: Vec<Falls> = Vec::with_capacity(set.len() + 1);
     let mut cursor = 0;
-    for node in set.nodes() {
-        if cursor < node.start {
-            out.push(Falls::trusted_segment(cursor, node.start - cursor));
-        }
-        cursor = node.end();
-        let inside = node.inner.map(|inner| complement(inner, node.len));
-        let inside = inside.unwrap_or_else(FallsSet::empty);
+    for i in 0..set.len() {
+        work.spend(1)?;
+        let node = set.node(i).shifted(shift);
+        let next = if i + 1 < set.len() {
+            set.node(i + 1).start + shift
+        } else {
+            window
+        };
         let between = node.stride - node.len;
-        if node.count > 1 {
-            // Every block but the last is followed by the gap to the next.
-            let mut body = inside.to_members();
-            if between > 0 {
-                body.push(Falls::trusted_segment(node.len, between));
+        if node.unit == node.len {
+            push_gap(&mut out, cursor, node.start);
+            if node.count > 1 && between > 0 {
+                let first = node.start + node.len;
+                push(
+                    &mut out,
+                    Falls::trusted(first, between, node.stride, node.count - 1, None),
+                );
             }
-            push_repeated(&mut out, body, node.start, node.stride, node.count - 1);
+            cursor = node.end();
+            continue;
+        }
+        let before = between.min(node.start - cursor);
+        let after = (between - before).min(next - node.end());
+        if node.count > 1 && before + after == between {
+            push_gap(&mut out, cursor, node.start - before);
+            let body = rest_of_block(node, before, node.stride, work)?;
+            push_repeated(&mut out, body, node.start - before, node.stride, node.count);
+            cursor = node.end() + after;
+            continue;
         }
         let last = node.start + (node.count - 1) * node.stride;
-        out.extend(inside.to_members().into_iter().map(|m| m.shifted(last)));
+        if node.count > 1 {
+            push_gap(&mut out, cursor, node.start);
+            let body = rest_of_block(node, 0, node.stride, work)?;
+            push_repeated(&mut out, body, node.start, node.stride, node.count - 1);
+            cursor = last;
+        }
+        // The last block with all the room it has.
+        let tail = rest_of_block(node, last - cursor, next - cursor, work)?;
+        for member in tail {
+            push(&mut out, member.shifted(cursor));
+        }
+        cursor = next;
     }
-    if cursor < period {
-        out.push(Falls::trusted_segment(cursor, period - cursor));
+    push_gap(&mut out, cursor, window);
+    Ok(out)
+}
+
+/// The bytes of `0..window` that one block of a nested node, moved to `shift`, leaves out.
+fn rest_of_block(
+    node: Node<'_>,
+    shift: u64,
+    window: u64,
+    work: &mut Work,
+) -> Result<Vec<Falls>, Exhausted> {
+    match node.inner {
+        Some(inner) => rest(inner, shift, window, work),
+        None => {
+            let mut out = Vec::with_capacity(2);
+            push_gap(&mut out, 0, shift);
+            push_gap(&mut out, shift + node.len, window);
+            Ok(out)
+        }
     }
-    FallsSet::trusted(out).simplify()
 }
 
 /// `count` copies of `body`, `stride` apart, the first moved to `start`.
 fn push_repeated(out: &mut Vec<Falls>, body: Vec<Falls>, start: u64, stride: u64, count: u64) {
-    if body.is_empty() {
+    if count == 1 {
+        for member in body {
+            push(out, member.shifted(start));
+        }
         return;
     }
-    if body.len() == 1 && body[0].count() == 1 {
-        let one = &body[0];
-        out.push(Falls::trusted(
-            start + one.start(),
-            one.len(),
-            stride,
-            count,
-            one.inner().cloned(),
-        ));
-        return;
+    match body.as_slice() {
+        [] => {}
+        [one] if one.count() == 1 => push(
+            out,
+            Falls::trusted(
+                start + one.start(),
+                one.len(),
+                stride,
+                count,
+                one.inner().cloned(),
+            ),
+        ),
+        [first, ..] => {
+            let first = first.start();
+            let inner = FallsSet::trusted(body).shifted_back(first);
+            push(
+                out,
+                Falls::trusted(start + first, inner.end(), stride, count, Some(inner)),
+            );
+        }
     }
-    let first = body[0].start();
-    let inner = FallsSet::trusted(body).shifted_back(first);
-    out.push(Falls::trusted(
-        start + first,
-        inner.end(),
-        stride,
-        count,
-        Some(inner),
-    ));
 }
