@@ -304,7 +304,8 @@ impl AccessDesc {
     /// ```
     /// use layout::{AccessDesc, mpi::Datatype};
     /// let t = Datatype::hvector(2, 5, 40, &Datatype::basic(4)?)?;
-    /// let b = &AccessDesc::from_datatype(&t)?.blocks()[0];
+    /// let d = AccessDesc::from_datatype(&t)?;
+    /// let b = &d.blocks()[0];
     /// assert_eq!((b.offset, b.repeat, b.count, b.stride), (0, 2, 20, 20));
     /// # Ok::<(), layout::LayoutError>(())
     /// ```
