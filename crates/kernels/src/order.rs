@@ -19,7 +19,7 @@
 use std::fmt;
 
 use crate::cache::streaming_threshold;
-use crate::inner::{Kernel, gather, strided, transpose};
+use crate::inner::{Kernel, gather, stream, strided, transpose};
 use crate::program::{Dim, Perfect};
 
 /// A perfect nest with its order and kernel chosen.
@@ -78,6 +78,9 @@ impl Loops {
     }
 }
 
+/// Fewest bytes one call of a streaming kernel should move: each ends with a fence.
+const STREAMED_KERNEL: usize = 64 << 10;
+
 /// The kernel for the innermost two levels, which it may put in order.
 fn choose_kernel(perfect: &mut Perfect, free: bool, stream: bool) -> (Kernel, &'static str) {
     let len = perfect.len;
@@ -85,6 +88,12 @@ fn choose_kernel(perfect: &mut Perfect, free: bool, stream: bool) -> (Kernel, &'
         let (_, a, b) = Loops::split(&perfect.dims);
         let dense = a.source == len as isize && b.target == len as isize;
         return (transpose::crossed(len, dense, stream), "crossed");
+    }
+    let (_, a, b) = Loops::split(&perfect.dims);
+    if stream && free && a.count * b.count * len >= STREAMED_KERNEL {
+        if let Some(chosen) = stream::stream(len, a, b) {
+            return chosen;
+        }
     }
     match perfect.dims.last() {
         Some(b) if b.target == len as isize => (gather::gather(len, b.source), "gather"),
