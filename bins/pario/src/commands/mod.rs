@@ -1,6 +1,10 @@
-//! One module per subcommand.
+//! One module per subcommand, and what they share: input, output, the error.
 
 pub(crate) mod bench;
+pub(crate) mod explain;
+pub(crate) mod input;
+pub(crate) mod layout;
+pub(crate) mod output;
 
 /// What a command may fail with; the message is all the user sees.
 pub(crate) type Error = Box<dyn std::error::Error>;

@@ -1,0 +1,552 @@
+//! `pario explain`: the plan between two layouts, before any byte moves.
+//!
+//! Prints who sends how much to whom and in how many pieces, the seven measures with the matching
+//! degree, and the route. Nothing here depends on the size of the data; what is counted run by run
+//! (lazy meetings) is sampled and marked as such.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use plan::{CostFunction, Measures, Part, Placement, Plan, Route, Transfer};
+use serde_json::{Value, json};
+
+use super::layout::{subtitle, svg_grid};
+use super::output::{self, bytes, counted, shortened};
+use super::{Error, input};
+use crate::draw::svg::{Drawing, Style};
+use crate::draw::{Grid, text};
+use crate::notation;
+use crate::subject::{Elements, Owner, Subject};
+
+/// Arguments of `pario explain`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  pario explain --from '(block, *) onto 4' --to '(*, block) onto 4' --array 'f64[4096,4096]'
+  pario explain --from 'striped(64KiB) over 4' --to 'striped(1MiB) over 4' --bytes 1GiB
+  pario explain --view '(block, *) onto 4 [1]' --to '(*, block) onto 4' --array 'f64[6,8]'")]
+pub(crate) struct Arguments {
+    /// The path of a stored file
+    #[arg(value_name = "PATH", conflicts_with_all = ["from", "to"])]
+    path: Option<String>,
+
+    /// The layout the bytes are in
+    #[arg(long, value_name = "LAYOUT", required_unless_present_any = ["view", "path"])]
+    from: Option<String>,
+
+    /// What processes see, instead of --from: each element of this layout is a view; a trailing
+    /// [K] picks one
+    #[arg(long, value_name = "LAYOUT", conflicts_with = "from")]
+    view: Option<String>,
+
+    /// The layout the bytes go to
+    #[arg(long, value_name = "LAYOUT", required_unless_present = "path")]
+    to: Option<String>,
+
+    #[command(flatten)]
+    space: input::Space,
+
+    /// Number the target elements so that the fewest bytes move
+    #[arg(long, conflicts_with = "view")]
+    relabel: bool,
+
+    /// Most transfers listed in the text
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    transfers: usize,
+
+    /// Write a picture to this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is explained.
+struct Explained {
+    source: Subject,
+    target: Subject,
+    plan: Plan,
+    plan_us: f64,
+    measures: Measures,
+    /// The best placement of the targets; only between partitions.
+    placement: Option<Placement>,
+    /// Whether the targets were renumbered by it.
+    relabelled: bool,
+    route: Option<Route>,
+}
+
+/// Explains a redistribution or an access.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    if let Some(path) = &arguments.path {
+        return Err(input::no_service(path));
+    }
+    let Some((array, is_file)) = arguments.space.array()? else {
+        return Err("give the array the layouts are for, as in --array 'f64[6,8]', or a plain file, as in --bytes 1MiB".into());
+    };
+    let placed = |subject: Subject| Subject { is_file, ..subject };
+    let to = arguments.to.as_deref().unwrap_or_default();
+    let target = placed(notation::partition("--to", to, &array)?);
+    let source = placed(match (&arguments.view, &arguments.from) {
+        (Some(view), _) => notation::views("--view", view, &array)?,
+        (None, from) => notation::partition("--from", from.as_deref().unwrap_or_default(), &array)?,
+    });
+    let explained = explain(source, target, arguments.relabel);
+    if let Some(path) = &arguments.svg {
+        output::write_file(path, &explained.svg())?;
+    }
+    if arguments.json {
+        return output::print(&format!("{:#}\n", explained.to_json()));
+    }
+    output::print(&explained.to_text(arguments.transfers))
+}
+
+fn explain(source: Subject, target: Subject, relabel: bool) -> Explained {
+    let len = source.bytes();
+    let Elements::Partition(to) = &target.elements else {
+        unreachable!("read as a partition")
+    };
+    let begin = Instant::now();
+    let plan = match &source.elements {
+        Elements::Partition(from) => Plan::between(from, to, len),
+        Elements::Views(views) => Plan::for_views(views, to, len),
+    };
+    let plan_us = begin.elapsed().as_secs_f64() * 1e6;
+    let route = match &source.elements {
+        Elements::Partition(from) => Some(Route::choose(from, to, len, &CostFunction::MEMORY)),
+        Elements::Views(_) => None,
+    };
+    let placement = route.as_ref().map(|_| plan.placement());
+    let measures = plan.measures();
+    let (plan, relabelled) = match &placement {
+        Some(placement) if relabel => (plan.relabelled(placement), true),
+        _ => (plan, false),
+    };
+    Explained {
+        measures,
+        source,
+        target,
+        plan,
+        plan_us,
+        placement,
+        relabelled,
+        route,
+    }
+}
+
+/// Where a transfer's bytes lie: in the file, in the source, in the target.
+fn places(transfer: &Transfer) -> Option<[String; 3]> {
+    if !transfer.meeting().is_symbolic() {
+        return None;
+    }
+    let joint = transfer.joint();
+    let sets = [joint.file_set(), joint.left_set(), joint.right_set()];
+    Some(sets.map(|set| set.simplify().to_string()))
+}
+
+impl Explained {
+    fn is_access(&self) -> bool {
+        matches!(self.source.elements, Elements::Views(_))
+    }
+
+    fn source_word(&self) -> &'static str {
+        if self.is_access() { "view" } else { "source" }
+    }
+
+    fn space(&self) -> String {
+        let size = bytes(self.source.bytes());
+        match self.source.is_file {
+            true => format!("a file of {size}"),
+            false => format!("{} ({size})", self.source.array),
+        }
+    }
+
+    fn headline(&self) -> String {
+        let (from, to) = (&self.source.text, &self.target.text);
+        match self.is_access() {
+            true => format!("{}, seen as {from}, stored as {to}", self.space()),
+            false => format!("{} from {from} to {to}", self.space()),
+        }
+    }
+
+    fn to_text(&self, most: usize) -> String {
+        let mut text = format!("{}\n\n", self.headline());
+        if let Some(grids) = self.grids() {
+            text += &grids;
+            text.push('\n');
+        }
+        text += &self.matrix();
+        text += &self.transfers(most);
+        text.push('\n');
+        text += &self.summary();
+        text
+    }
+
+    /// The two grids side by side, for arrays.
+    fn grids(&self) -> Option<String> {
+        if self.source.is_file || self.source.array.dimensions() == 0 {
+            return None;
+        }
+        let (source, target) = (self.grid(&self.source), self.grid(&self.target));
+        let target = self.renumbered(target);
+        let titles = match self.is_access() {
+            true => ("views", "subfiles"),
+            false => ("from", "to"),
+        };
+        let mut picture = text::side_by_side((titles.0, &source), (titles.1, &target));
+        let mut remarks = text::Remarks::default();
+        remarks.add(&source);
+        remarks.add(&target);
+        picture += &remarks.text(None);
+        Some(picture)
+    }
+
+    fn grid(&self, subject: &Subject) -> Grid {
+        let prefix = vec![0; subject.array.dimensions().saturating_sub(2)];
+        Grid::new(
+            subject,
+            &prefix,
+            text::room(subject, text::WIDTH / 2 - 4, 12),
+        )
+    }
+
+    /// The target grid with the numbers that the plan uses.
+    fn renumbered(&self, mut grid: Grid) -> Grid {
+        if let (true, Some(placement)) = (self.relabelled, &self.placement) {
+            for cell in grid.cells.iter_mut().flatten().flatten() {
+                if let Owner::One(element) | Owner::Several(element) = cell {
+                    *element = placement.node_of(*element);
+                }
+            }
+        }
+        grid
+    }
+
+    /// Bytes by source and target, if there are few of both.
+    fn volumes(&self, most: usize) -> Option<Vec<Vec<u64>>> {
+        let (sources, targets) = (self.plan.sources().len(), self.plan.targets().len());
+        if sources > most || targets > most {
+            return None;
+        }
+        let mut table = vec![vec![0; targets]; sources];
+        for transfer in self.plan.transfers() {
+            if let (Part::Element(i), Part::Element(j)) = (transfer.source(), transfer.target()) {
+                table[i][j] = transfer.bytes();
+            }
+        }
+        Some(table)
+    }
+
+    fn matrix(&self) -> String {
+        let Some(table) = self.volumes(8) else {
+            return String::new();
+        };
+        let largest = table.iter().flatten().max().copied().unwrap_or(0);
+        let width = largest.to_string().len().max(3);
+        let mut text = format!(
+            "  bytes by {} (down) and target (across)\n",
+            self.source_word()
+        );
+        let mut head = " ".repeat(10);
+        for j in 0..self.plan.targets().len() {
+            let _ = write!(head, " {j:>width$}");
+        }
+        let _ = writeln!(text, "{head}");
+        for (i, row) in table.iter().enumerate() {
+            let _ = write!(text, "  {i:>7} |");
+            for &value in row {
+                match value {
+                    0 => text += &format!(" {:>width$}", "."),
+                    _ => text += &format!(" {value:>width$}"),
+                }
+            }
+            text.push('\n');
+        }
+        text.push('\n');
+        text
+    }
+
+    fn transfers(&self, most: usize) -> String {
+        let all = self.plan.transfers();
+        let shown = &all[..all.len().min(most)];
+        let rows: Vec<(String, u64, u64, [String; 3])> = shown
+            .iter()
+            .map(|t| {
+                let ends = format!("{} -> {}", t.source(), t.target());
+                let sets = places(t).unwrap_or_else(|| {
+                    [
+                        "found by cursors".to_owned(),
+                        "-".to_owned(),
+                        "-".to_owned(),
+                    ]
+                });
+                (
+                    ends,
+                    t.bytes(),
+                    t.run_count(),
+                    sets.map(|set| shortened(&set, 28)),
+                )
+            })
+            .collect();
+        let heads = [
+            "in the file",
+            &format!("in the {}", self.source_word()),
+            "in the target",
+        ];
+        let width = |k: usize| {
+            let sets = rows.iter().map(|row| row.3[k].chars().count());
+            sets.max().unwrap_or(0).max(heads[k].len())
+        };
+        let (a, b, c) = (width(0), width(1), width(2));
+        let mut text = String::new();
+        let mut line = |ends: &str, bytes: &str, runs: &str, sets: [&str; 3]| {
+            let [x, y, z] = sets;
+            let line = format!("  {ends:<12} {bytes:>10} {runs:>8}  {x:<a$}  {y:<b$}  {z:<c$}");
+            let _ = writeln!(text, "{}", line.trim_end());
+        };
+        line("transfer", "bytes", "runs", heads.map(|h| h));
+        for (ends, bytes, runs, sets) in &rows {
+            let sets = [&sets[0][..], &sets[1], &sets[2]];
+            line(ends, &bytes.to_string(), &runs.to_string(), sets);
+        }
+        if let rest @ [_, ..] = &all[shown.len()..] {
+            let volume: u64 = rest.iter().map(Transfer::bytes).sum();
+            let more = counted(rest.len() as u64, "more transfer", "more transfers");
+            let _ = writeln!(
+                text,
+                "  … {more} with {} (--transfers N lists more, --json all)",
+                bytes(volume)
+            );
+        }
+        text
+    }
+
+    fn summary(&self) -> String {
+        let mut text = String::new();
+        let mut line = |name: &str, value: String| {
+            let _ = writeln!(text, "  {name:<16} {value}");
+        };
+        let (plan, m) = (&self.plan, &self.measures);
+        let share = |part: u64| 100.0 * part as f64 / plan.volume().max(1) as f64;
+        line("volume", bytes(plan.volume()));
+        match &self.placement {
+            None => line(
+                "messages",
+                format!("{}, one per transfer", plan.transfers().len()),
+            ),
+            Some(placement) => {
+                let stays = plan.transfers().len() - plan.messages();
+                line(
+                    "messages",
+                    format!(
+                        "{} ({} on their node)",
+                        plan.messages(),
+                        counted(stays as u64, "transfer stays", "transfers stay")
+                    ),
+                );
+                let kept = plan.volume() - plan.moved_bytes();
+                let moves = |kept: u64| {
+                    let moved = plan.volume() - kept;
+                    format!(
+                        "{} stay ({:.1}%), {} move ({:.1}%)",
+                        bytes(kept),
+                        share(kept),
+                        bytes(moved),
+                        share(moved)
+                    )
+                };
+                line("bytes", moves(kept));
+                if self.relabelled {
+                    line("relabelled", node_list(placement));
+                } else if placement.kept_bytes() > kept {
+                    let best = moves(placement.kept_bytes());
+                    line("best placement", format!("{best}; --relabel takes it"));
+                    line("", node_list(placement));
+                } else {
+                    line("best placement", "as numbered".to_owned());
+                }
+            }
+        }
+        let sampled = if m.exact { "" } else { " (extrapolated)" };
+        line("pairs", m.pairs.to_string());
+        line(
+            "contention",
+            format!("{:.2} pairs per target", m.contention),
+        );
+        line(
+            "fan-out",
+            format!("{:.2} pairs per {}", m.fan_out, self.source_word()),
+        );
+        line("joint runs", format!("{}{sampled}", m.runs));
+        line("mean run", format!("{:.1} bytes", m.mean_run));
+        line("fragmentation", format!("{:.4}", m.fragmentation));
+        line("locality", format!("{:.4}", m.locality));
+        line("matching degree", format!("{:.4}", m.matching_degree()));
+        if let Some(route) = &self.route {
+            line("route", describe(route));
+        }
+        line("planned in", format!("{:.1} us", self.plan_us));
+        text
+    }
+
+    fn to_json(&self) -> Value {
+        let (plan, m) = (&self.plan, &self.measures);
+        let end = |part: Part| match part {
+            Part::Header => json!("header"),
+            Part::Element(element) => json!(element),
+        };
+        let transfers: Vec<Value> = plan
+            .transfers()
+            .iter()
+            .map(|t| {
+                let sets = places(t);
+                let set = |k: usize| sets.as_ref().map(|sets| sets[k].clone());
+                json!({
+                    "source": end(t.source()),
+                    "target": end(t.target()),
+                    "bytes": t.bytes(),
+                    "runs": t.run_count(),
+                    "symbolic": t.meeting().is_symbolic(),
+                    "in_file": set(0),
+                    "in_source": set(1),
+                    "in_target": set(2),
+                })
+            })
+            .collect();
+        let kept = plan.volume() - plan.moved_bytes();
+        let mut value = json!({
+            (if self.is_access() { "view" } else { "from" }): self.source.text,
+            "to": self.target.text,
+            "array": self.source.array.to_string(),
+            "bytes": self.source.bytes(),
+            "volume": plan.volume(),
+            "transfers": transfers,
+            "measures": {
+                "pairs": m.pairs,
+                "contention": m.contention,
+                "fan_out": m.fan_out,
+                "joint_runs": m.runs,
+                "mean_run": m.mean_run,
+                "fragmentation": m.fragmentation,
+                "locality": m.locality,
+                "exact": m.exact,
+            },
+            "matching_degree": m.matching_degree(),
+            "plan_us": self.plan_us,
+        });
+        if let Some(placement) = &self.placement {
+            value["messages"] = json!(plan.messages());
+            value["stay_bytes"] = json!(kept);
+            value["move_bytes"] = json!(plan.moved_bytes());
+            value["relabelled"] = json!(self.relabelled);
+            value["placement"] = json!({
+                "nodes": placement.nodes(),
+                "stay_bytes": placement.kept_bytes(),
+                "move_bytes": plan.volume() - placement.kept_bytes(),
+                "exact": placement.is_exact(),
+            });
+        } else {
+            value["messages"] = json!(plan.transfers().len());
+        }
+        if let Some(route) = &self.route {
+            value["route"] = json!({
+                "steps": if route.middle().is_some() { 2 } else { 1 },
+                "middle_period": route.middle().map(|m| m.pattern().period()),
+                "direct_s": route.direct_s(),
+                "two_step_s": route.two_step_s(),
+            });
+        }
+        value
+    }
+
+    fn svg(&self) -> String {
+        let mut drawing = Drawing::new();
+        let (source, target) = (svg_grid(&self.source, None), svg_grid(&self.target, None));
+        let arrow = format!("{}  →  {}", self.source.text, self.target.text);
+        drawing.text((24.0, 40.0), Style::title(), &arrow);
+        let degree = format!(
+            "{}, {} in {}, {} joint runs, matching degree {:.3}",
+            subtitle(&self.source),
+            bytes(self.plan.volume()),
+            counted(self.plan.transfers().len() as u64, "transfer", "transfers"),
+            self.measures.runs,
+            self.measures.matching_degree()
+        );
+        drawing.text((24.0, 62.0), Style::body(), &degree);
+        let heads = match self.is_access() {
+            true => ("seen as", "stored as"),
+            false => ("from", "to"),
+        };
+        let titled =
+            |drawing: &mut Drawing, x: f64, y: f64, word: &str, subject: &Subject, grid: &Grid| {
+                let line = format!("{word} {}", subject.text);
+                drawing.text((x, y + 14.0), Style::body(), &line);
+                drawing.grid((x, y + 26.0), grid)
+            };
+        let (first_right, first_bottom) =
+            titled(&mut drawing, 24.0, 84.0, heads.0, &self.source, &source);
+        let title_right = 24.0 + (heads.0.len() + self.source.text.len() + 1) as f64 * 8.0;
+        let side = self.source.array.dimensions() > 1;
+        let (x, y) = match side {
+            true => (first_right.max(title_right) + 40.0, 84.0),
+            false => (24.0, first_bottom + 20.0),
+        };
+        let target = self.renumbered(target);
+        let (_, second_bottom) = titled(&mut drawing, x, y, heads.1, &self.target, &target);
+        let mut below = first_bottom.max(second_bottom) + 32.0;
+        if let Some(table) = self.volumes(40) {
+            drawing.text(
+                (24.0, below),
+                Style::body(),
+                "bytes that go from each source to each target",
+            );
+            below += 12.0;
+            drawing.matrix((24.0, below), (self.source_word(), "target"), &table);
+        }
+        drawing.finish(&self.headline())
+    }
+}
+
+/// `target 0 on node 2, ...`, the first few.
+fn node_list(placement: &Placement) -> String {
+    let nodes = placement.nodes();
+    let moved: Vec<String> = nodes
+        .iter()
+        .enumerate()
+        .filter(|(element, node)| element != *node)
+        .map(|(element, node)| format!("{element} on node {node}"))
+        .collect();
+    let shown = moved.len().min(6);
+    let mut text = match moved.is_empty() {
+        true => "every target keeps its number".to_owned(),
+        false => format!("target {}", moved[..shown].join(", ")),
+    };
+    if moved.len() > shown {
+        let _ = write!(text, ", … {} more", moved.len() - shown);
+    }
+    text
+}
+
+fn describe(route: &Route) -> String {
+    let ms = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
+    match (route.middle(), route.two_step_s()) {
+        (None, None) => format!("direct (predicted {})", ms(route.direct_s())),
+        (None, Some(two)) => format!(
+            "direct (predicted {}, in two steps {})",
+            ms(route.direct_s()),
+            ms(two)
+        ),
+        (Some(middle), two) => {
+            let block = middle.pattern().period() / middle.len().max(1) as u64;
+            format!(
+                "in two steps through blocks of {} (predicted {}, direct {})",
+                bytes(block),
+                ms(two.unwrap_or(0.0)),
+                ms(route.direct_s())
+            )
+        }
+    }
+}
