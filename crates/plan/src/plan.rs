@@ -181,8 +181,26 @@ impl Plan {
     }
 
     /// The same plan with target `j` called by the number of its node.
+    ///
+    /// Nodes that get no target have an empty one.
+    ///
+    /// ```
+    /// use layout::{Partition, Pattern};
+    /// use plan::Plan;
+    /// let cut = |sets: &[&str]| {
+    ///     let sets = sets.iter().map(|s| s.parse().unwrap()).collect();
+    ///     Partition::from_start(Pattern::new(6, sets).unwrap())
+    /// };
+    /// let (thirds, whole) = (cut(&["{(0,1)}", "{(2,3)}", "{(4,5)}"]), cut(&["{(0,5)}"]));
+    /// let plan = Plan::between(&whole, &thirds, 6);
+    /// assert_eq!(plan.relabelled(&plan.placement()).targets().len(), 3);
+    /// let plan = Plan::between(&thirds, &whole, 6);
+    /// assert_eq!(plan.relabelled(&plan.placement()).volume(), 6);
+    /// ```
     pub fn relabelled(&self, placement: &Placement) -> Plan {
-        let mut targets = self.targets.clone();
+        let nodes = placement.nodes().iter().max().map_or(0, |last| last + 1);
+        let nobody = Periodic::new(0, 1, FallsSet::empty()).expect("an empty element is valid");
+        let mut targets = vec![nobody; nodes.max(self.targets.len())];
         for (j, set) in self.targets.iter().enumerate() {
             targets[placement.node_of(j)] = set.clone();
         }
