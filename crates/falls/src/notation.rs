@@ -121,13 +121,24 @@ impl ParseError {
 }
 
 impl fmt::Display for ParseError {
-    /// One line with the position, then the text with a caret below the character.
+    /// One line with the position, then the text with a caret below the character; of a long text
+    /// the part around it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (character {})", self.message, self.at + 1)?;
-        if !self.text.is_empty() && !self.text.contains('\n') {
-            write!(f, "\n  {}\n  {:width$}^", self.text, "", width = self.at)?;
+        if self.text.is_empty() || self.text.contains('\n') {
+            return Ok(());
         }
-        Ok(())
+        const BEFORE: usize = 60;
+        const SHOWN: usize = 100;
+        let from = self.at.saturating_sub(BEFORE);
+        let from = if self.at < SHOWN { 0 } else { from };
+        let shown: String = self.text.chars().skip(from).take(SHOWN).collect();
+        let (dots, width) = if from == 0 {
+            ("", self.at)
+        } else {
+            ("...", self.at - from + 3)
+        };
+        write!(f, "\n  {dots}{shown}\n  {:width$}^", "")
     }
 }
 
@@ -433,5 +444,15 @@ mod tests {
             text,
             "expected ',' or ')' after r, found ';' (character 6)\n  {(0,3;8,2)}\n       ^"
         );
+        // Of a long text only the part around the character: no width beyond what formatting takes.
+        let long = format!("{{{}x}}", "(0,0),".repeat(20_000));
+        let shown = long.parse::<FallsSet>().unwrap_err().to_string();
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(
+            lines[1].chars().nth(lines[2].len() - 1),
+            Some('x'),
+            "{shown}"
+        );
+        assert!(shown.len() < 300, "{shown}");
     }
 }

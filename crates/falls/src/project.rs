@@ -108,6 +108,9 @@ fn periodic(set: &FallsSet, stride: u64, lo: u64, hi: u64) -> bool {
         if lo < node.start || hi > node.end() {
             return false;
         }
+        if node.is_segment() {
+            return true; // whatever its blocks, it has no holes
+        }
         let (a, b) = (
             (lo - node.start) / node.stride,
             (hi - 1 - node.start) / node.stride,
