@@ -28,6 +28,13 @@ impl Budget {
     /// that running out costs well under a millisecond.
     pub const DEFAULT: Budget = Budget(16_384);
 
+    /// The default, and more for descriptions that are large themselves: intersecting two lists of
+    /// a million segments may take steps in proportion to the lists, not to what they describe.
+    pub fn for_sets(a: &FallsSet, b: &FallsSet) -> Budget {
+        let nodes = a.node_count().saturating_add(b.node_count());
+        Budget(Budget::DEFAULT.0 + nodes.saturating_mul(8).min(1 << 26))
+    }
+
     /// No bound: only for inputs whose size the caller controls.
     pub const UNBOUNDED: Budget = Budget(u64::MAX);
 }
@@ -95,7 +102,7 @@ fn intersect_sets(
         // Leap over members that cannot meet: lists of millions against a few nodes stay cheap.
         if f.end() <= g.start {
             i = if i + 1 < a.len() && a.node(i + 1).end() + a_base <= g.start && g.start >= a_base {
-                a.members_meeting(g.start - a_base, u64::MAX - 1).start
+                a.members_meeting(g.start - a_base, u64::MAX).start
             } else {
                 i + 1
             };
@@ -103,7 +110,7 @@ fn intersect_sets(
         }
         if g.end() <= f.start {
             j = if j + 1 < b.len() && b.node(j + 1).end() + b_base <= f.start && f.start >= b_base {
-                b.members_meeting(f.start - b_base, u64::MAX - 1).start
+                b.members_meeting(f.start - b_base, u64::MAX).start
             } else {
                 j + 1
             };

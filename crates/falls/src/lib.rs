@@ -44,6 +44,7 @@ mod error;
 mod intersect;
 mod joint;
 mod meeting;
+mod normalise;
 pub mod notation;
 mod overlay;
 mod pairs;

@@ -83,7 +83,7 @@ pub struct Run {
 impl Meeting {
     /// Intersects two elements and projects the result on both.
     pub fn new(left: &Periodic, right: &Periodic) -> Self {
-        Meeting::with_budget(left, right, Budget::DEFAULT)
+        Meeting::with_budget(left, right, Budget::for_sets(left.set(), right.set()))
     }
 
     /// [`Meeting::new`] with another budget; `Budget(0)` forces the lazy form.

@@ -12,14 +12,13 @@
 //! ```
 //!
 //! The same merge finds the first byte that two elements share and the first that none owns, and
-//! gives the union of sets that interleave or overlap (NORMALISE, 3.12 of the specification).
+//! gives the union of sets that interleave or overlap.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::checked::{MAX_OFFSET, lcm};
 use crate::cut::cut_node;
-use crate::error::{FallsError, Reason};
 use crate::intersect::{Exhausted, Work};
 use crate::set::{Falls, FallsSet, Node};
 
@@ -320,47 +319,19 @@ impl LabelledNode {
     }
 }
 
-impl FallsSet {
-    /// The union of sets that may interleave and overlap, with whether any byte occurs twice.
-    pub fn union(sets: &[FallsSet]) -> Result<(FallsSet, bool), FallsError> {
-        FallsSet::normalise(sets.iter().flat_map(FallsSet::to_members).collect())
-    }
-
-    /// NORMALISE: a well-formed set from members in any order, interleaved or overlapping, and
-    /// whether any byte occurs twice.
-    ///
-    /// Where strides have a common period inside the common span, one period is merged and
-    /// repeated; otherwise blocks are opened one by one, within a budget.
-    ///
-    /// ```
-    /// use falls::{Falls, FallsSet};
-    /// let odd = Falls::family(1, 1, 4, 1000).unwrap();
-    /// let even = Falls::family(0, 1, 4, 1000).unwrap();
-    /// let (set, overlap) = FallsSet::normalise(vec![odd, even]).unwrap();
-    /// assert_eq!((set.to_string().as_str(), overlap), ("{(0,1,4,1000)}", false));
-    /// ```
-    pub fn normalise(members: Vec<Falls>) -> Result<(FallsSet, bool), FallsError> {
-        let written: u128 = members.iter().map(|m| u128::from(m.size())).sum();
-        let items: Vec<Item> = members
-            .into_iter()
-            .map(|falls| Item { label: 0, falls })
-            .collect();
-        let mut work = Work {
-            left: steps_for(items.len()),
-        };
-        let mut out = Vec::new();
-        match merge(items, Sharing::Unite, &mut work, &mut out) {
-            Ok(()) => {
-                let set = Overlay { nodes: out.into() }.into_set();
-                let overlap = u128::from(set.size()) < written;
-                Ok((set, overlap))
-            }
-            Err(_) => Err(FallsError::new(
-                Reason::Nodes,
-                "the members interleave without a short common period; the union would need too many nodes",
-            )),
-        }
-    }
+/// The union of members in any order, interleaved or overlapping; `None` when they have no common
+/// period short enough.
+pub(crate) fn unite(members: Vec<Falls>) -> Option<FallsSet> {
+    let items: Vec<Item> = members
+        .into_iter()
+        .map(|falls| Item { label: 0, falls })
+        .collect();
+    let mut work = Work {
+        left: steps_for(items.len()),
+    };
+    let mut out = Vec::new();
+    merge(items, Sharing::Unite, &mut work, &mut out).ok()?;
+    Some(Overlay { nodes: out.into() }.into_set())
 }
 
 /// Steps granted to a merge: generous in the description, independent of the bytes described.
@@ -544,17 +515,19 @@ fn merge_under(
         return merge(group, sharing, work, out);
     }
     if group.iter().all(|i| i.falls.node().is_segment()) {
-        if group.len() > 1 || sharing == Sharing::Unite {
-            return merge_segments(group, end, sharing, out);
-        }
         let first = others
             .iter()
             .min_by_key(|i| first_byte(&i.falls))
             .expect("not empty");
+        let byte = first_byte(&first.falls);
+        // The group may overlap itself, but only from the start of its second segment on.
+        if sharing == Sharing::Unite || group.get(1).is_some_and(|g| g.falls.start() <= byte) {
+            return merge_segments(group, end, sharing, out);
+        }
         return Err(Stop::Overlap {
             first: group[0].label,
             second: first.label,
-            byte: first_byte(&first.falls),
+            byte,
         });
     }
     let mut items = opened(group);

@@ -144,7 +144,7 @@ impl Periodic {
 
     /// Position of the last byte at or before `x`; `None` when there is none.
     pub fn map_previous(&self, x: u64) -> Option<u64> {
-        self.rank(x + 1).checked_sub(1)
+        self.rank(x.saturating_add(1)).checked_sub(1)
     }
 
     /// First byte at or after `x`.

@@ -82,7 +82,7 @@ impl Frame {
     /// Stands on the first block of `set` (moved by `base`) that ends after `from`.
     fn seek(set: &FallsSet, base: u64, from: u64) -> Self {
         let from = from.saturating_sub(base);
-        let mut member = set.starting_below(from + 1).saturating_sub(1);
+        let mut member = set.starting_below(from.saturating_add(1)).saturating_sub(1);
         let mut block = 0;
         let node = set.node(member);
         if from >= node.end() {

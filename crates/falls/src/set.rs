@@ -556,7 +556,7 @@ impl FallsSet {
     /// Index range of the members whose span meets `lo..hi`.
     pub(crate) fn members_meeting(&self, lo: u64, hi: u64) -> Range<usize> {
         let last = self.starting_below(hi);
-        let mut first = self.starting_below(lo + 1);
+        let mut first = self.starting_below(lo.saturating_add(1));
         // The member that starts at or before `lo` may still reach into the range.
         if first > 0 && self.node(first - 1).end() > lo {
             first -= 1;
@@ -633,7 +633,7 @@ impl FallsSet {
     pub(crate) fn leaf_rest(&self, x: u64) -> Option<u64> {
         let (mut set, mut x) = (self, x);
         loop {
-            let i = set.starting_below(x + 1).checked_sub(1)?;
+            let i = set.starting_below(x.saturating_add(1)).checked_sub(1)?;
             let node = set.node(i);
             if x >= node.end() {
                 return None;
@@ -777,7 +777,7 @@ impl FallsSet {
         if self == other || self.is_empty() {
             return true;
         }
-        match self.intersect_within(other, crate::Budget::DEFAULT) {
+        match self.intersect_within(other, crate::Budget::for_sets(self, other)) {
             Some(common) => common.size() == self.size(),
             None => self
                 .segments(0..MAX_OFFSET)

@@ -21,8 +21,12 @@ pub struct Plan {
     transfers: Vec<Transfer>,
 }
 
-/// Steps the search for pairs may take before every pair is tried: bounded by what trying costs.
-const PAIR_BUDGET: Budget = Budget(1 << 26);
+/// Steps the search for pairs may take: a few for every pair there could be, since trying each of
+/// them is what happens when the steps run out.
+fn pair_budget(sources: usize, targets: usize) -> Budget {
+    let pairs = (sources as u64).saturating_mul(targets as u64);
+    Budget((1 << 16) + pairs.saturating_mul(8).min(1 << 26))
+}
 
 impl Plan {
     /// Redistribution: the first `file_len` bytes move from one partition to another.
@@ -256,7 +260,7 @@ fn pairs(source: &Partition, target: &Partition, window: &Range<u64>) -> Vec<(us
         target.pattern().owners(),
         (target.displacement().0, target.pattern().period()),
         window.clone(),
-        PAIR_BUDGET,
+        pair_budget(source.len(), target.len()),
     );
     found.unwrap_or_else(|| {
         let all = 0..source.len();
@@ -274,7 +278,7 @@ fn partners(view: &Periodic, target: &Partition, window: &Range<u64>) -> Vec<usi
             target.pattern().owners(),
             (target.displacement().0, target.pattern().period()),
             window.clone(),
-            PAIR_BUDGET,
+            pair_budget(1, target.len()),
         )
     });
     match found {
