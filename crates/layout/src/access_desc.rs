@@ -27,7 +27,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use falls::{FallsSet, Periodic, Reason};
+use falls::{FallsSet, Limits, Periodic, Reason};
 
 use crate::error::{LayoutError, LayoutErrorKind};
 use crate::mpi::Datatype;
@@ -276,6 +276,17 @@ impl AccessDesc {
     /// `extent` in all.
     pub fn from_sequence(sequence: &Sequence, extent: i64) -> Result<Self, LayoutError> {
         let named = "sequence";
+        if sequence.node_count() > Limits::DEFAULT.nodes {
+            return Err(LayoutError::new(
+                LayoutErrorKind::Falls(Reason::Nodes),
+                named,
+                format!(
+                    "{} nodes, the limit is {}",
+                    sequence.node_count(),
+                    Limits::DEFAULT.nodes
+                ),
+            ));
+        }
         let mut blocks = Vec::with_capacity(sequence.len());
         let mut cursor = 0i128;
         for node in sequence.nodes() {

@@ -4,8 +4,8 @@
 
 use falls::{FallsSet, Periodic, Reason};
 use layout::access_desc::MAX_DEPTH;
-use layout::mpi::{Datatype, FileView};
-use layout::{AccessDesc, BasicBlock, LayoutErrorKind};
+use layout::mpi::{Datatype, Distribute, FileView};
+use layout::{AccessDesc, BasicBlock, LayoutErrorKind, Order};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -214,8 +214,15 @@ fn seed004_s22_golden_descriptors() {
     let g6 = desc(392, vec![nested(280, 1, 5, 0, &inner)]);
     assert_eq!((g6.extent(), g6.actual()), (952, 25 * 4));
     assert_eq!(g6.position(0), Some(292));
-    // G10: read 10 INT through a view of vector(10,2,10,INT)
+    // The same two parts by way of distributed arrays, coordinates (2,0) and (1,1).
     let int = Datatype::basic(4).unwrap();
+    let dealt = [Distribute::Cyclic(Some(3)), Distribute::Block(None)];
+    for (rank, golden) in [(8, &g5), (5, &g6)] {
+        let t = Datatype::darray(12, rank, &[14, 17], &dealt, &[3, 4], Order::Fortran, &int);
+        let d = AccessDesc::from_datatype(&t.unwrap()).unwrap();
+        assert_eq!((list(&d), d.extent()), (list(golden), 952));
+    }
+    // G10: read 10 INT through a view of vector(10,2,10,INT)
     let view = FileView::new(0, &int, &Datatype::vector(10, 2, 10, &int).unwrap()).unwrap();
     let items: Vec<_> = (0..10).map(|i| view.select(4 * i).unwrap() / 4).collect();
     assert_eq!(items, [0, 1, 10, 11, 20, 21, 30, 31, 40, 41]);

@@ -7,7 +7,7 @@ mod type_maps;
 use falls::{FallsSet, MAX_OFFSET, Periodic, Reason, Segment};
 use layout::mpi::{Datatype, Distribute, FileView};
 use layout::sequence::Overlap;
-use layout::{LayoutError, LayoutErrorKind, Order};
+use layout::{AccessDesc, LayoutError, LayoutErrorKind, Order};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use type_maps::{basic, check, darray_of, map_naive};
@@ -143,8 +143,85 @@ fn types() -> impl Strategy<Value = Datatype> {
     })
 }
 
+/// Numbers that break arithmetic: small ones, and neighbours of powers of two.
+fn extremes() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        3 => -3..6i64,
+        1 => (0..64u32, -2..3i64, any::<bool>()).prop_map(|(bit, off, down)| {
+            let x = (1u64 << bit).wrapping_add_signed(off) as i64;
+            if down { x.wrapping_neg() } else { x }
+        }),
+    ]
+}
+
+/// One more constructor around `old`, whatever the numbers are.
+fn wrap(old: &Datatype, kind: u8, n: &[i64]) -> Result<Datatype, LayoutError> {
+    let dealt = [
+        Distribute::Cyclic(Some(n[3])),
+        Distribute::Block(Some(n[4])),
+    ];
+    match kind {
+        0 => Datatype::contiguous(n[0], old),
+        1 => Datatype::vector(n[0], n[1], n[2], old),
+        2 => Datatype::hvector(n[0], n[1], n[2], old),
+        3 => Datatype::indexed(&n[..3], &n[3..6], old),
+        4 => Datatype::hindexed(&n[..3], &n[3..6], old),
+        5 => Datatype::indexed_block(n[0], &n[1..6], old),
+        6 => Datatype::hindexed_block(n[0], &n[1..6], old),
+        7 => Datatype::structure(&n[..2], &n[2..4], &[old.clone(), basic(3)]),
+        8 => Datatype::subarray(&n[..2], &n[2..4], &n[4..6], Order::C, old),
+        9 => Datatype::darray(n[0], n[1], &n[5..7], &dealt, &n[7..9], Order::Fortran, old),
+        10 => Datatype::resized(n[0], n[1], old),
+        _ => Datatype::dup(old),
+    }
+}
+
 proptest! {
     #![proptest_config(config(3000))]
+
+    #[test]
+    fn seed000_s23_extreme_numbers_are_refused_or_right(
+        size in 0..9i64,
+        calls in prop::collection::vec((0..12u8, prop::collection::vec(extremes(), 9)), 1..6),
+        k in any::<u64>(),
+        displacement in extremes(),
+    ) {
+        let mut t = basic(size);
+        for (kind, numbers) in calls {
+            if let Ok(next) = wrap(&t, kind, &numbers) {
+                t = next;
+            }
+            let (seq, size) = (t.to_sequence(), t.size());
+            prop_assert_eq!(i128::from(t.ub()), i128::from(t.lb()) + i128::from(t.extent()));
+            let inside = |x: Option<i64>| x.is_some_and(|x| seq.hull().unwrap().contains(&x));
+            if size > 0 {
+                prop_assert!(inside(seq.select(0)) && inside(seq.select(size - 1)) && inside(seq.select(k % size)));
+                prop_assert_eq!(seq.runs_in(k % size..size).next().map(|r| r.start), seq.select(k % size));
+                let part = seq.slice(k % size..size);
+                prop_assert_eq!(part.size(), size - k % size);
+                prop_assert_eq!(part.select(0), seq.select(k % size));
+            }
+            t.overlap();
+            if let Ok((base, set)) = t.to_set() {
+                prop_assert_eq!(set.size(), size);
+                let back = Datatype::from_set(base, &set).unwrap();
+                prop_assert_eq!((back.size(), back.true_lb(), back.true_extent()), (size, t.true_lb(), t.true_extent()));
+            }
+            if let Ok(view) = FileView::new(displacement, &basic(1), &t) {
+                if let Ok(set) = view.to_periodic() {
+                    let far = view.select(k).filter(|&x| x < i64::MAX).map(|x| x as u64);
+                    prop_assert_eq!(set.select(k), far);
+                }
+                let _ = view.sequence(k..k.saturating_add(100));
+            }
+            if let Ok(d) = AccessDesc::from_datatype(&t) {
+                prop_assert_eq!((d.actual(), d.extent()), (size, t.extent()));
+                if size > 0 {
+                    prop_assert_eq!(d.position(k % size), seq.select(k % size));
+                }
+            }
+        }
+    }
 
     #[test]
     fn seed000_s23_all_constructors_agree_with_type_maps(t in types(), k in 0..40u64) {
@@ -506,4 +583,31 @@ fn seed000_s23_datatypes_print_as_calls() {
     assert!(array.calls()[1].contains("MPI_DISTRIBUTE_DFLT_DARG, 2}"));
     assert!(array.calls()[1].ends_with("MPI_ORDER_FORTRAN, MPI_BYTE, &t0);"));
     assert!(basic(1).calls().is_empty());
+}
+
+#[test]
+fn seed000_s23_shared_types_stay_small() {
+    // Each level holds the one below three times, at uneven distances: 3^39 blocks in 40 types.
+    let tower = |step: &dyn Fn(u32, &Datatype) -> i64| {
+        (0..39).fold(basic(1), |t, level| {
+            let step = step(level, &t);
+            let olds = [t.clone(), t.clone(), t];
+            Datatype::structure(&[1, 1, 1], &[0, step, 2 * step + 1], &olds).unwrap()
+        })
+    };
+    let ascending = tower(&|_, t| t.extent());
+    let interleaved = tower(&|level, _| 3i64.pow(level));
+    assert!(ascending.is_monotone() && !interleaved.is_monotone());
+    assert_eq!(ascending.overlap(), Overlap::Never);
+    assert_eq!(interleaved.overlap(), Overlap::Unknown);
+    let nodes = LayoutErrorKind::Falls(Reason::Nodes);
+    assert_eq!(ascending.to_set().unwrap_err().kind(), &nodes);
+    for t in [ascending, interleaved] {
+        let seq = t.to_sequence();
+        assert_eq!(t.size(), 3u64.pow(39));
+        assert_eq!(seq.select(t.size() - 1), seq.hull().map(|h| h.end - 1));
+        assert_eq!(AccessDesc::from_datatype(&t).unwrap_err().kind(), &nodes);
+        // Each type is made once, in one call.
+        assert_eq!(t.calls().len(), 41);
+    }
 }

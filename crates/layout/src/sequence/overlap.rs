@@ -12,6 +12,10 @@ use super::{Node, NodeBody, Sequence};
 /// Up to this many blocks the answer is exact.
 const EXACT_PIECES: u64 = 1 << 16;
 
+/// Up to this many nodes the tree is searched. Shared bodies count each time they occur, and a small
+/// program can hold more nodes than anyone can visit.
+const STRUCTURE_NODES: u64 = 1 << 20;
+
 /// Whether some byte occurs twice in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
@@ -56,6 +60,9 @@ fn by_structure(seq: &Sequence) -> Overlap {
     }
     if seq.size() > seq.0.high.abs_diff(seq.0.low) {
         return Overlap::Certain;
+    }
+    if seq.node_count() > STRUCTURE_NODES {
+        return Overlap::Unknown;
     }
     let mut hulls = Vec::new();
     let mut all_never = true;
