@@ -16,9 +16,11 @@
 //!
 //! Cost: nodes in proportion to one common period of stride and distribution, whatever the extents.
 
-use falls::{Falls, FallsSet, Meeting, Periodic, Segment, compress_segments};
+use falls::{Falls, FallsSet, Meeting, Periodic, Segment};
 
-use crate::array::{ArrayType, Elements, MAX_DIMENSIONS, MAX_ELEMENTS, check_element};
+use crate::array::{
+    ArrayType, Elements, MAX_DIMENSIONS, MAX_ELEMENTS, check_element, check_listable,
+};
 use crate::error::{LayoutError, LayoutErrorKind};
 use crate::hpf::Hpf;
 
@@ -202,12 +204,55 @@ impl AlignedElements {
     /// What processor `rank` owns of the array.
     pub fn element(&self, rank: u64) -> Result<FallsSet, LayoutError> {
         check_element(rank, self.count())?;
-        let Alignment {
-            template,
-            onto,
-            axes,
-        } = &self.alignment;
+        let Alignment { template, onto, .. } = &self.alignment;
         let owned = onto.owned(template, &onto.grid().coordinates(rank))?;
+        let mut shares = Vec::with_capacity(owned.len());
+        for (t, owned) in owned.iter().enumerate() {
+            shares.push(self.share(t, owned)?);
+        }
+        self.cross(&shares)
+    }
+
+    /// What every processor owns of the array.
+    pub fn elements(&self) -> Result<Elements, LayoutError> {
+        check_listable(self.count())?;
+        let Alignment { template, onto, .. } = &self.alignment;
+        // Along every dimension of the template, what each coordinate has of the array.
+        let mut shares = Vec::with_capacity(template.len());
+        for (t, owned) in onto.owned_by_all(template)?.iter().enumerate() {
+            let all = owned.iter().map(|set| self.share(t, set));
+            shares.push(all.collect::<Result<Vec<_>, _>>()?);
+        }
+        Elements::collect(self.period(), self.count(), |rank| {
+            let coordinates = onto.coordinates(rank);
+            let own: Vec<Share> = coordinates
+                .zip(&shares)
+                .map(|(c, all)| all[c].clone())
+                .collect();
+            self.cross(&own)
+        })
+    }
+
+    /// What the owner of `owned`, a set on dimension `t` of the template, has of the array.
+    fn share(&self, t: usize, owned: &FallsSet) -> Result<Share, LayoutError> {
+        Ok(match self.alignment.axes[t] {
+            TemplateAxis::Replicated if owned.is_empty() => Share::Nothing,
+            TemplateAxis::At(index) if !owned.contains(index) => Share::Nothing,
+            TemplateAxis::Replicated | TemplateAxis::At(_) => Share::All,
+            TemplateAxis::Along {
+                dimension,
+                stride,
+                offset,
+            } => {
+                let count = self.array.extents()[dimension];
+                let extent = self.alignment.template[t];
+                Share::Indices(dimension, preimage(owned, extent, stride, offset, count)?)
+            }
+        })
+    }
+
+    /// The bytes of the array that all shares leave.
+    fn cross(&self, shares: &[Share]) -> Result<FallsSet, LayoutError> {
         let mut indices: Vec<FallsSet> = Vec::with_capacity(self.array.dimensions());
         for &extent in self.array.extents() {
             indices.push(match extent {
@@ -215,29 +260,24 @@ impl AlignedElements {
                 n => FallsSet::segment(0, n)?,
             });
         }
-        for ((axis, owned), &extent) in axes.iter().zip(owned).zip(template) {
-            match *axis {
-                TemplateAxis::Replicated if owned.is_empty() => return Ok(FallsSet::empty()),
-                TemplateAxis::Replicated => {}
-                TemplateAxis::At(index) if owned.contains(index) => {}
-                TemplateAxis::At(_) => return Ok(FallsSet::empty()),
-                TemplateAxis::Along {
-                    dimension,
-                    stride,
-                    offset,
-                } => {
-                    let count = self.array.extents()[dimension];
-                    indices[dimension] = preimage(&owned, extent, stride, offset, count)?;
-                }
+        for share in shares {
+            match share {
+                Share::Nothing => return Ok(FallsSet::empty()),
+                Share::All => {}
+                Share::Indices(dimension, set) => indices[*dimension] = set.clone(),
             }
         }
         self.array.cross(&indices)
     }
+}
 
-    /// What every processor owns of the array.
-    pub fn elements(&self) -> Result<Elements, LayoutError> {
-        Elements::collect(self.period(), self.count(), |rank| self.element(rank))
-    }
+/// What a coordinate of one template dimension leaves of the array.
+#[derive(Clone)]
+enum Share {
+    Nothing,
+    All,
+    /// These indices of this array dimension.
+    Indices(usize, FallsSet),
 }
 
 /// The `i < count` for which `stride * i + offset` is in `owned`, a set on `0..extent`.
@@ -285,5 +325,5 @@ fn preimage(
         }
         segments.push(Segment::new(lo, hi - lo)?);
     }
-    Ok(compress_segments(&segments)?)
+    Ok(FallsSet::from_segments(&segments)?)
 }

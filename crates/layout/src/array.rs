@@ -140,17 +140,23 @@ impl Elements {
         count: u64,
         element: impl FnMut(u64) -> Result<FallsSet, LayoutError>,
     ) -> Result<Self, LayoutError> {
-        if count > MAX_ELEMENTS {
-            return Err(LayoutError::argument(
-                "elements",
-                format!(
-                    "{count} elements are too many to list; the limit is {MAX_ELEMENTS}, ask for single ones"
-                ),
-            ));
-        }
+        check_listable(count)?;
         let sets = (0..count).map(element).collect::<Result<_, _>>()?;
         Ok(Elements { period, sets })
     }
+}
+
+/// The refusal of more than [`MAX_ELEMENTS`] at once.
+pub(crate) fn check_listable(count: u64) -> Result<(), LayoutError> {
+    if count <= MAX_ELEMENTS {
+        return Ok(());
+    }
+    Err(LayoutError::argument(
+        "elements",
+        format!(
+            "{count} elements are too many to list; the limit is {MAX_ELEMENTS}, ask for single ones"
+        ),
+    ))
 }
 
 /// The refusal of an element number outside `0..count`.

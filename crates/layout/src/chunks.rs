@@ -19,7 +19,7 @@
 
 use std::collections::HashMap;
 
-use falls::{FallsSet, Segment, compress_segments};
+use falls::{FallsSet, Segment};
 
 use crate::array::{ArrayType, Elements, check_element, product, simplified, spread};
 use crate::distribution::{BlockLengths, cyclic};
@@ -466,7 +466,7 @@ impl<'a> Deal<'a> {
                     segments.push(Segment::new(start, len)?);
                     i = i.saturating_add(round);
                 }
-                compress_segments(&segments)?
+                FallsSet::from_segments(&segments)?
             }
         };
         let entry = FallsSet::segment(0, level.step)?;

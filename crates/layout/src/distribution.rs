@@ -2,7 +2,7 @@
 //!
 //! Section 8.1 of the specification. Indices are a set on the line `0..extent`; regular
 //! distributions take at most two members, `GEN_BLOCK` one, and `INDIRECT` is compressed where the
-//! map is regular and a compact list where it is not.
+//! map is regular and a compact list where it is not ([`OwnerRuns`]).
 //!
 //! ```text
 //! extent 10 on 3            0 1 2 3 4 5 6 7 8 9

@@ -18,7 +18,9 @@ use std::fmt;
 
 use falls::FallsSet;
 
-use crate::array::{ArrayType, Elements, MAX_DIMENSIONS, Order, check_element, product};
+use crate::array::{
+    ArrayType, Elements, MAX_DIMENSIONS, Order, check_element, check_listable, product,
+};
 use crate::distribution::Distribution;
 use crate::error::LayoutError;
 
@@ -199,6 +201,32 @@ impl Hpf {
         })
     }
 
+    /// What every coordinate owns of every dimension: `sets[d][c]`, one set for `*`.
+    pub(crate) fn owned_by_all(&self, extents: &[u64]) -> Result<Vec<Vec<FallsSet>>, LayoutError> {
+        let mut along = self.grid.extents().iter();
+        let mut sets = Vec::with_capacity(extents.len());
+        for (distribution, &extent) in self.distributions.iter().zip(extents) {
+            let processors = match distribution.is_distributed() {
+                true => along.next().copied().unwrap_or(1),
+                false => 1,
+            };
+            let owned = (0..processors).map(|c| distribution.owned(extent, processors, c));
+            sets.push(owned.collect::<Result<_, _>>()?);
+        }
+        Ok(sets)
+    }
+
+    /// The coordinate of `rank` along every dimension, 0 for `*`.
+    pub(crate) fn coordinates(&self, rank: u64) -> impl Iterator<Item = usize> + '_ {
+        let mut along = self.grid.coordinates(rank).into_iter();
+        self.distributions
+            .iter()
+            .map(move |d| match d.is_distributed() {
+                true => along.next().unwrap_or(0) as usize,
+                false => 0,
+            })
+    }
+
     /// What coordinates own of every dimension, for the dimensions of extents `extents`.
     pub(crate) fn owned(
         &self,
@@ -246,6 +274,15 @@ impl HpfElements {
 
     /// What every processor owns.
     pub fn elements(&self) -> Result<Elements, LayoutError> {
-        Elements::collect(self.period(), self.count(), |rank| self.element(rank))
+        check_listable(self.count())?;
+        let owned = self.hpf.owned_by_all(self.array.extents())?;
+        Elements::collect(self.period(), self.count(), |rank| {
+            let coordinates = self.hpf.coordinates(rank);
+            let indices: Vec<FallsSet> = coordinates
+                .zip(&owned)
+                .map(|(c, sets)| sets[c].clone())
+                .collect();
+            self.array.cross(&indices)
+        })
     }
 }

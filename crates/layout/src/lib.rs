@@ -31,6 +31,7 @@ mod hpf;
 mod language;
 pub mod mpi;
 mod owner_runs;
+mod owner_tree;
 mod partition;
 mod pattern;
 pub mod sequence;

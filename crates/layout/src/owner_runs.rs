@@ -9,22 +9,34 @@
 //! Invariants: runs are maximal, so equal lists are equal values; runs of one owner stand together,
 //! so what one owner has is found without looking at the others.
 //!
-//! Cost: two numbers per run, O(runs log runs) to build, O(log owners + own runs) for one owner. A
-//! list of millions of entries is fine, and so is a run of 2^60.
+//! Cost: three numbers per run, O(runs log runs) to build, O(log owners + own runs) for one owner. A
+//! list of millions of entries is fine, and so is a run of 2^60. Where the list is regular the sets
+//! are small trees; where it is not they are compact lists of segments.
 
 use std::sync::Arc;
 
-use falls::{FallsSet, MAX_OFFSET, Segment, compress_segments};
+use falls::{FallsSet, MAX_OFFSET, Segment};
 
 use crate::error::LayoutError;
+use crate::owner_tree::OwnerTree;
 
 /// Owners of the positions `0..len`, as runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct OwnerRuns {
     /// Sorted by owner, then by start.
     runs: Arc<[OwnerRun]>,
     len: u64,
+    /// The same list folded, where it is regular.
+    tree: Option<Arc<OwnerTree>>,
 }
+
+impl PartialEq for OwnerRuns {
+    fn eq(&self, other: &Self) -> bool {
+        self.runs == other.runs
+    }
+}
+
+impl Eq for OwnerRuns {}
 
 /// Neighbouring positions with one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,10 +84,12 @@ impl OwnerRuns {
     }
 
     fn sorted(mut runs: Vec<OwnerRun>, len: u64) -> Self {
+        let tree = OwnerTree::new(runs.iter().map(|r| (r.owner, r.len)));
         runs.sort_unstable_by_key(|r| (r.owner, r.start));
         OwnerRuns {
             runs: runs.into(),
             len,
+            tree: tree.map(Arc::new),
         }
     }
 
@@ -101,19 +115,25 @@ impl OwnerRuns {
         runs
     }
 
-    /// What `owner` has, where one position is `step` bytes; compressed where it is regular.
+    /// What `owner` has, where one position is `step` bytes.
     pub fn set(&self, owner: u64, step: u64) -> Result<FallsSet, LayoutError> {
+        if self
+            .len
+            .checked_mul(step)
+            .is_none_or(|end| end > MAX_OFFSET)
+        {
+            return Err(LayoutError::overflow("owners"));
+        }
+        if let Some(tree) = &self.tree {
+            return tree.set(owner, step);
+        }
         let first = self.runs.partition_point(|r| r.owner < owner);
         let count = self.runs[first..].partition_point(|r| r.owner == owner);
         let mut segments = Vec::with_capacity(count);
         for run in &self.runs[first..first + count] {
-            let (start, len) = (run.start.checked_mul(step), run.len.checked_mul(step));
-            match (start, len) {
-                (Some(start), Some(len)) => segments.push(Segment::new(start, len)?),
-                _ => return Err(LayoutError::overflow("owners")),
-            }
+            segments.push(Segment::new(run.start * step, run.len * step)?);
         }
-        Ok(compress_segments(&segments)?)
+        Ok(FallsSet::from_segments(&segments)?)
     }
 }
 

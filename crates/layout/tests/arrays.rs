@@ -6,7 +6,8 @@ mod ownership;
 use falls::FallsSet;
 use falls::bytes_naive::bytes_naive;
 use layout::{
-    Alignment, ArrayType, Distribution, ElementType, Grid, Hpf, Order, Pattern, TemplateAxis,
+    Alignment, ArrayType, Distribution, ElementType, Elements, Grid, Hpf, Order, OwnerRuns,
+    Pattern, TemplateAxis,
 };
 use ownership::{array, bytes_of_owners, check_elements, order, rank_naive};
 use proptest::prelude::*;
@@ -382,6 +383,56 @@ fn indirect_takes_millions_of_entries() {
         one.size(),
         owners.iter().filter(|&&o| o == 1).count() as u64 * 24
     );
+}
+
+#[test]
+fn irregular_maps_still_partition() {
+    // Every owner recurs at a distance of its own, so that sets compressed one by one would have no
+    // common period.
+    let owners: Vec<u64> = (0u64..100_000).map(|i| i * 7919 % 100_003 % 100).collect();
+    let line = array(8, &[100_000], Order::C);
+    let grid = Grid::new([100], Order::C).unwrap();
+    let hpf = Hpf::new([Distribution::indirect(&owners)], grid).unwrap();
+    let elements = hpf.on(&line).unwrap().elements().unwrap();
+    let pattern = Pattern::new(elements.period, elements.sets).unwrap();
+    assert_eq!(pattern.len(), 100);
+}
+
+#[test]
+fn regular_maps_become_small() {
+    let owners: Vec<u64> = (0u64..600_000).map(|i| i / 3 % 1000).collect();
+    let runs = OwnerRuns::new(&owners);
+    for owner in [0, 1, 999] {
+        let set = runs.set(owner, 8).unwrap();
+        assert_eq!((set.node_count(), set.size()), (1, 600 * 8));
+        assert_eq!(set.select(0), Some(owner * 3 * 8));
+    }
+}
+
+/// Lists of owners with repetitions inside repetitions.
+fn nested_repetitions() -> impl Strategy<Value = Vec<u64>> {
+    let leaf = proptest::collection::vec(0u64..4, 1..6);
+    let part = leaf.prop_recursive(3, 400, 4, |inner| {
+        let parts = proptest::collection::vec((inner, 1usize..6), 1..4);
+        parts.prop_map(|parts| {
+            let repeated = parts.into_iter().map(|(part, times)| part.repeat(times));
+            repeated.flatten().take(600).collect()
+        })
+    });
+    part.boxed()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn seed004_s72_indirect_with_repetitions(owners in nested_repetitions(), step in 1u64..4) {
+        let runs = OwnerRuns::new(&owners);
+        let line = array(step, &[owners.len() as u64], Order::C);
+        let expected = bytes_of_owners(&line, 5, |index| vec![owners[index[0] as usize]]);
+        let sets: Vec<FallsSet> = (0..5).map(|owner| runs.set(owner, step).unwrap()).collect();
+        check_elements(&Elements { period: line.bytes(), sets }, &expected);
+    }
 }
 
 /// What is wrong, as users read it.

@@ -1,4 +1,7 @@
 //! The canonical text of layouts: what the parser reads back as an equal value.
+//!
+//! Sizes take the largest unit that divides them, runs of owners their count, and what is the default
+//! is left out. The grammar stands in the [module above](super).
 
 use std::fmt;
 
