@@ -96,8 +96,43 @@ fn descs(low: i64) -> impl Strategy<Value = AccessDesc> {
     })
 }
 
+/// Numbers that break arithmetic: small ones, and neighbours of powers of two.
+fn extremes() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        3 => -2..6i64,
+        1 => (0..64u32, -2..3i64).prop_map(|(bit, off)| (1u64 << bit).wrapping_add_signed(off) as i64),
+    ]
+}
+
 proptest! {
     #![proptest_config(config(1000))]
+
+    #[test]
+    fn seed004_s24_extreme_numbers_are_refused_or_right(
+        numbers in prop::collection::vec((extremes(), extremes(), extremes(), extremes(), extremes()), 1..6),
+        k in any::<u64>(),
+    ) {
+        let mut d = desc(0, vec![bytes(0, 1, 1, 0)]);
+        for (offset, repeat, count, stride, skip) in numbers {
+            let blocks = vec![nested(offset, repeat, count, stride, &d), bytes(stride, count, repeat, offset)];
+            let Ok(next) = AccessDesc::new(skip, blocks) else { continue };
+            // Extent and size by the formulas of section 3.3, in more bits.
+            let part = |repeat: i64, count: i64, unit: i64, gap: i64| match repeat {
+                0 => 0,
+                _ => i128::from(repeat) * (i128::from(count) * i128::from(unit) + i128::from(gap)) - i128::from(gap),
+            };
+            let extent = i128::from(offset) + part(repeat, count, d.extent(), stride)
+                + i128::from(stride) + part(count, repeat, 1, offset) + i128::from(skip);
+            prop_assert_eq!(i128::from(next.extent()), extent);
+            let actual = i128::from(repeat) * i128::from(count) * (i128::from(d.actual()) + 1);
+            prop_assert_eq!(i128::from(next.actual()), actual);
+            if let Ok(set) = next.to_periodic(3) {
+                let position = next.position(k).and_then(|x| x.checked_add(3)).filter(|&x| x < i64::MAX);
+                prop_assert_eq!(set.select(k).map(|x| x as i64), position);
+            }
+            d = next;
+        }
+    }
 
     #[test]
     fn seed004_s19_descriptors_agree_with_a_list_of_bytes(d in descs(-3), offsets in prop::collection::vec(0..500u64, 5)) {
