@@ -49,7 +49,10 @@ fn seed000_i02_maps_increase_and_rank_counts_members() {
 #[test]
 fn seed000_i03_next_and_previous_frame_every_offset() {
     check(300, element(), |Element(e)| {
-        prop_assume!(!e.is_empty());
+        if e.is_empty() {
+            prop_assert_eq!((e.map_next(0), e.map_previous(99)), (None, None));
+            return Ok(());
+        }
         for x in 0..e.displacement() + 2 * e.period() + 3 {
             let next = e.map_next(x).unwrap();
             match e.map_previous(x) {
@@ -140,7 +143,7 @@ fn seed000_i08_meetings_of_a_view_have_its_size() {
         300,
         (element_to(3), parts(), 0..20u64),
         |(Element(view), parts, at)| {
-            prop_assume!(view.displacement() >= at);
+            let at = at.min(view.displacement());
             let mut total = 0;
             let mut period = 0;
             for element in parts.elements(at) {
@@ -160,7 +163,7 @@ fn seed000_i09_projections_have_the_size_of_the_intersection() {
         300,
         (element_to(3), parts(), 0..20u64),
         |(Element(view), parts, at)| {
-            prop_assume!(view.displacement() >= at);
+            let at = at.min(view.displacement());
             let mut on_view = Vec::new();
             let mut period = 1;
             for element in parts.elements(at) {
