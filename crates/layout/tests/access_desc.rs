@@ -187,6 +187,8 @@ fn seed004_s20_stride_is_a_gap_and_skip_comes_once() {
     assert_eq!((list(&d), d.extent()), (vec![0, 1, 3, 4, 6, 7], 8));
     let once = desc(0, vec![bytes(0, 1, 2, 100)]);
     assert_eq!((list(&once), once.extent()), (vec![0, 1], 2));
+    // So the gap of a single repetition is never formed, however long.
+    assert_eq!(desc(0, vec![bytes(3, 1, 5, i64::MAX)]).extent(), 8);
     // The offset comes before each block, relative to where the block before ended.
     let two = desc(0, vec![bytes(1, 2, 1, 1), bytes(2, 1, 1, 9)]);
     assert_eq!((list(&two), two.extent()), (vec![1, 3, 6], 7));
