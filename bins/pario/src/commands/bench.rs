@@ -1,13 +1,12 @@
 //! `pario bench`: one subcommand per benchmark, one shape of report.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
 use super::Error;
-use crate::bench::{Report, kernels};
+use crate::bench::{Report, kernels, matching, move_bytes};
 
 /// Arguments of `pario bench`.
 #[derive(Args)]
@@ -20,6 +19,10 @@ pub(crate) struct Arguments {
 enum Bench {
     /// Copies in memory: gather, scatter, transposes, redistribution
     Kernels(kernels::Arguments),
+    /// An array changes its layout in memory, there and back
+    Move(move_bytes::Arguments),
+    /// How well the matching degree predicts the rate of a redistribution
+    Match(matching::Arguments),
 }
 
 /// Runs one benchmark and writes its report.
@@ -30,6 +33,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Error> {
             if let Some(report) = kernels::run(&arguments)? {
                 write(&report, json.as_deref())?;
             }
+        }
+        Bench::Move(arguments) => {
+            if let Some(report) = move_bytes::run(&arguments)? {
+                write(&report, arguments.json.as_deref())?;
+            }
+        }
+        Bench::Match(arguments) => {
+            let report = matching::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
         }
     }
     Ok(())
@@ -42,7 +54,7 @@ fn write(report: &Report, json: Option<&Path>) -> Result<(), Error> {
     };
     let text = format!("{}\n", report.to_json());
     if path == PathBuf::from("-") {
-        std::io::stdout().write_all(text.as_bytes())?;
+        super::output::print(&text)?;
     } else {
         fs::write(path, text)
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
