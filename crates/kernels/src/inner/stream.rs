@@ -44,7 +44,7 @@ pub(crate) fn stream(len: usize, a: Dim, b: Dim) -> Option<(Kernel, &'static str
 mod x86 {
     use std::arch::x86_64::{_mm_sfence, _mm256_loadu_si256, _mm256_stream_si256};
 
-    use super::super::block::prefetch_far;
+    use super::super::block::{prefetch_far, prefetch_write};
     use super::super::gather::gather;
     use super::super::strided::strided;
     use crate::cache::LINE;
@@ -55,11 +55,19 @@ mod x86 {
     /// with 4 KiB into the second, 0.88 with 16 to 64 KiB.
     const AHEAD: usize = 16 << 10;
 
+    /// The same where blocks are so close that all lines are read: the hardware follows, and
+    /// needs little help. Measured with 8 bytes every 40 on huge pages: 3.6 GB/s without, 5.7
+    /// with 2 KiB, 4.7 with 16 KiB; every 24 bytes 8.8, 10.1, 7.7.
+    const NEAR: usize = 2 << 10;
+
+    /// The same for lines that are to be written (4.1 without, 4.7 with 1 KiB, 2.9 with 16).
+    const NEAR_WRITE: usize = 1 << 10;
+
     /// Bytes gathered between two rounds of prefetching.
-    const ROUND: usize = 1024;
+    const ROUND: usize = 256;
 
     /// Bytes of the staging buffer.
-    const STAGE: usize = 8192;
+    const STAGE: usize = 1024;
 
     #[repr(align(64))]
     struct Stage([u8; STAGE + LINE]);
@@ -85,16 +93,23 @@ mod x86 {
         }
     }
 
-    /// Asks for the lines of `count` blocks, `AHEAD` bytes of lines further on.
+    /// Asks for the lines that the next `count` blocks but some will touch.
     #[inline(always)]
-    fn ask(from: *const u8, stride: isize, count: usize, len: usize) {
+    fn ask(
+        from: *const u8,
+        stride: isize,
+        count: usize,
+        len: usize,
+        near: usize,
+        hint: impl Fn(*const u8),
+    ) {
         let step = stride.unsigned_abs();
         if step <= 2 * LINE {
             // Neighbouring blocks share or follow lines: ask for the range.
             let (span, sign) = (count * step, stride.signum());
             let mut at = 0;
             while at < span {
-                prefetch_far(from.wrapping_offset(sign * (AHEAD + at) as isize));
+                hint(from.wrapping_offset(sign * (near + at) as isize));
                 at += LINE;
             }
         } else {
@@ -143,7 +158,7 @@ mod x86 {
                     // SAFETY: bytes head..at go to to + head.., all written once.
                     unsafe { (to, head, at) = flush(stage, to, head, at) };
                 }
-                ask(from, b.source, count, len);
+                ask(from, b.source, count, len, NEAR, prefetch_far);
                 let dense = Dim {
                     count,
                     source: b.source,
@@ -270,8 +285,8 @@ mod x86 {
             let (mut from, mut to, mut left) = (row_source, row_target, b.count);
             while left > 0 {
                 let count = round.min(left);
-                ask(from, b.source, count, len);
-                ask(to, b.target, count, len);
+                ask(from, b.source, count, len, NEAR, prefetch_far);
+                ask(to, b.target, count, len, NEAR_WRITE, prefetch_write);
                 // SAFETY: the kernel's contract, for `count` blocks.
                 unsafe { copy(from, to, Dim::ONCE, Dim { count, ..b }, len) };
                 left -= count;
