@@ -11,6 +11,7 @@ pub(crate) mod kernels;
 pub(crate) mod machine;
 pub(crate) mod matching;
 pub(crate) mod move_bytes;
+pub(crate) mod plan;
 pub(crate) mod prediction;
 pub(crate) mod redistribute;
 pub(crate) mod redistribution;

@@ -66,38 +66,53 @@ pub(crate) fn rising_r2(x: &[f64], y: &[f64]) -> f64 {
     left_out_r2(x, y, rising)
 }
 
+/// Neighbouring points with one prediction.
+struct Pool {
+    first: f64,
+    last: f64,
+    sum: f64,
+    points: f64,
+}
+
+impl Pool {
+    fn height(&self) -> f64 {
+        self.sum / self.points
+    }
+}
+
 /// Predicts the outcome at `at` by the rising step function nearest to the points, straight lines
 /// between steps.
 fn rising(x: &[f64], y: &[f64], at: f64) -> f64 {
     let mut order: Vec<usize> = (0..x.len()).collect();
     order.sort_by(|&a, &b| x[a].total_cmp(&x[b]));
-    // Pools of neighbours that violate the order: (sum of x, sum of y, points).
-    let mut pools: Vec<(f64, f64, f64)> = Vec::new();
+    let mut pools: Vec<Pool> = Vec::new();
     for &i in &order {
-        pools.push((x[i], y[i], 1.0));
-        while let [.., a, b] = pools[..] {
-            let same_x = a.0 / a.2 == b.0 / b.2;
-            if a.1 / a.2 < b.1 / b.2 && !same_x {
+        let mut pool = Pool {
+            first: x[i],
+            last: x[i],
+            sum: y[i],
+            points: 1.0,
+        };
+        // Neighbours in the wrong order, or at the same place, become one.
+        while let Some(before) = pools.pop() {
+            if before.height() < pool.height() && before.last < pool.first {
+                pools.push(before);
                 break;
             }
-            pools.truncate(pools.len() - 2);
-            pools.push((a.0 + b.0, a.1 + b.1, a.2 + b.2));
+            pool.first = before.first;
+            pool.sum += before.sum;
+            pool.points += before.points;
         }
+        pools.push(pool);
     }
-    let point = |p: &(f64, f64, f64)| (p.0 / p.2, p.1 / p.2);
-    let after = pools.partition_point(|p| point(p).0 < at);
-    match (
-        after.checked_sub(1).map(|i| point(&pools[i])),
-        pools.get(after).map(point),
-    ) {
+    let after = pools.partition_point(|pool| pool.last < at);
+    let before = after.checked_sub(1).map(|i| &pools[i]);
+    match (before, pools.get(after)) {
         (None, None) => 0.0,
-        (Some((_, y)), None) | (None, Some((_, y))) => y,
-        (Some((x0, y0)), Some((x1, y1))) => {
-            if x1 > x0 {
-                y0 + (y1 - y0) * (at - x0) / (x1 - x0)
-            } else {
-                y1
-            }
+        (_, Some(pool)) if pool.first <= at => pool.height(),
+        (Some(pool), None) | (None, Some(pool)) => pool.height(),
+        (Some(a), Some(b)) => {
+            a.height() + (b.height() - a.height()) * (at - a.last) / (b.first - a.last)
         }
     }
 }
@@ -160,5 +175,6 @@ mod tests {
         assert!(linear_r2(&x, &step) < 0.7);
         close(rising(&[1.0, 3.0], &[0.0, 4.0], 2.0), 2.0);
         close(rising(&[1.0, 2.0, 3.0], &[5.0, 1.0, 6.0], 1.5), 3.0);
+        close(rising(&[1.0, 1.0], &[2.0, 4.0], 9.0), 3.0);
     }
 }

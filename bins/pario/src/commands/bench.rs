@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use super::Error;
-use crate::bench::{Report, kernels, matching, move_bytes};
+use crate::bench::{Report, kernels, matching, move_bytes, plan};
 
 /// Arguments of `pario bench`.
 #[derive(Args)]
@@ -19,6 +19,8 @@ pub(crate) struct Arguments {
 enum Bench {
     /// Copies in memory: gather, scatter, transposes, redistribution
     Kernels(kernels::Arguments),
+    /// Planning times as arrays and numbers of elements grow
+    Plan(plan::Arguments),
     /// An array changes its layout in memory, there and back
     Move(move_bytes::Arguments),
     /// How well the matching degree predicts the rate of a redistribution
@@ -38,6 +40,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Error> {
             if let Some(report) = move_bytes::run(&arguments)? {
                 write(&report, arguments.json.as_deref())?;
             }
+        }
+        Bench::Plan(arguments) => {
+            let report = plan::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
         }
         Bench::Match(arguments) => {
             let report = matching::run(&arguments)?;
