@@ -98,3 +98,90 @@ fn nest(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use falls::{Meeting, Periodic};
+
+    use super::*;
+    use crate::copy::{copy, copy_split};
+
+    fn periodic(displacement: u64, period: u64, text: &str) -> Periodic {
+        Periodic::new(displacement, period, text.parse().expect("notation")).expect("valid")
+    }
+
+    /// Both directions against the runs of the meeting, whole and on threads.
+    fn check(left: &Periodic, right: &Periodic, end: u64) {
+        let meeting = Meeting::new(left, right);
+        let joint = meeting.joint(0..end);
+        let runs: Vec<_> = meeting.runs(0..end).collect();
+        let left_len = runs.iter().map(|run| run.left + run.len).max().unwrap_or(0) as usize;
+        let right_len = runs
+            .iter()
+            .map(|run| run.right + run.len)
+            .max()
+            .unwrap_or(0) as usize;
+        for direction in [Direction::LeftToRight, Direction::RightToLeft] {
+            let program = compile_joint(&joint, direction).expect("small");
+            let (from, to) = match direction {
+                Direction::LeftToRight => (left_len, right_len),
+                Direction::RightToLeft => (right_len, left_len),
+            };
+            let source: Vec<u8> = (0..from).map(|i| (i * 11 % 251) as u8 + 1).collect();
+            let mut expected = vec![0; to];
+            for run in &runs {
+                let (read, write) = match direction {
+                    Direction::LeftToRight => (run.left as usize, run.right as usize),
+                    Direction::RightToLeft => (run.right as usize, run.left as usize),
+                };
+                expected[write..write + run.len as usize]
+                    .copy_from_slice(&source[read..read + run.len as usize]);
+            }
+            assert_eq!(program.bytes(), runs.iter().map(|run| run.len).sum::<u64>());
+            let mut target = vec![0; to];
+            copy(&program, &source, &mut target).expect("in bounds");
+            assert!(target == expected, "{direction:?}\n{}", program.describe());
+            for threads in 2..=3 {
+                let mut target = vec![0; to];
+                copy_split(
+                    &program,
+                    source[..].into(),
+                    target[..].as_mut().into(),
+                    threads,
+                )
+                .expect("in bounds");
+                assert!(target == expected, "{direction:?} on {threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn joints_compile_into_the_runs_of_their_meeting() {
+        let views = [
+            periodic(0, 32, "{(0,7,16,2,{(0,1,4,2)})}"),
+            periodic(0, 32, "{(0,3,8,4,{(0,0,2,2)})}"),
+            periodic(0, 64, "{(0,15,16,4)}"),
+            periodic(0, 64, "{(0,1,4,16)}"),
+            periodic(3, 60, "{(0,2,5,12)}"),
+            periodic(1, 7, "{(0,1,7,1)}"),
+            periodic(0, 256, "{(0,15,64,4,{(0,0,2,8)})}"),
+            periodic(0, 11, "{(0,2,3,1),(5,6,2,1),(9,9,1,1)}"),
+        ];
+        for left in &views {
+            for right in &views {
+                check(left, right, 1000);
+                check(left, right, 10);
+            }
+        }
+    }
+
+    #[test]
+    fn the_empty_joint_is_the_empty_program() {
+        let even = periodic(0, 2, "{(0,0,1,1)}");
+        let odd = periodic(0, 2, "{(1,1,1,1)}");
+        let joint = Meeting::new(&even, &odd).joint(0..100);
+        let program = compile_joint(&joint, Direction::LeftToRight).expect("empty");
+        assert_eq!(program.bytes(), 0);
+        copy(&program, &[], &mut []).expect("nothing to do");
+    }
+}

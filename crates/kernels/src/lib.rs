@@ -25,6 +25,7 @@ mod buffer;
 mod cache;
 mod copy;
 mod disjoint;
+mod gather_packets;
 mod inner;
 mod joint;
 mod list;
@@ -46,6 +47,7 @@ pub use copy::{
     copy_window, gather, scatter,
 };
 pub use disjoint::Disjoint;
+pub use gather_packets::{PacketGather, gather_packets, gather_packets_shared};
 pub use joint::{Direction, compile_joint};
 pub use nest::{Body, MAX_DEPTH, Nest, NestError, Span, copy_naive};
 pub use packets::{CacheLevel, PacketStride, cache_optimal_stride, logical_block};
