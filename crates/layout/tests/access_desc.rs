@@ -7,20 +7,7 @@ use layout::access_desc::MAX_DEPTH;
 use layout::mpi::{Datatype, Distribute, FileView};
 use layout::{AccessDesc, BasicBlock, LayoutErrorKind, Order};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
-
-fn config(cases: u32) -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|c| c.parse().ok())
-        .unwrap_or(cases);
-    ProptestConfig {
-        cases,
-        rng_seed: RngSeed::Fixed(20_003),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
+use testkit::laws::config;
 
 fn desc(skip: i64, blocks: Vec<BasicBlock>) -> AccessDesc {
     AccessDesc::new(skip, blocks).unwrap()

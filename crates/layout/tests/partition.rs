@@ -5,20 +5,7 @@
 use falls::{Falls, FallsSet, compress_offsets};
 use layout::{FileOffset, LayoutErrorKind, Partition, Pattern, SubfileOffset, View, ViewOffset};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
-
-fn config(cases: u32) -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|c| c.parse().ok())
-        .unwrap_or(cases);
-    ProptestConfig {
-        cases,
-        rng_seed: RngSeed::Fixed(20_001),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
+use testkit::laws::config;
 
 fn set(text: &str) -> FallsSet {
     text.parse().unwrap()

@@ -5,9 +5,6 @@
 //! explains the schema. `PARIO_VECTORS` names another file of the same schema. A test of `falls`
 //! checks that every operation of the file is run by some crate.
 
-use std::path::{Path, PathBuf};
-
-use falls::notation::Term;
 use falls::{FallsSet, MAX_OFFSET, Periodic, Segment};
 use layout::mpi::{Datatype, Distribute, FileView};
 use layout::sequence::Run;
@@ -16,70 +13,14 @@ use layout::{
     Order, Partition, Pattern, Servers, Slice, Stripe,
 };
 use serde_json::Value;
+use testkit::golden::{Case, list, number, numbers, run, set, signed};
 
-struct Case {
-    id: String,
-    input: Value,
-    output: Value,
-}
-
-/// Runs `test` on every case of one operation; the name of a failing case stands in the message.
-fn run(op: &str, test: impl Fn(&Case) + std::panic::RefUnwindSafe) {
-    let named = std::env::var_os("PARIO_VECTORS").map(PathBuf::from);
-    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/falls.json");
-    let path = named.clone().unwrap_or_else(own);
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
-    let file: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path:?}: {e}"));
-    assert_eq!(
-        (&file["format"], &file["version"]),
-        (&"falls-vectors".into(), &1.into())
-    );
-    let cases: Vec<Case> = list(&file["cases"])
-        .iter()
-        .filter(|c| c["op"] == op)
-        .map(|c| Case {
-            id: c["id"].as_str().expect("an id").to_owned(),
-            input: c["in"].clone(),
-            output: c["out"].clone(),
-        })
-        .collect();
-    assert!(named.is_some() || !cases.is_empty(), "no case of {op}");
-    for case in &cases {
-        if let Err(panic) = std::panic::catch_unwind(|| test(case)) {
-            let why = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied())
-                .unwrap_or("it panicked");
-            panic!("case {}: {why}", case.id);
-        }
+fn order(value: &Value) -> Order {
+    match value.as_str() {
+        Some("C") => Order::C,
+        Some("F") => Order::Fortran,
+        _ => panic!("an order, not {value}"),
     }
-}
-
-fn list(value: &Value) -> &[Value] {
-    value
-        .as_array()
-        .unwrap_or_else(|| panic!("a list, not {value}"))
-}
-
-fn number(value: &Value) -> u64 {
-    value
-        .as_u64()
-        .unwrap_or_else(|| panic!("an offset, not {value}"))
-}
-
-fn numbers(value: &Value) -> Vec<u64> {
-    list(value).iter().map(number).collect()
-}
-
-fn signed(value: &Value) -> i64 {
-    value
-        .as_i64()
-        .unwrap_or_else(|| panic!("a number, not {value}"))
-}
-
-fn signed_list(value: &Value) -> Vec<i64> {
-    list(value).iter().map(signed).collect()
 }
 
 /// Inclusive pairs, as sets and sequences are written in the file.
@@ -88,6 +29,10 @@ fn pairs(value: &Value) -> Vec<(i64, i64)> {
         .iter()
         .map(|p| (signed(&p[0]), signed(&p[1])))
         .collect()
+}
+
+fn signed_list(value: &Value) -> Vec<i64> {
+    list(value).iter().map(signed).collect()
 }
 
 fn inclusive(segments: impl Iterator<Item = Segment>) -> Vec<(i64, i64)> {
@@ -102,31 +47,6 @@ fn segments(set: &FallsSet) -> Vec<(i64, i64)> {
 
 fn runs(runs: impl Iterator<Item = Run>) -> Vec<(i64, i64)> {
     runs.map(|r| (r.start, r.end() - 1)).collect()
-}
-
-fn set(value: &Value) -> FallsSet {
-    fn terms(value: &Value) -> Vec<Term> {
-        list(value)
-            .iter()
-            .map(|f| Term {
-                l: signed(&f[0]),
-                r: signed(&f[1]),
-                s: Some(signed(&f[2])),
-                n: signed(&f[3]),
-                inner: terms(&f[4]),
-                at: 0,
-            })
-            .collect()
-    }
-    Term::to_set(&terms(value)).unwrap()
-}
-
-fn order(value: &Value) -> Order {
-    match value.as_str() {
-        Some("C") => Order::C,
-        Some("F") => Order::Fortran,
-        _ => panic!("an order, not {value}"),
-    }
 }
 
 fn array(case: &Case, order: Order) -> ArrayType {
