@@ -294,9 +294,11 @@ mod x86 {
             }
             done *= 2;
         }
-        for (k, row) in row.iter().enumerate().take(columns.min(rows)) {
-            // SAFETY: the caller's promise.
-            unsafe { _mm_storeu_si128(target.wrapping_offset(k as isize * step).cast(), *row) };
+        for (k, row) in row.iter().enumerate().take(rows) {
+            if k < columns {
+                // SAFETY: the caller's promise.
+                unsafe { _mm_storeu_si128(target.wrapping_offset(k as isize * step).cast(), *row) };
+            }
         }
     }
 

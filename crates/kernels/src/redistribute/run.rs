@@ -60,6 +60,7 @@ pub struct Redistribution {
     kind: Kind,
     back: Kind,
     cache: CacheLevel,
+    stride: Option<u64>,
 }
 
 impl Redistribution {
@@ -101,12 +102,20 @@ impl Redistribution {
             kind,
             back,
             cache,
+            stride: None,
         })
     }
 
     /// The same by GEN in both directions.
     pub fn generic(mut self) -> Redistribution {
         (self.kind, self.back) = (Kind::Gen, Kind::Gen);
+        self
+    }
+
+    /// The same with packets at this distance, or the length of the longest if that is more,
+    /// instead of the conflict-free one: to measure what the rule is worth.
+    pub fn packed_at(mut self, stride: u64) -> Redistribution {
+        self.stride = Some(stride);
         self
     }
 
@@ -182,9 +191,12 @@ impl Redistribution {
             .filter(|(_, len)| *len > 0)
             .collect();
         let longest = built.iter().map(|(_, len)| *len).max().unwrap_or(0) as u64;
-        let stride =
+        let optimal = || {
             cache_optimal_stride(longest, built.len() as u64, self.copy_bytes(), self.cache).bytes
-                as usize;
+        };
+        let stride = self
+            .stride
+            .map_or_else(optimal, |stride| stride.max(longest)) as usize;
         let place = |(slot, (peer, len)): (usize, &(usize, usize))| {
             (*peer, slot * stride..slot * stride + len)
         };

@@ -44,7 +44,7 @@ impl<I: Index> Walk<I> {
     /// Cyclic(ky) towards Cyclic(y): every local block goes to the same k peers in turn.
     /// `visit(peer, local start, elements)`.
     #[inline(always)]
-    pub(crate) fn kyy(&self, mut visit: impl FnMut(I, I, I)) {
+    pub(crate) fn kyy(self, mut visit: impl FnMut(I, I, I)) {
         let (zero, one) = (I::from(0), I::from(1));
         let k = self.x / self.y;
         let first = self.me * k % self.processors;
@@ -67,7 +67,7 @@ impl<I: Index> Walk<I> {
     /// Cyclic(x) towards Cyclic(kx), k >= P: runs of local blocks share a peer; the next run
     /// goes to the next one.
     #[inline(always)]
-    pub(crate) fn xkx_1(&self, mut visit: impl FnMut(I, I, I)) {
+    pub(crate) fn xkx_1(self, mut visit: impl FnMut(I, I, I)) {
         let (zero, one) = (I::from(0), I::from(1));
         let k = self.y / self.x;
         let (mut at, mut peer, mut place) = (zero, zero, self.me);
@@ -92,7 +92,7 @@ impl<I: Index> Walk<I> {
     /// Cyclic(x) towards Cyclic(kx), k < P: one loop, two additions and two conditional
     /// subtractions per block.
     #[inline(always)]
-    pub(crate) fn xkx_2(&self, mut visit: impl FnMut(I, I, I)) {
+    pub(crate) fn xkx_2(self, mut visit: impl FnMut(I, I, I)) {
         let k = self.y / self.x;
         let (step, rest) = (self.processors / k, self.processors % k);
         let (mut peer, mut place) = (self.me / k, self.me % k);
@@ -114,7 +114,7 @@ impl<I: Index> Walk<I> {
 
     /// Block towards Cyclic: one loop, increment and test.
     #[inline(always)]
-    pub(crate) fn bcy(&self, mut visit: impl FnMut(I, I, I)) {
+    pub(crate) fn bcy(self, mut visit: impl FnMut(I, I, I)) {
         let (zero, one) = (I::from(0), I::from(1));
         let mut peer = self.me * self.x % self.processors;
         let mut at = zero;
@@ -130,7 +130,7 @@ impl<I: Index> Walk<I> {
 
     /// Cyclic(x) towards Block: one contiguous piece per peer, found by one division each.
     #[inline(always)]
-    pub(crate) fn cbl(&self, mut visit: impl FnMut(I, I, I)) {
+    pub(crate) fn cbl(self, mut visit: impl FnMut(I, I, I)) {
         let zero = I::from(0);
         let (mut peer, mut start) = (zero, zero);
         while start < self.local && peer < self.processors {
@@ -159,7 +159,7 @@ impl<I: Index> Walk<I> {
     /// Any x and y, element by element: `(global / y) mod P`. The inner mod and div of the
     /// printed formula are increments; two divisions per element remain.
     #[inline(always)]
-    pub(crate) fn generic(&self, mut visit: impl FnMut(I, I, I)) {
+    pub(crate) fn generic(self, mut visit: impl FnMut(I, I, I)) {
         let (zero, one) = (I::from(0), I::from(1));
         let jump = self.x * (self.processors - one);
         let (mut at, mut global, mut place) = (zero, self.me * self.x, zero);
