@@ -16,7 +16,7 @@
 //!
 //! Cost: nodes in proportion to one common period of stride and distribution, whatever the extents.
 
-use falls::{Falls, FallsSet, Flaw, Meeting, Periodic, Segment};
+use falls::{Falls, FallsSet, Meeting, Periodic, Segment};
 
 use crate::array::{
     ArrayType, Elements, MAX_DIMENSIONS, MAX_ELEMENTS, check_element, check_listable,

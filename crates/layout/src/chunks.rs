@@ -19,7 +19,7 @@
 
 use std::collections::HashMap;
 
-use falls::{FallsSet, Flaw, Segment};
+use falls::{FallsSet, Segment};
 
 use crate::array::{ArrayType, Elements, check_element, product, simplified, spread};
 use crate::distribution::{BlockLengths, cyclic};
