@@ -19,7 +19,7 @@
 use std::fmt;
 
 use crate::cache::streaming_threshold;
-use crate::inner::{Kernel, gather, stream, strided, transpose};
+use crate::inner::{Kernel, gather, masked, stream, strided, transpose};
 use crate::program::{Dim, Perfect};
 
 /// From which sizes on kernels write past the caches.
@@ -123,8 +123,14 @@ fn choose_kernel(
             return chosen;
         }
     }
-    match perfect.dims.last() {
-        Some(b) if b.target == len as isize => (gather::gather(len, b.source), "gather"),
+    let Some(b) = perfect.dims.last() else {
+        return (strided::strided(len), "block");
+    };
+    if b.target == len as isize {
+        return (gather::gather(len, b.source), "gather");
+    }
+    match masked::masked(len, *b) {
+        Some(kernel) if free => (kernel, "masked"),
         _ => (strided::strided(len), "strided"),
     }
 }

@@ -46,6 +46,7 @@ mod x86 {
 
     use super::super::block::{prefetch_far, prefetch_write};
     use super::super::gather::gather;
+    use super::super::masked::masked;
     use super::super::strided::strided;
     use crate::cache::LINE;
     use crate::program::Dim;
@@ -278,7 +279,7 @@ mod x86 {
     /// As every kernel; the processor has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn ahead(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
-        let copy = strided(len);
+        let copy = masked(len, b).unwrap_or_else(|| strided(len));
         let round = (ROUND / len).max(1);
         let (mut row_source, mut row_target) = (source, target);
         for _ in 0..a.count {
