@@ -159,6 +159,7 @@ impl Meeting {
 
     /// Common bytes inside the file range: by rank when symbolic, by cursor when lazy.
     pub fn count(&self, range: Range<u64>) -> u64 {
+        let range = range.start..range.end.min(MAX_OFFSET);
         if range.start >= range.end {
             return 0;
         }
