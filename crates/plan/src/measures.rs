@@ -11,10 +11,12 @@ use crate::transfer::{Part, Transfer};
 const LINE_BYTES: u64 = 64;
 /// Lines that a run touches on both sides beyond those its bytes fill, at a random alignment.
 const EDGE_LINES: f64 = 2.0 * (1.0 - 1.0 / LINE_BYTES as f64);
-/// What starting one more run costs, in bytes copied meanwhile.
-const RUN_BYTES: f64 = 24.0;
-/// What one more pair costs, in bytes copied meanwhile.
-const PAIR_BYTES: f64 = 1024.0;
+/// What starting one more run costs, in bytes copied meanwhile: less than a nanosecond of a loop.
+const RUN_BYTES: f64 = 8.0;
+/// What of an excess line is paid for; a part of them is in a cache or being fetched anyway.
+const LINE_SHARE: f64 = 0.3;
+/// What one more pair costs, in bytes copied meanwhile: a line on either side.
+const PAIR_BYTES: f64 = 128.0;
 /// How many runs of a lazy meeting are looked at before the rest is extrapolated.
 const SAMPLE_RUNS: usize = 1 << 14;
 
@@ -58,7 +60,7 @@ impl Measures {
         }
         let bytes = self.bytes as f64;
         let runs = self.runs.saturating_sub(self.least_runs) as f64 * RUN_BYTES;
-        let lines = self.excess_lines * LINE_BYTES as f64 / 2.0;
+        let lines = self.excess_lines * LINE_BYTES as f64 * LINE_SHARE;
         let pairs = self.pairs.saturating_sub(self.least_runs) as f64 * PAIR_BYTES;
         bytes / (bytes + runs + lines + pairs)
     }

@@ -2,8 +2,10 @@
 //!
 //! Many pairs of layouts are carried out in memory, and the rate of each relative to memcpy of
 //! the same bytes in the same run is set beside three predictors that are known before any byte
-//! moves: the matching degree, the number of runs, and the mean length of a run. A summary row
-//! for each predictor says how well it does: rank correlation, and the share of the variation (of the
+//! moves: the matching degree, the number of runs, and the mean length of a run. So is its rate
+//! relative to `perfect`, the same bytes moved by the same means between layouts that match: memcpy
+//! changes its ways with the size of a copy, a perfect match changes them alike. A summary row for
+//! each predictor says how well it does: rank correlation, and the share of the variation (of the
 //! logarithm of the relative rate) that a straight line and a rising curve explain for points they
 //! were not fitted to. Runs are expected to slow down and therefore enter with their sign changed.
 
@@ -129,14 +131,18 @@ fn matrices() -> Vec<Case> {
 /// One measured redistribution.
 struct Point {
     measures: Measures,
-    relative: f64,
+    /// Rate relative to each yardstick.
+    relative: [f64; 2],
 }
+
+/// memcpy of the same bytes, and the same means between layouts that match.
+const YARDSTICKS: [&str; 2] = ["memcpy", "perfect"];
 
 /// Runs the benchmark.
 pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     let effort = Effort {
         turns: 9,
-        turn_ns: 5e5,
+        turn_ns: 4e6,
     };
     let mut machine = machine::facts();
     machine.insert(
@@ -186,6 +192,10 @@ fn measure(case: &Case, effort: Effort) -> Result<(Row, Point), Error> {
     job.fill();
     job.run()?;
     job.verify()?;
+    // The same bytes by the same means between layouts that match.
+    let same = Plan::between(&from, &from, array.bytes());
+    let mut perfect = Redistribution::new(&same, Compiled::Together)?;
+    perfect.fill();
     let len = usize::try_from(array.bytes())?;
     let mut flat = (
         PageBuffer::new(len, Pages::Huge)?,
@@ -197,12 +207,15 @@ fn measure(case: &Case, effort: Effort) -> Result<(Row, Point), Error> {
         let _ = job.run();
     });
     let mut memcpy = Job(|| flat.1.copy_from_slice(std::hint::black_box(&flat.0)));
-    let mut contestants: [&mut dyn Contestant; 2] = [&mut own, &mut memcpy];
+    let mut perfect = Job(|| {
+        let _ = perfect.run();
+    });
+    let mut contestants: [&mut dyn Contestant; 3] = [&mut own, &mut memcpy, &mut perfect];
     let outcomes = contest(effort, &mut contestants);
-    let (Some(own), Some(memcpy)) = (outcomes[0], outcomes[1]) else {
+    let (Some(own), Some(memcpy), Some(perfect)) = (outcomes[0], outcomes[1], outcomes[2]) else {
         return Err("no time measured".into());
     };
-    let relative = memcpy.best / own.best;
+    let relative = [memcpy.best / own.best, perfect.best / own.best];
     let mut columns = Map::new();
     columns.insert("bytes".to_owned(), json!(measures.bytes));
     columns.insert("pairs".to_owned(), json!(measures.pairs));
@@ -224,7 +237,7 @@ fn measure(case: &Case, effort: Effort) -> Result<(Row, Point), Error> {
         spread: own.spread(),
         first: None,
         columns,
-        ratios: vec![("memcpy", relative)],
+        ratios: YARDSTICKS.into_iter().zip(relative).collect(),
     };
     Ok((row, Point { measures, relative }))
 }
@@ -238,34 +251,31 @@ const PREDICTORS: [Predictor; 3] = [
     ("mean-run", |m| m.mean_run),
 ];
 
-/// One row per predictor.
+/// One row per yardstick and predictor.
 fn summary(points: &[Point]) -> Vec<Row> {
-    let outcome: Vec<f64> = points.iter().map(|p| p.relative.ln()).collect();
-    PREDICTORS
-        .iter()
-        .map(|(name, value)| {
+    let mut rows = Vec::new();
+    for (yardstick, name) in YARDSTICKS.iter().enumerate() {
+        let outcome: Vec<f64> = points.iter().map(|p| p.relative[yardstick].ln()).collect();
+        for (predictor, value) in PREDICTORS {
             let x: Vec<f64> = points.iter().map(|p| value(&p.measures)).collect();
             // Rates follow ratios of runs and lengths, not differences: fitted on logarithms.
             let log: Vec<f64> = x.iter().map(|x| x.signum() * x.abs().ln()).collect();
+            let line = prediction::linear_r2(&log, &outcome);
+            let rising = prediction::rising_r2(&x, &outcome);
             let mut columns = Map::new();
             columns.insert("cases".to_owned(), json!(points.len()));
-            columns.insert(
-                "r2_log_line".to_owned(),
-                json!(rounded(prediction::linear_r2(&log, &outcome))),
-            );
-            columns.insert(
-                "r2_rising".to_owned(),
-                json!(rounded(prediction::rising_r2(&x, &outcome))),
-            );
-            Row {
-                case: format!("summary/{name}"),
+            columns.insert("r2_log_line".to_owned(), json!(rounded(line)));
+            columns.insert("r2_rising".to_owned(), json!(rounded(rising)));
+            rows.push(Row {
+                case: format!("summary/{name}/{predictor}"),
                 value: prediction::spearman(&x, &outcome),
                 unit: "rank correlation",
                 spread: 0.0,
                 first: None,
                 columns,
                 ratios: Vec::new(),
-            }
-        })
-        .collect()
+            });
+        }
+    }
+    rows
 }
