@@ -1,8 +1,8 @@
 //! `pario bench match`: does the matching degree predict how fast a redistribution runs?
 //!
 //! Many pairs of layouts are carried out in memory, and the rate of each relative to memcpy of
-//! the same bytes in the same run is set beside three predictors that are known before any byte
-//! moves: the matching degree, the number of runs, and the mean length of a run. So is its rate
+//! the same bytes in the same run is set beside predictors that are known before any byte moves: the
+//! matching degree, the number of runs (joint runs, and copy runs), and their mean length. So is its rate
 //! relative to `perfect`, the same bytes moved by the same means between layouts that match: memcpy
 //! changes its ways with the size of a copy, a perfect match changes them alike. A summary row for
 //! each predictor says how well it does: rank correlation, and the share of the variation (of the
@@ -220,6 +220,7 @@ fn measure(case: &Case, effort: Effort) -> Result<(Row, Point), Error> {
     columns.insert("bytes".to_owned(), json!(measures.bytes));
     columns.insert("pairs".to_owned(), json!(measures.pairs));
     columns.insert("runs".to_owned(), json!(measures.runs));
+    columns.insert("copy_runs".to_owned(), json!(measures.copy_runs));
     columns.insert("least_runs".to_owned(), json!(measures.least_runs));
     columns.insert("mean_run".to_owned(), json!(rounded(measures.mean_run)));
     columns.insert(
@@ -245,10 +246,12 @@ fn measure(case: &Case, effort: Effort) -> Result<(Row, Point), Error> {
 /// A predictor: its name and its value for a plan, larger for faster.
 type Predictor = (&'static str, fn(&Measures) -> f64);
 
-const PREDICTORS: [Predictor; 3] = [
+const PREDICTORS: [Predictor; 5] = [
     ("matching-degree", |m| m.matching_degree()),
     ("runs", |m| -(m.runs as f64)),
+    ("copy-runs", |m| -(m.copy_runs as f64)),
     ("mean-run", |m| m.mean_run),
+    ("mean-copy-run", |m| m.bytes as f64 / m.copy_runs as f64),
 ];
 
 /// One row per yardstick and predictor.
