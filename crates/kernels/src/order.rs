@@ -111,9 +111,8 @@ fn choose_kernel(
     let len = perfect.len;
     if free && cross(&mut perfect.dims) {
         let (_, a, b) = Loops::split(&perfect.dims);
-        let dense = a.source == len as isize && b.target == len as isize;
         return (
-            transpose::crossed(len, dense, stream_from.is_some()),
+            transpose::crossed(len, a, b, stream_from.is_some()),
             "crossed",
         );
     }

@@ -134,17 +134,3 @@ pub(crate) fn prefetch_far(address: *const u8) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
 }
-
-/// Asks for a line to be brought near in a state to be written. A hint: any address is allowed,
-/// and processors without it do nothing.
-#[inline(always)]
-pub(crate) fn prefetch_write(address: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch never faults and changes nothing that the language can see. Written
-    // as an instruction because the intrinsic turns into a read prefetch on the base target.
-    unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
-}

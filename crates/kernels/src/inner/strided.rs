@@ -1,7 +1,7 @@
 //! Two loop levels around a block at any strides, specialised by the length of the block.
 
 use super::Kernel;
-use super::block::{copy_class, copy_const};
+use super::block::{copy_class, copy_const, prefetch_far};
 use crate::program::Dim;
 
 /// Runs `row` for every iteration of the outer level.
@@ -91,5 +91,61 @@ pub(crate) fn strided(len: usize) -> Kernel {
         33..=63 => strided_class::<32>,
         65..=128 => strided_class::<64>,
         _ => strided_long,
+    }
+}
+
+/// One block after another, not unrolled, asking for sources `AHEAD` bytes further on.
+///
+/// For jobs that miss the caches: the hardware recognises strides per instruction, and four
+/// loads in turn look to it like four strides four times as long. Measured with 8 bytes every
+/// 24 on huge pages: 7.7 GB/s against 5.6 unrolled; scattering 8 bytes every 40 on 4 KiB pages:
+/// 4.0 with and 3.2 without asking.
+unsafe fn plain_const<const B: usize, const AHEAD: usize>(
+    source: *const u8,
+    target: *mut u8,
+    a: Dim,
+    b: Dim,
+    _len: usize,
+) {
+    rows(source, target, a, |mut from, mut to| {
+        for _ in 0..b.count {
+            // SAFETY: the kernel's contract, for one block.
+            unsafe { copy_const::<B>(from, to) };
+            if AHEAD > 0 {
+                prefetch_far(from.wrapping_add(AHEAD));
+            }
+            from = from.wrapping_offset(b.source);
+            to = to.wrapping_offset(b.target);
+            keep_rolled();
+        }
+    });
+}
+
+/// Keeps the compiler from unrolling the loop it stands in.
+#[inline(always)]
+fn keep_rolled() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: no instruction at all.
+    unsafe {
+        std::arch::asm!("", options(nomem, nostack, preserves_flags));
+    }
+}
+
+/// The kernel for blocks of this length in jobs that miss the caches, asking ahead or not.
+pub(crate) fn plain(len: usize, ask: bool) -> Kernel {
+    match (len, ask) {
+        (1, false) => plain_const::<1, 0>,
+        (2, false) => plain_const::<2, 0>,
+        (4, false) => plain_const::<4, 0>,
+        (8, false) => plain_const::<8, 0>,
+        (16, false) => plain_const::<16, 0>,
+        (32, false) => plain_const::<32, 0>,
+        (1, true) => plain_const::<1, 1024>,
+        (2, true) => plain_const::<2, 1024>,
+        (4, true) => plain_const::<4, 1024>,
+        (8, true) => plain_const::<8, 1024>,
+        (16, true) => plain_const::<16, 1024>,
+        (32, true) => plain_const::<32, 1024>,
+        _ => strided(len),
     }
 }
