@@ -142,7 +142,6 @@ pub(crate) fn copy_split(
     let to = Writer(target.as_mut_ptr());
     std::thread::scope(|scope| {
         for index in 1..threads {
-            let to = to;
             let job = move || {
                 // SAFETY: as in `copy_shared`; the proof of disjointness says that windows
                 // write different bytes.

@@ -62,7 +62,7 @@ mod x86 {
     use super::super::block::prefetch_far;
     use super::super::gather::gather;
     use super::super::masked::masked;
-    use super::super::strided::plain;
+    use super::super::strided::{Ask, plain};
     use crate::cache::LINE;
     use crate::program::Dim;
 
@@ -138,7 +138,7 @@ mod x86 {
         let fill = if len < 8 {
             gather(len, b.source)
         } else {
-            plain(len, false)
+            plain(len, Ask::Nothing)
         };
         let step = b.source.unsigned_abs();
         let mut stage = Stage([0; STAGE + LINE]);
@@ -301,7 +301,12 @@ mod x86 {
     /// # Safety
     /// As every kernel; the processor has AVX2.
     pub(super) unsafe fn ahead(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
-        let copy = masked(len, b).unwrap_or_else(|| plain(len, true));
+        let ask = if b.target.unsigned_abs() < LINE {
+            Ask::Sources
+        } else {
+            Ask::Both
+        };
+        let copy = masked(len, b).unwrap_or_else(|| plain(len, ask));
         // SAFETY: the caller's promise.
         unsafe { copy(source, target, a, b, len) };
     }
