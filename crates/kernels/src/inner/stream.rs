@@ -106,24 +106,72 @@ mod x86 {
         }
     }
 
-    /// Asks for the lines that the next `count` blocks but some will touch.
-    #[inline(always)]
-    fn ask(from: *const u8, stride: isize, count: usize, len: usize) {
-        let lines = len.next_multiple_of(LINE);
-        let ahead = if stride.unsigned_abs() <= 2 * LINE {
-            NEAR
-        } else {
-            AHEAD
-        };
-        let skip = (ahead / lines).max(1) as isize;
-        let mut block = from.wrapping_offset(skip * stride);
-        for _ in 0..count {
+    /// Walks the blocks of a kernel some way ahead of the copy, from row to row, and asks for
+    /// their lines. Without the rows, short ones would have it ask for bytes nobody wants:
+    /// rows of four blocks then cost twice the memory traffic.
+    struct Ahead {
+        from: *const u8,
+        row: *const u8,
+        left: usize,
+        rows_left: usize,
+        a: Dim,
+        b: Dim,
+        len: usize,
+    }
+
+    impl Ahead {
+        fn new(source: *const u8, a: Dim, b: Dim, len: usize) -> Ahead {
+            let near = b.source.unsigned_abs() <= 2 * LINE;
+            let bytes = if near { NEAR } else { AHEAD };
+            let skip = (bytes / len.next_multiple_of(LINE)).max(1);
+            let (rows, blocks) = (skip / b.count, skip % b.count);
+            let row = source.wrapping_offset(rows as isize * a.source);
+            Ahead {
+                from: row.wrapping_offset(blocks as isize * b.source),
+                row,
+                left: b.count - blocks,
+                rows_left: a.count.saturating_sub(rows),
+                a,
+                b,
+                len,
+            }
+        }
+
+        /// Asks for the next block.
+        #[inline(always)]
+        fn ask(&mut self) {
+            if self.rows_left == 0 {
+                return;
+            }
             let mut at = 0;
-            while at < len {
-                prefetch_far(block.wrapping_add(at));
+            while at < self.len {
+                prefetch_far(self.from.wrapping_add(at));
                 at += LINE;
             }
-            block = block.wrapping_offset(stride);
+            self.step();
+        }
+
+        #[inline(always)]
+        fn step(&mut self) {
+            self.left -= 1;
+            if self.left > 0 {
+                self.from = self.from.wrapping_offset(self.b.source);
+            } else {
+                self.rows_left -= 1;
+                self.left = self.b.count;
+                self.row = self.row.wrapping_offset(self.a.source);
+                self.from = self.row;
+            }
+        }
+
+        /// The next block for a caller that asks line by line; the last of all stays.
+        #[inline(always)]
+        fn next(&mut self) -> *const u8 {
+            let from = self.from;
+            if self.rows_left > 0 {
+                self.step();
+            }
+            from
         }
     }
 
@@ -140,7 +188,7 @@ mod x86 {
         } else {
             plain(len, Ask::Nothing)
         };
-        let step = b.source.unsigned_abs();
+        let mut ahead = Ahead::new(source, a, b, len);
         let mut stage = Stage([0; STAGE + LINE]);
         let stage = stage.0.as_mut_ptr();
         let row_bytes = (b.count * len) as isize;
@@ -164,8 +212,10 @@ mod x86 {
                     // SAFETY: bytes head..at go to to + head.., all written once.
                     unsafe { (to, head, at) = flush(stage, to, head, at) };
                 }
-                if step >= LINE {
-                    ask(from, b.source, count, len);
+                if b.source.unsigned_abs() >= LINE {
+                    for _ in 0..count {
+                        ahead.ask();
+                    }
                 }
                 let dense = Dim {
                     count,
@@ -235,13 +285,13 @@ mod x86 {
     /// As every kernel; the processor has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn direct(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
-        let skip = (AHEAD / len).max(1) as isize;
+        let mut ahead = Ahead::new(source, a, b, len);
         let (mut row_source, mut row_target) = (source, target);
         for _ in 0..a.count {
             let (mut from, mut to) = (row_source, row_target);
             for _ in 0..b.count {
                 // SAFETY: the kernel's contract, for one block.
-                unsafe { direct_block(from, to, len, from.wrapping_offset(skip * b.source)) };
+                unsafe { direct_block(from, to, len, ahead.next()) };
                 from = from.wrapping_offset(b.source);
                 to = to.wrapping_offset(b.target);
             }
