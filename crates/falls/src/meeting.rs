@@ -226,21 +226,35 @@ impl Symbolic {
         if c0 == c1 {
             return Joint::new(Vec::new());
         }
+        // Parts of periods are cut before they are moved, so a short range costs what it holds.
+        let place = |part: Joint, k: u64, count: u64| {
+            let start = [&self.file, &self.on_left, &self.on_right]
+                .map(|side| side.displacement() + k * side.period());
+            let step = [&self.file, &self.on_left, &self.on_right].map(Periodic::period);
+            part.repeated(
+                count,
+                (start[0], start[1], start[2]),
+                (step[0], step[1], step[2]),
+            )
+        };
         let (k0, k1) = (c0 / size, (c1 - 1) / size);
-        let whole = self.joint.repeated(
-            k1 - k0 + 1,
-            (
-                self.file.displacement() + k0 * self.file.period(),
-                self.on_left.displacement() + k0 * self.on_left.period(),
-                self.on_right.displacement() + k0 * self.on_right.period(),
-            ),
-            (
-                self.file.period(),
-                self.on_left.period(),
-                self.on_right.period(),
-            ),
-        );
-        whole.cut(c0 - k0 * size..c1 - k0 * size)
+        let (first, last) = (c0 - k0 * size, c1 - k1 * size);
+        if k0 == k1 {
+            return place(self.joint.cut(first..last), k0, 1);
+        }
+        let whole = k0 + u64::from(first > 0)..k1 + u64::from(last == size);
+        let mut nodes = Vec::new();
+        if first > 0 {
+            nodes.extend_from_slice(place(self.joint.cut(first..size), k0, 1).nodes());
+        }
+        if whole.start < whole.end {
+            let middle = place(self.joint.clone(), whole.start, whole.end - whole.start);
+            nodes.extend_from_slice(middle.nodes());
+        }
+        if last < size {
+            nodes.extend_from_slice(place(self.joint.cut(0..last), k1, 1).nodes());
+        }
+        Joint::new(nodes)
     }
 }
 

@@ -137,7 +137,7 @@ pub(crate) fn intersect_project(data: &[u8]) {
             Some([i as u64, j as u64, *byte])
         })
         .collect();
-    for budget in [Budget::UNBOUNDED, Budget::DEFAULT, Budget(7), Budget(0)] {
+    for budget in [Budget(60_000), Budget(300), Budget(0)] {
         let meeting = Meeting::with_budget(&a, &b, budget);
         for range in [0..limit, lo..(lo + len).min(limit)] {
             let inside: Vec<[u64; 3]> = common
