@@ -12,7 +12,7 @@ use plan::Plan;
 use serde_json::{Map, json};
 
 use super::contest::{Contestant, Effort, Job, contest};
-use super::redistribution::{Compiled, Redistribution};
+use super::redistribution::Redistribution;
 use super::{Report, Row, machine, table, yardsticks};
 use crate::commands::Error;
 use crate::notation;
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Option<Report>, Error> {
         json!(format!("best of {}", effort.turns)),
     );
     let quiet = arguments.json.as_deref() == Some(std::path::Path::new("-"));
-    let mut table = table::Table::new(quiet, "GB/s");
+    let lines = table::Lines { aside: quiet };
     let mut numpy = yardsticks::numpy_running(include_str!("../../yardsticks/redistribute.py"));
     let mut rows = Vec::new();
     for (source, target) in [(&from, &to), (&to, &from)] {
@@ -86,15 +86,41 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Option<Report>, Error> {
             &mut numpy,
         )?;
         row.first = first_pass_elsewhere(&source.0, &target.0, &array);
-        table.row(&row)?;
+        lines.write(&described(&row, &source.0, &target.0, &array))?;
         rows.push(row);
     }
-    table.remark("every target byte was compared with the byte that belongs there, both ways")?;
+    lines.write("Every target byte was compared with the byte that belongs there, both ways.")?;
     Ok(Some(Report {
         bench: "move",
         machine,
         rows,
     }))
+}
+
+/// A row as a paragraph: rates of Pario and its yardsticks, and what came before them.
+fn described(row: &Row, from: &str, to: &str, array: &ArrayType) -> String {
+    let column = |name: &str| row.columns[name].to_string();
+    let mut text = format!(
+        "{from} -> {to}, {array}, {}, {} transfers, {} runs\n",
+        crate::commands::output::bytes(array.bytes()),
+        column("pairs"),
+        column("runs")
+    );
+    let (rate, spread) = (row.value, 100.0 * row.spread);
+    text += &format!("  pario   {rate:>7.2} GB/s   (median {spread:.0}% above the best time)\n");
+    for (name, ratio) in &row.ratios {
+        let other = rate / ratio;
+        text += &format!("  {name:<7} {other:>7.2} GB/s   pario / {name} = {ratio:.2}\n");
+    }
+    text += &format!(
+        "  planned in {} us, compiled in {} us",
+        column("plan_us"),
+        column("compile_us")
+    );
+    if let Some(first) = row.first {
+        text += &format!("; with both, a fresh process begins at {first:.2} GB/s");
+    }
+    text + "\n"
 }
 
 /// The layout's canonical text and the partition.
@@ -109,11 +135,11 @@ fn partition(role: &str, text: &str, array: &ArrayType) -> Result<(String, Parti
 /// Planning, compiling, page faults of the targets and all.
 fn first_pass(from: &Partition, to: &Partition, bytes: u64) -> Result<f64, Error> {
     // The sources are there before anybody plans.
-    let mut filled = Redistribution::new(&Plan::between(from, to, bytes), Compiled::Together)?;
+    let mut filled = Redistribution::new(&Plan::between(from, to, bytes))?;
     filled.fill_sources();
     let start = Instant::now();
     let plan = Plan::between(from, to, bytes);
-    let fresh = filled.with_fresh_targets(&plan, Compiled::Together)?;
+    let fresh = filled.with_fresh_targets(&plan)?;
     fresh.run()?;
     Ok(bytes as f64 / start.elapsed().as_nanos() as f64)
 }
@@ -139,7 +165,7 @@ fn measure(
     let plan = Plan::between(from, to, bytes);
     let plan_us = start.elapsed().as_secs_f64() * 1e6;
     let start = Instant::now();
-    let mut job = Redistribution::new(&plan, Compiled::Together)?;
+    let mut job = Redistribution::new(&plan)?;
     let compile_us = start.elapsed().as_secs_f64() * 1e6;
     job.fill();
     job.run_plain()?;

@@ -37,98 +37,53 @@ impl Side {
     }
 }
 
-/// One transfer, ready to run.
-struct Move {
-    source: Range<usize>,
-    target: Range<usize>,
-    nests: Vec<Nest>,
-    program: Program,
-}
-
-/// How the transfers of a plan are compiled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compiled {
-    /// Each into a program of its own, as if every pair had buffers of its own.
-    Apart,
-    /// All into one program, which knows the size of the whole job.
-    Together,
-}
-
 /// A plan with its buffers.
 pub(crate) struct Redistribution {
     sources: Side,
     targets: RefCell<Side>,
     source_sets: Vec<Periodic>,
     target_sets: Vec<Periodic>,
-    moves: Vec<Move>,
+    nests: Vec<Nest>,
+    program: Program,
     file_len: u64,
 }
 
 impl Redistribution {
-    /// Compiles every transfer and allocates buffers; bytes are written by
-    /// [`Redistribution::fill`].
-    pub(crate) fn new(plan: &Plan, compiled: Compiled) -> Result<Redistribution, Error> {
+    /// Compiles all transfers into one program, which therefore knows the size of the whole job, and
+    /// allocates buffers; bytes are written by [`Redistribution::fill`].
+    pub(crate) fn new(plan: &Plan) -> Result<Redistribution, Error> {
         let sources = Side::new(plan.sources(), plan.window().end.0)?;
-        Redistribution::with_sources(plan, compiled, sources)
+        Redistribution::with_sources(plan, sources)
     }
 
     /// The same plan once more with fresh targets, untouched by anybody.
-    pub(crate) fn with_fresh_targets(
-        self,
-        plan: &Plan,
-        compiled: Compiled,
-    ) -> Result<Redistribution, Error> {
-        Redistribution::with_sources(plan, compiled, self.sources)
+    pub(crate) fn with_fresh_targets(self, plan: &Plan) -> Result<Redistribution, Error> {
+        Redistribution::with_sources(plan, self.sources)
     }
 
-    fn with_sources(
-        plan: &Plan,
-        compiled: Compiled,
-        sources: Side,
-    ) -> Result<Redistribution, Error> {
+    fn with_sources(plan: &Plan, sources: Side) -> Result<Redistribution, Error> {
         let file_len = plan.window().end.0;
         let targets = Side::new(plan.targets(), file_len)?;
-        let mut moves = Vec::with_capacity(plan.transfers().len());
+        let mut all = Vec::with_capacity(plan.transfers().len());
         for transfer in plan.transfers() {
             let (Some(i), Some(j)) = (transfer.source().element(), transfer.target().element())
             else {
                 return Err("layouts with a header cannot be moved in memory".into());
             };
-            let (source, target) = (sources.places[i].clone(), targets.places[j].clone());
-            moves.push((source, target, nests(&transfer.joint())?));
+            let source = i64::try_from(sources.places[i].start)?;
+            let target = i64::try_from(targets.places[j].start)?;
+            let pieces = nests(&transfer.joint())?;
+            all.push(Nest::nested(source, target, 1, 0, 0, pieces)?);
         }
-        if compiled == Compiled::Together {
-            let whole: Result<Vec<Nest>, NestError> = moves
-                .into_iter()
-                .map(|(source, target, nests)| {
-                    Nest::nested(source.start as i64, target.start as i64, 1, 0, 0, nests)
-                })
-                .collect();
-            let (source, target) = (0..sources.memory.len(), 0..targets.memory.len());
-            moves = vec![(source, target, whole?)];
-        }
-        let moves = moves
-            .into_iter()
-            .map(|(source, target, nests)| Move {
-                source,
-                target,
-                program: Program::compile(&nests),
-                nests,
-            })
-            .collect();
         Ok(Redistribution {
             sources,
             targets: RefCell::new(targets),
             source_sets: plan.sources().to_vec(),
             target_sets: plan.targets().to_vec(),
-            moves,
+            program: Program::compile(&all),
+            nests: all,
             file_len,
         })
-    }
-
-    /// Bytes moved by one pass.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.moves.iter().map(|m| m.program.bytes()).sum()
     }
 
     /// Gives every source byte its value and touches every target byte.
@@ -152,24 +107,24 @@ impl Redistribution {
         }
     }
 
-    /// One pass with compiled programs.
+    /// One pass with the compiled program.
     pub(crate) fn run(&self) -> Result<(), Error> {
         let mut targets = self.targets.borrow_mut();
-        for m in &self.moves {
-            let source = &self.sources.memory[m.source.clone()];
-            copy(&m.program, source, &mut targets.memory[m.target.clone()])?;
-        }
-        Ok(())
+        Ok(copy(
+            &self.program,
+            &self.sources.memory,
+            &mut targets.memory,
+        )?)
     }
 
     /// One pass with the loops a programmer would write.
     pub(crate) fn run_plain(&self) -> Result<(), Error> {
         let mut targets = self.targets.borrow_mut();
-        for m in &self.moves {
-            let source = &self.sources.memory[m.source.clone()];
-            copy_plain(&m.nests, source, &mut targets.memory[m.target.clone()])?;
-        }
-        Ok(())
+        Ok(copy_plain(
+            &self.nests,
+            &self.sources.memory,
+            &mut targets.memory,
+        )?)
     }
 
     /// Compares every target byte with the value of the file byte that belongs there.
@@ -200,13 +155,10 @@ impl Redistribution {
     pub(crate) fn numpy_setup(&self) -> Option<String> {
         const MOST: usize = 4096;
         let mut lines = Vec::new();
-        for m in &self.moves {
-            let base = (m.source.start as i64, m.target.start as i64);
-            for nest in &m.nests {
-                perfect(nest, base, &mut Vec::new(), &mut lines)?;
-                if lines.len() > MOST {
-                    return None;
-                }
+        for nest in &self.nests {
+            perfect(nest, (0, 0), &mut Vec::new(), &mut lines)?;
+            if lines.len() > MOST {
+                return None;
             }
         }
         let (sources, targets) = (
@@ -297,13 +249,8 @@ mod tests {
         };
         let (source, target) = (partition(from), partition(to));
         let plan = Plan::between(&source, &target, array.bytes());
-        for compiled in [Compiled::Apart, Compiled::Together] {
-            check_job(
-                Redistribution::new(&plan, compiled).expect("compiles"),
-                &source,
-                &target,
-            );
-        }
+        let job = Redistribution::new(&plan).expect("compiles");
+        check_job(job, &source, &target);
     }
 
     fn check_job(mut job: Redistribution, source: &Partition, target: &Partition) {
@@ -326,7 +273,7 @@ mod tests {
                 assert_eq!(byte, value_of(x), "moved wrongly at {x}");
             }
         }
-        assert_eq!(job.bytes(), bytes);
+        assert_eq!(job.program.bytes(), bytes);
     }
 
     #[test]

@@ -4,9 +4,26 @@
 use super::Row;
 use crate::commands::{Error, output};
 
+/// Where lines for people go.
+pub(crate) struct Lines {
+    /// To standard error, because standard output is for JSON.
+    pub(crate) aside: bool,
+}
+
+impl Lines {
+    /// Writes a line, or several.
+    pub(crate) fn write(&self, text: &str) -> Result<(), Error> {
+        if self.aside {
+            output::note(text);
+            return Ok(());
+        }
+        output::print(&format!("{text}\n"))
+    }
+}
+
 /// A table that grows by rows.
 pub(crate) struct Table {
-    aside: bool,
+    lines: Lines,
     unit: &'static str,
     begun: bool,
 }
@@ -15,18 +32,10 @@ impl Table {
     /// A table of values in one unit; `aside` sends it to standard error.
     pub(crate) fn new(aside: bool, unit: &'static str) -> Table {
         Table {
-            aside,
+            lines: Lines { aside },
             unit,
             begun: false,
         }
-    }
-
-    fn line(&self, text: &str) -> Result<(), Error> {
-        if self.aside {
-            output::note(text);
-            return Ok(());
-        }
-        output::print(&format!("{text}\n"))
     }
 
     /// Writes one row, after the heading if it is the first.
@@ -34,7 +43,7 @@ impl Table {
         if !self.begun {
             self.begun = true;
             let unit = self.unit;
-            self.line(&format!(
+            self.lines.write(&format!(
                 "{:<58} {unit:>10} {:>7}  ratios (above 1 Pario is better), columns",
                 "case", "spread"
             ))?;
@@ -54,12 +63,7 @@ impl Table {
         for (name, value) in &row.columns {
             line += &format!(" {name}={}", value.to_string().trim_matches('"'));
         }
-        self.line(&line)
-    }
-
-    /// Writes a line below the rows.
-    pub(crate) fn remark(&self, text: &str) -> Result<(), Error> {
-        self.line(text)
+        self.lines.write(&line)
     }
 }
 

@@ -1,7 +1,8 @@
-//! `pario bench`: one subcommand per benchmark, one shape of report.
+//! `pario bench`: one subcommand per benchmark, one shape of report. Owns where the report goes;
+//! what is measured, and the tables for people, are in `bench`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{Args, Subcommand};
 
@@ -59,7 +60,7 @@ fn write(report: &Report, json: Option<&Path>) -> Result<(), Error> {
         return Ok(());
     };
     let text = format!("{}\n", report.to_json());
-    if path == PathBuf::from("-") {
+    if path == Path::new("-") {
         super::output::print(&text)?;
     } else {
         fs::write(path, text)

@@ -1,4 +1,5 @@
-//! What users get wrong: the exit code, and a line that says what and where.
+//! What users get wrong: the exit code, and a line that says what and where. One case at least for
+//! every way to be wrong; no input may show a panic.
 
 use crate::run;
 

@@ -1,4 +1,5 @@
-//! `pario explain`: plans of small arrays as they are printed, JSON and SVG.
+//! `pario explain`: plans of small arrays as they are printed, JSON and SVG. Times and what a cost
+//! model predicts are left out of the comparison.
 
 use crate::{json_of, same_text, scratch_file, text_of, xml};
 

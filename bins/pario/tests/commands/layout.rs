@@ -1,4 +1,5 @@
-//! `pario layout`: pictures of small layouts as they are printed, JSON and SVG.
+//! `pario layout`: pictures of small layouts as they are printed, JSON and SVG. Expected texts stand
+//! in full, so that a reader sees what users see.
 
 use crate::{json_of, same_text, scratch_file, text_of, xml};
 

@@ -1,4 +1,5 @@
-//! Standard output that is closed or full, and the help texts.
+//! Standard output that is closed or full, and the help texts. A closed pipe ends the program in
+//! silence, a full disk with a message.
 
 use std::process::Stdio;
 
