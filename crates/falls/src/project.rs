@@ -116,7 +116,7 @@ fn periodic(set: &FallsSet, stride: u64, lo: u64, hi: u64) -> bool {
             (hi - 1 - node.start) / node.stride,
         );
         if a != b {
-            return stride % node.stride == 0;
+            return stride.is_multiple_of(node.stride);
         }
         let base = node.start + a * node.stride;
         if hi - base > node.len {

@@ -83,10 +83,15 @@ impl Plan {
                 best_share[i] = best_share[i].max(bytes);
             }
         }
-        let sizes = |set: &falls::Periodic| set.rank(window.end) - set.rank(window.start);
-        let source_sizes: Vec<u64> = self.sources().iter().map(sizes).collect();
+        let sizes = |set: falls::Periodic| set.rank(window.end) - set.rank(window.start);
+        let source_sizes: Vec<u64> = self.sources().elements().map(sizes).collect();
         let full_sources = source_sizes.iter().filter(|&&s| s > 0).count();
-        let full_targets = self.targets().iter().filter(|t| sizes(t) > 0).count();
+        let full_targets = self
+            .targets()
+            .elements()
+            .map(sizes)
+            .filter(|&s| s > 0)
+            .count();
         let shares = best_share
             .iter()
             .zip(&source_sizes)

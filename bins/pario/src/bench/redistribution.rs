@@ -15,7 +15,7 @@ use plan::Plan;
 use crate::commands::Error;
 
 /// Buffers of the elements of one side, in one piece of memory.
-struct Side {
+struct Buffers {
     memory: PageBuffer,
     places: Vec<Range<usize>>,
 }
@@ -23,24 +23,24 @@ struct Side {
 /// Elements begin on pages of their own, as separate buffers would.
 const ALIGNMENT: u64 = 4096;
 
-impl Side {
-    fn new(elements: &[Periodic], file_len: u64) -> Result<Side, Error> {
+impl Buffers {
+    fn new(side: &plan::Side, file_len: u64) -> Result<Buffers, Error> {
         let mut end = 0u64;
-        let mut places = Vec::with_capacity(elements.len());
-        for element in elements {
+        let mut places = Vec::with_capacity(side.len());
+        for element in side.elements() {
             let start = end.next_multiple_of(ALIGNMENT);
             end = start + element.rank(file_len);
             places.push(usize::try_from(start)?..usize::try_from(end)?);
         }
         let memory = PageBuffer::new(usize::try_from(end)?, Pages::Huge)?;
-        Ok(Side { memory, places })
+        Ok(Buffers { memory, places })
     }
 }
 
 /// A plan with its buffers.
 pub(crate) struct Redistribution {
-    sources: Side,
-    targets: RefCell<Side>,
+    sources: Buffers,
+    targets: RefCell<Buffers>,
     source_sets: Vec<Periodic>,
     target_sets: Vec<Periodic>,
     nests: Vec<Nest>,
@@ -52,7 +52,7 @@ impl Redistribution {
     /// Compiles all transfers into one program, which therefore knows the size of the whole job, and
     /// allocates buffers; bytes are written by [`Redistribution::fill`].
     pub(crate) fn new(plan: &Plan) -> Result<Redistribution, Error> {
-        let sources = Side::new(plan.sources(), plan.window().end.0)?;
+        let sources = Buffers::new(plan.sources(), plan.window().end.0)?;
         Redistribution::with_sources(plan, sources)
     }
 
@@ -61,9 +61,9 @@ impl Redistribution {
         Redistribution::with_sources(plan, self.sources)
     }
 
-    fn with_sources(plan: &Plan, sources: Side) -> Result<Redistribution, Error> {
+    fn with_sources(plan: &Plan, sources: Buffers) -> Result<Redistribution, Error> {
         let file_len = plan.window().end.0;
-        let targets = Side::new(plan.targets(), file_len)?;
+        let targets = Buffers::new(plan.targets(), file_len)?;
         let mut all = Vec::with_capacity(plan.transfers().len());
         for transfer in plan.transfers() {
             let (Some(i), Some(j)) = (transfer.source().element(), transfer.target().element())
@@ -78,8 +78,8 @@ impl Redistribution {
         Ok(Redistribution {
             sources,
             targets: RefCell::new(targets),
-            source_sets: plan.sources().to_vec(),
-            target_sets: plan.targets().to_vec(),
+            source_sets: plan.sources().elements().collect(),
+            target_sets: plan.targets().elements().collect(),
             program: Program::compile(&all),
             nests: all,
             file_len,
