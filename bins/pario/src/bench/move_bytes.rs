@@ -193,11 +193,11 @@ fn measure(
     });
     let mut names = vec!["memcpy", "loop"];
     let mut contestants: Vec<&mut dyn Contestant> = vec![&mut own, &mut memcpy, &mut plain];
-    if let (Some(numpy), Some(line)) = (numpy, job.numpy_setup()) {
-        if numpy.setup(&line) {
-            names.push(numpy.name);
-            contestants.push(numpy);
-        }
+    if let (Some(numpy), Some(line)) = (numpy, job.numpy_setup())
+        && numpy.setup(&line)
+    {
+        names.push(numpy.name);
+        contestants.push(numpy);
     }
     let outcomes = contest(effort, &mut contestants);
     if let Some(error) = failure {

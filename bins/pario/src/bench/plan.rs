@@ -192,10 +192,10 @@ fn views(sheet: &mut Sheet<'_>) -> Result<(), Error> {
             }
             let first = sheet.value(&format!("view/{name}/N=2^8"));
             let mut columns = vec![("nodes", json!(nodes)), ("notation_bytes", json!(text))];
-            if let Some((_, paper)) = PAPER_US.iter().find(|(size, _)| *size == n) {
-                if let Some(us) = paper.get(kind) {
-                    columns.push(("paper_us", json!(us)));
-                }
+            if let Some((_, paper)) = PAPER_US.iter().find(|(size, _)| *size == n)
+                && let Some(us) = paper.get(kind)
+            {
+                columns.push(("paper_us", json!(us)));
             }
             let lists = (target.subfile(0).set().run_count() <= LONGEST_LIST).then(|| {
                 let list = |set: &Periodic| set.segments(0..n * n).map(|s| (s.start(), s.len()));
