@@ -11,6 +11,7 @@
 //! (`order`), disjointness (`disjoint`).
 
 pub(crate) mod block;
+pub(crate) mod dense;
 pub(crate) mod gather;
 pub(crate) mod masked;
 pub(crate) mod stream;

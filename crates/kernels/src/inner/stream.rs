@@ -12,7 +12,7 @@
 //! Streaming stores are fenced at the end of every kernel, so a finished copy is visible to
 //! whoever is told that it has finished.
 
-use super::Kernel;
+use super::{Kernel, dense};
 use crate::cache::LINE;
 use crate::program::Dim;
 
@@ -47,7 +47,10 @@ pub(crate) fn stream(len: usize, a: Dim, b: Dim) -> Option<(Kernel, &'static str
             return Some((x86::direct, "stream direct"));
         }
         if b.target == len as isize {
-            return Some((x86::staged, "stream staged"));
+            return Some(match dense::gather(len, a, b) {
+                Some(kernel) => (kernel, "stream dense"),
+                None => (x86::staged, "stream staged"),
+            });
         }
         return Some((x86::ahead, "stream ahead"));
     }
@@ -56,10 +59,14 @@ pub(crate) fn stream(len: usize, a: Dim, b: Dim) -> Option<(Kernel, &'static str
 }
 
 #[cfg(target_arch = "x86_64")]
+pub(super) use x86::staged;
+
+#[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{_mm_sfence, _mm256_loadu_si256, _mm256_stream_si256};
 
     use super::super::block::prefetch_far;
+    use super::super::dense;
     use super::super::gather::gather;
     use super::super::masked::masked;
     use super::super::strided::{Ask, plain};
@@ -181,7 +188,7 @@ mod x86 {
     /// As every kernel; the processor has AVX2, `b.target` is `len`, `len` is at most
     /// [`super::DIRECT_RAGGED`].
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn staged(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
+    pub(crate) unsafe fn staged(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
         // Bytes that are picked out of registers gain more from that than from simplicity.
         let fill = if len < 8 {
             gather(len, b.source)
@@ -351,12 +358,15 @@ mod x86 {
     /// # Safety
     /// As every kernel; the processor has AVX2.
     pub(super) unsafe fn ahead(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
-        let ask = if b.target.unsigned_abs() < LINE {
+        // Half a line apart or less, asking for targets only harms.
+        let ask = if b.target.unsigned_abs() <= LINE / 2 {
             Ask::Sources
         } else {
             Ask::Both
         };
-        let copy = masked(len, b).unwrap_or_else(|| plain(len, ask));
+        let copy = masked(len, b)
+            .or_else(|| dense::scatter(len, b))
+            .unwrap_or_else(|| plain(len, ask));
         // SAFETY: the caller's promise.
         unsafe { copy(source, target, a, b, len) };
     }

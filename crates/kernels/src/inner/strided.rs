@@ -1,4 +1,8 @@
-//! Two loop levels around a block at any strides, specialised by the length of the block.
+//! Two loop levels around a block at any strides, specialised by the length of the block: lengths
+//! that are powers of two are one load and one store, others fall into a class or call `memcpy`.
+//!
+//! [`strided`] is the kernel everything else is measured against; [`plain`] is its relative for
+//! jobs that miss the caches.
 
 use super::Kernel;
 use super::block::{copy_class, copy_const, prefetch_far};
@@ -128,7 +132,7 @@ unsafe fn plain_const<const B: usize, const AHEAD: usize, const TARGET_AHEAD: us
 
 /// Keeps the compiler from unrolling the loop it stands in.
 #[inline(always)]
-fn keep_rolled() {
+pub(super) fn keep_rolled() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: no instruction at all.
     unsafe {
