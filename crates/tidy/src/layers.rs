@@ -24,6 +24,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("layout", &["falls"]),
     ("plan", &["falls", "layout"]),
     ("kernels", &["falls"]),
+    ("wire", &["falls", "layout"]),
     ("pario", &["falls", "layout", "plan", "kernels"]),
     ("tidy", &[]),
 ];
