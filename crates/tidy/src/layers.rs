@@ -25,6 +25,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("plan", &["falls", "layout"]),
     ("kernels", &["falls"]),
     ("wire", &["falls", "layout"]),
+    ("meta", &["falls", "layout", "wire"]),
     ("pario", &["falls", "layout", "plan", "kernels"]),
     ("tidy", &[]),
 ];

@@ -13,6 +13,7 @@ pub const UNSAFE_ALLOWED: &[&str] = &["crates/kernels"];
 pub const UNSAFE_FORBIDDEN: &[&str] = &[
     "crates/falls",
     "crates/layout",
+    "crates/meta",
     "crates/plan",
     "crates/tidy",
 ];
