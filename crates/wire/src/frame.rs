@@ -116,6 +116,14 @@ impl Header {
         out
     }
 
+    /// Refuses lengths above their bounds.
+    pub fn check_bounds(&self) -> Result<(), FrameError> {
+        if self.control_bytes > MAX_CONTROL_BYTES || self.payload_bytes > MAX_PAYLOAD_BYTES {
+            return Err(FrameError::TooLarge);
+        }
+        Ok(())
+    }
+
     /// Reads and bounds a header. The control part is not known yet; [`Header::verify`] follows.
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Header, FrameError> {
         if bytes[0..4] != MAGIC {
@@ -130,20 +138,19 @@ impl Header {
         let status = Status::from_code(half(8)).ok_or(FrameError::UnknownStatus(half(8)))?;
         let control_bytes = u32::from_le_bytes(bytes[12..16].try_into().expect("four"));
         let payload_bytes = word(24);
-        if control_bytes > MAX_CONTROL_BYTES || payload_bytes > MAX_PAYLOAD_BYTES {
-            return Err(FrameError::TooLarge);
-        }
         if bytes[CRC_AT + 4..] != [0; 4] {
             return Err(FrameError::Reserved);
         }
-        Ok(Header {
+        let header = Header {
             kind: half(6),
             status,
             flags: half(10),
             request: word(16),
             control_bytes,
             payload_bytes,
-        })
+        };
+        header.check_bounds()?;
+        Ok(header)
     }
 
     /// Checks the seal over the header as received and its control part.

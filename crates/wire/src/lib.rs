@@ -15,8 +15,10 @@
 pub mod describe;
 pub mod frame;
 mod layout_state;
+pub mod link;
 mod reader;
 pub mod status;
+pub mod url;
 
 pub use layout_state::{LayoutState, Piece, Place, StateVersion};
 pub use reader::{DecodeError, Reader};
