@@ -1,6 +1,6 @@
 //! What the service knows about files, but nothing that is in them.
 //!
-//! Two halves that never call each other. The `catalogue` is durable: names, attributes, layout
+//! Two halves that never call each other. The [`catalogue`] is durable: names, attributes, layout
 //! states, named views, sizes, members, on an embedded transactional store. The control logic is
 //! volatile and runs at the server that owns a file: `locks` and leases, shared `pointers` and
 //! append reservations, the file's size (`sizes`). [`capability`] ties them together: the
@@ -17,8 +17,11 @@
 #![forbid(unsafe_code)]
 
 pub mod capability;
+pub mod catalogue;
+mod error;
 mod id;
 mod rights;
 
+pub use error::MetaError;
 pub use id::{ClientId, FileId, HandleId, ServerId, Time};
 pub use rights::Rights;

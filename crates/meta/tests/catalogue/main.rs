@@ -1,0 +1,11 @@
+//! Tests of the catalogue from outside: by example, against a model, over crashes, over formats.
+//!
+//! One binary, so that the simulated disk is built once.
+
+mod crash;
+mod fixture;
+mod format;
+mod layouts;
+mod model;
+mod names;
+mod simulated;
