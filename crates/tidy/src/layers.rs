@@ -24,6 +24,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("layout", &["falls"]),
     ("plan", &["falls", "layout"]),
     ("kernels", &["falls"]),
+    ("store", &["falls", "kernels"]),
     ("wire", &["falls", "layout"]),
     ("meta", &["falls", "layout", "wire"]),
     ("pario", &["falls", "layout", "plan", "kernels"]),
