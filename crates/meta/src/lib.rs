@@ -2,7 +2,7 @@
 //!
 //! Two halves that never call each other. The [`catalogue`] is durable: names, attributes, layout
 //! states, named views, sizes, members, on an embedded transactional store. The control logic is
-//! volatile and runs at the server that owns a file: `locks` and leases, shared `pointers` and
+//! volatile and runs at the server that owns a file: [`locks`] and leases, shared `pointers` and
 //! append reservations, the file's size (`sizes`). [`capability`] ties them together: the
 //! catalogue's process seals what a client may do, and the servers check the seal.
 //!
@@ -20,6 +20,7 @@ pub mod capability;
 pub mod catalogue;
 mod error;
 mod id;
+pub mod locks;
 mod rights;
 
 pub use error::MetaError;
