@@ -35,6 +35,7 @@ use super::format::{
     BadHeader, GROUP_BLOCKS, GROUP_BYTES, GroupBits, Header, MAX_GROUPS, PAGE, Side, Table,
     VERSION, block_at, block_crc, group_of, header_at, table_at,
 };
+use super::group::{Group, Working, WorkingOn};
 use crate::blocks::BLOCK;
 use crate::error::{Error, Result};
 use crate::identity::{Identity, SubfileId};
@@ -50,27 +51,27 @@ const TABLES_KEPT: usize = 4096;
 pub(crate) struct DataFile {
     disk: Arc<dyn Disk>,
     name: String,
-    file: Box<dyn DiskFile>,
-    header: Header,
+    pub(super) file: Box<dyn DiskFile>,
+    pub(super) header: Header,
     /// The header in memory is newer than any on disk.
     header_stale: bool,
     /// The header place that must not be written; `None` until the first barrier of a new file.
-    durable_side: Option<Side>,
+    pub(super) durable_side: Option<Side>,
     /// Rule 5: the header that says "open" is durable, or nothing is.
-    session_open: bool,
+    pub(super) session_open: bool,
     /// The name may not survive a power cut yet.
-    name_stale: bool,
-    groups: BTreeMap<u64, Group>,
+    pub(super) name_stale: bool,
+    pub(super) groups: BTreeMap<u64, Group>,
     /// Groups with a working table.
     changed: BTreeSet<u64>,
     /// Something was written since the last barrier that counts.
-    unsynced: bool,
+    pub(super) unsynced: bool,
     /// Superseded places by group and side, and how many there are.
-    spare: BTreeMap<u64, [GroupBits; 2]>,
+    pub(super) spare: BTreeMap<u64, [GroupBits; 2]>,
     spare_blocks: u64,
     failed: Option<String>,
     /// What the last recovery had to decide.
-    recovery: Recovery,
+    pub(super) recovery: Recovery,
 }
 
 /// What recovery found.
@@ -82,25 +83,6 @@ pub struct Recovery {
     pub kept_blocks: u64,
     /// Unsynced blocks that were incomplete; the version before them counts.
     pub dropped_blocks: u64,
-}
-
-#[derive(Debug)]
-struct Group {
-    committed: Table,
-    /// Which place holds the committed table; `None` if the group was never committed.
-    side: Option<Side>,
-    working: Option<Box<Working>>,
-}
-
-#[derive(Debug)]
-struct Working {
-    table: Table,
-    /// Blocks whose uncommitted place was used in this epoch.
-    written: GroupBits,
-    /// Blocks whose place may hold neither version: a write failed and was not repeated yet.
-    uncertain: GroupBits,
-    /// The table on disk is older.
-    stale: bool,
 }
 
 /// The name of a subfile's data file.
@@ -581,7 +563,7 @@ impl DataFile {
     }
 
     /// The first group from `group` on that is loaded or may be on disk.
-    fn next_group(&self, group: u64) -> Result<Option<u64>> {
+    pub(super) fn next_group(&self, group: u64) -> Result<Option<u64>> {
         let loaded = self.groups.range(group..).next().map(|(g, _)| *g);
         if group >= MAX_GROUPS {
             return Ok(loaded);
@@ -607,7 +589,7 @@ impl DataFile {
         }
     }
 
-    fn barrier(&mut self) -> Result<()> {
+    pub(super) fn barrier(&mut self) -> Result<()> {
         self.check_usable()?;
         if let Err(e) = self.file.sync() {
             self.failed = Some(format!("syncing {}: {e}", self.name));
@@ -639,11 +621,11 @@ impl DataFile {
         Ok(())
     }
 
-    fn scratch_side(&self) -> Side {
+    pub(super) fn scratch_side(&self) -> Side {
         self.durable_side.map_or(Side::Zero, Side::other)
     }
 
-    fn put_header(&mut self) -> Result<()> {
+    pub(super) fn put_header(&mut self) -> Result<()> {
         self.header_stale = true;
         self.header.revision += 1;
         self.unsynced = true;
@@ -698,7 +680,7 @@ impl DataFile {
         Ok(&self.groups[&group])
     }
 
-    fn read_tables(&self, group: u64) -> Result<[Box<[u8; PAGE]>; 2]> {
+    pub(super) fn read_tables(&self, group: u64) -> Result<[Box<[u8; PAGE]>; 2]> {
         let mut both = vec![0; 2 * PAGE];
         read_full(&*self.file, table_at(group, Side::Zero), &mut both)?;
         let page = |k: usize| -> Box<[u8; PAGE]> {
@@ -740,221 +722,6 @@ impl DataFile {
             self.groups
                 .retain(|group, entry| entry.working.is_some() || spare.contains_key(group));
         }
-    }
-
-    /// Decides what counts after the last process ended without closing the file.
-    fn recover(&mut self) -> Result<()> {
-        self.recovery.was_open = true;
-        // What is found must not vanish while it is being relied upon.
-        self.barrier()?;
-        let mut wrote = false;
-        let mut next = 0;
-        while let Some(group) = self.next_group(next)? {
-            next = group + 1;
-            if group >= MAX_GROUPS {
-                break;
-            }
-            wrote |= self.recover_group(group)?;
-        }
-        if wrote {
-            self.barrier()?;
-        }
-        self.header.committed = self.header.epoch;
-        self.header.is_open = true;
-        self.put_header()?;
-        self.barrier()?;
-        self.durable_side = Some(self.scratch_side());
-        self.session_open = true;
-        self.unsynced = false;
-        self.cut_behind_length()
-    }
-
-    /// Says whether it wrote something.
-    fn recover_group(&mut self, group: u64) -> Result<bool> {
-        let pages = self.read_tables(group)?;
-        let sides = [Side::Zero, Side::One];
-        let decode = |k: usize| {
-            Table::decode(&pages[k], self.header.tag, group)
-                .filter(|t| t.epoch <= self.header.epoch)
-        };
-        let mut wrote = false;
-        let mut found: Vec<(Side, Table)> = Vec::new();
-        for k in 0..2 {
-            match decode(k) {
-                Some(table) => found.push((sides[k], table)),
-                // Torn, or of an epoch whose header never became durable: it must not come to
-                // life when that epoch number is reached.
-                None if !is_blank(&pages[k]) => {
-                    write_full(&*self.file, table_at(group, sides[k]), &[0; PAGE])?;
-                    wrote = true;
-                }
-                None => {}
-            }
-        }
-        found.sort_by_key(|(_, table)| table.epoch);
-        let Some((side, mut newest)) = found.pop() else {
-            return Ok(wrote);
-        };
-        if newest.epoch > self.header.committed {
-            let before = found.pop().map_or_else(Table::empty, |(_, table)| table);
-            if self.settle(group, &mut newest, &before)? {
-                // In the same place: should this be torn, the committed table still stands,
-                // and a table that needs settling was never synced.
-                let page = newest.encode(self.header.tag, group);
-                write_full(&*self.file, table_at(group, side), &page[..])?;
-                wrote = true;
-            }
-        }
-        // Places that nothing uses may hold what unfinished epochs wrote; `close` frees them.
-        self.spare.insert(group, [GroupBits::ALL; 2]);
-        self.groups.insert(
-            group,
-            Group {
-                committed: newest,
-                side: Some(side),
-                working: None,
-            },
-        );
-        Ok(wrote)
-    }
-
-    /// Believes a proposal block by block (rule 2); says whether it had to be changed.
-    fn settle(&mut self, group: u64, proposal: &mut Table, before: &Table) -> Result<bool> {
-        let mut changed = false;
-        let mut bytes = vec![0; BLOCK as usize];
-        for i in 0..GROUP_BLOCKS {
-            let same = before.present.has(i)
-                && before.side(i) == proposal.side(i)
-                && before.crc[i] == proposal.crc[i];
-            if !proposal.present.has(i) || same {
-                continue;
-            }
-            read_full(
-                &*self.file,
-                block_at(group, i, proposal.side(i)),
-                &mut bytes,
-            )?;
-            let number = group * GROUP_BLOCKS as u64 + i as u64;
-            let crc = block_crc(self.header.tag, number, &bytes);
-            if crc == proposal.crc[i] {
-                self.recovery.kept_blocks += 1;
-                continue;
-            }
-            changed = true;
-            if proposal.has_alternate.has(i) && crc == proposal.alternate[i] {
-                self.recovery.kept_blocks += 1;
-                proposal.crc[i] = crc;
-                continue;
-            }
-            self.recovery.dropped_blocks += 1;
-            let stays = before.present.has(i) && !proposal.emptied.has(i);
-            proposal.present.set(i, stays);
-            proposal.set_side(i, before.side(i));
-            proposal.crc[i] = before.crc[i];
-        }
-        if changed {
-            proposal.has_alternate = GroupBits::default();
-            proposal.emptied = GroupBits::default();
-        }
-        Ok(changed)
-    }
-
-    /// After a crash blocks may be there that the length does not reach: growing over them must
-    /// show zeros.
-    fn cut_behind_length(&mut self) -> Result<()> {
-        let len = self.header.len;
-        self.clear_blocks(len.div_ceil(BLOCK)..u64::MAX / BLOCK)?;
-        let tail = (len % BLOCK) as usize;
-        if tail == 0 {
-            return Ok(());
-        }
-        let mut bytes = vec![0; BLOCK as usize];
-        // A damaged last block stays what it is: damage, to be reported to whoever reads it.
-        let intact = self.read_blocks(len / BLOCK, &mut bytes).is_ok();
-        if intact && bytes[tail..].iter().any(|&b| b != 0) {
-            bytes[tail..].fill(0);
-            let (group, index) = place_of(len / BLOCK);
-            self.write_blocks(group, &[index], &bytes)?;
-        }
-        Ok(())
-    }
-}
-
-impl Group {
-    fn empty() -> Self {
-        Group {
-            committed: Table::empty(),
-            side: None,
-            working: None,
-        }
-    }
-
-    /// What counts for readers of this process.
-    fn current(&self) -> &Table {
-        self.working.as_ref().map_or(&self.committed, |w| &w.table)
-    }
-
-    /// Where an uncommitted table goes.
-    fn table_side(&self) -> Side {
-        self.side.map_or(Side::Zero, Side::other)
-    }
-}
-
-impl Working {
-    /// The place a block was given in this epoch, whether or not it was emptied afterwards.
-    fn place(&self, i: usize, committed: Option<Side>) -> Side {
-        debug_assert!(self.written.has(i));
-        committed.map_or(Side::Zero, Side::other)
-    }
-}
-
-/// A working table together with the committed one it started from.
-struct WorkingOn<'a> {
-    committed: &'a Table,
-    working: &'a mut Working,
-}
-
-impl WorkingOn<'_> {
-    fn table(&self) -> &Table {
-        &self.working.table
-    }
-
-    /// A block is about to be written with this checksum: chooses its place and what recovery
-    /// accepts there until the bytes have arrived.
-    fn propose(&mut self, i: usize, crc: u32) {
-        let Working {
-            table,
-            written,
-            uncertain,
-            stale,
-        } = &mut *self.working;
-        let was_present = table.present.has(i);
-        if !written.has(i) {
-            let committed = self.committed.present.has(i);
-            let side = committed.then(|| self.committed.side(i).other());
-            table.set_side(i, side.unwrap_or(Side::Zero));
-            table.has_alternate.set(i, false);
-            table.emptied.set(i, committed && !was_present);
-            written.set(i, true);
-        } else if !was_present {
-            table.has_alternate.set(i, false);
-            table.emptied.set(i, true);
-        } else if !uncertain.has(i) {
-            table.alternate[i] = table.crc[i];
-            table.has_alternate.set(i, true);
-        } // else: what arrived last is still the alternate, if there is one
-        table.present.set(i, true);
-        table.crc[i] = crc;
-        uncertain.set(i, true);
-        *stale = true;
-    }
-
-    fn empty(&mut self, i: usize) {
-        let table = &mut self.working.table;
-        table.present.set(i, false);
-        table.has_alternate.set(i, false);
-        self.working.uncertain.set(i, false);
-        self.working.stale = true;
     }
 }
 
@@ -1009,19 +776,19 @@ pub(crate) fn check_reach(end: u64) -> Result<()> {
 }
 
 /// Group of a block, and its index there.
-fn place_of(block: u64) -> (u64, usize) {
+pub(super) fn place_of(block: u64) -> (u64, usize) {
     (
         block / GROUP_BLOCKS as u64,
         (block % GROUP_BLOCKS as u64) as usize,
     )
 }
 
-fn is_blank(page: &[u8; PAGE]) -> bool {
+pub(super) fn is_blank(page: &[u8; PAGE]) -> bool {
     page.iter().all(|&b| b == 0)
 }
 
 /// Reads all of `target`; what lies behind the end of the file is zero.
-fn read_full(file: &dyn DiskFile, mut at: u64, mut target: &mut [u8]) -> Result<()> {
+pub(super) fn read_full(file: &dyn DiskFile, mut at: u64, mut target: &mut [u8]) -> Result<()> {
     while !target.is_empty() {
         match file.read_at(at, target) {
             Ok(0) => {
@@ -1040,7 +807,7 @@ fn read_full(file: &dyn DiskFile, mut at: u64, mut target: &mut [u8]) -> Result<
 }
 
 /// Writes all of `source`.
-fn write_full(file: &dyn DiskFile, mut at: u64, mut source: &[u8]) -> Result<()> {
+pub(super) fn write_full(file: &dyn DiskFile, mut at: u64, mut source: &[u8]) -> Result<()> {
     while !source.is_empty() {
         let doing = "writing a data file";
         match file.write_at(at, source) {

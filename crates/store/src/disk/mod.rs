@@ -5,7 +5,9 @@
 //! | `device` | the system calls, as two traits; the real directory |
 //! | `twin` | the same in memory, with faults and power cuts |
 //! | `format` | bytes of headers and tables |
-//! | `file` | one data file: epochs, checksums, recovery |
+//! | `file` | one data file: epochs, checksums, barriers |
+//! | `group` | committed and proposed table of a group |
+//! | `recover` | what counts after a crash |
 //! | `set` | several disks: ranking, failure |
 //! | `held` | one open subfile: cached extents above its data file |
 //! | `store` | all of them: placement, eviction, write-back |
@@ -13,7 +15,9 @@
 mod device;
 mod file;
 mod format;
+mod group;
 mod held;
+mod recover;
 mod set;
 mod store;
 pub mod twin;

@@ -61,7 +61,7 @@ pub struct Twin {
     world: Arc<Mutex<World>>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct World {
     live_names: BTreeMap<String, u64>,
     durable_names: BTreeMap<String, u64>,
@@ -86,6 +86,7 @@ struct Image {
 type Pages = BTreeMap<u64, Box<[u8; PAGE as usize]>>;
 
 /// One unsynced page: the bytes it would have.
+#[derive(Clone)]
 struct Waiting {
     inode: u64,
     page: u64,
@@ -107,6 +108,13 @@ impl Twin {
     /// An empty disk without limit.
     pub fn new() -> Self {
         Twin::default()
+    }
+
+    /// An equal disk that goes its own way from here: to try several fates of one moment.
+    pub fn fork(&self) -> Twin {
+        Twin {
+            world: Arc::new(Mutex::new(self.lock().clone())),
+        }
     }
 
     /// Gives it a size, in bytes of pages that hold data.
