@@ -2,8 +2,8 @@
 //!
 //! Two halves that never call each other. The [`catalogue`] is durable: names, attributes, layout
 //! states, named views, sizes, members, on an embedded transactional store. The control logic is
-//! volatile and runs at the server that owns a file: [`locks`] and leases, shared `pointers` and
-//! append reservations, the file's size (`sizes`). [`capability`] ties them together: the
+//! volatile and runs at the server that owns a file: [`locks`] and leases, shared [`pointers`] and
+//! append reservations, the file's size ([`sizes`]). [`capability`] ties them together: the
 //! catalogue's process seals what a client may do, and the servers check the seal.
 //!
 //! Invariants
@@ -21,7 +21,9 @@ pub mod catalogue;
 mod error;
 mod id;
 pub mod locks;
+pub mod pointers;
 mod rights;
+pub mod sizes;
 
 pub use error::MetaError;
 pub use id::{ClientId, FileId, HandleId, ServerId, Time};
