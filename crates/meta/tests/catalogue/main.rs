@@ -5,6 +5,7 @@
 mod crash;
 mod fixture;
 mod format;
+mod kill;
 mod layouts;
 mod model;
 mod names;
