@@ -41,7 +41,10 @@ impl DataFile {
         // Whoever created it may have died before making the name durable.
         self.name_stale = true;
         self.unsynced = false;
-        self.cut_behind_length()
+        // Durable before anything can grow over what was cut: otherwise a second crash could show
+        // bytes that this recovery has decided against.
+        self.cut_behind_length()?;
+        self.sync()
     }
 
     /// Says whether it wrote something.
