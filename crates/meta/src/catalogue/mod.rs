@@ -51,7 +51,7 @@ pub use size::SizeState;
 pub use views::MAX_VIEW_BYTES;
 
 use crate::error::MetaError;
-use crate::{FileId, Time};
+use crate::{ClientId, FileId, Time};
 use handles::Handles;
 use record::{Body, Counter, Node, ROOT, count_up, counter, decode, key, put_node, set_counter};
 use rows::{Reading, Rows, Transaction, Writing};
@@ -172,6 +172,11 @@ impl Catalogue {
     /// Number of open handles.
     pub fn handle_count(&self) -> usize {
         self.handles.len()
+    }
+
+    /// Number of handles that a client has open.
+    pub fn handles_of(&self, client: ClientId) -> usize {
+        self.handles.of_client(client).len()
     }
 
     /// How often the catalogue was started, this start included.

@@ -83,7 +83,13 @@ fn acknowledged_changes_survive_crashes() {
         let mut model = Model::new();
         for _ in 0..6 {
             disk.crash_after(random.below(120));
+            let mut batches = 0;
             let after = loop {
+                batches += 1;
+                assert!(
+                    batches < 1000,
+                    "seed {seed}: acknowledged without using the disk"
+                );
                 let (after, result) = batch(&mut catalogue, &model, &mut random);
                 if result.is_err() {
                     // Nothing is acknowledged any more.
@@ -98,6 +104,12 @@ fn acknowledged_changes_survive_crashes() {
             crashes += 1;
             drop(catalogue);
             disk = disk.after_crash(&mut random);
+            // It may crash again while it recovers.
+            for _ in 0..2 {
+                disk.crash_after(random.below(60));
+                drop(Catalogue::open_on(disk.clone()));
+                disk = disk.after_crash(&mut random);
+            }
             catalogue = Catalogue::open_on(disk.clone()).unwrap();
             sound(&catalogue, seed);
             if let Some(difference) = model.differs(&catalogue) {

@@ -78,6 +78,23 @@ fn layouts_are_resolved_and_placed_in_rotation() {
 }
 
 #[test]
+fn refused_operation_leaves_nothing() {
+    let mut f = Fixture::new(3);
+    f.by(ALICE, |b, c| b.mkdir(c, "/d", 0o755)).unwrap();
+    let first = |f: &Fixture, file| {
+        let layout = f.catalogue.snapshot().unwrap().layout(file).unwrap();
+        layout.decode().unwrap().owner.server
+    };
+    let a = f.create(ALICE, "/d/a").unwrap();
+    // Its place was chosen, and the rotation counted up, before it was found that he may not.
+    refused(f.create(BOB, "/d/x"), Status::PermissionDenied);
+    let b = f.create(ALICE, "/d/b").unwrap();
+    assert_eq!((first(&f, a), first(&f, b)), (0, 1));
+    assert_eq!(b.0, a.0 + 1);
+    f.clean();
+}
+
+#[test]
 fn placement_goes_around_dead_and_full_servers() {
     let mut f = Fixture::new(3);
     let members = f.catalogue.snapshot().unwrap().members().unwrap();

@@ -418,6 +418,8 @@ fn handles_belong_to_clients_and_end_with_them() {
     f.create(ALICE, "/x").unwrap();
     let a = f.open(ALICE, "/x", Rights::BOTH).unwrap();
     let b = f.open(BOB, "/x", Rights::READ).unwrap();
+    assert_eq!(f.catalogue.handles_of(ClientId(BOB.into())), 1);
+    assert_eq!(f.catalogue.handle_count(), 2);
     refused(
         f.by(BOB, |batch, c| batch.close(c, a.handle)),
         Status::BadHandle,
