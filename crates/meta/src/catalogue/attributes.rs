@@ -51,6 +51,8 @@ pub struct Attributes {
     pub array: Option<String>,
     /// The layout of a file, as its creator or the default rule wrote it.
     pub layout: Option<String>,
+    /// The highest generation of its layout that was given out; 0 for directories.
+    pub generation: u64,
     /// Whether it still has a name.
     pub is_linked: bool,
     /// Whether it goes with its last handle.
@@ -126,6 +128,7 @@ pub(crate) fn attributes(rows: &dyn Rows, file: FileId) -> Result<Attributes, Me
         truncate_to: body.and_then(|b| b.truncate_to),
         array: body.and_then(|b| b.array.clone()),
         layout: body.map(|b| b.layout.clone()),
+        generation: body.map_or(0, |b| b.next_generation.saturating_sub(1)),
         is_linked: body.is_none_or(|b| !b.unlinked),
         delete_on_close: body.is_some_and(|b| b.delete_on_close),
     })

@@ -16,6 +16,7 @@ use super::path::resolve;
 use super::record::{Body, file_node, find_node, key, put_node};
 use super::rows::Rows;
 use super::{Attributes, Batch};
+use crate::capability::Capability;
 use crate::error::MetaError;
 use crate::{ClientId, FileId, HandleId, Rights};
 
@@ -39,6 +40,10 @@ pub struct OpenOptions {
 pub struct Opened {
     /// The handle.
     pub handle: HandleId,
+    /// Whose it is.
+    pub client: ClientId,
+    /// What it is for.
+    pub rights: Rights,
     /// The file.
     pub file: FileId,
     /// Whether it was created by this.
@@ -47,6 +52,19 @@ pub struct Opened {
     pub attributes: Attributes,
     /// Its layout.
     pub layout: LayoutInfo,
+}
+
+impl Opened {
+    /// What the client may show to I/O servers until then; it says no more than the handle does.
+    pub fn capability(&self, expires_ms: u64) -> Capability {
+        Capability {
+            file: self.file,
+            generation: self.attributes.generation,
+            rights: self.rights,
+            client: self.client,
+            expires_ms,
+        }
+    }
 }
 
 impl Batch<'_> {
@@ -113,6 +131,8 @@ impl Batch<'_> {
         });
         Ok(Opened {
             handle,
+            client: caller.client,
+            rights: options.rights,
             file,
             is_new,
             attributes,
@@ -169,6 +189,8 @@ impl Batch<'_> {
             });
             Ok(Opened {
                 handle,
+                client: caller.client,
+                rights,
                 file,
                 is_new: false,
                 attributes,

@@ -2,6 +2,7 @@
 //!
 //! Everything runs on memory; what survives a crash is in `crash.rs`.
 
+use meta::capability::{Capability, CapabilityError, ClusterKey, Wanted};
 use meta::catalogue::{Caller, CreateOptions, Kind, OpenOptions, SetTime, Unlink};
 use meta::{ClientId, Rights, ServerId, Time};
 use wire::Status;
@@ -349,8 +350,22 @@ fn seed001_s18_access_modes_exclude_each_other() {
     };
     let first = open(&mut f, ALICE, exclusive.clone()).unwrap();
     refused(open(&mut f, BOB, exclusive), Status::Exists);
-    // A handle for reading does not change the size.
+    // A handle for reading shows I/O servers nothing that allows writing, nor changes the size.
     let reader = f.open(BOB, "/x", Rights::READ).unwrap();
+    let key = ClusterKey::new([1; 32]);
+    let token = reader.capability(1000).issue(&key);
+    let wanted = |rights| Wanted {
+        file: reader.file,
+        oldest_generation: 1,
+        rights,
+        client: ClientId(BOB.into()),
+    };
+    let verify = |rights| Capability::verify(&token, &key, 0, &wanted(rights));
+    assert!(verify(Rights::READ).is_ok());
+    assert_eq!(
+        verify(Rights::WRITE),
+        Err(CapabilityError::InsufficientRights)
+    );
     refused(
         f.by(BOB, |b, c| b.begin_truncate(c, reader.handle, 0)),
         Status::BadHandle,
