@@ -14,9 +14,10 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Resource, Result};
 use crate::identity::{Domain, Identity, MAX_LEN, SubfileId};
 use crate::pins::{Grant, Pins};
+use crate::pool::UNIT;
 use crate::segment::Segment;
 
 /// What a store can do.
@@ -178,35 +179,49 @@ pub trait Subfile: Send + Sync {
     fn read_at(&self, offset: u64, target: &mut [u8]) -> Result<()> {
         let range = checked(offset, target.len() as u64)?;
         let mut pins = Pins::new();
-        for part in rounds(range) {
+        in_rounds(range, |part| {
             let to = (part.start - offset) as usize..(part.end - offset) as usize;
+            pins.clear();
             self.pin(part, &mut pins)?;
             pins.copy_to(&mut target[to]);
             pins.clear();
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Writes `source` at `offset`. When it fails, a prefix of it may have been written.
     fn write_at(&self, offset: u64, source: &[u8]) -> Result<()> {
         let range = checked(offset, source.len() as u64)?;
         let mut grant = Grant::new();
-        for part in rounds(range) {
+        in_rounds(range, |part| {
             let from = (part.start - offset) as usize..(part.end - offset) as usize;
             self.grant(part, &mut grant)?;
             grant.copy_from(&source[from]);
-            grant.commit()?;
-        }
-        Ok(())
+            grant.commit()
+        })
     }
 }
 
-/// Cuts a range so that no more than one round is pinned at a time, whatever the memory limit.
-fn rounds(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    const ROUND: u64 = 1 << 20;
+/// Runs an access in rounds, so that little is pinned at a time: large ones, and where memory is too
+/// scarce for that, rounds that need one extent only.
+fn in_rounds(range: Range<u64>, mut access: impl FnMut(Range<u64>) -> Result<()>) -> Result<()> {
+    for part in rounds(range, 1 << 20) {
+        match access(part.clone()) {
+            Err(Error::NoSpace {
+                resource: Resource::Memory,
+                ..
+            }) => rounds(part, UNIT).try_for_each(&mut access)?,
+            done => done?,
+        }
+    }
+    Ok(())
+}
+
+/// Cuts a range at multiples of `step`.
+fn rounds(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> {
     let mut at = range.start;
     std::iter::from_fn(move || {
-        let end = ((at / ROUND + 1) * ROUND).min(range.end);
+        let end = ((at / step + 1) * step).min(range.end);
         let part = at..end;
         at = end;
         (!part.is_empty()).then_some(part)

@@ -125,7 +125,13 @@ impl DataFile {
         data.session_open = true;
         data.name_stale = true;
         data.unsynced = true;
-        if let Err(e) = data.put_header() {
+        // Both places, so that a header can be written when the disk is full.
+        data.durable_side = Some(Side::Zero);
+        let both = data.put_header().and_then(|()| {
+            data.durable_side = None;
+            data.put_header()
+        });
+        if let Err(e) = both {
             // Nobody has seen it yet. If this fails too, the empty file is told from a
             // damaged one by its blank header.
             let _ = data.disk.remove(&data.name);
@@ -776,7 +782,7 @@ pub(crate) fn check_reach(end: u64) -> Result<()> {
 }
 
 /// Group of a block, and its index there.
-pub(super) fn place_of(block: u64) -> (u64, usize) {
+fn place_of(block: u64) -> (u64, usize) {
     (
         block / GROUP_BLOCKS as u64,
         (block % GROUP_BLOCKS as u64) as usize,

@@ -4,9 +4,11 @@
 //! checksum match. It can be interrupted at any step and begun again: nothing committed is
 //! written, and a table that is rewritten in place was never synced.
 //!
+//! Left to others: cutting what lies behind the recovered length (the cache does it).
+//!
 //! Cost: reads both tables of every group that exists, and every block of the unfinished epoch.
 
-use super::file::{DataFile, is_blank, place_of, read_full, write_full};
+use super::file::{DataFile, is_blank, read_full, write_full};
 use super::format::{
     GROUP_BLOCKS, GroupBits, MAX_GROUPS, PAGE, Side, Table, block_at, block_crc, table_at,
 };
@@ -41,10 +43,7 @@ impl DataFile {
         // Whoever created it may have died before making the name durable.
         self.name_stale = true;
         self.unsynced = false;
-        // Durable before anything can grow over what was cut: otherwise a second crash could show
-        // bytes that this recovery has decided against.
-        self.cut_behind_length()?;
-        self.sync()
+        Ok(())
     }
 
     /// Says whether it wrote something.
@@ -135,25 +134,5 @@ impl DataFile {
             proposal.emptied = GroupBits::default();
         }
         Ok(changed)
-    }
-
-    /// After a crash blocks may be there that the length does not reach: growing over them must
-    /// show zeros.
-    fn cut_behind_length(&mut self) -> Result<()> {
-        let len = self.header.len;
-        self.clear_blocks(len.div_ceil(BLOCK)..u64::MAX / BLOCK)?;
-        let tail = (len % BLOCK) as usize;
-        if tail == 0 {
-            return Ok(());
-        }
-        let mut bytes = vec![0; BLOCK as usize];
-        // A damaged last block stays what it is: damage, to be reported to whoever reads it.
-        let intact = self.read_blocks(len / BLOCK, &mut bytes).is_ok();
-        if intact && bytes[tail..].iter().any(|&b| b != 0) {
-            bytes[tail..].fill(0);
-            let (group, index) = place_of(len / BLOCK);
-            self.write_blocks(group, &[index], &bytes)?;
-        }
-        Ok(())
     }
 }

@@ -307,9 +307,22 @@ impl Core {
                 why: format!("holds subfile {}", file.identity().id),
             });
         }
+        let was_open = file.recovery().was_open;
         let held = Arc::new(Held::new(Arc::downgrade(self), file, disk));
+        // Whoever opens it too waits for its blocks until recovery is complete.
+        let mut backing = held.backing();
         entry.open = Some(Arc::clone(&held));
         self.close_idle(&mut known);
+        drop(known);
+        if was_open {
+            if let Err(e) = held.cut_behind_length(&mut backing) {
+                if let Some(entry) = self.lock().get_mut(&id) {
+                    entry.open = None;
+                }
+                return Err(e);
+            }
+        }
+        drop(backing);
         Ok(held)
     }
 
@@ -327,8 +340,8 @@ impl Core {
                 continue;
             }
             let closed = held.try_backing().is_some_and(|mut backing| {
-                let current = (held.lock().len, held.lock().identity.clone());
-                let noted = backing.file.set_attributes(current.0, &current.1);
+                let (len, identity) = held.attributes();
+                let noted = backing.file.set_attributes(len, &identity);
                 noted.is_ok() && backing.file.is_synced() && backing.file.close().is_ok()
             });
             if closed {
