@@ -41,8 +41,10 @@ use crate::error::{Error, Result};
 use crate::identity::{Identity, SubfileId};
 use crate::store::Scrub;
 
-/// Superseded places kept for the next version of their blocks; beyond, they are punched.
-const SPARE_BLOCKS: u64 = (16 << 20) / BLOCK;
+/// Superseded places kept for the next version of their blocks; beyond, or when the disk is full,
+/// they are punched. Punching after every sync halves the rate of overwriting: the places come back
+/// without their pages (64 MiB again and again: 2.1 GB/s written back instead of 3.7).
+const SPARE_BLOCKS: u64 = (128 << 20) / BLOCK;
 /// Tables kept in memory per file, about 2.3 KiB each; beyond, unchanged ones are dropped.
 const TABLES_KEPT: usize = 4096;
 
@@ -456,8 +458,10 @@ impl DataFile {
         Ok(())
     }
 
-    /// Frees superseded places. Failing costs space and nothing else.
-    pub(crate) fn trim(&mut self) {
+    /// Frees superseded places and says whether there were any. Failing costs space and nothing
+    /// else.
+    pub(crate) fn trim(&mut self) -> bool {
+        let mut freed = false;
         for (group, spare) in std::mem::take(&mut self.spare) {
             let Some(entry) = self.groups.get(&group) else {
                 continue;
@@ -474,15 +478,15 @@ impl DataFile {
                 while i < GROUP_BLOCKS {
                     let run = (i..GROUP_BLOCKS).take_while(|&j| is_free(j)).count();
                     if run > 0 {
-                        let _ = self
-                            .file
-                            .punch(block_at(group, i, side), run as u64 * BLOCK);
+                        let place = block_at(group, i, side);
+                        freed |= self.file.punch(place, run as u64 * BLOCK).is_ok();
                     }
                     i += run.max(1);
                 }
             }
         }
         self.spare_blocks = 0;
+        freed
     }
 
     /// Reads everything that is stored and compares.

@@ -204,9 +204,9 @@ impl Held {
     /// Writes dirty blocks back, up to about `budget_bytes`, then tables and length. The caller
     /// holds `backing`.
     ///
-    /// Measured (one subfile, 1 MiB writes, file system with a page cache, loaded machine): 64 MiB
-    /// dirty written back at 1.2 to 1.9 GB/s, where plain `pwrite` of the same buffer took 1.6 to
-    /// 2.4; the difference is the private copy, the checksums and one table per MiB.
+    /// Measured (64 MiB dirty, ext4, `examples/figures.rs`, loaded machine): 3.7 GB/s into the page
+    /// cache where plain `pwrite` of 1 MiB pieces reaches 6.6, and 2.1 with sync where that reaches 2.6
+    /// to 2.9. What it does beside: a private copy, checksums, one table per MiB.
     pub(crate) fn write_back(&self, backing: &mut Backing, budget_bytes: u64) -> Result<u64> {
         let (len, identity) = self.attributes();
         let mut written = 0;
@@ -253,7 +253,8 @@ impl Held {
         let group = at / GROUP_BYTES;
         let range = group * GROUP_BYTES..(group + 1) * GROUP_BYTES;
         let mut blocks = Vec::new();
-        backing.staging.clear();
+        let mut filled = 0;
+        backing.staging.resize(GROUP_BYTES as usize, 0); // cut to size below
         let starts: Vec<u64> = table
             .dirty_from(range.start.saturating_sub(CHUNK))
             .take_while(|&start| start < range.end)
@@ -270,17 +271,17 @@ impl Held {
                 if !slot.dirty.has(i) {
                     continue;
                 }
-                let to = backing.staging.len();
-                backing.staging.resize(to + BLOCK as usize, 0);
                 slot.dirty.remove(i..i + 1);
-                slot.extent
-                    .copy_out(i as u64 * BLOCK, &mut backing.staging[to..]);
+                let part = &mut backing.staging[filled..filled + BLOCK as usize];
+                slot.extent.copy_out(i as u64 * BLOCK, part);
+                filled += BLOCK as usize;
                 blocks.push((start + i as u64 * BLOCK) / BLOCK);
                 took = true;
             }
             slot.writing |= took;
             table.mark_clean(start, 0..0); // takes it off the list if nothing is left
         }
+        backing.staging.truncate(filled);
         let end = blocks.last().map_or(0, |b| (b + 1) * BLOCK);
         *stored_end = (*stored_end).max(end);
         Some((group, blocks))

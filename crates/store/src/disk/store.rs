@@ -392,6 +392,9 @@ impl Core {
         let mut backing = held.backing();
         held.lock().check_alive()?;
         let mut result = run(held, &mut backing);
+        if result.as_ref().is_err_and(Error::is_disk_full) && backing.file.trim() {
+            result = run(held, &mut backing);
+        }
         for _ in 1..self.set.len() {
             match &result {
                 Err(e) if e.is_disk_full() => {}
