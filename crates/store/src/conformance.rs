@@ -56,6 +56,7 @@ pub const CHECKS: &[Check] = &[
     check("wrong_ranges_are_refused", always, wrong_ranges),
     check("domain_and_note_change", always, domain_and_note_change),
     check("random_operations_match_model", always, random_operations),
+    check("threads_do_not_disturb", always, threads_do_not_disturb),
     check("located_memory_is_shared", |c| c.mappable, located_memory),
     check("synced_bytes_survive", |c| c.durable, synced_bytes_survive),
     check(
@@ -472,6 +473,54 @@ fn scrub_reads_all(harness: &mut dyn Harness) {
     subfile.sync().unwrap();
     let found = subfile.scrub().unwrap();
     assert_eq!((found.blocks, found.damaged), (11, vec![]));
+}
+
+/// Four writers own every fourth stripe of one subfile, and stripes share blocks and extents;
+/// meanwhile everything is written back, synced and evicted.
+fn threads_do_not_disturb(harness: &mut dyn Harness) {
+    const STRIPE: u64 = 1000;
+    let store = harness.store();
+    store.create(&identity(1)).unwrap();
+    let (done, writers_done) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        for me in 0..4u64 {
+            let done = done.clone();
+            scope.spawn(move || {
+                let subfile = store.open(identity(1).id).unwrap();
+                let stripes = || (0..300u64).map(|k| (k * 4 + me) * STRIPE);
+                for round in 0..3 {
+                    for at in stripes() {
+                        let bytes = pattern(at, STRIPE as usize, me * 10 + round);
+                        repeat(|| subfile.write_at(at, &bytes));
+                    }
+                    for at in stripes() {
+                        let mut found = vec![0; STRIPE as usize];
+                        repeat(|| subfile.read_at(at, &mut found));
+                        let expected = pattern(at, STRIPE as usize, me * 10 + round);
+                        same(&found, &expected, "own stripe");
+                    }
+                }
+                done.send(()).unwrap();
+            });
+        }
+        drop(done);
+        let subfile = store.open(identity(1).id).unwrap();
+        while writers_done.try_recv() != Err(std::sync::mpsc::TryRecvError::Disconnected) {
+            store.write_back(50_000).unwrap();
+            harness.evict();
+            subfile.sync().unwrap();
+        }
+    });
+}
+
+/// Does what a server does when memory is short: waits for others and tries again.
+fn repeat(mut access: impl FnMut() -> crate::Result<()>) {
+    loop {
+        match access() {
+            Err(e) if e.advice() != Advice::Never => std::thread::yield_now(),
+            done => return done.unwrap(),
+        }
+    }
 }
 
 /// One subfile and its model.
