@@ -1,4 +1,5 @@
 //! Reading what users write: arrays, layouts, views and sizes, with errors that name the argument.
+//! The languages themselves are in the `layout` crate; here they are applied to an array.
 
 use falls::Periodic;
 use layout::{ArrayType, ElementType, Layout, LayoutForm, Order, Partition, Pattern, View};

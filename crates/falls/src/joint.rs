@@ -200,13 +200,13 @@ impl Joint {
                 .map(|n| n.shifted(start.0, start.1, start.2));
             return Joint::new(moved.collect());
         }
-        if let [one] = &*self.nodes {
-            if one.count == 1 {
-                let mut wide = one.shifted(start.0, start.1, start.2);
-                (wide.file_stride, wide.left_stride, wide.right_stride) = step;
-                wide.count = count;
-                return Joint::new(vec![wide]);
-            }
+        if let [one] = &*self.nodes
+            && one.count == 1
+        {
+            let mut wide = one.shifted(start.0, start.1, start.2);
+            (wide.file_stride, wide.left_stride, wide.right_stride) = step;
+            wide.count = count;
+            return Joint::new(vec![wide]);
         }
         let first = &self.nodes[0];
         let (f, l, r) = (first.file, first.left, first.right);

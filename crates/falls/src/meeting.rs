@@ -29,7 +29,7 @@ use crate::joint::{Joint, JointNode};
 use crate::periodic::Periodic;
 use crate::project::project;
 use crate::segments::Segments;
-use crate::set::{FallsSet, Node};
+use crate::set::{Falls, FallsSet, Node};
 
 /// Intersection and both projections of two elements.
 #[derive(Clone, Debug)]
@@ -51,9 +51,9 @@ enum Form {
 struct Lazy {
     left: Periodic,
     right: Periodic,
-    /// The same by member, where there are few: a pattern of a few far-apart pieces is sparse piece
-    /// by piece only.
-    by_member: Vec<(Periodic, Periodic)>,
+    /// The same piece by piece, where there are few: a pattern of some far-apart pieces is sparse
+    /// only so.
+    pieces: (Vec<Periodic>, Vec<Periodic>),
     /// What does not meet within one common period never does.
     period: Option<u64>,
 }
@@ -159,6 +159,7 @@ impl Meeting {
 
     /// Common bytes inside the file range: by rank when symbolic, by cursor when lazy.
     pub fn count(&self, range: Range<u64>) -> u64 {
+        let range = range.start..range.end.min(MAX_OFFSET);
         if range.start >= range.end {
             return 0;
         }
@@ -225,21 +226,35 @@ impl Symbolic {
         if c0 == c1 {
             return Joint::new(Vec::new());
         }
+        // Parts of periods are cut before they are moved, so a short range costs what it holds.
+        let place = |part: Joint, k: u64, count: u64| {
+            let start = [&self.file, &self.on_left, &self.on_right]
+                .map(|side| side.displacement() + k * side.period());
+            let step = [&self.file, &self.on_left, &self.on_right].map(Periodic::period);
+            part.repeated(
+                count,
+                (start[0], start[1], start[2]),
+                (step[0], step[1], step[2]),
+            )
+        };
         let (k0, k1) = (c0 / size, (c1 - 1) / size);
-        let whole = self.joint.repeated(
-            k1 - k0 + 1,
-            (
-                self.file.displacement() + k0 * self.file.period(),
-                self.on_left.displacement() + k0 * self.on_left.period(),
-                self.on_right.displacement() + k0 * self.on_right.period(),
-            ),
-            (
-                self.file.period(),
-                self.on_left.period(),
-                self.on_right.period(),
-            ),
-        );
-        whole.cut(c0 - k0 * size..c1 - k0 * size)
+        let (first, last) = (c0 - k0 * size, c1 - k1 * size);
+        if k0 == k1 {
+            return place(self.joint.cut(first..last), k0, 1);
+        }
+        let whole = k0 + u64::from(first > 0)..k1 + u64::from(last == size);
+        let mut nodes = Vec::new();
+        if first > 0 {
+            nodes.extend_from_slice(place(self.joint.cut(first..size), k0, 1).nodes());
+        }
+        if whole.start < whole.end {
+            let middle = place(self.joint.clone(), whole.start, whole.end - whole.start);
+            nodes.extend_from_slice(middle.nodes());
+        }
+        if last < size {
+            nodes.extend_from_slice(place(self.joint.cut(0..last), k1, 1).nodes());
+        }
+        Joint::new(nodes)
     }
 }
 
@@ -271,30 +286,23 @@ fn symbolic(left: &Periodic, right: &Periodic, budget: Budget) -> Option<Symboli
     })
 }
 
-/// Pairs of members that a lazy meeting searches one by one.
-const FEW_PAIRS: usize = 64;
+/// Pieces of one side that a lazy meeting searches one by one.
+const FEW_PIECES: usize = 64;
 
 impl Lazy {
     fn new(left: Periodic, right: Periodic) -> Self {
-        let mut by_member = Vec::new();
-        let pairs = left.set().len().saturating_mul(right.set().len());
-        if (2..=FEW_PAIRS).contains(&pairs) {
-            for a in members(&left) {
-                by_member.extend(members(&right).map(|b| (a.clone(), b)));
-            }
-        }
         Lazy {
             period: lcm(left.period(), right.period()),
+            pieces: (pieces(&left), pieces(&right)),
             left,
             right,
-            by_member,
         }
     }
 
     /// First common byte in `lo..hi`.
     ///
-    /// Dense patterns meet after a few blocks. Where that fails, pairs of members are searched,
-    /// each by its own congruence; both with growing fuel, since either may be the slow one.
+    /// Dense patterns meet after a few blocks. Where that fails, pairs of pieces are searched, each
+    /// by its own congruence; both with growing fuel, since either may be the slow way.
     fn next(&self, lo: u64, hi: u64) -> Option<u64> {
         let (a, b) = (&self.left, &self.right);
         let lo = lo.max(a.displacement()).max(b.displacement());
@@ -309,7 +317,8 @@ impl Lazy {
         }
         let end = self.period.and_then(|p| lo.checked_add(p));
         let hi = end.map_or(hi, |end| hi.min(end));
-        if self.by_member.is_empty() {
+        let pairs = (self.pieces.0.len() * self.pieces.1.len()) as u64;
+        if pairs == 1 {
             return next_common(a, b, lo, hi, &mut Fuel::unbounded());
         }
         let mut steps = 64u64;
@@ -319,29 +328,60 @@ impl Lazy {
             if fuel.is_left() {
                 return found;
             }
-            let mut first = hi;
-            let mut certain = true;
-            for (a, b) in &self.by_member {
+            if steps >= 8 * pairs {
                 let mut fuel = Fuel(steps);
-                first = next_common(a, b, lo, first, &mut fuel).unwrap_or(first);
-                certain &= fuel.is_left();
-            }
-            if certain {
-                return (first < hi).then_some(first);
+                let mut first = hi;
+                for a in &self.pieces.0 {
+                    for b in &self.pieces.1 {
+                        first = next_common(a, b, lo, first, &mut fuel).unwrap_or(first);
+                    }
+                }
+                if fuel.is_left() {
+                    return (first < hi).then_some(first);
+                }
             }
             steps = steps.saturating_mul(8);
         }
     }
 }
 
-/// Elements of one member each.
-fn members(p: &Periodic) -> impl Iterator<Item = Periodic> + '_ {
-    p.set().nodes().map(|node| {
-        let (start, falls) = (node.start, node.to_falls().shifted_back(node.start));
+/// Elements that make up `p`: members opened as long as there are few; `p` itself if there are many.
+fn pieces(p: &Periodic) -> Vec<Periodic> {
+    if p.set().len() > FEW_PIECES {
+        return vec![p.clone()];
+    }
+    let mut parts = p.set().to_members();
+    let opened = |f: &Falls| {
+        f.count()
+            .saturating_mul(f.inner().map_or(1, |s| s.len() as u64))
+    };
+    let openable = |f: &Falls| f.count() > 1 || f.inner().is_some();
+    while let Some(i) = (0..parts.len())
+        .filter(|&i| openable(&parts[i]))
+        .min_by_key(|&i| opened(&parts[i]))
+    {
+        if (parts.len() as u64).saturating_add(opened(&parts[i])) > FEW_PIECES as u64 + 1 {
+            break;
+        }
+        let falls = parts.swap_remove(i);
+        for k in 0..falls.count() {
+            let block = falls.node().block(k);
+            match block.inner {
+                None => parts.push(block.to_falls()),
+                Some(set) => {
+                    parts.extend(set.nodes().map(|n| n.shifted(block.start).to_falls()));
+                }
+            }
+        }
+    }
+    let alone = |falls: Falls| {
+        let start = falls.start();
         // Below the period, so the sum fits; beyond the largest offset it owns no byte.
         let displacement = (p.displacement() + start).min(MAX_OFFSET);
-        Periodic::trusted(displacement, p.period(), FallsSet::trusted(vec![falls]))
-    })
+        let set = FallsSet::trusted(vec![falls.shifted_back(start)]);
+        Periodic::trusted(displacement, p.period(), set)
+    };
+    parts.into_iter().map(alone).collect()
 }
 
 /// First common byte of two elements in `lo..hi`.

@@ -14,8 +14,10 @@
 //! The same merge finds the first byte that two elements share and the first that none owns, and
 //! gives the union of sets that interleave or overlap.
 
+use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::Arc;
+use std::vec::IntoIter;
 
 use crate::checked::{MAX_OFFSET, lcm};
 use crate::cut::cut_node;
@@ -339,29 +341,94 @@ fn steps_for(items: usize) -> u64 {
     (1 << 20) + 64 * items as u64
 }
 
+/// What is still to be merged. Tasks lie on a stack, the leftmost on top, so that a long chain of
+/// windows takes memory and not call depth.
+enum Task {
+    /// Items in any order.
+    Items(Vec<Item>),
+    /// One item that meets no other.
+    Alone(Item),
+    /// Items whose spans overlap, sorted by start; the largest end.
+    Cluster(Vec<Item>, u64),
+    /// Items inside one period, to be repeated.
+    Body {
+        items: Vec<Item>,
+        period: u64,
+        count: u64,
+    },
+    /// Repeating items from `cursor` to `end`, with single blocks among them.
+    Around {
+        repeating: Vec<Item>,
+        single: Peekable<IntoIter<Item>>,
+        cursor: u64,
+        end: u64,
+    },
+    /// Single blocks that overlap, what of the others lies below them, and where they end.
+    Under {
+        group: Vec<Item>,
+        others: Vec<Item>,
+        end: u64,
+    },
+}
+
 /// Merges items in any order into labelled blocks in ascending order.
+///
+/// Only bodies recurse, and each has at most half the period of the one around it.
 fn merge(
-    mut items: Vec<Item>,
+    items: Vec<Item>,
     sharing: Sharing,
     work: &mut Work,
     out: &mut Vec<LabelledNode>,
 ) -> Result<(), Stop> {
+    let mut tasks = vec![Task::Items(items)];
+    let mut next = Vec::new();
+    while let Some(task) = tasks.pop() {
+        match task {
+            Task::Items(items) => clusters(items, work, &mut next)?,
+            Task::Alone(item) => out.push(LabelledNode::owned(item.label, item.falls.node())),
+            Task::Cluster(items, hi) => merge_cluster(items, hi, sharing, work, &mut next, out)?,
+            Task::Body {
+                items,
+                period,
+                count,
+            } => {
+                let mut one = Vec::new();
+                merge(items, sharing, work, &mut one)?;
+                push_periods(out, one, period, count);
+            }
+            Task::Around {
+                repeating,
+                single,
+                cursor,
+                end,
+            } => merge_around(repeating, single, cursor..end, work, &mut next)?,
+            Task::Under { group, others, end } => {
+                merge_under(group, others, end, sharing, &mut next, out)?;
+            }
+        }
+        tasks.extend(next.drain(..).rev());
+    }
+    Ok(())
+}
+
+/// Groups items whose spans overlap.
+fn clusters(mut items: Vec<Item>, work: &mut Work, next: &mut Vec<Task>) -> Result<(), Stop> {
     items.sort_by_key(|i| i.falls.start());
     let mut rest = items.into_iter().peekable();
     while let Some(first) = rest.next() {
         work.spend(1)?;
         let mut end = first.falls.end();
-        let mut cluster = vec![first];
-        while let Some(next) = rest.next_if(|n| n.falls.start() < end) {
-            end = end.max(next.falls.end());
-            cluster.push(next);
+        let Some(second) = rest.next_if(|n| n.falls.start() < end) else {
+            next.push(Task::Alone(first));
+            continue;
+        };
+        end = end.max(second.falls.end());
+        let mut cluster = vec![first, second];
+        while let Some(more) = rest.next_if(|n| n.falls.start() < end) {
+            end = end.max(more.falls.end());
+            cluster.push(more);
         }
-        if cluster.len() == 1 {
-            let item = cluster.swap_remove(0);
-            out.push(LabelledNode::owned(item.label, item.falls.node()));
-        } else {
-            merge_cluster(cluster, end, sharing, work, out)?;
-        }
+        next.push(Task::Cluster(cluster, end));
     }
     Ok(())
 }
@@ -372,6 +439,7 @@ fn merge_cluster(
     hi: u64,
     sharing: Sharing,
     work: &mut Work,
+    next: &mut Vec<Task>,
     out: &mut Vec<LabelledNode>,
 ) -> Result<(), Stop> {
     work.spend(items.len() as u64)?;
@@ -379,56 +447,88 @@ fn merge_cluster(
     if items.iter().all(|i| i.falls.node().is_segment()) {
         return merge_segments(items, hi, sharing, out);
     }
-    let (repeating, single): (Vec<Item>, Vec<Item>) = items
-        .into_iter()
-        .partition(|i| i.falls.count() > 1 && !i.falls.node().is_segment());
+    if let Some((body, period, count)) = periodic_window(&items, lo, hi) {
+        let middle = cut_items(&items, body..body + period);
+        next.push(Task::Items(cut_items(&items, lo..body)));
+        next.push(Task::Body {
+            items: middle,
+            period,
+            count,
+        });
+        next.push(Task::Items(cut_items(&items, body + count * period..hi)));
+        return Ok(());
+    }
+    let (repeating, single): (Vec<Item>, Vec<Item>) =
+        items.into_iter().partition(|i| repeats(&i.falls));
     if repeating.is_empty() {
-        return merge(opened(single), sharing, work, out);
+        next.push(Task::Items(opened(single)));
+        return Ok(());
     }
     if !single.is_empty() {
-        return merge_around(repeating, single, lo..hi, sharing, work, out);
+        next.push(Task::Around {
+            repeating,
+            single: single.into_iter().peekable(),
+            cursor: lo,
+            end: hi,
+        });
+        return Ok(());
     }
-    // Where an item repeats: from just behind its block before the first to its block after the
-    // last, neither of which exists.
-    let from = |f: &Falls| (f.start() + f.len()).saturating_sub(f.stride());
-    let to = |f: &Falls| f.start() as u128 + f.count() as u128 * f.stride() as u128;
-    let common_lo = repeating
-        .iter()
-        .map(|i| from(&i.falls))
-        .max()
-        .unwrap_or(lo)
-        .max(lo);
-    let common_hi = repeating
-        .iter()
-        .map(|i| to(&i.falls))
-        .min()
-        .unwrap_or(0)
-        .min(hi as u128) as u64;
-    let period = repeating
-        .iter()
-        .try_fold(1, |p, i| lcm(p, i.falls.stride()))
-        .filter(|p| common_hi > common_lo && (common_hi - common_lo) / p >= 2);
-    if let Some(period) = period {
-        let count = (common_hi - common_lo) / period;
-        let body_end = common_lo + count * period;
-        merge(cut_items(&repeating, lo..common_lo), sharing, work, out)?;
-        let mut one = Vec::new();
-        merge(
-            cut_items(&repeating, common_lo..common_lo + period),
-            sharing,
-            work,
-            &mut one,
-        )?;
-        push_periods(out, one, period, count);
-        return merge(cut_items(&repeating, body_end..hi), sharing, work, out);
-    }
-    for edge in [common_lo, common_hi] {
+    let from = repeating.iter().map(|i| reach(&i.falls).start).max();
+    let to = repeating.iter().map(|i| reach(&i.falls).end).min();
+    for edge in [from, to].into_iter().flatten() {
         if lo < edge && edge < hi {
-            merge(cut_items(&repeating, lo..edge), sharing, work, out)?;
-            return merge(cut_items(&repeating, edge..hi), sharing, work, out);
+            next.push(Task::Items(cut_items(&repeating, lo..edge)));
+            next.push(Task::Items(cut_items(&repeating, edge..hi)));
+            return Ok(());
         }
     }
-    open_longest(repeating, sharing, work, out)
+    open_longest(repeating, work, next)
+}
+
+fn repeats(falls: &Falls) -> bool {
+    falls.count() > 1 && !falls.node().is_segment()
+}
+
+/// Where an item repeats: from just behind its block before the first to its block after the last,
+/// neither of which exists. Single blocks and segments have their span.
+fn reach(falls: &Falls) -> Range<u64> {
+    if !repeats(falls) {
+        return falls.start()..falls.end();
+    }
+    let from = (falls.start() + falls.len()).saturating_sub(falls.stride());
+    // Ends are below 2^63, and so are strides.
+    from..falls.end() - falls.len() + falls.stride()
+}
+
+/// A window in which all items that reach into it repeat, at least twice: its start, the common
+/// period and how often it fits. The longest stretches between the ends of reaches are tried.
+///
+/// Taking the long regular part out first matters: a cut goes through the blocks of other items,
+/// and their remains would be cut again one period further, over and over.
+fn periodic_window(items: &[Item], lo: u64, hi: u64) -> Option<(u64, u64, u64)> {
+    const TRIED: usize = 4;
+    let mut edges = vec![lo, hi];
+    for item in items {
+        let reach = reach(&item.falls);
+        edges.extend([reach.start, reach.end].map(|x| x.clamp(lo, hi)));
+    }
+    edges.sort_unstable();
+    edges.dedup();
+    let mut stretches: Vec<(u64, u64)> = edges.windows(2).map(|w| (w[1] - w[0], w[0])).collect();
+    stretches.sort_unstable_by(|a, b| b.cmp(a));
+    stretches.into_iter().take(TRIED).find_map(|(len, start)| {
+        let mut period = 1;
+        for item in items {
+            let reach = reach(&item.falls);
+            if reach.start < start + len && start < reach.end {
+                if !repeats(&item.falls) {
+                    return None;
+                }
+                period = lcm(period, item.falls.stride()).filter(|p| len / p >= 2)?;
+            }
+        }
+        (period > 1).then_some((start, period, len / period))
+    })
 }
 
 fn merge_segments(
@@ -469,37 +569,39 @@ fn opened(items: Vec<Item>) -> Vec<Item> {
     out
 }
 
-/// Repeating items with single blocks among them: split where the single blocks begin and end.
+/// Repeating items with single blocks among them: split where the single blocks begin and end, one
+/// group of them at a time.
 fn merge_around(
     repeating: Vec<Item>,
-    single: Vec<Item>,
-    hull: Range<u64>,
-    sharing: Sharing,
+    mut single: Peekable<IntoIter<Item>>,
+    window: Range<u64>,
     work: &mut Work,
-    out: &mut Vec<LabelledNode>,
+    next: &mut Vec<Task>,
 ) -> Result<(), Stop> {
-    let mut cursor = hull.start;
-    let mut rest = single.into_iter().peekable();
-    while let Some(first) = rest.next() {
-        let (start, mut end) = (first.falls.start(), first.falls.end());
-        let mut group = vec![first];
-        while let Some(next) = rest.next_if(|n| n.falls.start() < end) {
-            end = end.max(next.falls.end());
-            group.push(next);
-        }
-        work.spend(repeating.len() as u64)?;
-        merge(cut_items(&repeating, cursor..start), sharing, work, out)?;
-        merge_under(
-            group,
-            cut_items(&repeating, start..end),
-            end,
-            sharing,
-            work,
-            out,
-        )?;
-        cursor = end;
+    let Some(first) = single.next() else {
+        next.push(Task::Items(cut_items(&repeating, window)));
+        return Ok(());
+    };
+    let (start, mut end) = (first.falls.start(), first.falls.end());
+    let mut group = vec![first];
+    while let Some(more) = single.next_if(|n| n.falls.start() < end) {
+        end = end.max(more.falls.end());
+        group.push(more);
     }
-    merge(cut_items(&repeating, cursor..hull.end), sharing, work, out)
+    work.spend(repeating.len() as u64)?;
+    next.push(Task::Items(cut_items(&repeating, window.start..start)));
+    next.push(Task::Under {
+        group,
+        others: cut_items(&repeating, start..end),
+        end,
+    });
+    next.push(Task::Around {
+        repeating,
+        single,
+        cursor: end,
+        end: window.end,
+    });
+    Ok(())
 }
 
 /// A group of single blocks that spans a window, and what of the others lies in that window.
@@ -508,11 +610,12 @@ fn merge_under(
     others: Vec<Item>,
     end: u64,
     sharing: Sharing,
-    work: &mut Work,
+    next: &mut Vec<Task>,
     out: &mut Vec<LabelledNode>,
 ) -> Result<(), Stop> {
     if others.is_empty() {
-        return merge(group, sharing, work, out);
+        next.push(Task::Items(group));
+        return Ok(());
     }
     if group.iter().all(|i| i.falls.node().is_segment()) {
         let first = others
@@ -532,7 +635,8 @@ fn merge_under(
     }
     let mut items = opened(group);
     items.extend(others);
-    merge(items, sharing, work, out)
+    next.push(Task::Items(items));
+    Ok(())
 }
 
 fn first_byte(falls: &Falls) -> u64 {
@@ -540,12 +644,7 @@ fn first_byte(falls: &Falls) -> u64 {
 }
 
 /// No common period fits: open the item with the longest stride block by block.
-fn open_longest(
-    mut items: Vec<Item>,
-    sharing: Sharing,
-    work: &mut Work,
-    out: &mut Vec<LabelledNode>,
-) -> Result<(), Stop> {
+fn open_longest(mut items: Vec<Item>, work: &mut Work, next: &mut Vec<Task>) -> Result<(), Stop> {
     let longest = (0..items.len())
         .max_by_key(|&i| items[i].falls.stride())
         .expect("not empty");
@@ -556,7 +655,8 @@ fn open_longest(
         label: item.label,
         falls: node.block(k).to_falls(),
     }));
-    merge(items, sharing, work, out)
+    next.push(Task::Items(items));
+    Ok(())
 }
 
 fn cut_items(items: &[Item], range: Range<u64>) -> Vec<Item> {

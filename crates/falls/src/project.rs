@@ -116,7 +116,7 @@ fn periodic(set: &FallsSet, stride: u64, lo: u64, hi: u64) -> bool {
             (hi - 1 - node.start) / node.stride,
         );
         if a != b {
-            return stride % node.stride == 0;
+            return stride.is_multiple_of(node.stride);
         }
         let base = node.start + a * node.stride;
         if hi - base > node.len {
@@ -126,5 +126,25 @@ fn periodic(set: &FallsSet, stride: u64, lo: u64, hi: u64) -> bool {
             None => return true,
             Some(inner) => (set, lo, hi) = (inner, lo - base, hi - base),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes_naive::bytes_naive;
+
+    #[test]
+    fn a_node_is_kept_whole_only_where_both_sides_repeat() {
+        // Merged siblings: bytes 0, 5, 10 of {0, 1, 5, 10} have ranks 0, 2, 3, no progression.
+        let left: FallsSet = "{(0,1),(5,5),(10,10)}".parse().unwrap();
+        let right: FallsSet = "{(0,0,5,3)}".parse().unwrap();
+        let joint = project(&right, &left, &right, &mut Work { left: 100 });
+        let Ok(joint) = joint else {
+            panic!("a few steps suffice")
+        };
+        assert_eq!(bytes_naive(&joint.left_set()), [0, 2, 3]);
+        assert_eq!(bytes_naive(&joint.right_set()), [0, 1, 2]);
+        assert_eq!(bytes_naive(&joint.file_set()), [0, 5, 10]);
     }
 }

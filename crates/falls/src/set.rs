@@ -245,9 +245,10 @@ impl<'a> Node<'a> {
         self.count * self.unit
     }
 
-    /// One block, whole: nothing but a segment.
+    /// Nothing but a segment: whole blocks, one or touching. An inner set that covers its block
+    /// counts as none.
     pub fn is_segment(self) -> bool {
-        self.inner.is_none() && (self.count == 1 || self.stride == self.len)
+        self.unit == self.len && (self.count == 1 || self.stride == self.len)
     }
 
     /// Same blocks up to where they start.

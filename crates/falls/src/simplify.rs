@@ -109,12 +109,12 @@ fn simplify_node(node: Node<'_>, out: &mut Vec<Falls>) {
 
 /// Appends a node, merging it with the last one where rules 6 and 7 allow.
 pub(crate) fn push(out: &mut Vec<Falls>, next: Falls) {
-    if let Some(last) = out.last() {
-        if let Some(merged) = merge(last, &next) {
-            out.pop();
-            // A longer segment may now continue the progression before it.
-            return push(out, merged);
-        }
+    if let Some(last) = out.last()
+        && let Some(merged) = merge(last, &next)
+    {
+        out.pop();
+        // A longer segment may now continue the progression before it.
+        return push(out, merged);
     }
     out.push(next);
 }

@@ -14,7 +14,7 @@ use trees::{Parts, Tree, both_naive, check, element, runs_naive, runs_of, tree, 
 
 #[test]
 fn rank_select_and_membership_count_bytes() {
-    check(400, tree(), |Tree(set)| {
+    check(1200, tree(), |Tree(set)| {
         let bytes = bytes_naive(&set);
         well_formed(&set)?;
         for x in 0..set.end() + 3 {
@@ -36,7 +36,7 @@ fn rank_select_and_membership_count_bytes() {
 
 #[test]
 fn elements_map_next_and_previous() {
-    check(300, element(), |e| {
+    check(900, element(), |e| {
         let e = e.0;
         let limit = e.displacement() + 2 * e.period() + 5;
         let bytes = element_bytes_naive(&e, limit);
@@ -61,7 +61,7 @@ fn elements_map_next_and_previous() {
 #[test]
 fn segments_of_any_range_are_maximal_and_complete() {
     let range = (0..300u64, 0..300u64);
-    check(600, (tree(), range.clone()), |(Tree(set), (lo, len))| {
+    check(1800, (tree(), range.clone()), |(Tree(set), (lo, len))| {
         let bytes = bytes_naive(&set);
         prop_assert_eq!(runs_of(set.segments(0..u64::MAX)), runs_naive(&bytes));
         for range in [lo..lo + len, lo..lo, lo..set.end(), 0..lo] {
@@ -76,7 +76,7 @@ fn segments_of_any_range_are_maximal_and_complete() {
         }
         Ok(())
     });
-    check(400, (element(), range), |(e, (lo, len))| {
+    check(1200, (element(), range), |(e, (lo, len))| {
         let bytes = element_bytes_naive(&e.0, lo + len);
         let inside: Vec<u64> = bytes.into_iter().filter(|&x| x >= lo).collect();
         prop_assert_eq!(runs_of(e.0.segments(lo..lo + len)), runs_naive(&inside));
@@ -91,7 +91,7 @@ fn segments_of_any_range_are_maximal_and_complete() {
 #[test]
 fn cuts_hold_the_bytes_of_their_range() {
     check(
-        600,
+        1800,
         (tree(), 0..200u64, 0..200u64),
         |(Tree(set), a, len)| {
             let cut = set.cut(a..a + len);
@@ -108,7 +108,7 @@ fn cuts_hold_the_bytes_of_their_range() {
 #[test]
 fn intersections_hold_what_both_hold() {
     check(
-        1500,
+        4500,
         (tree(), tree(), 0..20u64),
         |(Tree(a), Tree(b), by)| {
             let b = b.shift(by).unwrap();
@@ -124,7 +124,7 @@ fn intersections_hold_what_both_hold() {
 
 #[test]
 fn same_bytes_sees_through_trees() {
-    check(500, (tree(), tree()), |(Tree(a), Tree(b))| {
+    check(1500, (tree(), tree()), |(Tree(a), Tree(b))| {
         let (x, y) = (bytes_naive(&a), bytes_naive(&b));
         prop_assert_eq!(a.same_bytes(&b), x == y);
         let flat: Vec<Segment> = a.segments(0..u64::MAX).collect();
@@ -140,7 +140,7 @@ fn same_bytes_sees_through_trees() {
 
 #[test]
 fn complement_is_the_rest() {
-    check(600, (tree(), 0..9u64), |(Tree(set), room)| {
+    check(1800, (tree(), 0..9u64), |(Tree(set), room)| {
         let period = set.end() + room;
         let rest = set.complement(period).unwrap();
         well_formed(&rest)?;
@@ -156,7 +156,7 @@ fn complement_is_the_rest() {
 
 #[test]
 fn simplify_keeps_bytes_and_order_and_adds_no_node() {
-    check(1000, tree(), |Tree(set)| {
+    check(3000, tree(), |Tree(set)| {
         let simple = set.simplify();
         well_formed(&simple)?;
         prop_assert_eq!(bytes_naive(&simple), bytes_naive(&set));
@@ -174,7 +174,7 @@ fn simplify_keeps_bytes_and_order_and_adds_no_node() {
 #[test]
 fn union_takes_members_in_any_order() {
     let sets = prop::collection::vec((tree(), 0..40u64), 0..4);
-    check(800, sets, |sets| {
+    check(2400, sets, |sets| {
         let moved: Vec<FallsSet> = sets.iter().map(|(t, by)| t.0.shift(*by).unwrap()).collect();
         let mut bytes: Vec<u64> = moved.iter().flat_map(bytes_naive).collect();
         let written = bytes.len();
@@ -193,7 +193,7 @@ fn union_takes_members_in_any_order() {
 #[test]
 fn normalise_orders_interleaved_families() {
     let family = (0..12u64, 1..4u64, 0..8u64, 1..9u64);
-    check(1500, prop::collection::vec(family, 1..5), |families| {
+    check(4500, prop::collection::vec(family, 1..5), |families| {
         let members: Vec<Falls> = families
             .iter()
             .map(|&(start, len, hole, count)| Falls::family(start, len, len + hole, count).unwrap())
@@ -214,7 +214,7 @@ fn normalise_orders_interleaved_families() {
 #[test]
 fn overlay_of_parts_knows_every_owner() {
     check(
-        400,
+        1200,
         (trees::parts(), 0..40u64, 0..40u64),
         |(parts, lo, len)| {
             let Parts { period, .. } = parts;
@@ -247,7 +247,7 @@ fn overlay_of_parts_knows_every_owner() {
 #[test]
 fn overlay_of_any_sets_finds_the_first_shared_byte() {
     let sets = prop::collection::vec((trees::tree_to(3), 0..30u64), 0..5);
-    check(1500, sets, |sets| {
+    check(4500, sets, |sets| {
         let sets: Vec<FallsSet> = sets.iter().map(|(t, by)| t.0.shift(*by).unwrap()).collect();
         let end = sets.iter().map(FallsSet::end).max().unwrap_or(0);
         let owners = |x: u64| {
@@ -290,7 +290,7 @@ fn overlay_of_any_sets_finds_the_first_shared_byte() {
 
 #[test]
 fn compression_keeps_bytes_and_does_not_grow() {
-    check(500, tree(), |Tree(set)| {
+    check(1500, tree(), |Tree(set)| {
         let bytes = bytes_naive(&set);
         let segments: Vec<Segment> = set.segments(0..u64::MAX).collect();
         for compressed in [
@@ -304,7 +304,7 @@ fn compression_keeps_bytes_and_does_not_grow() {
         Ok(())
     });
     let irregular = prop::collection::vec(1..40u64, 0..200);
-    check(200, irregular, |gaps| {
+    check(600, irregular, |gaps| {
         let offsets: Vec<u64> = gaps
             .iter()
             .scan(0, |at, gap| {
@@ -321,7 +321,7 @@ fn compression_keeps_bytes_and_does_not_grow() {
 
 #[test]
 fn pieces_have_their_size_and_make_the_whole() {
-    check(500, (tree(), 0..40u64), |(Tree(set), bytes)| {
+    check(1500, (tree(), 0..40u64), |(Tree(set), bytes)| {
         let pieces: Vec<FallsSet> = set.split_by_size(bytes).collect();
         let mut all = Vec::new();
         for (i, piece) in pieces.iter().enumerate() {
@@ -340,7 +340,7 @@ fn pieces_have_their_size_and_make_the_whole() {
 #[test]
 fn repetition_and_shift_move_bytes() {
     check(
-        500,
+        1500,
         (tree(), 0..5u64, 0..9u64, 0..50u64),
         |(Tree(set), count, room, by)| {
             let bytes = bytes_naive(&set);
@@ -367,7 +367,7 @@ fn repetition_and_shift_move_bytes() {
 #[test]
 fn concatenation_puts_sets_behind_each_other() {
     check(
-        400,
+        1200,
         (tree(), tree(), 0..9u64),
         |(Tree(a), Tree(b), room)| {
             let b = b.shift(a.end() + room).unwrap();
@@ -387,7 +387,7 @@ fn concatenation_puts_sets_behind_each_other() {
 
 #[test]
 fn alignment_rotates() {
-    check(500, (element(), 0..200u64), |(e, by)| {
+    check(1500, (element(), 0..200u64), |(e, by)| {
         let e = e.0;
         let from = e.displacement() + by;
         let aligned = e.align(from).unwrap();
@@ -410,7 +410,7 @@ fn alignment_rotates() {
 
 #[test]
 fn notation_comes_back_as_it_went() {
-    check(500, tree(), |Tree(set)| {
+    check(1500, tree(), |Tree(set)| {
         let text = set.to_string();
         let read: FallsSet = text.parse().unwrap();
         prop_assert_eq!(&read, &set);
@@ -423,7 +423,7 @@ fn notation_comes_back_as_it_went() {
 fn long_lists_of_segments_behave_like_trees() {
     // Above a certain length sets are kept as compact lists: every operation again on such ones.
     let gaps = prop::collection::vec((1..6u64, 1..4u64), 40..90);
-    check(200, (gaps, tree(), 0..200u64), |(gaps, Tree(other), a)| {
+    check(600, (gaps, tree(), 0..200u64), |(gaps, Tree(other), a)| {
         let mut at = 0;
         let mut segments = Vec::new();
         for (gap, len) in gaps {

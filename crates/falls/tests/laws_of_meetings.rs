@@ -123,7 +123,7 @@ fn judge_symbolic(meeting: &Meeting, limit: u64) -> Result<(), TestCaseError> {
 fn meetings_of_random_elements() {
     let ranges = prop::collection::vec((0..400u64, 0..600u64), 0..3);
     check(
-        800,
+        2500,
         (element_to(3), element_to(3), ranges),
         |(Element(a), Element(b), ranges)| {
             let start = a.displacement().max(b.displacement());
@@ -143,7 +143,7 @@ fn meetings_of_random_elements() {
 #[test]
 fn meetings_of_deep_elements() {
     check(
-        250,
+        800,
         (trees::element(), trees::element()),
         |(Element(a), Element(b))| {
             let limit = a.displacement().max(b.displacement()) + 900;
@@ -156,7 +156,7 @@ fn meetings_of_deep_elements() {
 
 #[test]
 fn meetings_of_block_cyclic_distributions() {
-    check(120, (trees::grid_pair(), 0..9u64), |((from, to), moved)| {
+    check(400, (trees::grid_pair(), 0..9u64), |((from, to), moved)| {
         let bytes = from.rows * from.columns;
         let (sources, targets) = (from.elements(), to.elements());
         for (set, owned) in sources.iter().zip(from.owners_naive()) {

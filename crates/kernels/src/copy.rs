@@ -82,7 +82,8 @@ impl From<BoundsError> for PackError {
     }
 }
 
-/// Runs a program whose target is contiguous: every target byte of its span is written once.
+/// Runs a program whose target is contiguous: every target byte of its span is written once, as
+/// far as the structure of the nests or the proof behind a joint shows.
 pub fn gather(program: &Program, source: &[u8], packed: &mut [u8]) -> Result<(), PackError> {
     if !program.fills_target() {
         return Err(PackError::NotContiguous);
@@ -142,7 +143,6 @@ pub(crate) fn copy_split(
     let to = Writer(target.as_mut_ptr());
     std::thread::scope(|scope| {
         for index in 1..threads {
-            let to = to;
             let job = move || {
                 // SAFETY: as in `copy_shared`; the proof of disjointness says that windows
                 // write different bytes.

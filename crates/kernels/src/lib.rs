@@ -25,7 +25,9 @@ mod buffer;
 mod cache;
 mod copy;
 mod disjoint;
+mod gather_packets;
 mod inner;
+mod joint;
 mod list;
 mod nest;
 mod order;
@@ -34,6 +36,7 @@ mod plain;
 mod program;
 #[cfg(test)]
 mod property_tests;
+mod redistribute;
 mod run;
 mod shared;
 
@@ -44,10 +47,16 @@ pub use copy::{
     copy_window, gather, scatter,
 };
 pub use disjoint::Disjoint;
+pub use gather_packets::{PacketGather, gather_packets, gather_packets_shared};
+pub use joint::{Direction, compile_joint};
 pub use nest::{Body, MAX_DEPTH, Nest, NestError, Span, copy_naive};
 pub use packets::{CacheLevel, PacketStride, cache_optimal_stride, logical_block};
 pub use plain::copy_plain;
 pub use program::{BoundsError, Program, Side};
+pub use redistribute::{
+    Dealt, Distribution, Kind, Packets, RedistributeError, Redistribution, Unpacking, between,
+    gather_part, two_steps_pay,
+};
 pub use shared::{SharedBytes, SharedBytesMut};
 
 // Offsets are 64-bit; pointers must be too.

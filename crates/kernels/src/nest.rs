@@ -295,7 +295,7 @@ impl Nest {
     }
 }
 
-/// Runs a list of nests byte by byte in the order they are written: the meaning of a nest, and
+/// Runs a list of nests block by block in the order they are written: the meaning of a nest, and
 /// the oracle of the tests. Offsets outside the slices panic.
 pub fn copy_naive(nests: &[Nest], source: &[u8], target: &mut [u8]) {
     for nest in nests {
@@ -312,9 +312,8 @@ fn run_naive(nest: &Nest, source_base: i64, target_base: i64, source: &[u8], tar
             Body::Bytes(len) => {
                 let (from, to) = (usize::try_from(from), usize::try_from(to));
                 let (from, to) = (from.expect("in bounds"), to.expect("in bounds"));
-                for k in 0..usize::try_from(*len).expect("in bounds") {
-                    target[to + k] = source[from + k];
-                }
+                let len = usize::try_from(*len).expect("in bounds");
+                target[to..to + len].copy_from_slice(&source[from..from + len]);
             }
             Body::Nested(children) => {
                 for child in children.iter() {

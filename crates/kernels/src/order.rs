@@ -19,8 +19,26 @@
 use std::fmt;
 
 use crate::cache::streaming_threshold;
-use crate::inner::{Kernel, gather, stream, strided, transpose};
+use crate::inner::{Kernel, gather, masked, stream, strided, transpose};
 use crate::program::{Dim, Perfect};
+
+/// From which sizes on kernels write past the caches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tuning {
+    /// Smallest job that streams, in bytes.
+    pub(crate) stream_from: u64,
+    /// Smallest call of a kernel that streams, in bytes: each ends with a fence.
+    pub(crate) stream_kernel_from: usize,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            stream_from: streaming_threshold() as u64,
+            stream_kernel_from: 64 << 10,
+        }
+    }
+}
 
 /// A perfect nest with its order and kernel chosen.
 #[derive(Clone, Debug)]
@@ -38,7 +56,12 @@ pub(crate) struct Loops {
 impl Loops {
     /// Chooses. `proved` says that the caller knows the target to be disjoint; `job_bytes` is
     /// the size of the whole program.
-    pub(crate) fn choose(mut perfect: Perfect, proved: bool, job_bytes: u64) -> Loops {
+    pub(crate) fn choose(
+        mut perfect: Perfect,
+        proved: bool,
+        job_bytes: u64,
+        tuning: Tuning,
+    ) -> Loops {
         let bytes = perfect
             .dims
             .iter()
@@ -55,8 +78,8 @@ impl Loops {
             });
         }
         fuse_neighbours(&mut perfect);
-        let stream = job_bytes >= streaming_threshold() as u64;
-        let (kernel, name) = choose_kernel(&mut perfect, free, stream);
+        let stream_from = (job_bytes >= tuning.stream_from).then_some(tuning.stream_kernel_from);
+        let (kernel, name) = choose_kernel(&mut perfect, free, stream_from);
         Loops {
             source: perfect.source,
             target: perfect.target,
@@ -78,25 +101,35 @@ impl Loops {
     }
 }
 
-/// Fewest bytes one call of a streaming kernel should move: each ends with a fence.
-const STREAMED_KERNEL: usize = 64 << 10;
-
 /// The kernel for the innermost two levels, which it may put in order.
-fn choose_kernel(perfect: &mut Perfect, free: bool, stream: bool) -> (Kernel, &'static str) {
+/// `stream_from` is the smallest kernel that streams, if the job does.
+fn choose_kernel(
+    perfect: &mut Perfect,
+    free: bool,
+    stream_from: Option<usize>,
+) -> (Kernel, &'static str) {
     let len = perfect.len;
     if free && cross(&mut perfect.dims) {
         let (_, a, b) = Loops::split(&perfect.dims);
-        let dense = a.source == len as isize && b.target == len as isize;
-        return (transpose::crossed(len, dense, stream), "crossed");
+        return (
+            transpose::crossed(len, a, b, stream_from.is_some()),
+            "crossed",
+        );
     }
     let (_, a, b) = Loops::split(&perfect.dims);
-    if stream && free && a.count * b.count * len >= STREAMED_KERNEL {
+    if free && stream_from.is_some_and(|least| a.count * b.count * len >= least) {
         if let Some(chosen) = stream::stream(len, a, b) {
             return chosen;
         }
     }
-    match perfect.dims.last() {
-        Some(b) if b.target == len as isize => (gather::gather(len, b.source), "gather"),
+    let Some(b) = perfect.dims.last() else {
+        return (strided::strided(len), "block");
+    };
+    if b.target == len as isize {
+        return (gather::gather(len, b.source), "gather");
+    }
+    match masked::masked(len, *b) {
+        Some(kernel) if free => (kernel, "masked"),
         _ => (strided::strided(len), "strided"),
     }
 }

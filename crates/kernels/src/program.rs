@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::list::{List, Piece};
 use crate::nest::{Body, Nest, Span};
-use crate::order;
+use crate::order::{self, Tuning};
 
 /// One loop level: `count` iterations and the step on either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,13 +120,23 @@ impl Program {
     /// Compiles a list of nests. Loops are reordered only where the structure shows that no
     /// target byte is written twice.
     pub fn compile(nests: &[Nest]) -> Program {
-        Compiler::new(false).compile(nests)
+        Compiler::new(false, Tuning::default()).compile(nests)
     }
 
     /// Compiles nests whose target sides are known to be disjoint, so that loops may always be
     /// reordered. Private to the crate: the knowledge comes from a proof.
     pub(crate) fn compile_disjoint(nests: &[Nest]) -> Program {
-        Compiler::new(true).compile(nests)
+        Compiler::new(true, Tuning::default()).compile(nests)
+    }
+
+    /// Compiles as if the job were large, so that small tests meet the streaming kernels.
+    #[cfg(test)]
+    pub(crate) fn compile_streaming(nests: &[Nest]) -> Program {
+        let always = Tuning {
+            stream_from: 0,
+            stream_kernel_from: 0,
+        };
+        Compiler::new(false, always).compile(nests)
     }
 
     /// Source bytes read; empty for the empty program.
@@ -265,14 +275,16 @@ enum Draft {
 
 struct Compiler {
     proved: bool,
+    tuning: Tuning,
     job_bytes: u64,
     shared: HashMap<*const Nest, Arc<Ops>>,
 }
 
 impl Compiler {
-    fn new(proved: bool) -> Compiler {
+    fn new(proved: bool, tuning: Tuning) -> Compiler {
         Compiler {
             proved,
+            tuning,
             job_bytes: 0,
             shared: HashMap::new(),
         }
@@ -387,6 +399,7 @@ impl Compiler {
                         perfect,
                         proved,
                         self.job_bytes,
+                        self.tuning,
                     )));
                 }
                 Draft::Repeat(repeat) => {

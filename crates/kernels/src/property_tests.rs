@@ -134,6 +134,10 @@ fn check(nests: &[Nest], skew: usize) {
             program.describe()
         );
     };
+    let streaming = Program::compile_streaming(nests);
+    run("streaming", &|source, target| {
+        copy_shared(&streaming, source, target).expect("in bounds");
+    });
     run("plain", &|_, mut target| {
         // SAFETY: the range is a slice that nothing else uses meanwhile.
         let target = unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr(), target.len()) };

@@ -229,6 +229,9 @@ impl ArrayType {
                 ),
             ));
         }
+        if extents.iter().any(|&extent| extent > MAX_OFFSET) {
+            return Err(LayoutError::overflow("extents"));
+        }
         let factors = std::iter::once(element.size()).chain(extents.iter().copied());
         let bytes = product(factors, "extents")?;
         Ok(ArrayType {

@@ -446,7 +446,7 @@ impl<'a> Deal<'a> {
             return Ok(FallsSet::empty());
         };
         let divisor = gcd(self.modulus, level.weight);
-        if rest % divisor != 0 {
+        if !rest.is_multiple_of(divisor) {
             return Ok(FallsSet::empty());
         }
         let round = self.modulus / divisor;

@@ -13,28 +13,10 @@ use falls::{FallsError, Flaw, Reason};
 pub enum LayoutErrorKind {
     /// An argument is out of its range or contradicts another.
     Argument,
-    /// Two elements own the same byte of the pattern.
-    Overlap {
-        /// The lower of the two element numbers.
-        first: usize,
-        /// The higher one.
-        second: usize,
-        /// The first byte found in both.
-        byte: u64,
-    },
-    /// No element owns this byte of the pattern, the first such one.
-    Gap {
-        /// The byte.
-        byte: u64,
-    },
-    /// An element reaches beyond the pattern.
-    Outside {
-        /// Its number.
-        element: usize,
-        /// The first byte beyond.
-        byte: u64,
-    },
-    /// The elements share no period short enough to write down.
+    /// The elements are no partition of the pattern: two share a byte, one is left out, or one
+    /// reaches beyond.
+    Pattern(Flaw),
+    /// There is no period short enough to write down.
     TooComplex,
     /// An offset or size reaches 2^63.
     Overflow,
@@ -97,36 +79,21 @@ impl LayoutError {
 
     /// The refusal of a pattern whose elements do not partition it.
     pub(crate) fn flaw(flaw: Flaw) -> Self {
-        match flaw {
-            Flaw::Overlap {
-                first,
-                second,
-                byte,
-            } => LayoutError::new(
-                LayoutErrorKind::Overlap {
-                    first,
-                    second,
-                    byte,
-                },
-                "elements",
-                format!("elements {first} and {second} both own byte {byte} of the pattern"),
-            ),
-            Flaw::Gap { byte } => LayoutError::new(
-                LayoutErrorKind::Gap { byte },
-                "elements",
-                format!("no element owns byte {byte} of the pattern"),
-            ),
-            Flaw::Outside { element, byte } => LayoutError::new(
-                LayoutErrorKind::Outside { element, byte },
-                "elements",
-                format!("element {element} owns byte {byte}, beyond the pattern"),
-            ),
-            Flaw::TooComplex => LayoutError::new(
-                LayoutErrorKind::TooComplex,
-                "elements",
-                "the elements interleave without a short common period; give them strides with a small common multiple, or a list of segments",
-            ),
-        }
+        let detail = match &flaw {
+            Flaw::Overlap { first, second, byte } => {
+                format!("elements {first} and {second} both own byte {byte} of the pattern")
+            }
+            Flaw::Gap { byte } => format!("no element owns byte {byte} of the pattern"),
+            Flaw::Outside { element, byte } => {
+                format!("element {element} owns byte {byte}, beyond the pattern")
+            }
+            Flaw::TooComplex => "interleave without a short common period; give them strides with a small common multiple, or a list of segments".into(),
+        };
+        let kind = match flaw {
+            Flaw::TooComplex => LayoutErrorKind::TooComplex,
+            flaw => LayoutErrorKind::Pattern(flaw),
+        };
+        LayoutError::new(kind, "elements", detail)
     }
 }
 

@@ -94,6 +94,9 @@ impl SliceAxis {
     /// The indices as a set on `0..extent`.
     pub fn owned(&self, extent: u64) -> Result<FallsSet, LayoutError> {
         match self {
+            SliceAxis::Range { step: 0, .. } => {
+                Err(LayoutError::argument("step", "0; give 1 or more"))
+            }
             SliceAxis::Range { start, stop, step } => {
                 let stop = stop.unwrap_or(extent);
                 if stop > extent || *start > extent {

@@ -56,6 +56,16 @@ impl VestaFile {
         Ok(VestaFile { unit_bytes, cells })
     }
 
+    /// Bytes of a basic striping unit.
+    pub fn unit_bytes(&self) -> u64 {
+        self.unit_bytes
+    }
+
+    /// Number of cells.
+    pub fn cell_count(&self) -> u64 {
+        self.cells
+    }
+
     /// The cells themselves, as elements.
     pub fn cells(&self) -> Result<Stripe, LayoutError> {
         Stripe::new(self.unit_bytes, Servers::first(self.cells, 0)?)
@@ -134,6 +144,11 @@ impl VestaGroups {
         let index = vertical.checked_mul(self.across);
         let index = index.and_then(|i| i.checked_add(horizontal));
         self.elements.element(index.unwrap_or(u64::MAX))
+    }
+
+    /// Group number `index`, the horizontal position varying fastest.
+    pub fn element(&self, index: u64) -> Result<FallsSet, LayoutError> {
+        self.elements.element(index)
     }
 
     /// All groups, the horizontal position varying fastest.

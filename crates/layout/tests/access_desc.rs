@@ -7,20 +7,7 @@ use layout::access_desc::MAX_DEPTH;
 use layout::mpi::{Datatype, Distribute, FileView};
 use layout::{AccessDesc, BasicBlock, LayoutErrorKind, Order};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
-
-fn config(cases: u32) -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|c| c.parse().ok())
-        .unwrap_or(cases);
-    ProptestConfig {
-        cases,
-        rng_seed: RngSeed::Fixed(20_003),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
+use testkit::laws::config;
 
 fn desc(skip: i64, blocks: Vec<BasicBlock>) -> AccessDesc {
     AccessDesc::new(skip, blocks).unwrap()
@@ -187,6 +174,8 @@ fn seed004_s20_stride_is_a_gap_and_skip_comes_once() {
     assert_eq!((list(&d), d.extent()), (vec![0, 1, 3, 4, 6, 7], 8));
     let once = desc(0, vec![bytes(0, 1, 2, 100)]);
     assert_eq!((list(&once), once.extent()), (vec![0, 1], 2));
+    // So the gap of a single repetition is never formed, however long.
+    assert_eq!(desc(0, vec![bytes(3, 1, 5, i64::MAX)]).extent(), 8);
     // The offset comes before each block, relative to where the block before ended.
     let two = desc(0, vec![bytes(1, 2, 1, 1), bytes(2, 1, 1, 9)]);
     assert_eq!((list(&two), two.extent()), (vec![1, 3, 6], 7));

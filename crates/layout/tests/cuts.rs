@@ -6,7 +6,7 @@ mod ownership;
 use falls::bytes_naive::bytes_naive;
 use layout::{
     BlockMap, ChunkAxis, ChunkGrid, NestedStride, Order, OwnerRuns, Servers, Slice, SliceAxis,
-    Stripe, VestaCut, VestaFile, nested_strided,
+    StridedRequest, Stripe, VestaCut, VestaFile,
 };
 use ownership::{array, bytes_of_owners, check_elements, order, rank_naive};
 use proptest::prelude::*;
@@ -263,9 +263,9 @@ fn seed000_s25_striping_over_a_subset_from_a_start() {
 #[test]
 fn nested_strides_that_interleave_are_refused() {
     let level = |count, stride| NestedStride { count, stride };
-    let error = nested_strided(0, 4, &[level(3, 8), level(2, 19)]).unwrap_err();
+    let error = StridedRequest::new(0, 4, &[level(3, 8), level(2, 19)]).unwrap_err();
     assert_eq!(error.argument_name(), "levels[1]");
-    assert!(nested_strided(0, 4, &[level(u64::MAX, 8)]).is_err());
+    assert!(StridedRequest::new(0, 4, &[level(u64::MAX, 8)]).is_err());
 }
 
 proptest! {
@@ -295,8 +295,8 @@ proptest! {
             real.push(NestedStride { count, stride });
             span += count.saturating_sub(1) * stride;
         }
-        let found = nested_strided(start, quantity, &real).unwrap();
-        prop_assert_eq!(bytes_naive(&found), expected);
+        let found = StridedRequest::new(start, quantity, &real).unwrap();
+        prop_assert_eq!(bytes_naive(found.set()), expected);
     }
 
     #[test]

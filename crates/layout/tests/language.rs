@@ -5,7 +5,8 @@ use falls::FallsSet;
 use falls::bytes_naive::bytes_naive;
 use layout::{
     Alignment, ArrayType, BlockMap, ChunkAxis, ChunkGrid, Distribution, ElementType, Grid, Hpf,
-    Layout, LayoutForm, Order, OwnerRuns, Pattern, Servers, Slice, SliceAxis, Stripe, TemplateAxis,
+    Layout, LayoutForm, NestedStride, Order, OwnerRuns, Pattern, Servers, Slice, SliceAxis,
+    StridedRequest, Stripe, TemplateAxis, VestaCut, VestaFile,
 };
 use proptest::prelude::*;
 
@@ -36,6 +37,11 @@ fn every_form_prints_back() {
         "chunks([3,5,2],[4,4]) over [7,1] from 1",
         "blocks(4KiB: 2*0,1,2,1)",
         "blocks(512: 0,2) over 5",
+        "vesta(4KiB, 8)",
+        "vesta(4KiB, 8: 2,2,1,4)",
+        "strided(1, 2: 3x4, 2x20)",
+        "strided(0, 8: 4x32) period 1KiB",
+        "strided(5, 7)",
         "slice[:10:2, 3:7]",
         "slice[:, 5, 3:, ::4, [0,3,9]]",
         "falls{(0,3,8,2,{(0,0,2,2)})}",
@@ -163,6 +169,12 @@ fn errors_point_at_the_character() {
         ("blocks(4KiB 0,1)", 12, "expected ':'"),
         ("blocks(4KiB: 0,3) over 3", 0, "names element 3"),
         ("blocks(4: )", 0, "none"),
+        ("vesta(4KiB, 8: 2,2,1)", 15, "give four"),
+        ("vesta(4KiB, 8: 2,2,0,1)", 15, "horizontal_block: 0"),
+        ("vesta(4KiB, 0)", 0, "cells: 0"),
+        ("strided(1, 2: 3y4)", 15, "'x' and the stride"),
+        ("strided(1, 2: 3x1)", 0, "levels[0]"),
+        ("strided(1, 0)", 13, "'period'"),
         ("slice[9:2]", 6, "lies before the start"),
         ("slice[9:2:-1]", 10, "reverse it in the caller"),
         ("slice[0:9:0]", 10, "give 1 or more"),
@@ -291,6 +303,9 @@ fn layouts_mean_what_they_say() {
     assert_eq!(picture("chunks(2,2) over 3 from 1", "u8[3,3]"), "112112001");
     assert_eq!(picture("chunks([1,2],[2,1])", "u8[3,3]"), "001223223");
     assert_eq!(picture("blocks(2: 0,0,1,2,1)", ""), "0000112211");
+    assert_eq!(picture("vesta(1, 3)", ""), "012");
+    assert_eq!(picture("vesta(1, 3: 1,2,2,2)", ""), "001223");
+    assert_eq!(picture("strided(1, 2: 2x3) period 9", ""), ".00.00...");
     assert_eq!(picture("slice[0:2, ::2]", "u8[3,3]"), "0.00.0...");
     assert_eq!(picture("falls{(0,0,2,2); (1,1); (3,3)}", ""), "0102");
     assert_eq!(picture("falls{(0,0)} period 3", ""), "0..");
@@ -378,7 +393,7 @@ fn long_and_deep_texts_are_refused_or_read() {
         dims.parse::<Layout>()
             .unwrap_err()
             .message()
-            .contains("more than 32 dimensions")
+            .contains("more than 32 entries")
     );
     let long = " ".repeat(layout::MAX_TEXT + 1);
     assert!(
@@ -520,6 +535,8 @@ fn layout() -> impl Strategy<Value = Layout> {
     );
     let blocks = (size(), proptest::collection::vec(0u64..4, 1..20), 4u64..6);
     let sets = (proptest::collection::vec(set(), 1..5), 0u64..3);
+    let levels = proptest::collection::vec((0u64..4, 0u64..4), 0..4);
+    let strided = (0u64..99, 0u64..9, levels, 0u64..3);
     let form = prop_oneof![
         hpf(0..5).prop_map(LayoutForm::Hpf),
         alignment().prop_map(LayoutForm::Aligned),
@@ -527,6 +544,31 @@ fn layout() -> impl Strategy<Value = Layout> {
         chunks.prop_map(|(axes, s)| LayoutForm::Chunks(ChunkGrid::new(axes), s)),
         blocks.prop_map(|(size, owners, count)| {
             LayoutForm::Blocks(BlockMap::new(size, OwnerRuns::new(&owners), count).unwrap())
+        }),
+        (
+            1u64..5000,
+            1u64..9,
+            proptest::option::of((1u64..5, 1u64..5, 1u64..5, 1u64..5))
+        )
+            .prop_map(|(unit, cells, cut)| {
+                let cut = cut.map(|(vbs, vn, hbs, hn)| VestaCut {
+                    vertical_block: vbs,
+                    vertical_groups: vn,
+                    horizontal_block: hbs,
+                    horizontal_groups: hn,
+                });
+                LayoutForm::Vesta(VestaFile::new(unit, cells).unwrap(), cut)
+            },),
+        strided.prop_map(|(start, quantity, levels, more)| {
+            let (mut span, mut real) = (quantity, Vec::new());
+            for (count, gap) in levels {
+                let stride = span + gap;
+                real.push(NestedStride { count, stride });
+                span += count.saturating_sub(1) * stride;
+            }
+            let request = StridedRequest::new(start, quantity, &real).unwrap();
+            let period = (request.set().end() + more).max(1);
+            LayoutForm::Strided(request, period)
         }),
         proptest::collection::vec(slice_axis(), 0..5)
             .prop_map(|axes| LayoutForm::Slice(Slice::new(axes))),
@@ -610,12 +652,8 @@ proptest! {
         let elements = applied.elements().unwrap();
         prop_assert_eq!(elements.sets.len() as u64, applied.count());
         prop_assert!(elements.sets.iter().all(|set| set.end() <= elements.period));
-        let partition = match layout.form() {
-            LayoutForm::Aligned(alignment) => !alignment.is_replicated(),
-            LayoutForm::Slice(_) | LayoutForm::Falls { .. } => false,
-            _ => true,
-        };
-        if partition && layout.picked().is_none() && elements.period > 0 {
+        let partition = !matches!(layout.form(), LayoutForm::Falls { .. });
+        if partition && !layout.is_view() && elements.period > 0 {
             Pattern::new(elements.period, elements.sets).unwrap();
         }
     }

@@ -9,21 +9,8 @@ use layout::mpi::{Datatype, Distribute, FileView};
 use layout::sequence::Overlap;
 use layout::{AccessDesc, LayoutError, LayoutErrorKind, Order};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
+use testkit::laws::config;
 use type_maps::{basic, check, darray_of, map_naive};
-
-fn config(cases: u32) -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|c| c.parse().ok())
-        .unwrap_or(cases);
-    ProptestConfig {
-        cases,
-        rng_seed: RngSeed::Fixed(20_004),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
 
 /// Views of a type against tiles written out.
 fn check_view(t: &Datatype, displacement: i64, k: u64) {

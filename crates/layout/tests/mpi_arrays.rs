@@ -1,4 +1,5 @@
-//! The array types, `subarray` and `darray`, against ownership element by element.
+//! The array types, `subarray` and `darray`, against ownership element by element: which bytes, in
+//! which order, with the whole array as tile; and the arguments they refuse.
 
 mod type_maps;
 

@@ -2,36 +2,32 @@
 //!
 //! The seed is fixed; `PROPTEST_CASES` makes the runs longer.
 
-use falls::{Falls, FallsSet, compress_offsets};
-use layout::{FileOffset, LayoutErrorKind, Partition, Pattern, SubfileOffset, View, ViewOffset};
+use falls::{Falls, FallsSet, Flaw, compress_offsets};
+use layout::{
+    FileOffset, LayoutError, LayoutErrorKind, Partition, Pattern, SubfileOffset, View, ViewOffset,
+};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
-
-fn config(cases: u32) -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|c| c.parse().ok())
-        .unwrap_or(cases);
-    ProptestConfig {
-        cases,
-        rng_seed: RngSeed::Fixed(20_001),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
+use testkit::laws::config;
 
 fn set(text: &str) -> FallsSet {
     text.parse().unwrap()
 }
 
-fn refused(period: u64, elements: &[&str]) -> LayoutErrorKind {
+fn flaw(result: Result<Pattern, LayoutError>) -> Flaw {
+    match result.unwrap_err().kind() {
+        LayoutErrorKind::Pattern(flaw) => flaw.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refused(period: u64, elements: &[&str]) -> Flaw {
     let sets = elements.iter().map(|e| set(e)).collect();
-    Pattern::new(period, sets).unwrap_err().kind().clone()
+    flaw(Pattern::new(period, sets))
 }
 
 #[test]
 fn seed000_s26_bad_partitions_are_refused_with_the_bytes_at_fault() {
-    use LayoutErrorKind::{Gap, Outside, Overlap};
+    use Flaw::{Gap, Outside, Overlap};
     assert_eq!(
         refused(6, &["{(0,3)}", "{(3,5)}"]),
         Overlap {
@@ -60,20 +56,20 @@ fn seed000_s26_bad_partitions_are_refused_with_the_bytes_at_fault() {
     let overlap = parts(column(11, 5)).unwrap_err();
     assert_eq!(
         *overlap.kind(),
-        Overlap {
+        LayoutErrorKind::Pattern(Overlap {
             first: 1,
             second: 2,
             byte: 11
-        }
+        })
     );
     assert_eq!(
         overlap.to_string(),
         "elements: elements 1 and 2 both own byte 11 of the pattern"
     );
-    assert_eq!(*parts(column(13, 3)).unwrap_err().kind(), Gap { byte: 12 });
+    assert_eq!(flaw(parts(column(13, 3))), Gap { byte: 12 });
     let late = FallsSet::new(vec![Falls::family(12, 4, 16, many - 1).unwrap()]).unwrap();
     assert_eq!(
-        *parts(late).unwrap_err().kind(),
+        flaw(parts(late)),
         Gap {
             byte: 16 * many - 4
         }
@@ -150,24 +146,20 @@ proptest! {
         let at = at % owners.len();
         // Give one byte away: its owner loses it, another may gain it.
         let mut sets = sets_of(&owners);
-        let without = |e: usize, x: usize| -> FallsSet {
-            let mut bytes = falls::bytes_naive::bytes_naive(&sets_of(&owners)[e]);
-            bytes.retain(|&b| b != x as u64);
-            compress_offsets(&bytes).unwrap()
-        };
-        sets[owners[at]] = without(owners[at], at);
-        let gap = Pattern::new(period, sets.clone()).unwrap_err();
-        prop_assert_eq!(gap.kind(), &LayoutErrorKind::Gap { byte: at as u64 });
+        let mut bytes = falls::bytes_naive::bytes_naive(&sets[owners[at]]);
+        bytes.retain(|&b| b != at as u64);
+        sets[owners[at]] = compress_offsets(&bytes).unwrap();
+        prop_assert_eq!(flaw(Pattern::new(period, sets)), Flaw::Gap { byte: at as u64 });
         if to != owners[at] {
             let mut sets = sets_of(&owners);
             let mut bytes = falls::bytes_naive::bytes_naive(&sets[to]);
             bytes.push(at as u64);
             bytes.sort_unstable();
             sets[to] = compress_offsets(&bytes).unwrap();
-            let overlap = Pattern::new(period, sets).unwrap_err();
+            let overlap = flaw(Pattern::new(period, sets));
             let (first, second) = (to.min(owners[at]), to.max(owners[at]));
-            let expected = LayoutErrorKind::Overlap { first, second, byte: at as u64 };
-            prop_assert_eq!(overlap.kind(), &expected);
+            let expected = Flaw::Overlap { first, second, byte: at as u64 };
+            prop_assert_eq!(overlap, expected);
         }
     }
 

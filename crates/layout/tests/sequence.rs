@@ -6,20 +6,7 @@ use falls::{FallsSet, MAX_OFFSET};
 use layout::LayoutErrorKind;
 use layout::sequence::{NodeBody, Overlap, Sequence};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
-
-fn config(cases: u32) -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|c| c.parse().ok())
-        .unwrap_or(cases);
-    ProptestConfig {
-        cases,
-        rng_seed: RngSeed::Fixed(20_002),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
+use testkit::laws::config;
 
 /// How a sequence was made; the oracle follows the same steps byte by byte.
 #[derive(Clone, Debug)]

@@ -4,6 +4,8 @@
 //! *matching degree* that the Clusterfile paper leaves as future work. All follow from the
 //! intersections; no data is touched. docs/adr/0004-matching-degree.md says why it is what it is.
 
+use falls::Joint;
+
 use crate::plan::Plan;
 use crate::transfer::{Part, Transfer};
 
@@ -11,10 +13,12 @@ use crate::transfer::{Part, Transfer};
 const LINE_BYTES: u64 = 64;
 /// Lines that a run touches on both sides beyond those its bytes fill, at a random alignment.
 const EDGE_LINES: f64 = 2.0 * (1.0 - 1.0 / LINE_BYTES as f64);
-/// What starting one more run costs, in bytes copied meanwhile.
-const RUN_BYTES: f64 = 24.0;
-/// What one more pair costs, in bytes copied meanwhile.
-const PAIR_BYTES: f64 = 1024.0;
+/// What starting one more run costs, in bytes copied meanwhile: less than a nanosecond of a loop.
+const RUN_BYTES: f64 = 8.0;
+/// What of an excess line is paid for; a part of them is in a cache or being fetched anyway.
+const LINE_SHARE: f64 = 0.3;
+/// What one more pair costs, in bytes copied meanwhile: a line on either side.
+const PAIR_BYTES: f64 = 128.0;
 /// How many runs of a lazy meeting are looked at before the rest is extrapolated.
 const SAMPLE_RUNS: usize = 1 << 14;
 
@@ -29,7 +33,10 @@ pub struct Measures {
     pub fan_out: f64,
     /// Runs contiguous in file, source and target at once.
     pub runs: u64,
-    /// Those of them that only a cursor finds, because their meeting is lazy.
+    /// Runs contiguous in source and target, wherever they lie in the file: what one copy moves.
+    /// Equal layouts have one per element, however often the file changes hands.
+    pub copy_runs: u64,
+    /// Those of the joint runs that only a cursor finds, because their meeting is lazy.
     pub lazy_runs: u64,
     /// Bytes per run.
     pub mean_run: f64,
@@ -57,8 +64,8 @@ impl Measures {
             return 1.0;
         }
         let bytes = self.bytes as f64;
-        let runs = self.runs.saturating_sub(self.least_runs) as f64 * RUN_BYTES;
-        let lines = self.excess_lines * LINE_BYTES as f64 / 2.0;
+        let runs = self.copy_runs.saturating_sub(self.least_runs) as f64 * RUN_BYTES;
+        let lines = self.excess_lines * LINE_BYTES as f64 * LINE_SHARE;
         let pairs = self.pairs.saturating_sub(self.least_runs) as f64 * PAIR_BYTES;
         bytes / (bytes + runs + lines + pairs)
     }
@@ -76,10 +83,15 @@ impl Plan {
                 best_share[i] = best_share[i].max(bytes);
             }
         }
-        let sizes = |set: &falls::Periodic| set.rank(window.end) - set.rank(window.start);
-        let source_sizes: Vec<u64> = self.sources().iter().map(sizes).collect();
+        let sizes = |set: falls::Periodic| set.rank(window.end) - set.rank(window.start);
+        let source_sizes: Vec<u64> = self.sources().elements().map(sizes).collect();
         let full_sources = source_sizes.iter().filter(|&&s| s > 0).count();
-        let full_targets = self.targets().iter().filter(|t| sizes(t) > 0).count();
+        let full_targets = self
+            .targets()
+            .elements()
+            .map(sizes)
+            .filter(|&s| s > 0)
+            .count();
         let shares = best_share
             .iter()
             .zip(&source_sizes)
@@ -98,6 +110,7 @@ impl Plan {
             contention: per(self.targets().len()),
             fan_out: per(self.sources().len()),
             runs: total.runs,
+            copy_runs: total.copy_runs,
             lazy_runs: total.lazy_runs,
             mean_run: if total.runs == 0 {
                 0.0
@@ -126,49 +139,111 @@ impl Plan {
 struct Totals {
     pairs: u64,
     runs: u64,
+    copy_runs: u64,
     lazy_runs: u64,
     bytes: u64,
     excess_lines: f64,
     sampled: bool,
 }
 
+/// What is counted of one transfer.
+struct Counted {
+    bytes: u64,
+    runs: u64,
+    copy_runs: u64,
+    /// Lines touched on both sides beyond those the bytes fill.
+    lines: f64,
+    /// Whether the end of the window was extrapolated.
+    sampled: bool,
+}
+
 impl Totals {
     /// Adds one transfer and returns its bytes.
     fn add(&mut self, transfer: &Transfer) -> u64 {
-        self.pairs += 1;
-        let (bytes, runs, lines) = match transfer.meeting().is_symbolic() {
+        let counted = match transfer.meeting().is_symbolic() {
             true => symbolic(transfer),
             false => {
-                let (counted, sampled) = sampled(transfer);
-                self.sampled |= sampled;
-                self.lazy_runs += counted.1;
+                let counted = sampled(transfer);
+                self.lazy_runs += counted.runs;
                 counted
             }
         };
-        self.bytes += bytes;
-        self.runs += runs;
-        self.excess_lines += lines;
-        bytes
+        self.pairs += 1;
+        self.bytes += counted.bytes;
+        self.runs += counted.runs;
+        self.copy_runs += counted.copy_runs;
+        self.excess_lines += counted.lines;
+        self.sampled |= counted.sampled;
+        counted.bytes
     }
 }
 
-fn symbolic(transfer: &Transfer) -> (u64, u64, f64) {
+fn symbolic(transfer: &Transfer) -> Counted {
     let joint = transfer.joint();
     let bytes = joint.size();
     let needed = bytes as f64 / LINE_BYTES as f64;
     let left = joint.left_set().granules_touched(LINE_BYTES) - needed;
     let right = joint.right_set().granules_touched(LINE_BYTES) - needed;
-    (bytes, joint.file_set().run_count(), left + right)
+    Counted {
+        bytes,
+        runs: joint.file_set().run_count(),
+        copy_runs: copies(&joint).map_or(0, |copies| copies.count),
+        lines: left + right,
+        sampled: false,
+    }
+}
+
+/// Copy runs of a tree and where they begin and end, as (source, target) offsets.
+struct Copies {
+    count: u64,
+    start: (u64, u64),
+    end: (u64, u64),
+}
+
+/// `None` for an empty tree. O(nodes): where one repetition ends exactly where the next begins, on
+/// both sides, the last run of the one and the first of the other are one.
+fn copies(joint: &Joint) -> Option<Copies> {
+    let mut all: Option<Copies> = None;
+    for node in joint.nodes() {
+        let inner = node.inner.as_ref().and_then(copies).unwrap_or(Copies {
+            count: 1,
+            start: (0, 0),
+            end: (node.unit, node.unit),
+        });
+        let reach = (inner.end.0 - inner.start.0, inner.end.1 - inner.start.1);
+        let joins = reach == (node.left_stride, node.right_stride);
+        let steps = node.count - 1;
+        let next = Copies {
+            count: node.count * inner.count - if joins { steps } else { 0 },
+            start: (node.left + inner.start.0, node.right + inner.start.1),
+            end: (
+                node.left + steps * node.left_stride + inner.end.0,
+                node.right + steps * node.right_stride + inner.end.1,
+            ),
+        };
+        all = Some(match all {
+            None => next,
+            Some(before) => Copies {
+                count: before.count + next.count - u64::from(before.end == next.start),
+                start: before.start,
+                end: next.end,
+            },
+        });
+    }
+    all
 }
 
 /// Counts up to a number of runs and extends the rest in proportion to the window.
-fn sampled(transfer: &Transfer) -> ((u64, u64, f64), bool) {
+fn sampled(transfer: &Transfer) -> Counted {
     let window = transfer.window();
     let (lo, hi) = (window.start.0, window.end.0);
-    let (mut bytes, mut runs, mut reached) = (0u64, 0u64, hi);
+    let (mut bytes, mut runs, mut copy_runs, mut reached) = (0u64, 0u64, 0u64, hi);
+    let mut end = None;
     for run in transfer.meeting().runs(lo..hi) {
         bytes += run.len;
         runs += 1;
+        copy_runs += u64::from(end != Some((run.left, run.right)));
+        end = Some((run.left + run.len, run.right + run.len));
         if runs as usize == SAMPLE_RUNS {
             reached = run.file + run.len;
             break;
@@ -180,10 +255,60 @@ fn sampled(transfer: &Transfer) -> ((u64, u64, f64), bool) {
         1.0
     };
     let scale = |n: u64| (n as f64 * factor).round() as u64;
-    // Runs of a lazy meeting lie far apart more often than not: a line of their own each side.
-    let per_run = 2.0 * (1.0 - 1.0 / LINE_BYTES as f64);
-    (
-        (scale(bytes), scale(runs), scale(runs) as f64 * per_run),
-        reached < hi,
-    )
+    Counted {
+        bytes: scale(bytes),
+        runs: scale(runs),
+        copy_runs: scale(copy_runs),
+        // Runs of a lazy meeting lie far apart more often than not: lines of their own.
+        lines: scale(copy_runs) as f64 * EDGE_LINES,
+        sampled: reached < hi,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use falls::{Budget, Meeting, Periodic};
+
+    use super::*;
+
+    /// Copy runs by walking the joint runs.
+    fn copies_naive(meeting: &Meeting, end: u64) -> u64 {
+        let (mut count, mut last) = (0, None);
+        for run in meeting.runs(0..end) {
+            count += u64::from(last != Some((run.left, run.right)));
+            last = Some((run.left + run.len, run.right + run.len));
+        }
+        count
+    }
+
+    #[test]
+    fn copy_runs_are_counted_as_by_walking() {
+        let sets = [
+            "{(0,15)}",
+            "{(0,3,8,2)}",
+            "{(0,1,4,4)}",
+            "{(2,3,4,4)}",
+            "{(0,7,8,2,{(0,1),(4,5)})}",
+            "{(0,0),(2,5),(9,9),(12,15)}",
+            "{(1,14,-,1,{(0,0,2,7)})}",
+        ];
+        let element = |text: &str, period: u64| {
+            Periodic::new(0, period, text.parse().unwrap()).expect("valid")
+        };
+        for a in sets {
+            for b in sets {
+                for (p, q, end) in [(16, 16, 16), (16, 16, 64), (16, 24, 96), (20, 16, 75)] {
+                    let meeting = Meeting::new(&element(a, p), &element(b, q));
+                    let counted = copies(&meeting.joint(0..end)).map_or(0, |c| c.count);
+                    assert_eq!(
+                        counted,
+                        copies_naive(&meeting, end),
+                        "{a} {b} {p} {q} {end}"
+                    );
+                    let lazy = Meeting::with_budget(&element(a, p), &element(b, q), Budget(0));
+                    assert_eq!(copies_naive(&lazy, end), counted, "{a} {b} {p} {q} {end}");
+                }
+            }
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //! they may overlap each other.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use falls::{Budget, FallsSet, Flaw, MAX_OFFSET, Meeting, Overlay, Periodic};
 use layout::{FileOffset, Partition, View};
@@ -15,8 +16,8 @@ use crate::transfer::{Part, Transfer};
 /// Who sends what to whom for the bytes of a window of the file.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    sources: Vec<Periodic>,
-    targets: Vec<Periodic>,
+    sources: Side,
+    targets: Side,
     window: Range<u64>,
     transfers: Vec<Transfer>,
 }
@@ -26,6 +27,49 @@ pub struct Plan {
 fn pair_budget(sources: usize, targets: usize) -> Budget {
     let pairs = (sources as u64).saturating_mul(targets as u64);
     Budget((1 << 16) + pairs.saturating_mul(8).min(1 << 26))
+}
+
+/// The elements of one side of a plan, by number.
+///
+/// A partition of many elements is kept as it is; elements are made when asked for, so that a plan
+/// for one view does not pay for all subfiles.
+#[derive(Clone, Debug)]
+pub enum Side {
+    /// The subfiles of a partition.
+    Partition(Partition),
+    /// Views, or elements in an order of their own.
+    Listed(Arc<[Periodic]>),
+}
+
+impl Side {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Side::Partition(p) => p.len(),
+            Side::Listed(list) => list.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Element `i` as a set of file bytes.
+    ///
+    /// # Panics
+    /// If `i` is not below [`Side::len`].
+    pub fn element(&self, i: usize) -> Periodic {
+        match self {
+            Side::Partition(p) => p.subfile(i),
+            Side::Listed(list) => list[i].clone(),
+        }
+    }
+
+    /// All elements in the order of their numbers.
+    pub fn elements(&self) -> impl ExactSizeIterator<Item = Periodic> + '_ {
+        (0..self.len()).map(|i| self.element(i))
+    }
 }
 
 impl Plan {
@@ -45,31 +89,31 @@ impl Plan {
     /// ```
     pub fn between(source: &Partition, target: &Partition, file_len: u64) -> Plan {
         let window = 0..file_len.min(MAX_OFFSET);
-        let sources: Vec<Periodic> = source.subfiles().collect();
-        let targets: Vec<Periodic> = target.subfiles().collect();
+        let sources = Side::Partition(source.clone());
+        let targets = Side::Partition(target.clone());
         let mut transfers = Vec::new();
         let (source_header, target_header) = (header(source), header(target));
         if let Some(a) = &source_header {
             if let Some(b) = &target_header {
                 push(&mut transfers, Part::Header, a, Part::Header, b, &window);
             }
-            for (j, b) in targets.iter().enumerate() {
+            for (j, b) in targets.elements().enumerate() {
                 push(
                     &mut transfers,
                     Part::Header,
                     a,
                     Part::Element(j),
-                    b,
+                    &b,
                     &window,
                 );
             }
         }
         if let Some(b) = &target_header {
-            for (i, a) in sources.iter().enumerate() {
+            for (i, a) in sources.elements().enumerate() {
                 push(
                     &mut transfers,
                     Part::Element(i),
-                    a,
+                    &a,
                     Part::Header,
                     b,
                     &window,
@@ -80,9 +124,9 @@ impl Plan {
             push(
                 &mut transfers,
                 Part::Element(i),
-                &sources[i],
+                &sources.element(i),
                 Part::Element(j),
-                &targets[j],
+                &targets.element(j),
                 &window,
             );
         }
@@ -101,7 +145,7 @@ impl Plan {
     /// are on its header.
     pub fn for_views(views: &[View], target: &Partition, file_len: u64) -> Plan {
         let window = 0..file_len.min(MAX_OFFSET);
-        let targets: Vec<Periodic> = target.subfiles().collect();
+        let targets = Side::Partition(target.clone());
         let target_header = header(target);
         let mut transfers = Vec::new();
         for (i, view) in views.iter().enumerate() {
@@ -122,12 +166,12 @@ impl Plan {
                     Part::Element(i),
                     bytes,
                     Part::Element(j),
-                    &targets[j],
+                    &targets.element(j),
                     &window,
                 );
             }
         }
-        let sources = views.iter().map(|v| v.bytes().clone()).collect();
+        let sources = Side::Listed(views.iter().map(|v| v.bytes().clone()).collect());
         Plan {
             sources,
             targets,
@@ -142,12 +186,12 @@ impl Plan {
     }
 
     /// Source elements as sets of file bytes.
-    pub fn sources(&self) -> &[Periodic] {
+    pub fn sources(&self) -> &Side {
         &self.sources
     }
 
     /// Target elements as sets of file bytes.
-    pub fn targets(&self) -> &[Periodic] {
+    pub fn targets(&self) -> &Side {
         &self.targets
     }
 
@@ -205,8 +249,8 @@ impl Plan {
         let nodes = placement.nodes().iter().max().map_or(0, |last| last + 1);
         let nobody = Periodic::new(0, 1, FallsSet::empty()).expect("an empty element is valid");
         let mut targets = vec![nobody; nodes.max(self.targets.len())];
-        for (j, set) in self.targets.iter().enumerate() {
-            targets[placement.node_of(j)] = set.clone();
+        for (j, set) in self.targets.elements().enumerate() {
+            targets[placement.node_of(j)] = set;
         }
         let mut transfers: Vec<Transfer> = self
             .transfers
@@ -218,7 +262,7 @@ impl Plan {
             .collect();
         transfers.sort_by_key(|t| (t.source(), t.target()));
         Plan {
-            targets,
+            targets: Side::Listed(targets.into()),
             transfers,
             ..self.clone()
         }

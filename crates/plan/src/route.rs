@@ -86,7 +86,7 @@ fn cyclic_block(partition: &Partition) -> Option<u64> {
     }
     let expected = cyclic(block, elements.len() as u64, period)?;
     // A shorter last block would shift everything in the next period.
-    let whole = period % (block * elements.len() as u64) == 0;
+    let whole = period.is_multiple_of(block * elements.len() as u64);
     let same = elements
         .iter()
         .zip(expected.elements())

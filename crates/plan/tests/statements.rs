@@ -9,21 +9,8 @@ use falls::{Falls, FallsSet, Meeting, compress_offsets};
 use layout::{FileOffset, Partition, Pattern, View};
 use plan::{CostFunction, Part, Plan};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 use support::{Stored, partition};
-
-fn config(cases: u32) -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|c| c.parse().ok())
-        .unwrap_or(cases);
-    ProptestConfig {
-        cases,
-        rng_seed: RngSeed::Fixed(20_000),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
+use testkit::laws::config;
 
 /// Blocks of random lengths dealt to random owners.
 fn any_partition() -> impl Strategy<Value = Partition> {

@@ -108,11 +108,12 @@ impl Pins {
     }
 
     pub(crate) fn push(&mut self, offset: u64, len: u64, memory: Option<(Arc<Extent>, u64)>) {
-        if let (None, Some(last)) = (&memory, self.list.last_mut()) {
-            if last.memory.is_none() && last.offset + last.len == offset {
-                last.len += len;
-                return;
-            }
+        if let (None, Some(last)) = (&memory, self.list.last_mut())
+            && last.memory.is_none()
+            && last.offset + last.len == offset
+        {
+            last.len += len;
+            return;
         }
         self.list.push(Pin {
             offset,

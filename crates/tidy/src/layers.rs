@@ -17,6 +17,7 @@ use crate::{Complaint, File};
 ///     |
 ///   plan -> layout -> falls <- kernels
 ///
+///   testkit        used by tests only, may use falls
 ///   tidy           uses none, used by none
 /// ```
 pub const ALLOWED: &[(&str, &[&str])] = &[
@@ -28,8 +29,12 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("wire", &["falls", "layout"]),
     ("meta", &["falls", "layout", "wire"]),
     ("pario", &["falls", "layout", "plan", "kernels"]),
+    ("testkit", &["falls"]),
     ("tidy", &[]),
 ];
+
+/// The member that tests of all others may use, and nothing that ships.
+pub const FOR_TESTS: &str = "testkit";
 
 /// Members that ship without any foreign crate: plain integer arithmetic needs none, and whatever
 /// is at the bottom is paid for by everybody above.
@@ -68,7 +73,8 @@ pub fn check_member(manifest: &File) -> Vec<Complaint> {
     for dependency in dependencies(&manifest.text) {
         let Dependency { line, name, .. } = dependency;
         let ours = ALLOWED.iter().any(|(member, _)| *member == name);
-        if ours && !allowed.contains(&name) {
+        let for_tests = name == FOR_TESTS && dependency.table.ends_with("dev-dependencies");
+        if ours && !allowed.contains(&name) && !for_tests {
             complaints.push(Complaint::at(
                 path,
                 line,
@@ -224,6 +230,13 @@ mod tests {
         }
         let found = member("falls", "[dependencies.layout]\nworkspace = true\n");
         assert!(found[0].ends_with(upward), "{found:?}");
+    }
+
+    #[test]
+    fn the_test_kit_does_not_ship() {
+        let used = |table: &str| member("plan", &format!("[{table}]\ntestkit.workspace = true\n"));
+        assert_eq!(used("dev-dependencies"), [] as [&str; 0]);
+        assert!(used("dependencies")[0].contains("must not depend on `testkit`"));
     }
 
     #[test]

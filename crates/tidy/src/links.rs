@@ -56,10 +56,9 @@ fn targets_of_line(line: &str) -> Vec<String> {
     if let Some((name, target)) = line
         .strip_prefix('[')
         .and_then(|rest| rest.split_once("]: "))
+        && !name.contains(']')
     {
-        if !name.contains(']') {
-            found.push(target.split_whitespace().next().unwrap_or("").to_owned());
-        }
+        found.push(target.split_whitespace().next().unwrap_or("").to_owned());
     }
     for (at, mark) in line.match_indices("](") {
         let rest = &line[at + mark.len()..];
@@ -75,7 +74,7 @@ fn targets_of_line(line: &str) -> Vec<String> {
 fn without_inline_code(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
     let last = parts.len() - 1;
-    let keep = |i: usize| i % 2 == 0 || i == last;
+    let keep = |i: usize| i.is_multiple_of(2) || i == last;
     parts
         .iter()
         .enumerate()

@@ -21,5 +21,5 @@ pub mod status;
 pub mod url;
 
 pub use layout_state::{LayoutState, Piece, Place, StateVersion};
-pub use reader::{DecodeError, Reader};
+pub use reader::{DecodeError, Reader, put_number};
 pub use status::Status;

@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Appends a number.
-pub(crate) fn put_number(out: &mut Vec<u8>, mut value: u64) {
+pub fn put_number(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;

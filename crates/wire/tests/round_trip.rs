@@ -5,21 +5,8 @@
 use falls::{FallsSet, Periodic, Segment, compress_offsets};
 use layout::{FileOffset, Partition, Pattern};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
+use testkit::laws::config;
 use wire::{LayoutState, Piece, Place, Reader, StateVersion, describe};
-
-fn config(cases: u32) -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|c| c.parse().ok())
-        .unwrap_or(cases);
-    ProptestConfig {
-        cases,
-        rng_seed: RngSeed::Fixed(30_000),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
 
 fn any_set() -> impl Strategy<Value = FallsSet> {
     let leaf = proptest::collection::btree_set(0u64..40, 0..12)
@@ -74,17 +61,17 @@ proptest! {
         p in any_partition(), q in any_partition(), two in any::<bool>(), e0 in 0u64..1 << 40,
         frontiers in proptest::collection::vec(0u64..1 << 40, 0..4), server in 0u64..9,
     ) {
-        let piece = |partition: &Partition, generation, ranges| Piece {
-            ranges,
+        let piece = |partition: &Partition, generation, (from, to): (u64, u64)| Piece {
+            ranges: std::iter::once(from..to).collect(),
             generation,
             partition: partition.clone(),
             places: (0..partition.len() as u64)
                 .map(|s| vec![Place { server: s + server, incarnation: s * 3 + 1 }])
                 .collect(),
         };
-        let mut pieces = vec![piece(&p, 7, vec![0..u64::MAX])];
+        let mut pieces = vec![piece(&p, 7, (0, u64::MAX))];
         if two {
-            pieces = vec![piece(&p, 7, vec![0..e0 + 1]), piece(&q, 8, vec![e0 + 1..u64::MAX])];
+            pieces = vec![piece(&p, 7, (0, e0 + 1)), piece(&q, 8, (e0 + 1, u64::MAX))];
         }
         let owner = Place { server, incarnation: 4 };
         let state = LayoutState { owner, pieces, relayout_start: e0, frontiers };

@@ -9,7 +9,13 @@ pub(crate) mod contest;
 pub(crate) mod goals;
 pub(crate) mod kernels;
 pub(crate) mod machine;
+pub(crate) mod matching;
+pub(crate) mod move_bytes;
+pub(crate) mod plan;
+pub(crate) mod prediction;
 pub(crate) mod redistribute;
+pub(crate) mod redistribution;
+pub(crate) mod table;
 pub(crate) mod yardsticks;
 
 use serde_json::{Map, Value, json};

@@ -100,6 +100,11 @@ impl Drop for Yardstick {
 
 /// numpy, in the virtual environment at the root of the project.
 pub(crate) fn numpy() -> Option<Yardstick> {
+    numpy_running(include_str!("../../yardsticks/strided.py"))
+}
+
+/// numpy with another script that speaks the same lines.
+pub(crate) fn numpy_running(script: &str) -> Option<Yardstick> {
     let python = roots()
         .into_iter()
         .map(|root| root.join(".venv/bin/python"))
@@ -111,9 +116,7 @@ pub(crate) fn numpy() -> Option<Yardstick> {
         return None;
     };
     let mut command = Command::new(python);
-    command
-        .arg("-c")
-        .arg(include_str!("../../yardsticks/strided.py"));
+    command.arg("-c").arg(script);
     command
         .env("OMP_NUM_THREADS", "1")
         .env("OPENBLAS_NUM_THREADS", "1");

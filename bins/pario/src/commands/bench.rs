@@ -1,13 +1,13 @@
-//! `pario bench`: one subcommand per benchmark, one shape of report.
+//! `pario bench`: one subcommand per benchmark, one shape of report. Owns where the report goes;
+//! what is measured, and the tables for people, are in `bench`.
 
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{Args, Subcommand};
 
 use super::Error;
-use crate::bench::{Report, kernels};
+use crate::bench::{Report, kernels, matching, move_bytes, plan};
 
 /// Arguments of `pario bench`.
 #[derive(Args)]
@@ -20,6 +20,12 @@ pub(crate) struct Arguments {
 enum Bench {
     /// Copies in memory: gather, scatter, transposes, redistribution
     Kernels(kernels::Arguments),
+    /// Planning times as arrays and numbers of elements grow
+    Plan(plan::Arguments),
+    /// An array changes its layout in memory, there and back
+    Move(move_bytes::Arguments),
+    /// How well the matching degree predicts the rate of a redistribution
+    Match(matching::Arguments),
 }
 
 /// Runs one benchmark and writes its report.
@@ -31,6 +37,19 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Error> {
                 write(&report, json.as_deref())?;
             }
         }
+        Bench::Move(arguments) => {
+            if let Some(report) = move_bytes::run(&arguments)? {
+                write(&report, arguments.json.as_deref())?;
+            }
+        }
+        Bench::Plan(arguments) => {
+            let report = plan::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
+        }
+        Bench::Match(arguments) => {
+            let report = matching::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
+        }
     }
     Ok(())
 }
@@ -41,8 +60,8 @@ fn write(report: &Report, json: Option<&Path>) -> Result<(), Error> {
         return Ok(());
     };
     let text = format!("{}\n", report.to_json());
-    if path == PathBuf::from("-") {
-        std::io::stdout().write_all(text.as_bytes())?;
+    if path == Path::new("-") {
+        super::output::print(&text)?;
     } else {
         fs::write(path, text)
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;

@@ -381,6 +381,10 @@ impl Explained {
             format!("{:.2} pairs per {}", m.fan_out, self.source_word()),
         );
         line("joint runs", format!("{}{sampled}", m.runs));
+        if m.copy_runs != m.runs {
+            let of_copies = format!("{} contiguous in source and target", m.copy_runs);
+            line("copy runs", format!("{of_copies}{sampled}"));
+        }
         line("mean run", format!("{:.1} bytes", m.mean_run));
         line("fragmentation", format!("{:.4}", m.fragmentation));
         line("locality", format!("{:.4}", m.locality));
@@ -429,6 +433,7 @@ impl Explained {
                 "contention": m.contention,
                 "fan_out": m.fan_out,
                 "joint_runs": m.runs,
+                "copy_runs": m.copy_runs,
                 "mean_run": m.mean_run,
                 "fragmentation": m.fragmentation,
                 "locality": m.locality,

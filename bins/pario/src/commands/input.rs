@@ -1,4 +1,5 @@
-//! Arguments that several commands share: the space a layout is put on.
+//! Arguments that several commands share: the space a layout is put on, an array or a plain file.
+//! Without either a stored file is meant, which is refused until there is a service.
 
 use clap::Args;
 use layout::ArrayType;

@@ -1,4 +1,5 @@
-//! `pario layout`: how a layout cuts up an array, as a picture and a table.
+//! `pario layout`: how a layout cuts up an array, as a picture and a table, as JSON, or as SVG. Owns
+//! the table and what is said around the picture; the picture itself is in `draw`.
 
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! One module per subcommand, and what they share: input, output, the error.
+//! One module per subcommand, and what they share: input, output, the error. Commands turn arguments
+//! into calls of the libraries and results into text, and decide nothing else.
 
 pub(crate) mod bench;
 pub(crate) mod explain;

@@ -31,7 +31,7 @@ pub(crate) fn bytes(count: u64) -> String {
     let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     for (unit, shift) in units {
         let one = 1u64 << shift;
-        if count >= one && count % one == 0 {
+        if count >= one && count.is_multiple_of(one) {
             return format!("{} {unit}", count >> shift);
         }
     }

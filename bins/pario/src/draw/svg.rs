@@ -342,7 +342,7 @@ fn row_label(band: &Band) -> String {
 fn short(value: u64) -> String {
     let units = [("T", 40), ("G", 30), ("M", 20), ("K", 10)];
     for (unit, shift) in units {
-        if value >> shift >= 10 || (value >> shift >= 1 && value % (1 << shift) == 0) {
+        if value >> shift >= 10 || (value >> shift >= 1 && value.is_multiple_of(1 << shift)) {
             return format!("{}{unit}", value >> shift);
         }
     }

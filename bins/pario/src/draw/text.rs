@@ -1,4 +1,5 @@
-//! Grids and bars as text.
+//! Grids and bars as text: owner numbers in columns, at most [`WIDTH`] characters wide and [`ROWS`]
+//! lines high. What the signs mean is said below the picture, and only if they occur.
 
 use std::fmt::Write;
 

@@ -12,6 +12,7 @@
 
 pub(crate) mod block;
 pub(crate) mod gather;
+pub(crate) mod masked;
 pub(crate) mod stream;
 pub(crate) mod strided;
 pub(crate) mod transpose;

@@ -1,7 +1,7 @@
 //! Two loop levels around a block at any strides, specialised by the length of the block.
 
 use super::Kernel;
-use super::block::{copy_class, copy_const};
+use super::block::{copy_class, copy_const, prefetch_far};
 use crate::program::Dim;
 
 /// Runs `row` for every iteration of the outer level.
@@ -91,5 +91,77 @@ pub(crate) fn strided(len: usize) -> Kernel {
         33..=63 => strided_class::<32>,
         65..=128 => strided_class::<64>,
         _ => strided_long,
+    }
+}
+
+/// One block after another, not unrolled, asking for sources `AHEAD` and targets `TARGET_AHEAD`
+/// bytes further on.
+///
+/// For jobs that miss the caches: the hardware recognises strides per instruction, and four
+/// loads in turn look to it like four strides four times as long. Measured with 8 bytes every
+/// 24 on huge pages: 7.7 GB/s against 5.6 unrolled; scattering 8 bytes every 40 on 4 KiB pages:
+/// 4.0 with and 3.2 without asking; 16 bytes every 80 on huge pages: 4.9 and 3.1 with and without
+/// asking for targets, which only harms where several blocks share a line (3.3 against 4.1).
+unsafe fn plain_const<const B: usize, const AHEAD: usize, const TARGET_AHEAD: usize>(
+    source: *const u8,
+    target: *mut u8,
+    a: Dim,
+    b: Dim,
+    _len: usize,
+) {
+    rows(source, target, a, |mut from, mut to| {
+        for _ in 0..b.count {
+            // SAFETY: the kernel's contract, for one block.
+            unsafe { copy_const::<B>(from, to) };
+            if AHEAD > 0 {
+                prefetch_far(from.wrapping_add(AHEAD));
+            }
+            if TARGET_AHEAD > 0 {
+                prefetch_far(to.wrapping_add(TARGET_AHEAD));
+            }
+            from = from.wrapping_offset(b.source);
+            to = to.wrapping_offset(b.target);
+            keep_rolled();
+        }
+    });
+}
+
+/// Keeps the compiler from unrolling the loop it stands in.
+#[inline(always)]
+fn keep_rolled() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: no instruction at all.
+    unsafe {
+        std::arch::asm!("", options(nomem, nostack, preserves_flags));
+    }
+}
+
+/// What a kernel for jobs that miss the caches asks for ahead of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    Nothing,
+    Sources,
+    Both,
+}
+
+/// The kernel for blocks of this length in jobs that miss the caches.
+pub(crate) fn plain(len: usize, ask: Ask) -> Kernel {
+    macro_rules! plain {
+        ($b:literal) => {
+            match ask {
+                Ask::Nothing => plain_const::<$b, 0, 0>,
+                Ask::Sources => plain_const::<$b, 1024, 0>,
+                Ask::Both => plain_const::<$b, 1024, 4096>,
+            }
+        };
+    }
+    match len {
+        1 => plain!(1),
+        2 => plain!(2),
+        4 => plain!(4),
+        8 => plain!(8),
+        16 => plain!(16),
+        32 => plain!(32),
+        _ => strided(len),
     }
 }

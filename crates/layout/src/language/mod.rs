@@ -7,7 +7,9 @@
 //!        | "striped" "(" size ")" "over" servers
 //!        | "chunks" "(" cut { "," cut } ")" [ "over" servers ]      each chunk an element, or dealt
 //!        | "blocks" "(" size ":" owner { "," owner } ")" [ "over" count ]
+//!        | "vesta" "(" size "," cells [ ":" Vbs "," Vn "," Hbs "," Hn ] ")"
 //!        | "slice" "[" part { "," part } "]"
+//!        | "strided" "(" start "," quantity [ ":" level { "," level } ] ")" [ "period" size ]
 //!        | "falls" "{" set { ";" set } "}" [ "period" size ]        sets without their braces
 //!        | "whole"
 //! dist   = "*" | "block" [ "(" n ")" ] | "cyclic" [ "(" n ")" ]
@@ -18,6 +20,7 @@
 //! cut    = n | "[" n { "," n } "]"
 //! owner  = n | times "*" n
 //! part   = ":" | index | start ":" [ stop ] [ ":" step ] | "[" index { "," index } "]"
+//! level  = count "x" stride                                         innermost first
 //! size   = n [ "B" | "KiB" | "MiB" | "GiB" | "TiB" ]
 //! ```
 //!
@@ -38,16 +41,18 @@ use std::sync::Arc;
 
 use falls::FallsSet;
 
-pub use scanner::{LayoutParseError, MAX_TEXT};
+pub use scanner::{ByteSize, LayoutParseError, MAX_TEXT};
 
 use crate::align::{AlignedElements, Alignment};
 use crate::array::{ArrayType, Elements, check_element};
 use crate::block_map::BlockMap;
 use crate::chunks::{ChunkGrid, Chunks, DealtChunks};
 use crate::error::LayoutError;
+use crate::galley::StridedRequest;
 use crate::hpf::{Hpf, HpfElements};
 use crate::slice::Slice;
 use crate::stripe::{Servers, Stripe};
+use crate::vesta::{VestaCut, VestaFile, VestaGroups};
 
 /// What a layout is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +67,12 @@ pub enum LayoutForm {
     Chunks(ChunkGrid, Option<Servers>),
     /// `blocks(4KiB: 0,0,1,2,1)`
     Blocks(BlockMap),
+    /// `vesta(4KiB, 8: 2,2,1,4)`, the cells themselves without a cut.
+    Vesta(VestaFile, Option<VestaCut>),
     /// `slice[0:10:2, 3:7]`
     Slice(Slice),
+    /// `strided(0, 8: 4x32) period 1KiB`: a request and the length after which it recurs.
+    Strided(StridedRequest, u64),
     /// `falls{(0,1); (2,5)} period 6`
     Falls {
         /// Bytes of one repetition.
@@ -84,8 +93,12 @@ impl LayoutForm {
             LayoutForm::Striped(stripe) => Some(stripe.count()),
             LayoutForm::Chunks(_, servers) => servers.as_ref().map(Servers::count),
             LayoutForm::Blocks(map) => Some(map.count()),
+            LayoutForm::Vesta(file, None) => Some(file.cell_count()),
+            LayoutForm::Vesta(_, Some(cut)) => {
+                cut.vertical_groups.checked_mul(cut.horizontal_groups)
+            }
             LayoutForm::Falls { sets, .. } => Some(sets.len() as u64),
-            LayoutForm::Slice(_) | LayoutForm::Whole => Some(1),
+            LayoutForm::Slice(_) | LayoutForm::Strided(..) | LayoutForm::Whole => Some(1),
         }
     }
 }
@@ -137,6 +150,17 @@ impl Layout {
         self.picked
     }
 
+    /// Whether it can only be a view: a picked element, a slice, a request, or copies of an array.
+    /// (The sets of `falls{...}` may turn out to be no partition, too.)
+    pub fn is_view(&self) -> bool {
+        self.picked.is_some()
+            || match &self.form {
+                LayoutForm::Slice(_) | LayoutForm::Strided(..) => true,
+                LayoutForm::Aligned(alignment) => alignment.is_replicated(),
+                _ => false,
+            }
+    }
+
     /// The servers it names; element `j` belongs to the one at index `j`.
     pub fn servers(&self) -> Option<&Servers> {
         match &self.form {
@@ -171,6 +195,12 @@ impl Layout {
         let source = match &self.form {
             LayoutForm::Striped(stripe) => Source::Striped(stripe.clone()),
             LayoutForm::Blocks(map) => Source::Blocks(map.clone()),
+            LayoutForm::Vesta(file, None) => Source::Striped(file.cells()?),
+            LayoutForm::Vesta(file, Some(cut)) => Source::Vesta(file.cut(*cut)?),
+            LayoutForm::Strided(request, period) => Source::Sets {
+                period: *period,
+                sets: [request.set().clone()].into(),
+            },
             LayoutForm::Falls { period, sets } => Source::Sets {
                 period: *period,
                 sets: sets.clone(),
@@ -218,6 +248,7 @@ enum Source {
     Chunks(Chunks),
     Dealt(DealtChunks),
     Blocks(BlockMap),
+    Vesta(VestaGroups),
     Sets { period: u64, sets: Arc<[FallsSet]> },
 }
 
@@ -230,6 +261,7 @@ impl Source {
             Source::Chunks(e) => e.count(),
             Source::Dealt(e) => e.count(),
             Source::Blocks(e) => e.count(),
+            Source::Vesta(e) => e.count(),
             Source::Sets { sets, .. } => sets.len() as u64,
         }
     }
@@ -242,6 +274,7 @@ impl Source {
             Source::Chunks(e) => e.element(index),
             Source::Dealt(e) => e.element(index),
             Source::Blocks(e) => e.element(index),
+            Source::Vesta(e) => e.element(index),
             Source::Sets { sets, .. } => {
                 check_element(index, sets.len() as u64)?;
                 Ok(sets[index as usize].clone())
@@ -260,6 +293,7 @@ impl AppliedLayout {
             Source::Chunks(e) => e.period(),
             Source::Dealt(e) => e.period(),
             Source::Blocks(e) => e.period(),
+            Source::Vesta(e) => e.period(),
             Source::Sets { period, .. } => *period,
         }
     }

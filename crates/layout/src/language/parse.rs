@@ -17,10 +17,15 @@ use crate::block_map::BlockMap;
 use crate::chunks::{ChunkAxis, ChunkGrid};
 use crate::distribution::Distribution;
 use crate::error::LayoutError;
+use crate::galley::{NestedStride, StridedRequest};
 use crate::hpf::{Grid, Hpf};
 use crate::owner_runs::OwnerRuns;
 use crate::slice::{Slice, SliceAxis};
 use crate::stripe::{Servers, Stripe};
+use crate::vesta::{VestaCut, VestaFile};
+
+/// Most levels of a strided request; its tree may be as deep.
+const MAX_LEVELS: usize = 64;
 
 type Parsed<T> = Result<T, LayoutParseError>;
 
@@ -60,14 +65,16 @@ fn form(s: &mut Scanner) -> Parsed<LayoutForm> {
         "striped" => striped(s, place).map(LayoutForm::Striped),
         "chunks" => chunks(s),
         "blocks" => blocks(s, place).map(LayoutForm::Blocks),
+        "vesta" => vesta(s, place),
         "slice" => slice(s).map(LayoutForm::Slice),
+        "strided" => strided(s, place),
         "falls" => falls_sets(s),
         "whole" => {
             s.skip_word();
             Ok(LayoutForm::Whole)
         }
         _ => Err(s.expected(
-            "a layout: (...) onto ..., align, striped, chunks, blocks, slice, falls or whole",
+            "a layout: (...) onto ..., align, striped, chunks, blocks, vesta, slice, strided, falls or whole",
         )),
     }
 }
@@ -86,7 +93,7 @@ fn list<T>(
     loop {
         let place = s.place();
         if items.len() == most {
-            return Err(s.error_at(place, format!("more than {most} dimensions")));
+            return Err(s.error_at(place, format!("more than {most} entries")));
         }
         items.push(one(s)?);
         if s.take(',') {
@@ -383,26 +390,85 @@ fn falls_sets(s: &mut Scanner) -> Parsed<LayoutForm> {
         })?;
         sets.push(set);
     }
-    let end = sets.iter().map(FallsSet::end).max().unwrap_or(0);
-    let mut period = end;
-    let mut place = s.place();
-    if s.take_word("period") {
-        place = s.place();
-        period = s.size("the period")?;
-    } else if end == 0 {
-        return Err(s.expected("'period' and its length, since all sets are empty"));
-    }
-    if period < end.max(1) {
-        return Err(s.error_at(
-            place,
-            format!(
-                "the sets end at {end}, beyond the period; give {} or more",
-                end.max(1)
-            ),
-        ));
-    }
+    let period = period(s, sets.iter().map(FallsSet::end).max().unwrap_or(0))?;
     Ok(LayoutForm::Falls {
         period,
         sets: sets.into(),
     })
+}
+
+/// `period` and a length that holds what ends at `end`, which is the default.
+fn period(s: &mut Scanner, end: u64) -> Parsed<u64> {
+    if !s.take_word("period") {
+        if end == 0 {
+            return Err(s.expected("'period' and its length, since there are no bytes"));
+        }
+        return Ok(end);
+    }
+    let place = s.place();
+    let period = s.size("the period")?;
+    let least = end.max(1);
+    if period < least {
+        let message = format!("the bytes end at {end}, beyond the period; give {least} or more");
+        return Err(s.error_at(place, message));
+    }
+    Ok(period)
+}
+
+fn vesta(s: &mut Scanner, place: usize) -> Parsed<LayoutForm> {
+    s.skip_word();
+    s.expect('(', "and the size of a unit, as in vesta(4KiB, 8)")?;
+    let unit_bytes = s.size("the size of a unit")?;
+    s.expect(',', "and the number of cells")?;
+    let cells = s.number("the number of cells")?;
+    let file = at(s, place, VestaFile::new(unit_bytes, cells))?;
+    if s.take(')') {
+        return Ok(LayoutForm::Vesta(file, None));
+    }
+    s.expect(':', "and the cut, or ')'")?;
+    let place = s.place();
+    let numbers = s.numbers(')', "a number of the cut: Vbs, Vn, Hbs, Hn")?;
+    let &[
+        vertical_block,
+        vertical_groups,
+        horizontal_block,
+        horizontal_groups,
+    ] = &numbers[..]
+    else {
+        let message = format!("{} numbers; give four: Vbs, Vn, Hbs, Hn", numbers.len());
+        return Err(s.error_at(place, message));
+    };
+    let cut = VestaCut {
+        vertical_block,
+        vertical_groups,
+        horizontal_block,
+        horizontal_groups,
+    };
+    at(s, place, file.cut(cut))?;
+    Ok(LayoutForm::Vesta(file, Some(cut)))
+}
+
+fn strided(s: &mut Scanner, place: usize) -> Parsed<LayoutForm> {
+    s.skip_word();
+    s.expect('(', "and the start, as in strided(0, 8: 4x32)")?;
+    let start = s.size("the start")?;
+    s.expect(',', "and the number of bytes at each place")?;
+    let quantity = s.size("the number of bytes at each place")?;
+    let levels = match s.take(':') {
+        false => {
+            s.expect(')', "or ':' and the levels")?;
+            Vec::new()
+        }
+        true => list(s, ')', MAX_LEVELS, |s| {
+            let count = s.number("a number of repetitions")?;
+            if !(s.take('x') || s.take('X')) {
+                return Err(s.expected("'x' and the stride"));
+            }
+            let stride = s.size("a stride")?;
+            Ok(NestedStride { count, stride })
+        })?,
+    };
+    let request = at(s, place, StridedRequest::new(start, quantity, &levels))?;
+    let period = period(s, request.set().end())?;
+    Ok(LayoutForm::Strided(request, period))
 }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::scanner::Size;
+use super::scanner::ByteSize;
 use super::{Layout, LayoutForm};
 use crate::align::{Alignment, TemplateAxis};
 use crate::block_map::BlockMap;
@@ -28,7 +28,30 @@ impl fmt::Display for Layout {
             LayoutForm::Chunks(grid, None) => grid.fmt(f)?,
             LayoutForm::Chunks(grid, Some(servers)) => write!(f, "{grid} {servers}")?,
             LayoutForm::Blocks(map) => map.fmt(f)?,
+            LayoutForm::Vesta(file, cut) => {
+                let (unit, cells) = (ByteSize(file.unit_bytes()), file.cell_count());
+                write!(f, "vesta({unit}, {cells}")?;
+                if let Some(cut) = cut {
+                    let rows = (cut.vertical_block, cut.vertical_groups);
+                    let columns = (cut.horizontal_block, cut.horizontal_groups);
+                    write!(f, ": {},{},{},{}", rows.0, rows.1, columns.0, columns.1)?;
+                }
+                f.write_str(")")?;
+            }
             LayoutForm::Slice(slice) => slice.fmt(f)?,
+            LayoutForm::Strided(request, period) => {
+                write!(f, "strided({}, {}", request.start(), request.quantity())?;
+                if !request.levels().is_empty() {
+                    f.write_str(": ")?;
+                    list(f, request.levels().iter(), ", ", |f, level| {
+                        write!(f, "{}x{}", level.count, level.stride)
+                    })?;
+                }
+                f.write_str(")")?;
+                if *period != request.set().end() {
+                    write!(f, " period {}", ByteSize(*period))?;
+                }
+            }
             LayoutForm::Falls { period, sets } => {
                 f.write_str("falls{")?;
                 list(f, sets.iter(), "; ", |f, set| {
@@ -37,7 +60,7 @@ impl fmt::Display for Layout {
                 })?;
                 f.write_str("}")?;
                 if sets.iter().map(|s| s.end()).max() != Some(*period) {
-                    write!(f, " period {}", Size(*period))?;
+                    write!(f, " period {}", ByteSize(*period))?;
                 }
             }
             LayoutForm::Whole => f.write_str("whole")?,
@@ -154,7 +177,7 @@ impl fmt::Display for Servers {
 
 impl fmt::Display for Stripe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "striped({}) {}", Size(self.block()), self.servers())
+        write!(f, "striped({}) {}", ByteSize(self.block()), self.servers())
     }
 }
 
@@ -175,7 +198,7 @@ impl fmt::Display for ChunkGrid {
 
 impl fmt::Display for BlockMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "blocks({}: ", Size(self.block()))?;
+        write!(f, "blocks({}: ", ByteSize(self.block()))?;
         owners(f, self.owners())?;
         f.write_str(")")?;
         match self.count() == self.owners().owners() {

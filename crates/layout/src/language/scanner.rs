@@ -5,6 +5,7 @@
 //! texts beyond [`MAX_TEXT`].
 
 use std::fmt;
+use std::str::FromStr;
 
 /// Longest text accepted, in characters: room for maps of a few million entries.
 pub const MAX_TEXT: usize = 1 << 24;
@@ -268,10 +269,29 @@ impl Scanner {
     }
 }
 
-/// A number of bytes as it is printed: the largest unit that divides it.
-pub(super) struct Size(pub(super) u64);
+/// A number of bytes; reads with a unit of 1024 or a power of it, prints with the largest that
+/// divides it.
+///
+/// ```
+/// use layout::ByteSize;
+/// let size: ByteSize = "2048 KiB".parse().unwrap();
+/// assert_eq!((size.0, size.to_string().as_str()), (2 << 20, "2MiB"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ByteSize(pub u64);
 
-impl fmt::Display for Size {
+impl FromStr for ByteSize {
+    type Err = LayoutParseError;
+
+    fn from_str(text: &str) -> Result<Self, LayoutParseError> {
+        let mut scanner = Scanner::new(text)?;
+        let bytes = scanner.size("a number of bytes")?;
+        scanner.end("the size")?;
+        Ok(ByteSize(bytes))
+    }
+}
+
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (bits, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
             if self.0 > 0 && self.0.trailing_zeros() >= bits {

@@ -58,7 +58,7 @@ impl FileView {
                 "has no bytes; offsets in the view count etypes",
             ));
         }
-        if filetype.size() % etype.size() != 0 {
+        if !filetype.size().is_multiple_of(etype.size()) {
             return Err(LayoutError::argument(
                 "filetype",
                 format!(

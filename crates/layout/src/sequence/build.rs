@@ -97,18 +97,19 @@ impl Builder {
 
     /// Appends a node whose body has its lowest byte at 0.
     pub(super) fn push_part(&mut self, mut part: Part) -> Result<(), LayoutError> {
-        if let Body::Bytes(len) = part.body {
-            if part.count > 1 && i64::try_from(len) == Ok(part.stride) {
-                part.body = Body::Bytes(len.checked_mul(part.count).ok_or_else(overflow)?);
-                part.count = 1;
-            }
+        if let Body::Bytes(len) = part.body
+            && part.count > 1
+            && i64::try_from(len) == Ok(part.stride)
+        {
+            part.body = Body::Bytes(len.checked_mul(part.count).ok_or_else(overflow)?);
+            part.count = 1;
         }
         hull_of(&part)?;
-        if let Some(last) = self.parts.last_mut() {
-            if extend(last, &part) {
-                hull_of(last)?;
-                return Ok(());
-            }
+        if let Some(last) = self.parts.last_mut()
+            && extend(last, &part)
+        {
+            hull_of(last)?;
+            return Ok(());
         }
         self.parts.push(part);
         Ok(())

@@ -189,7 +189,7 @@ impl Catalogue {
 fn create(rows: &mut Writing<'_>) {
     let mut format = Vec::new();
     record::put_text(&mut format, MAGIC);
-    record::put_number(&mut format, VERSION);
+    wire::put_number(&mut format, VERSION);
     rows.put(key::format(), format);
     let root = Node {
         parent: ROOT,

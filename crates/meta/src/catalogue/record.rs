@@ -5,7 +5,7 @@
 //! Whoever changes a record here raises [`super::VERSION`] and keeps reading the old form.
 
 use layout::View;
-use wire::{DecodeError, LayoutState, Place, Reader, describe};
+use wire::{DecodeError, LayoutState, Place, Reader, describe, put_number};
 
 use super::member::{Member, MemberState, StoreKind};
 use super::rows::{Rows, Writing};
@@ -208,15 +208,6 @@ pub(crate) fn row_name(key: &[u8]) -> String {
     };
     let number = key::number(key, 0).map_or(String::new(), |n| format!(" {n}"));
     format!("row `{kind}{number}`")
-}
-
-/// The same form of numbers that [`Reader::number`] reads.
-pub(crate) fn put_number(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {

@@ -314,13 +314,11 @@ impl Core {
         entry.open = Some(Arc::clone(&held));
         self.close_idle(&mut known);
         drop(known);
-        if was_open {
-            if let Err(e) = held.cut_behind_length(&mut backing) {
-                if let Some(entry) = self.lock().get_mut(&id) {
-                    entry.open = None;
-                }
-                return Err(e);
+        if was_open && let Err(e) = held.cut_behind_length(&mut backing) {
+            if let Some(entry) = self.lock().get_mut(&id) {
+                entry.open = None;
             }
+            return Err(e);
         }
         drop(backing);
         Ok(held)

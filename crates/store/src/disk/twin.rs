@@ -323,7 +323,10 @@ impl World {
     }
 
     fn punch(&mut self, inode: u64, offset: u64, len: u64) {
-        assert!(offset % PAGE == 0 && len % PAGE == 0, "whole pages only");
+        assert!(
+            offset.is_multiple_of(PAGE) && len.is_multiple_of(PAGE),
+            "whole pages only"
+        );
         let pages = offset / PAGE..(offset + len) / PAGE;
         let image = self.files.get_mut(&inode).expect("an open file");
         let found: Vec<u64> = image.live.range(pages).map(|(page, _)| *page).collect();

@@ -12,7 +12,7 @@ use store::disk::twin::{Loss, Twin};
 use store::{Directory, DiskOptions, DiskSpec, DiskStore, MemoryStore, Pool, PoolOptions, Store};
 
 /// A pool with small segments, so that tests cross their borders.
-pub fn pool(limit_bytes: u64) -> Pool {
+pub(crate) fn pool(limit_bytes: u64) -> Pool {
     Pool::new(PoolOptions {
         limit_bytes,
         keep_warm_bytes: limit_bytes / 4,
@@ -21,10 +21,10 @@ pub fn pool(limit_bytes: u64) -> Pool {
     })
 }
 
-pub struct MemoryHarness(MemoryStore);
+pub(crate) struct MemoryHarness(MemoryStore);
 
 impl MemoryHarness {
-    pub fn new(limit_bytes: u64) -> Self {
+    pub(crate) fn new(limit_bytes: u64) -> Self {
         MemoryHarness(MemoryStore::new(pool(limit_bytes)))
     }
 }
@@ -36,10 +36,10 @@ impl Harness for MemoryHarness {
 }
 
 /// A temporary directory.
-pub struct Temporary(pub PathBuf);
+pub(crate) struct Temporary(pub PathBuf);
 
 impl Temporary {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("pario-store-{}-{n}", std::process::id()));
@@ -55,14 +55,14 @@ impl Drop for Temporary {
 }
 
 /// A disk store on real files. A restart drops it, which closes nothing: as if it was killed.
-pub struct RealHarness {
+pub(crate) struct RealHarness {
     store: Option<DiskStore>,
     limit_bytes: u64,
     directory: Temporary,
 }
 
 impl RealHarness {
-    pub fn new(limit_bytes: u64) -> Self {
+    pub(crate) fn new(limit_bytes: u64) -> Self {
         let directory = Temporary::new();
         let mut harness = RealHarness {
             store: None,
@@ -98,14 +98,14 @@ impl Harness for RealHarness {
 }
 
 /// A disk store on a twin.
-pub struct TwinHarness {
+pub(crate) struct TwinHarness {
     pub twin: Twin,
     store: Option<DiskStore>,
     limit_bytes: u64,
 }
 
 impl TwinHarness {
-    pub fn new(limit_bytes: u64) -> Self {
+    pub(crate) fn new(limit_bytes: u64) -> Self {
         let twin = Twin::new();
         let store = Some(twin_store(&twin, limit_bytes));
         TwinHarness {
@@ -116,7 +116,7 @@ impl TwinHarness {
     }
 }
 
-pub fn twin_store(twin: &Twin, limit_bytes: u64) -> DiskStore {
+pub(crate) fn twin_store(twin: &Twin, limit_bytes: u64) -> DiskStore {
     let disks = vec![DiskSpec::new(twin.clone())];
     DiskStore::new(pool(limit_bytes), disks, DiskOptions::default()).unwrap()
 }

@@ -1,0 +1,98 @@
+//! `pario bench move` and `plan` on small cases: the shape of their reports. How fast they are is no
+//! matter for tests.
+
+use crate::{run, scratch_file};
+
+fn report(arguments: &[&str]) -> serde_json::Value {
+    let output = run(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    serde_json::from_slice(&output.stdout).expect("nothing but JSON on standard output")
+}
+
+#[track_caller]
+fn check_rows(report: &serde_json::Value, bench: &str) -> usize {
+    assert_eq!(report["bench"], bench);
+    assert!(report["machine"]["cores"].is_u64());
+    let rows = report["rows"].as_array().expect("rows");
+    for row in rows {
+        assert!(
+            row["case"].as_str().is_some_and(|case| case.contains('/')),
+            "{row}"
+        );
+        assert!(
+            row["value"].as_f64().is_some_and(|value| value > 0.0),
+            "{row}"
+        );
+        assert!(
+            row["unit"].is_string() && row["spread"].is_number(),
+            "{row}"
+        );
+        assert!(
+            row["columns"].is_object() && row["ratios"].is_object(),
+            "{row}"
+        );
+    }
+    rows.len()
+}
+
+#[test]
+fn moving_reports_both_ways_with_yardsticks() {
+    let report = report(&[
+        "bench",
+        "move",
+        "--array",
+        "f32[60,50]",
+        "--from",
+        "(block, *) onto 3",
+        "--to",
+        "(cyclic(2), block) onto 2x2",
+        "--json",
+    ]);
+    assert_eq!(check_rows(&report, "move"), 2);
+    for row in report["rows"].as_array().expect("rows") {
+        assert!(
+            row["ratios"]["memcpy"].is_number() && row["ratios"]["loop"].is_number(),
+            "{row}"
+        );
+        assert_eq!(row["columns"]["bytes"], 12000);
+        assert!(row["first"].is_number(), "{row}");
+    }
+}
+
+#[test]
+fn planning_reports_growth() {
+    let report = report(&[
+        "bench",
+        "plan",
+        "--filter",
+        "rows-cols/N=2^8,rows-cols/N=2^20,E=10/",
+        "--json",
+    ]);
+    check_rows(&report, "plan");
+    let rows = report["rows"].as_array().expect("rows");
+    let large = rows
+        .iter()
+        .find(|row| row["case"] == "view/rows-cols/N=2^20")
+        .expect("measured");
+    assert_eq!(large["columns"]["nodes"], 4);
+    assert!(large["columns"]["times_of_2^8"].is_number());
+}
+
+#[test]
+fn reports_go_to_files_too() {
+    let path = scratch_file("move.json");
+    let file = path.to_str().expect("a readable path");
+    let output = run(&["bench", "move", "--array", "u8[64,64]", "--json", file]);
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("GB/s"));
+    let text = std::fs::read_to_string(&path).expect("the report was written");
+    check_rows(&serde_json::from_str(&text).expect("JSON"), "move");
+}
+
+#[test]
+fn arrays_too_large_for_memory_are_refused() {
+    let output = run(&["bench", "move", "--array", "f64[1000000,1000000]"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("pario: --array: "));
+}

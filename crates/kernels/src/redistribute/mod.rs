@@ -1,0 +1,303 @@
+//! Redistribution of one-dimensional arrays between processors that hold them in blocks dealt
+//! in turn: packing, exchange, unpacking (sections 3.7 to 3.11 of the source, chapter 4 of
+//! "High-Performance Data-Parallel Input/Output").
+//!
+//! `Cyclic(k)` gives k elements at a time to the processors in turn; `Block(m)` is the same with
+//! m elements and one turn only. A pair of distributions has a *kind*, which names the loop that
+//! packs it:
+//!
+//! | kind | from, to | loop |
+//! | --- | --- | --- |
+//! | KYY | Cyclic(ky), Cyclic(y) | k copies of y elements per local block, packets in turn |
+//! | XKX-1 | Cyclic(x), Cyclic(kx), k >= P | runs of local blocks, packets in turn |
+//! | XKX-2 | Cyclic(x), Cyclic(kx), k < P | one loop, conditional subtractions |
+//! | BCY | Block, Cyclic | one loop, increment and test |
+//! | CBL | Cyclic(x), Block | none: contiguous pieces are sent from place |
+//! | GEN | Cyclic(x), Cyclic(y) | element by element, two divisions each |
+//!
+//! Decisions where the source is silent: XKX-1 is taken when k >= P, since only then does every
+//! run of local blocks go to the next processor; asynchronous unpacking is always legal here,
+//! because a packet's places repeat with the period lcm(x, y) of the local array whatever the
+//! kind, but for GEN it needs the runs of one period.
+//!
+//! Invariants: a packet holds the common elements of two local arrays in global order; packets
+//! that would be empty are not built; lengths come from the same walks that fill them.
+
+mod run;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use crate::nest::{Nest, NestError};
+use crate::packets::gcd;
+
+pub use run::{Packets, Redistribution, Unpacking};
+
+/// How one dimension is dealt to processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    /// The first m elements to processor 0, the next m to 1, and so on; m x P must reach the
+    /// whole array.
+    Block(u64),
+    /// k elements at a time, in turn.
+    Cyclic(u64),
+}
+
+impl Distribution {
+    /// Equal blocks: `Block(ceil(elements / processors))`.
+    pub fn block(elements: u64, processors: u64) -> Distribution {
+        Distribution::Block(elements.div_ceil(processors.max(1)).max(1))
+    }
+
+    /// Elements dealt at a time.
+    pub fn unit(self) -> u64 {
+        match self {
+            Distribution::Block(unit) | Distribution::Cyclic(unit) => unit,
+        }
+    }
+
+    /// The processor that holds an element.
+    pub fn owner(self, element: u64, processors: u64) -> u64 {
+        element / self.unit() % processors
+    }
+
+    /// How many elements a processor holds.
+    pub fn local_count(self, elements: u64, processors: u64, processor: u64) -> u64 {
+        let round = self.unit() * processors;
+        let (rounds, rest) = (elements / round, elements % round);
+        rounds * self.unit()
+            + rest
+                .saturating_sub(processor * self.unit())
+                .min(self.unit())
+    }
+
+    /// The runs a processor holds, as `(global start, count, stride, len)`: the whole ones, and
+    /// the shorter one at the end.
+    fn runs(self, elements: u64, processors: u64, processor: u64) -> Vec<(u64, u64, u64, u64)> {
+        let (unit, round) = (self.unit(), self.unit() * processors);
+        let local = self.local_count(elements, processors, processor);
+        let mut runs = Vec::new();
+        if local >= unit {
+            runs.push((processor * unit, local / unit, round, unit));
+        }
+        if local % unit > 0 {
+            runs.push((
+                processor * unit + local / unit * round,
+                1,
+                round,
+                local % unit,
+            ));
+        }
+        runs
+    }
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Distribution::Block(m) => write!(f, "Block({m})"),
+            Distribution::Cyclic(k) => write!(f, "Cyclic({k})"),
+        }
+    }
+}
+
+/// One dimension of a distributed array, seen from one processor. A collapsed dimension is dealt
+/// to one processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dealt {
+    /// Elements along the dimension.
+    pub elements: u64,
+    /// How they are dealt.
+    pub distribution: Distribution,
+    /// Processors along the dimension.
+    pub processors: u64,
+    /// This processor's place among them.
+    pub processor: u64,
+}
+
+/// Nests that gather one processor's part of a row-major matrix into its local array.
+pub fn gather_part(
+    rows: Dealt,
+    columns: Dealt,
+    element_bytes: u64,
+) -> Result<Vec<Nest>, NestError> {
+    let signed = |value: u64| i64::try_from(value).map_err(|_| NestError::SourceOverflow);
+    let runs = |dim: Dealt| {
+        dim.distribution
+            .runs(dim.elements, dim.processors, dim.processor)
+    };
+    let row_bytes = columns.elements * element_bytes;
+    let local_columns =
+        columns
+            .distribution
+            .local_count(columns.elements, columns.processors, columns.processor);
+    let local_row = local_columns * element_bytes;
+    let mut within_row = Vec::new();
+    let mut target = 0;
+    for (start, count, stride, len) in runs(columns) {
+        let len = len * element_bytes;
+        let (start, stride) = (
+            signed(start * element_bytes)?,
+            signed(stride * element_bytes)?,
+        );
+        within_row.push(Nest::strided(
+            start,
+            signed(target)?,
+            count,
+            stride,
+            signed(len)?,
+            len,
+        )?);
+        target += count * len;
+    }
+    if within_row.is_empty() {
+        return Ok(Vec::new());
+    }
+    let within_row: std::sync::Arc<[Nest]> = within_row.into();
+    let mut nests = Vec::new();
+    let mut target = 0;
+    for (start, count, stride, len) in runs(rows) {
+        let (step, local_step) = (signed(row_bytes)?, signed(local_row)?);
+        let block = Nest::nested(
+            0,
+            0,
+            len,
+            step,
+            local_step,
+            std::sync::Arc::clone(&within_row),
+        )?;
+        let (start, stride) = (signed(start * row_bytes)?, signed(stride * row_bytes)?);
+        nests.push(Nest::nested(
+            start,
+            signed(target)?,
+            count,
+            stride,
+            signed(len * local_row)?,
+            vec![block],
+        )?);
+        target += count * len * local_row;
+    }
+    Ok(nests)
+}
+
+/// Which loop packs a redistribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Cyclic(ky) to Cyclic(y).
+    Kyy,
+    /// Cyclic(x) to Cyclic(kx), k >= P.
+    Xkx1,
+    /// Cyclic(x) to Cyclic(kx), k < P.
+    Xkx2,
+    /// Block to Cyclic.
+    Bcy,
+    /// Cyclic(x) to Block.
+    Cbl,
+    /// Any to any.
+    Gen,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 6] = [
+        Kind::Kyy,
+        Kind::Xkx1,
+        Kind::Xkx2,
+        Kind::Bcy,
+        Kind::Cbl,
+        Kind::Gen,
+    ];
+
+    /// The name the source gives it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Kyy => "kyy",
+            Kind::Xkx1 => "xkx-1",
+            Kind::Xkx2 => "xkx-2",
+            Kind::Bcy => "bcy",
+            Kind::Cbl => "cbl",
+            Kind::Gen => "gen",
+        }
+    }
+
+    /// The most special kind of a pair of distributions.
+    pub fn of(elements: u64, processors: u64, from: Distribution, to: Distribution) -> Kind {
+        let (x, y) = (from.unit(), to.unit());
+        let one_turn =
+            |unit: u64| u128::from(unit) * u128::from(processors) >= u128::from(elements);
+        if one_turn(y) {
+            Kind::Cbl
+        } else if one_turn(x) && y == 1 {
+            Kind::Bcy
+        } else if x % y == 0 {
+            Kind::Kyy
+        } else if y % x == 0 && y / x >= processors {
+            Kind::Xkx1
+        } else if y % x == 0 {
+            Kind::Xkx2
+        } else {
+            Kind::Gen
+        }
+    }
+}
+
+/// Why a redistribution was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedistributeError {
+    /// No processors, or an element of no bytes, or a distribution that deals no elements.
+    Zero,
+    /// `Block(m)` on P processors does not reach the whole array: m must be at least
+    /// `ceil(elements / processors)`.
+    BlockTooSmall {
+        /// The m given.
+        block: u64,
+    },
+    /// Offsets do not fit 63 bits.
+    TooLarge,
+    /// The number of local arrays is not the number of processors, or one has another length
+    /// than its distribution says.
+    Shape {
+        /// The first processor concerned.
+        processor: usize,
+    },
+}
+
+impl fmt::Display for RedistributeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RedistributeError::Zero => {
+                f.write_str("processors, element bytes and blocks must be at least 1")
+            }
+            RedistributeError::BlockTooSmall { block } => {
+                write!(
+                    f,
+                    "Block({block}) does not reach the whole array on this many processors"
+                )
+            }
+            RedistributeError::TooLarge => f.write_str("offsets exceed 63 bits"),
+            RedistributeError::Shape { processor } => {
+                write!(
+                    f,
+                    "the local array of processor {processor} does not have the length of its distribution"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for RedistributeError {}
+
+/// Section 3.11: whether going through `Cyclic(lcm(x, y))` pays. Two packings, two unpackings and
+/// two exchanges at the rate of long copies against one generic packing: only for elements
+/// smaller than `crossover_bytes`, 36 on the machine of the source.
+pub fn two_steps_pay(x: u64, y: u64, element_bytes: u64, crossover_bytes: u64) -> bool {
+    x % y != 0 && y % x != 0 && element_bytes < crossover_bytes
+}
+
+/// The distribution between the two steps.
+pub fn between(x: u64, y: u64) -> Option<Distribution> {
+    (x / gcd(x, y)).checked_mul(y).map(Distribution::Cyclic)
+}
