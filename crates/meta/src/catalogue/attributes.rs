@@ -1,0 +1,267 @@
+//! Attributes: stat, list, chmod, chown, utimes, and what there is in all.
+//!
+//! Access times are kept but not updated by reading: that would make every read a write here.
+//! Sizes are the durable ones; the owner of an open file knows the latest.
+
+use super::access::{
+    Caller, Credentials, MODE_BITS, Permission, allows, demand, demand_owner, denied,
+};
+use super::path::resolve;
+use super::record::{Counter, Node, counter, key, node, put_node, read_entry};
+use super::rows::Rows;
+use super::{Batch, Snapshot};
+use crate::error::MetaError;
+use crate::{FileId, Time};
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Has entries.
+    Directory,
+    /// Has bytes.
+    File,
+}
+
+/// What `stat` shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// The number.
+    pub file: FileId,
+    /// File or directory.
+    pub kind: Kind,
+    /// User number of the owner.
+    pub owner: u32,
+    /// Group number.
+    pub group: u32,
+    /// The twelve permission bits.
+    pub mode: u32,
+    /// Last access, as set by `utimes`.
+    pub accessed: Time,
+    /// Last change of bytes or entries.
+    pub modified: Time,
+    /// Last change of attributes.
+    pub changed: Time,
+    /// Durable size; 0 for directories.
+    pub size: u64,
+    /// Counts truncates; the size of an earlier epoch says nothing about this one.
+    pub epoch: u64,
+    /// A truncate that is under way leads to this size.
+    pub truncate_to: Option<u64>,
+    /// The array a file holds, as its creator wrote it.
+    pub array: Option<String>,
+    /// The layout of a file, as its creator or the default rule wrote it.
+    pub layout: Option<String>,
+    /// The highest generation of its layout that was given out; 0 for directories.
+    pub generation: u64,
+    /// Whether it still has a name.
+    pub is_linked: bool,
+    /// Whether it goes with its last handle.
+    pub delete_on_close: bool,
+}
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name.
+    pub name: String,
+    /// What has it.
+    pub file: FileId,
+    /// File or directory.
+    pub kind: Kind,
+}
+
+/// Part of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Names in ascending order of their bytes.
+    pub entries: Vec<Entry>,
+    /// Whether there are more behind the last.
+    pub has_more: bool,
+}
+
+/// A time to set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetTime {
+    /// Leave it.
+    Keep,
+    /// The time of the request; whoever may write may do that.
+    Now,
+    /// This one; only the owner may.
+    To(Time),
+}
+
+/// What there is in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Files, those included that are open but have no name.
+    pub files: u64,
+    /// Directories, the root included.
+    pub directories: u64,
+    /// Removals that wait for servers.
+    pub removals: u64,
+}
+
+impl Node {
+    pub(crate) fn kind(&self) -> Kind {
+        if self.is_directory() {
+            Kind::Directory
+        } else {
+            Kind::File
+        }
+    }
+}
+
+pub(crate) fn attributes(rows: &dyn Rows, file: FileId) -> Result<Attributes, MetaError> {
+    let node = node(rows, file)?;
+    let body = node.file();
+    Ok(Attributes {
+        file,
+        kind: node.kind(),
+        owner: node.owner,
+        group: node.group,
+        mode: node.mode,
+        accessed: node.accessed,
+        modified: node.modified,
+        changed: node.changed,
+        size: body.map_or(0, |b| b.size),
+        epoch: body.map_or(0, |b| b.epoch),
+        truncate_to: body.and_then(|b| b.truncate_to),
+        array: body.and_then(|b| b.array.clone()),
+        layout: body.map(|b| b.layout.clone()),
+        generation: body.map_or(0, |b| b.next_generation.saturating_sub(1)),
+        is_linked: body.is_none_or(|b| !b.unlinked),
+        delete_on_close: body.is_some_and(|b| b.delete_on_close),
+    })
+}
+
+impl Snapshot {
+    /// The attributes of a path.
+    pub fn stat(&self, who: &Credentials, path: &str) -> Result<Attributes, MetaError> {
+        let (file, _) = resolve(&self.rows, who, path)?;
+        attributes(&self.rows, file)
+    }
+
+    /// The attributes of a number that the caller got by opening.
+    pub fn stat_file(&self, file: FileId) -> Result<Attributes, MetaError> {
+        attributes(&self.rows, file)
+    }
+
+    /// Up to `limit` entries of a directory, behind the name `after`.
+    pub fn list(
+        &self,
+        who: &Credentials,
+        path: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Listing, MetaError> {
+        let (directory, node) = resolve(&self.rows, who, path)?;
+        if !node.is_directory() {
+            return Err(MetaError::NotDirectory(path.to_owned()));
+        }
+        demand(&node, who, Permission::Read, path)?;
+        let after = after.map(|name| key::entry(directory, name));
+        let prefix = key::entries_of(directory);
+        let mut found = self
+            .rows
+            .scan(&prefix, after.as_deref(), limit.saturating_add(1))?;
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        let entries = found
+            .iter()
+            .map(|(key, bytes)| {
+                let file = read_entry(key, bytes)?;
+                Ok(Entry {
+                    name: key::name(key, 1).unwrap_or_default().to_owned(),
+                    file,
+                    kind: super::record::node(&self.rows, file)?.kind(),
+                })
+            })
+            .collect::<Result<_, MetaError>>()?;
+        Ok(Listing { entries, has_more })
+    }
+
+    /// What there is in all.
+    pub fn counts(&self) -> Result<Counts, MetaError> {
+        let mut removals = 0;
+        self.rows.for_each(&key::removals(), &mut |_, _| {
+            removals += 1;
+            Ok(())
+        })?;
+        Ok(Counts {
+            files: counter(&self.rows, Counter::Files)?,
+            directories: counter(&self.rows, Counter::Directories)?,
+            removals,
+        })
+    }
+}
+
+impl Batch<'_> {
+    /// Sets the permission bits.
+    pub fn chmod(&mut self, caller: &Caller<'_>, path: &str, mode: u32) -> Result<(), MetaError> {
+        self.one(|b| {
+            let (file, mut node) = resolve(&b.rows, caller.credentials, path)?;
+            demand_owner(&node, caller.credentials, path)?;
+            node.mode = mode & MODE_BITS;
+            node.changed = caller.now;
+            put_node(&mut b.rows, file, &node);
+            Ok(())
+        })
+    }
+
+    /// Sets owner and group, each if given. Giving a file away is for root; its owner may give it to
+    /// a group that he is in.
+    pub fn chown(
+        &mut self,
+        caller: &Caller<'_>,
+        path: &str,
+        owner: Option<u32>,
+        group: Option<u32>,
+    ) -> Result<(), MetaError> {
+        self.one(|b| {
+            let who = caller.credentials;
+            let (file, mut node) = resolve(&b.rows, who, path)?;
+            demand_owner(&node, who, path)?;
+            if !who.is_root() && owner.is_some_and(|o| o != node.owner) {
+                return Err(denied(path, "to be root to change the owner"));
+            }
+            if !who.is_root() && group.is_some_and(|g| g != node.group && !who.is_in(g)) {
+                return Err(denied(path, "to be in the new group"));
+            }
+            node.owner = owner.unwrap_or(node.owner);
+            node.group = group.unwrap_or(node.group);
+            node.changed = caller.now;
+            put_node(&mut b.rows, file, &node);
+            Ok(())
+        })
+    }
+
+    /// Sets the times of access and modification.
+    pub fn utimes(
+        &mut self,
+        caller: &Caller<'_>,
+        path: &str,
+        accessed: SetTime,
+        modified: SetTime,
+    ) -> Result<(), MetaError> {
+        self.one(|b| {
+            let who = caller.credentials;
+            let (file, mut node) = resolve(&b.rows, who, path)?;
+            let explicit = [accessed, modified]
+                .iter()
+                .any(|t| matches!(t, SetTime::To(_)));
+            if explicit || !allows(&node, who, Permission::Write) {
+                demand_owner(&node, who, path)?;
+            }
+            let pick = |set: SetTime, old: Time| match set {
+                SetTime::Keep => old,
+                SetTime::Now => caller.now,
+                SetTime::To(time) => time,
+            };
+            node.accessed = pick(accessed, node.accessed);
+            node.modified = pick(modified, node.modified);
+            node.changed = caller.now;
+            put_node(&mut b.rows, file, &node);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! From what the user wrote to a partition.
+//!
+//! The texts are kept as given; what they mean is computed here, once, and kept as a layout state.
+//! Without a layout the rule is:
+//!
+//! - An array of at least one dimension is cut into blocks along its slowest dimension (the first in
+//!   C order, the last in Fortran order), one block per server that takes subfiles, but no more
+//!   blocks than that dimension has indices.
+//! - A scalar is one subfile.
+//! - Plain bytes, and arrays without bytes, are `striped(1MiB)` over all servers that take subfiles.
+//!
+//! Which server gets the first subfile rotates from file to file (see `member`), so the first stripe
+//! of many small files is not always on the same one.
+
+use layout::{ArrayType, Layout, Order, Partition, Pattern};
+
+use crate::error::MetaError;
+
+/// Stripe of plain bytes.
+pub const DEFAULT_STRIPE: &str = "1MiB";
+
+/// Most subfiles of a file. A grid with more chunks says over how many servers they are dealt.
+pub const MAX_SUBFILES: u64 = 1 << 16;
+
+/// A partition, and the texts it comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    pub(crate) text: String,
+    pub(crate) partition: Partition,
+    /// Server numbers by subfile, if the text lists them.
+    pub(crate) listed: Option<Vec<u64>>,
+}
+
+/// The layout for a file that holds `array` or plain bytes, when `servers` take subfiles.
+pub(crate) fn choose(
+    array: Option<&str>,
+    text: Option<&str>,
+    servers: usize,
+) -> Result<Chosen, MetaError> {
+    let array: Option<ArrayType> = array.map(str::parse).transpose()?;
+    let text = match text {
+        Some(text) => text.to_owned(),
+        None => default_text(array.as_ref(), servers as u64),
+    };
+    let layout: Layout = text.parse()?;
+    if layout.picked().is_some() {
+        return Err(MetaError::argument(
+            "layout",
+            "names one element; that is a view, a file needs all of them",
+        ));
+    }
+    let applied = match array.as_ref().filter(|a| a.bytes() > 0) {
+        Some(array) => layout.on_array(array)?,
+        None => layout.on_bytes()?,
+    };
+    if applied.count() > MAX_SUBFILES {
+        return Err(MetaError::TooLarge(
+            "the number of subfiles; deal the chunks, as in `chunks(256,256) over 4`",
+        ));
+    }
+    let elements = applied.elements()?;
+    let partition = Partition::from_start(Pattern::new(elements.period, elements.sets)?);
+    let listed = layout.servers().and_then(|s| s.list()).map(<[u64]>::to_vec);
+    Ok(Chosen {
+        text,
+        partition,
+        listed,
+    })
+}
+
+fn default_text(array: Option<&ArrayType>, servers: u64) -> String {
+    let Some(array) = array.filter(|a| a.bytes() > 0) else {
+        return format!("striped({DEFAULT_STRIPE}) over {servers}");
+    };
+    if array.dimensions() == 0 {
+        return "whole".to_owned();
+    }
+    let slowest = match array.order() {
+        Order::C => 0,
+        Order::Fortran => array.dimensions() - 1,
+    };
+    let cuts: Vec<&str> = (0..array.dimensions())
+        .map(|d| if d == slowest { "block" } else { "*" })
+        .collect();
+    let onto = servers.min(array.extents()[slowest]);
+    format!("({}) onto {onto}", cuts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn text(array: Option<&str>, servers: usize) -> String {
+        let chosen = choose(array, None, servers).unwrap();
+        assert!(chosen.partition.len() <= servers);
+        chosen.text
+    }
+
+    #[test]
+    fn default_rule() {
+        assert_eq!(text(None, 3), "striped(1MiB) over 3");
+        assert_eq!(text(Some("f64[100,7]"), 4), "(block, *) onto 4");
+        assert_eq!(text(Some("f64[100,7]:fortran"), 4), "(*, block) onto 4");
+        assert_eq!(text(Some("u8[3,5]"), 4), "(block, *) onto 3");
+        assert_eq!(text(Some("u8[0,5]"), 4), "striped(1MiB) over 4");
+        assert_eq!(text(Some("u8[10]"), 1), "(block) onto 1");
+    }
+
+    #[test]
+    fn what_is_no_partition_is_refused() {
+        let refused = |array, layout| choose(array, Some(layout), 4).unwrap_err().to_string();
+        let message = refused(Some("u8[4,4]"), "slice[0:2, :]");
+        assert!(message.contains("byte 8"), "{message}");
+        let message = refused(Some("u8[4,4]"), "(block, *) onto 2 [1]");
+        assert!(message.contains("that is a view"), "{message}");
+        let message = refused(None, "(block, *) onto 2");
+        assert!(message.contains("cuts an array"), "{message}");
+        let message = refused(Some("u8[4096,4096]"), "chunks(4,4)");
+        assert!(message.contains("deal the chunks"), "{message}");
+        let message = refused(None, "stripd(4)");
+        assert!(message.contains("character"), "{message}");
+    }
+}

@@ -1,0 +1,109 @@
+//! Who has what open: the part of the catalogue that is not durable.
+//!
+//! Opening a file writes nothing, so it costs no disk. After a restart clients that lived on open
+//! their handles again; until the server says that this time is over the table is known to be
+//! incomplete, and whoever needs to know that nobody uses a file is told to come back.
+//!
+//! Numbers carry the start of the catalogue in their upper bits, so a handle of an earlier life is
+//! never taken for one of this.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::{ClientId, FileId, HandleId, Rights};
+
+/// Bits of a handle's number that count within one start.
+const COUNT_BITS: u32 = 40;
+
+/// One opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handle {
+    pub(crate) client: ClientId,
+    pub(crate) file: FileId,
+    pub(crate) rights: Rights,
+    /// Nobody else may have the file open.
+    pub(crate) unique: bool,
+}
+
+/// All openings.
+#[derive(Debug)]
+pub(crate) struct Handles {
+    next: u64,
+    /// Clients of the start before may not be back yet.
+    pub(crate) recovering: bool,
+    open: HashMap<HandleId, Handle>,
+    by_client: HashMap<ClientId, BTreeSet<HandleId>>,
+    by_file: HashMap<FileId, BTreeSet<HandleId>>,
+}
+
+impl Handles {
+    pub(crate) fn new(start: u64, recovering: bool) -> Self {
+        Handles {
+            next: start << COUNT_BITS,
+            recovering,
+            open: HashMap::new(),
+            by_client: HashMap::new(),
+            by_file: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, handle: Handle) -> HandleId {
+        let id = HandleId(self.next);
+        self.next += 1;
+        self.open.insert(id, handle);
+        self.by_client.entry(handle.client).or_default().insert(id);
+        self.by_file.entry(handle.file).or_default().insert(id);
+        id
+    }
+
+    /// The handle, if this client has it.
+    pub(crate) fn get(&self, client: ClientId, id: HandleId) -> Option<Handle> {
+        self.open.get(&id).copied().filter(|h| h.client == client)
+    }
+
+    pub(crate) fn remove(&mut self, id: HandleId) {
+        let Some(handle) = self.open.remove(&id) else {
+            return;
+        };
+        if let Some(set) = self.by_client.get_mut(&handle.client) {
+            set.remove(&id);
+            if set.is_empty() {
+                self.by_client.remove(&handle.client);
+            }
+        }
+        if let Some(set) = self.by_file.get_mut(&handle.file) {
+            set.remove(&id);
+            if set.is_empty() {
+                self.by_file.remove(&handle.file);
+            }
+        }
+    }
+
+    /// The handles of a client, oldest first.
+    pub(crate) fn of_client(&self, client: ClientId) -> Vec<HandleId> {
+        self.by_client
+            .get(&client)
+            .map_or(Vec::new(), |set| set.iter().copied().collect())
+    }
+
+    /// The openings of a file.
+    pub(crate) fn of_file(&self, file: FileId) -> impl Iterator<Item = (HandleId, Handle)> + '_ {
+        self.by_file
+            .get(&file)
+            .into_iter()
+            .flatten()
+            .map(|id| (*id, self.open[id]))
+    }
+
+    /// Whether somebody has the file open, or may have it.
+    pub(crate) fn may_be_open(&self, file: FileId) -> bool {
+        self.recovering || self.by_file.contains_key(&file)
+    }
+
+    pub(crate) fn is_open(&self, file: FileId) -> bool {
+        self.by_file.contains_key(&file)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+}

@@ -1,0 +1,380 @@
+//! Members: the I/O servers, their starts, and where new subfiles go.
+//!
+//! Each start of a server is an *incarnation*, a number that no start of any server has twice.
+//! Subfiles are bound to the incarnation that took them. A memory server loses everything with its
+//! process; a disk server that finds its store again resumes, and keeps what earlier incarnations
+//! took from [`Member::kept_since`] on. What is bound to an earlier one is lost, and is called so.
+//!
+//! Placement: subfile `j` of a layout goes to candidate `(start + j) mod n`, where the candidates
+//! are the servers that are alive and have room, by number, and `start` counts up by one with every
+//! placement, so that many small files spread evenly. A server has room while more than a 64th of
+//! its capacity is free; when none has, but some are alive, there is no space. A layout that lists
+//! servers by number gets exactly those. The file's owner is the server of subfile 0, so owners
+//! spread as files do. The result depends on nothing but the members and the counter.
+
+use wire::Place;
+
+use super::record::{
+    Counter, count_up, counter, decode, key, layout_state, put_member, read_member, read_removal,
+    set_counter,
+};
+use super::rows::Rows;
+use super::{Batch, Snapshot};
+use crate::error::MetaError;
+use crate::{FileId, ServerId};
+
+/// Where a server keeps bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreKind {
+    /// In memory: gone with the process.
+    Memory,
+    /// On disks: found again.
+    Disk,
+}
+
+/// Whether a server takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberState {
+    /// Serves, and takes new subfiles.
+    Alive,
+    /// Was declared dead; may join again.
+    Dead,
+    /// Serves what it has, but takes nothing new, or has gone on purpose.
+    Left,
+}
+
+/// A server that joined at some time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its number, over all starts.
+    pub server: ServerId,
+    /// Where it listens.
+    pub address: String,
+    /// Its latest start.
+    pub incarnation: u64,
+    /// The earliest start whose bytes it still has.
+    pub kept_since: u64,
+    /// Where it keeps bytes.
+    pub store: StoreKind,
+    /// Room in all; 0 is unknown, and counts as enough.
+    pub capacity_bytes: u64,
+    /// Room taken, as last reported.
+    pub used_bytes: u64,
+    /// How far it is from the clients, in units that only compare.
+    pub distance: u64,
+    /// Whether it takes part.
+    pub state: MemberState,
+}
+
+impl Member {
+    /// Whether what was bound to this incarnation of it still exists.
+    pub fn keeps(&self, incarnation: u64) -> bool {
+        (self.kept_since..=self.incarnation).contains(&incarnation)
+    }
+
+    fn has_room(&self) -> bool {
+        let free = self.capacity_bytes.saturating_sub(self.used_bytes);
+        self.capacity_bytes == 0 || free > self.capacity_bytes / 64
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            server: self.server.0,
+            incarnation: self.incarnation,
+        }
+    }
+}
+
+/// A server that starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// Its number if it was here before.
+    pub server: Option<ServerId>,
+    /// The last incarnation that its store recorded, if it found one. A server records its
+    /// incarnation durably before it serves.
+    pub resumes: Option<u64>,
+    /// Where it listens.
+    pub address: String,
+    /// Where it keeps bytes.
+    pub store: StoreKind,
+    /// Room in all; 0 is unknown.
+    pub capacity_bytes: u64,
+    /// Room taken.
+    pub used_bytes: u64,
+    /// How far it is from the clients.
+    pub distance: u64,
+}
+
+pub(crate) fn find_member(rows: &dyn Rows, server: ServerId) -> Result<Option<Member>, MetaError> {
+    let key = key::member(server);
+    rows.get(&key)?
+        .map(|bytes| read_member(&key, &bytes))
+        .transpose()
+}
+
+pub(crate) fn members(rows: &dyn Rows) -> Result<Vec<Member>, MetaError> {
+    let mut members = Vec::new();
+    rows.for_each(&key::members(), &mut |key, bytes| {
+        members.push(read_member(key, bytes)?);
+        Ok(())
+    })?;
+    Ok(members)
+}
+
+/// Servers that take subfiles, by number.
+pub(crate) fn candidates(rows: &dyn Rows) -> Result<Vec<Member>, MetaError> {
+    let mut alive = members(rows)?;
+    alive.retain(|m| m.state == MemberState::Alive);
+    if alive.is_empty() {
+        return Err(MetaError::NoServer);
+    }
+    alive.retain(Member::has_room);
+    if alive.is_empty() {
+        return Err(MetaError::NoSpace);
+    }
+    Ok(alive)
+}
+
+impl Batch<'_> {
+    /// A server starts: it gets a new incarnation, and its number if it had none.
+    pub fn join(&mut self, join: &Join) -> Result<Member, MetaError> {
+        self.one(|b| b.join_now(join))
+    }
+
+    fn join_now(&mut self, join: &Join) -> Result<Member, MetaError> {
+        if join.address.len() > super::path::MAX_PATH_BYTES {
+            return Err(MetaError::TooLarge("the address of a server"));
+        }
+        let before = match join.server {
+            Some(server) => {
+                Some(find_member(&self.rows, server)?.ok_or(MetaError::NoSuchServer(server))?)
+            }
+            None => None,
+        };
+        let incarnation = count_up(&mut self.rows, Counter::NextIncarnation)? + 1;
+        let resumed = before
+            .as_ref()
+            .filter(|m| join.store == StoreKind::Disk && m.store == StoreKind::Disk)
+            .filter(|m| join.resumes.is_some_and(|i| m.keeps(i)));
+        let member = Member {
+            server: match &before {
+                Some(m) => m.server,
+                None => ServerId(count_up(&mut self.rows, Counter::NextServer)?),
+            },
+            address: join.address.clone(),
+            incarnation,
+            kept_since: resumed.map_or(incarnation, |m| m.kept_since),
+            store: join.store,
+            capacity_bytes: join.capacity_bytes,
+            used_bytes: join.used_bytes,
+            distance: join.distance,
+            state: MemberState::Alive,
+        };
+        put_member(&mut self.rows, &member);
+        // What it has lost need not be removed.
+        let mut gone = Vec::new();
+        self.rows
+            .for_each(&key::removals_at(member.server), &mut |key, bytes| {
+                if !member.keeps(read_removal(key, bytes)?) {
+                    gone.push(key.to_vec());
+                }
+                Ok(())
+            })?;
+        for key in gone {
+            self.rows.remove(key);
+        }
+        Ok(member)
+    }
+
+    /// A server takes nothing new any more; what it has stays bound to it.
+    pub fn leave(&mut self, server: ServerId) -> Result<(), MetaError> {
+        self.one(|b| b.set_state(server, None, MemberState::Left))
+    }
+
+    /// A start of a server is found dead. A report about an earlier start changes nothing.
+    pub fn mark_dead(&mut self, server: ServerId, incarnation: u64) -> Result<(), MetaError> {
+        self.one(|b| b.set_state(server, Some(incarnation), MemberState::Dead))
+    }
+
+    fn set_state(
+        &mut self,
+        server: ServerId,
+        incarnation: Option<u64>,
+        state: MemberState,
+    ) -> Result<(), MetaError> {
+        let mut member = find_member(&self.rows, server)?.ok_or(MetaError::NoSuchServer(server))?;
+        if incarnation.is_some_and(|i| i != member.incarnation) {
+            return Err(MetaError::StaleIncarnation(server));
+        }
+        member.state = state;
+        put_member(&mut self.rows, &member);
+        Ok(())
+    }
+
+    /// What a server reports about its room.
+    pub fn report_room(
+        &mut self,
+        server: ServerId,
+        incarnation: u64,
+        capacity_bytes: u64,
+        used_bytes: u64,
+    ) -> Result<(), MetaError> {
+        self.one(|b| {
+            let mut member =
+                find_member(&b.rows, server)?.ok_or(MetaError::NoSuchServer(server))?;
+            if incarnation != member.incarnation {
+                return Err(MetaError::StaleIncarnation(server));
+            }
+            if (member.capacity_bytes, member.used_bytes) != (capacity_bytes, used_bytes) {
+                member.capacity_bytes = capacity_bytes;
+                member.used_bytes = used_bytes;
+                put_member(&mut b.rows, &member);
+            }
+            Ok(())
+        })
+    }
+
+    /// Forgets a server that is not alive and that no file names.
+    pub fn forget(&mut self, server: ServerId) -> Result<(), MetaError> {
+        self.one(|b| {
+            let member = find_member(&b.rows, server)?.ok_or(MetaError::NoSuchServer(server))?;
+            if member.state == MemberState::Alive {
+                return Err(MetaError::argument(
+                    "server",
+                    "is alive; let it leave first",
+                ));
+            }
+            let mut used_by = None;
+            b.rows.for_each(&key::layouts(), &mut |key, bytes| {
+                let state = decode(key, bytes, wire::LayoutState::read)?;
+                if places_of(&state).any(|(_, p)| p.server == server.0) {
+                    used_by = key::number(key, 0).map(FileId);
+                }
+                Ok(())
+            })?;
+            if let Some(file) = used_by {
+                let how = "its layout names the server";
+                return Err(MetaError::InUse { file, how });
+            }
+            let mut removals = Vec::new();
+            b.rows.for_each(&key::removals_at(server), &mut |key, _| {
+                removals.push(key.to_vec());
+                Ok(())
+            })?;
+            for key in removals {
+                b.rows.remove(key);
+            }
+            b.rows.remove(key::member(server));
+            Ok(())
+        })
+    }
+
+    /// Places for `count` subfiles.
+    pub(crate) fn place(
+        &mut self,
+        count: usize,
+        listed: Option<&[u64]>,
+    ) -> Result<Vec<Place>, MetaError> {
+        if let Some(list) = listed {
+            return list
+                .iter()
+                .map(|&number| {
+                    find_member(&self.rows, ServerId(number))?
+                        .filter(|m| m.state == MemberState::Alive)
+                        .map(|m| m.place())
+                        .ok_or(MetaError::ServerNotAlive(ServerId(number)))
+                })
+                .collect();
+        }
+        let candidates = candidates(&self.rows)?;
+        let start = counter(&self.rows, Counter::Rotation)?;
+        set_counter(&mut self.rows, Counter::Rotation, start.wrapping_add(1));
+        let n = candidates.len();
+        let first = (start % n as u64) as usize;
+        Ok((0..count)
+            .map(|j| candidates[(first + j) % n].place())
+            .collect())
+    }
+}
+
+/// All places of a layout state, with their generation.
+pub(crate) fn places_of(state: &wire::LayoutState) -> impl Iterator<Item = (u64, Place)> + '_ {
+    state.pieces.iter().flat_map(|piece| {
+        let generation = piece.generation;
+        piece
+            .places
+            .iter()
+            .flatten()
+            .map(move |&place| (generation, place))
+    })
+}
+
+/// Bytes that a server is to remove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// Of which file.
+    pub file: FileId,
+    /// Of which generation of its layout.
+    pub generation: u64,
+    /// Bound to which start of the server.
+    pub incarnation: u64,
+}
+
+impl Batch<'_> {
+    /// A server has removed the bytes of a file's generation. Saying so twice is no mistake.
+    pub fn confirm_removal(
+        &mut self,
+        server: ServerId,
+        file: FileId,
+        generation: u64,
+    ) -> Result<(), MetaError> {
+        self.one(|b| {
+            let key = key::removal(server, file, generation);
+            if b.rows.get(&key)?.is_some() {
+                b.rows.remove(key);
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Snapshot {
+    /// All servers that ever joined and were not forgotten.
+    pub fn members(&self) -> Result<Vec<Member>, MetaError> {
+        members(&self.rows)
+    }
+
+    /// Up to `limit` removals that wait for a server, behind the given one.
+    pub fn removals(
+        &self,
+        server: ServerId,
+        after: Option<Removal>,
+        limit: usize,
+    ) -> Result<Vec<Removal>, MetaError> {
+        let after = after.map(|r| key::removal(server, r.file, r.generation));
+        self.rows
+            .scan(&key::removals_at(server), after.as_deref(), limit)?
+            .iter()
+            .map(|(key, bytes)| {
+                Ok(Removal {
+                    file: FileId(key::number(key, 1).unwrap_or(0)),
+                    generation: key::number(key, 2).unwrap_or(0),
+                    incarnation: read_removal(key, bytes)?,
+                })
+            })
+            .collect()
+    }
+
+    /// Places of a file whose bytes no longer exist, with the generation they belong to.
+    pub fn lost(&self, file: FileId) -> Result<Vec<(u64, Place)>, MetaError> {
+        let state = layout_state(&self.rows, file)?;
+        let members = self.members()?;
+        Ok(places_of(&state)
+            .filter(|(_, place)| {
+                !members
+                    .iter()
+                    .any(|m| m.server.0 == place.server && m.keeps(place.incarnation))
+            })
+            .collect())
+    }
+}

@@ -1,0 +1,256 @@
+//! The durable half: names, attributes, layouts, views, sizes, members.
+//!
+//! A [`Catalogue`] is opened on a file or on any [`StorageBackend`]. Changes are made in a
+//! [`Batch`], one transaction for as many operations as are waiting (group commit); reads come from
+//! a [`Snapshot`]. Operations stand in the modules by what they change.
+//!
+//! Invariants
+//! - [`Catalogue::transact`] returns after the transaction is durable. Results inside it may be
+//!   told to clients only then.
+//! - An operation that fails changes nothing; the other operations of its batch are not affected.
+//! - When the store fails, nothing is acknowledged any more until the catalogue is opened again.
+//! - File numbers, generations, incarnations and handles are never used twice.
+//! - No clock is read: times come with the [`Caller`].
+//!
+//! Cost: a batch is one or two `fsync`; an operation reads and writes a handful of rows, whatever
+//! the size of the file. Only layouts with irregular patterns have large rows.
+//!
+//! The format is `docs/formats/catalogue.md`.
+
+mod access;
+mod attributes;
+mod check;
+mod choose_layout;
+mod handles;
+mod layouts;
+mod member;
+mod names;
+mod opening;
+mod path;
+mod record;
+mod rows;
+mod size;
+mod views;
+
+use std::path::Path;
+
+use redb::Database;
+pub use redb::StorageBackend;
+
+pub use access::{Caller, Credentials};
+pub use attributes::{Attributes, Counts, Entry, Kind, Listing, SetTime};
+pub use check::{Finding, Severity};
+pub use choose_layout::{DEFAULT_STRIPE, MAX_SUBFILES};
+pub use layouts::{LayoutInfo, LayoutSpec};
+pub use member::{Join, Member, MemberState, Removal, StoreKind};
+pub use names::{CreateOptions, Created, Unlink};
+pub use opening::{OpenOptions, Opened};
+pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES};
+pub use record::NamedView;
+pub use size::SizeState;
+pub use views::MAX_VIEW_BYTES;
+
+use crate::error::MetaError;
+use crate::{ClientId, FileId, Time};
+use handles::Handles;
+use record::{Body, Counter, Node, ROOT, count_up, counter, decode, key, put_node, set_counter};
+use rows::{Reading, Rows, Transaction, Writing};
+
+/// Version of the format that this program writes; it reads this one and all before.
+pub const VERSION: u64 = 1;
+
+const MAGIC: &str = "pario catalogue";
+
+/// Everything the service knows about its files.
+#[derive(Debug)]
+pub struct Catalogue {
+    db: Database,
+    handles: Handles,
+    /// The store failed; what is durable is not known until it is opened again.
+    failed: Option<MetaError>,
+}
+
+impl Catalogue {
+    /// Opens the catalogue in a file, which is created if it does not exist. Another process that
+    /// has it open is respected.
+    pub fn open(path: &Path) -> Result<Self, MetaError> {
+        Catalogue::start(Database::builder().create(path)?)
+    }
+
+    /// Opens the catalogue on a disk of the caller's choice.
+    pub fn open_on(backend: impl StorageBackend) -> Result<Self, MetaError> {
+        Catalogue::start(Database::builder().create_with_backend(backend)?)
+    }
+
+    fn start(db: Database) -> Result<Self, MetaError> {
+        let transaction = Transaction::begin(&db)?;
+        let mut writing = transaction.rows()?;
+        let rows = &mut writing;
+        {
+            let format = key::format();
+            match rows.get(&format)? {
+                Some(bytes) => {
+                    let (magic, version) = decode(&format, &bytes, |r| {
+                        let magic = r.text()?.to_owned();
+                        let version = r.number()?;
+                        // Whatever a newer version adds behind is not judged here.
+                        r.take(r.left())?;
+                        Ok((magic, version))
+                    })?;
+                    if magic != MAGIC {
+                        return Err(MetaError::NotACatalogue);
+                    }
+                    if version > VERSION {
+                        return Err(MetaError::NewerFormat {
+                            found: version,
+                            known: VERSION,
+                        });
+                    }
+                }
+                None if !rows.scan(&[], None, 1)?.is_empty() => {
+                    return Err(MetaError::NotACatalogue);
+                }
+                None => create(rows),
+            }
+        }
+        let start = count_up(rows, Counter::Starts)?;
+        let changed = writing.finish()?;
+        transaction.end(changed)?;
+        Ok(Catalogue {
+            db,
+            handles: Handles::new(start, start > 0),
+            failed: None,
+        })
+    }
+
+    /// Runs operations in one transaction. When this returns without error they are durable, and
+    /// what they returned may be told to whoever asked.
+    pub fn transact<T>(&mut self, work: impl FnOnce(&mut Batch<'_>) -> T) -> Result<T, MetaError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let result = self.run(work);
+        if let Err(error) = &result {
+            self.failed = Some(error.clone());
+        }
+        result
+    }
+
+    fn run<T>(&mut self, work: impl FnOnce(&mut Batch<'_>) -> T) -> Result<T, MetaError> {
+        let transaction = Transaction::begin(&self.db)?;
+        let (result, changed) = {
+            let mut batch = Batch {
+                rows: transaction.rows()?,
+                handles: &mut self.handles,
+                failed: None,
+            };
+            let result = work(&mut batch);
+            match batch.failed {
+                Some(error) => return Err(error),
+                None => (result, batch.rows.finish()?),
+            }
+        };
+        transaction.end(changed)?;
+        Ok(result)
+    }
+
+    /// The present state, for reading; later changes do not show in it.
+    pub fn snapshot(&self) -> Result<Snapshot, MetaError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        Ok(Snapshot {
+            rows: Reading::begin(&self.db)?,
+        })
+    }
+
+    /// Whether clients of the start before may still open their handles again.
+    pub fn is_recovering(&self) -> bool {
+        self.handles.recovering
+    }
+
+    /// Number of open handles.
+    pub fn handle_count(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// Number of handles that a client has open.
+    pub fn handles_of(&self, client: ClientId) -> usize {
+        self.handles.of_client(client).len()
+    }
+
+    /// How often the catalogue was started, this start included.
+    pub fn starts(&self) -> Result<u64, MetaError> {
+        counter(&Reading::begin(&self.db)?, Counter::Starts)
+    }
+}
+
+/// An empty catalogue: the format, and a root that everybody may use.
+fn create(rows: &mut Writing<'_>) {
+    let mut format = Vec::new();
+    record::put_text(&mut format, MAGIC);
+    wire::put_number(&mut format, VERSION);
+    rows.put(key::format(), format);
+    let root = Node {
+        parent: ROOT,
+        name: String::new(),
+        owner: 0,
+        group: 0,
+        mode: 0o1777,
+        accessed: Time(0),
+        modified: Time(0),
+        changed: Time(0),
+        body: Body::Directory,
+    };
+    put_node(rows, ROOT, &root);
+    set_counter(rows, Counter::NextFile, ROOT.0 + 1);
+    set_counter(rows, Counter::Directories, 1);
+}
+
+/// Operations of one transaction.
+///
+/// Each either changes what it says or returns an error and changes nothing.
+pub struct Batch<'c> {
+    rows: Writing<'c>,
+    handles: &'c mut Handles,
+    failed: Option<MetaError>,
+}
+
+impl std::fmt::Debug for Batch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch").finish_non_exhaustive()
+    }
+}
+
+impl Batch<'_> {
+    /// One operation: its rows are kept if it succeeds.
+    fn one<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, MetaError>,
+    ) -> Result<T, MetaError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let result = work(self).and_then(|value| self.rows.keep().map(|()| value));
+        if let Err(error) = &result {
+            self.rows.discard();
+            if error.is_fatal() {
+                self.failed = Some(error.clone());
+            }
+        }
+        result
+    }
+}
+
+/// A state of the catalogue, for reading.
+#[derive(Debug)]
+pub struct Snapshot {
+    rows: Reading,
+}
+
+impl Snapshot {
+    /// The path of a file or directory; `None` when it has lost its name.
+    pub fn path_of(&self, file: FileId) -> Result<Option<String>, MetaError> {
+        path::path_of(&self.rows, file)
+    }
+}

@@ -1,0 +1,304 @@
+//! Opening and closing.
+//!
+//! A handle is a right to use a file that was checked once, when it was opened; later changes of the
+//! mode do not take it away. Handles are counted per client, and all of a client's end when it dies.
+//! A file without a name, or one that is to be deleted on close, goes with its last handle.
+//!
+//! After a restart of the catalogue its clients [reopen](Batch::reopen) what they had;
+//! [`Batch::end_recovery`] says that whoever is not back by now is not coming, and removes the files
+//! that nobody has open any more.
+
+use super::access::{Caller, Permission, demand};
+use super::handles::Handle;
+use super::layouts::LayoutInfo;
+use super::names::CreateOptions;
+use super::path::resolve;
+use super::record::{Body, file_node, find_node, key, put_node};
+use super::rows::Rows;
+use super::{Attributes, Batch};
+use crate::capability::Capability;
+use crate::error::MetaError;
+use crate::{ClientId, FileId, HandleId, Rights};
+
+/// How a file is opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// What the handle is for.
+    pub rights: Rights,
+    /// Create it if it is not there (or refuse if it is, when exclusive).
+    pub create: Option<CreateOptions>,
+    /// Every write goes to the end; needs the right to write.
+    pub append: bool,
+    /// Refuse if anybody has it open, and refuse others while this handle is open.
+    pub unique: bool,
+    /// The file goes with its last handle.
+    pub delete_on_close: bool,
+}
+
+/// A handle with what the client needs to use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The handle.
+    pub handle: HandleId,
+    /// Whose it is.
+    pub client: ClientId,
+    /// What it is for.
+    pub rights: Rights,
+    /// The file.
+    pub file: FileId,
+    /// Whether it was created by this.
+    pub is_new: bool,
+    /// Its attributes.
+    pub attributes: Attributes,
+    /// Its layout.
+    pub layout: LayoutInfo,
+}
+
+impl Opened {
+    /// What the client may show to I/O servers until then; it says no more than the handle does.
+    pub fn capability(&self, expires_ms: u64) -> Capability {
+        Capability {
+            file: self.file,
+            generation: self.attributes.generation,
+            rights: self.rights,
+            client: self.client,
+            expires_ms,
+        }
+    }
+}
+
+impl Batch<'_> {
+    /// Opens a file.
+    pub fn open(
+        &mut self,
+        caller: &Caller<'_>,
+        path: &str,
+        options: &OpenOptions,
+    ) -> Result<Opened, MetaError> {
+        self.one(|b| b.open_now(caller, path, options))
+    }
+
+    fn open_now(
+        &mut self,
+        caller: &Caller<'_>,
+        path: &str,
+        options: &OpenOptions,
+    ) -> Result<Opened, MetaError> {
+        if options.append && !options.rights.allow(Rights::WRITE) {
+            return Err(MetaError::argument(
+                "append",
+                "needs the file to be opened for writing",
+            ));
+        }
+        let created = match &options.create {
+            Some(create) => Some(self.create_now(caller, path, create)?),
+            None => None,
+        };
+        let is_new = created.is_some_and(|c| c.is_new);
+        let file = match created {
+            Some(created) => created.file,
+            None => resolve(&self.rows, caller.credentials, path)?.0,
+        };
+        let node = super::record::node(&self.rows, file)?;
+        if node.is_directory() {
+            return Err(MetaError::IsDirectory(path.to_owned()));
+        }
+        // Whoever creates a file may use it, whatever mode it gave.
+        if !is_new {
+            for (right, permission) in [
+                (Rights::READ, Permission::Read),
+                (Rights::WRITE, Permission::Write),
+            ] {
+                if options.rights.allow(right) {
+                    demand(&node, caller.credentials, permission, path)?;
+                }
+            }
+        }
+        if options.unique {
+            self.demand_closed(file)?;
+        }
+        self.demand_not_unique(file)?;
+        if options.delete_on_close {
+            self.mark_delete_on_close(caller, file, path)?;
+        }
+        let attributes = super::attributes::attributes(&self.rows, file)?;
+        let layout = super::layouts::layout_info(&self.rows, file)?;
+        let handle = self.handles.add(Handle {
+            client: caller.client,
+            file,
+            rights: options.rights,
+            unique: options.unique,
+        });
+        Ok(Opened {
+            handle,
+            client: caller.client,
+            rights: options.rights,
+            file,
+            is_new,
+            attributes,
+            layout,
+        })
+    }
+
+    fn demand_not_unique(&self, file: FileId) -> Result<(), MetaError> {
+        if self.handles.of_file(file).any(|(_, h)| h.unique) {
+            let how = "somebody has it open for himself alone";
+            return Err(MetaError::InUse { file, how });
+        }
+        Ok(())
+    }
+
+    /// Deleting needs what unlinking needs, now and not at the time of closing.
+    fn mark_delete_on_close(
+        &mut self,
+        caller: &Caller<'_>,
+        file: FileId,
+        path: &str,
+    ) -> Result<(), MetaError> {
+        let (mut node, mut body) = file_node(&self.rows, file)?;
+        let directory = super::record::node(&self.rows, node.parent)?;
+        super::access::demand_removal(&directory, &node, caller.credentials, path)?;
+        body.delete_on_close = true;
+        node.body = Body::File(body);
+        put_node(&mut self.rows, file, &node);
+        self.rows.put(key::transient(file), Vec::new());
+        Ok(())
+    }
+
+    /// A client that outlived the catalogue opens a file again that it had open. Its capability,
+    /// whose seal the server has checked, says which and how. Permissions are not asked again.
+    pub fn reopen(
+        &mut self,
+        caller: &Caller<'_>,
+        file: FileId,
+        rights: Rights,
+        unique: bool,
+    ) -> Result<Opened, MetaError> {
+        self.one(|b| {
+            if !b.handles.recovering {
+                return Err(MetaError::NoSuchFile(file));
+            }
+            b.demand_not_unique(file)?;
+            let attributes = super::attributes::attributes(&b.rows, file)?;
+            let layout = super::layouts::layout_info(&b.rows, file)?;
+            let handle = b.handles.add(Handle {
+                client: caller.client,
+                file,
+                rights,
+                unique,
+            });
+            Ok(Opened {
+                handle,
+                client: caller.client,
+                rights,
+                file,
+                is_new: false,
+                attributes,
+                layout,
+            })
+        })
+    }
+
+    /// Closes a handle. Returns whether the file went with it.
+    pub fn close(&mut self, caller: &Caller<'_>, handle: HandleId) -> Result<bool, MetaError> {
+        self.one(|b| {
+            let open = b
+                .handles
+                .get(caller.client, handle)
+                .ok_or(MetaError::BadHandle(handle))?;
+            let last = b.handles.of_file(open.file).count() == 1;
+            let goes = last && !b.handles.recovering && b.is_transient(open.file)?;
+            if goes {
+                b.remove_transient(open.file)?;
+            }
+            b.handles.remove(handle);
+            Ok(goes)
+        })
+    }
+
+    /// Closes everything that a client had open, because it has died or gone. Returns how many
+    /// handles that were.
+    pub fn release(&mut self, client: ClientId) -> Result<usize, MetaError> {
+        self.one(|b| {
+            let handles = b.handles.of_client(client);
+            let mut files: Vec<FileId> = handles
+                .iter()
+                .filter_map(|&h| b.handles.get(client, h).map(|open| open.file))
+                .collect();
+            files.sort_unstable();
+            files.dedup();
+            for file in files {
+                let used_by_others = b.handles.of_file(file).any(|(_, h)| h.client != client);
+                if !used_by_others && !b.handles.recovering && b.is_transient(file)? {
+                    b.remove_transient(file)?;
+                }
+            }
+            for &handle in &handles {
+                b.handles.remove(handle);
+            }
+            Ok(handles.len())
+        })
+    }
+
+    /// Whoever has not opened its handles again is not coming back. Returns how many files went.
+    pub fn end_recovery(&mut self) -> Result<usize, MetaError> {
+        self.one(|b| {
+            if !b.handles.recovering {
+                return Ok(0);
+            }
+            let mut transients = Vec::new();
+            b.rows.for_each(&key::transients(), &mut |key, _| {
+                transients.extend(key::number(key, 0).map(FileId));
+                Ok(())
+            })?;
+            let mut gone = 0;
+            for file in transients {
+                if !b.handles.is_open(file) {
+                    b.remove_transient(file)?;
+                    gone += 1;
+                }
+            }
+            b.handles.recovering = false;
+            Ok(gone)
+        })
+    }
+
+    fn is_transient(&self, file: FileId) -> Result<bool, MetaError> {
+        Ok(self.rows.get(&key::transient(file))?.is_some())
+    }
+
+    /// Removes a file that nobody has open, with its name if it still has one.
+    fn remove_transient(&mut self, file: FileId) -> Result<(), MetaError> {
+        let Some(node) = find_node(&self.rows, file)? else {
+            self.rows.remove(key::transient(file));
+            return Ok(());
+        };
+        if node.file().is_some_and(|body| !body.unlinked) {
+            self.rows.remove(key::entry(node.parent, &node.name));
+        }
+        self.remove_file(file)
+    }
+
+    /// The file of a handle that allows `rights`.
+    pub(crate) fn demand_handle(
+        &self,
+        caller: &Caller<'_>,
+        handle: HandleId,
+        rights: Rights,
+    ) -> Result<FileId, MetaError> {
+        let open = self
+            .handles
+            .get(caller.client, handle)
+            .ok_or(MetaError::BadHandle(handle))?;
+        if open.rights.allow(rights) {
+            Ok(open.file)
+        } else {
+            let lacks = if rights.allow(Rights::WRITE) {
+                "writing"
+            } else {
+                "reading"
+            };
+            Err(MetaError::HandleLacks(handle, lacks))
+        }
+    }
+}

@@ -1,0 +1,521 @@
+//! What is in the rows: keys, records, and their encodings.
+//!
+//! Keys are a tag byte and big-endian numbers, so that they sort as they count; records are the
+//! variable-length numbers and texts of `wire`. The page `docs/formats/catalogue.md` has every byte.
+//! Whoever changes a record here raises [`super::VERSION`] and keeps reading the old form.
+
+use layout::View;
+use wire::{DecodeError, LayoutState, Place, Reader, describe, put_number};
+
+use super::member::{Member, MemberState, StoreKind};
+use super::rows::{Rows, Writing};
+use crate::error::MetaError;
+use crate::{FileId, ServerId, Time};
+
+const FORMAT: u8 = 0;
+const NODE: u8 = 1;
+const ENTRY: u8 = 2;
+const VIEW: u8 = 3;
+const MEMBER: u8 = 4;
+const REMOVAL: u8 = 5;
+const TRANSIENT: u8 = 6;
+const COUNTER: u8 = 7;
+const LAYOUT: u8 = 8;
+
+/// The root directory.
+pub(crate) const ROOT: FileId = FileId(1);
+
+/// Keys, one function per kind of row.
+pub(crate) mod key {
+    use super::*;
+
+    fn with(tag: u8, numbers: &[u64], name: &str) -> Vec<u8> {
+        let mut key = vec![tag];
+        for n in numbers {
+            key.extend(n.to_be_bytes());
+        }
+        key.extend(name.as_bytes());
+        key
+    }
+
+    pub(crate) fn format() -> Vec<u8> {
+        vec![FORMAT]
+    }
+
+    pub(crate) fn node(file: FileId) -> Vec<u8> {
+        with(NODE, &[file.0], "")
+    }
+
+    pub(crate) fn nodes() -> Vec<u8> {
+        vec![NODE]
+    }
+
+    pub(crate) fn entry(directory: FileId, name: &str) -> Vec<u8> {
+        with(ENTRY, &[directory.0], name)
+    }
+
+    pub(crate) fn entries() -> Vec<u8> {
+        vec![ENTRY]
+    }
+
+    pub(crate) fn entries_of(directory: FileId) -> Vec<u8> {
+        with(ENTRY, &[directory.0], "")
+    }
+
+    pub(crate) fn view(file: FileId, name: &str) -> Vec<u8> {
+        with(VIEW, &[file.0], name)
+    }
+
+    pub(crate) fn views() -> Vec<u8> {
+        vec![VIEW]
+    }
+
+    pub(crate) fn views_of(file: FileId) -> Vec<u8> {
+        with(VIEW, &[file.0], "")
+    }
+
+    pub(crate) fn member(server: ServerId) -> Vec<u8> {
+        with(MEMBER, &[server.0], "")
+    }
+
+    pub(crate) fn members() -> Vec<u8> {
+        vec![MEMBER]
+    }
+
+    pub(crate) fn removal(server: ServerId, file: FileId, generation: u64) -> Vec<u8> {
+        with(REMOVAL, &[server.0, file.0, generation], "")
+    }
+
+    pub(crate) fn removals() -> Vec<u8> {
+        vec![REMOVAL]
+    }
+
+    pub(crate) fn removals_at(server: ServerId) -> Vec<u8> {
+        with(REMOVAL, &[server.0], "")
+    }
+
+    pub(crate) fn transient(file: FileId) -> Vec<u8> {
+        with(TRANSIENT, &[file.0], "")
+    }
+
+    pub(crate) fn transients() -> Vec<u8> {
+        vec![TRANSIENT]
+    }
+
+    pub(crate) fn counter(counter: Counter) -> Vec<u8> {
+        vec![COUNTER, counter as u8]
+    }
+
+    pub(crate) fn layout(file: FileId) -> Vec<u8> {
+        with(LAYOUT, &[file.0], "")
+    }
+
+    pub(crate) fn layouts() -> Vec<u8> {
+        vec![LAYOUT]
+    }
+
+    /// The `index`-th number of a key.
+    pub(crate) fn number(key: &[u8], index: usize) -> Option<u64> {
+        let at = 1 + 8 * index;
+        let bytes = key.get(at..at + 8)?;
+        Some(u64::from_be_bytes(bytes.try_into().ok()?))
+    }
+
+    /// What follows `count` numbers.
+    pub(crate) fn name(key: &[u8], count: usize) -> Option<&str> {
+        std::str::from_utf8(key.get(1 + 8 * count..)?).ok()
+    }
+}
+
+/// Numbers that the catalogue counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Counter {
+    /// The next file number.
+    NextFile = 0,
+    /// How often the catalogue was opened.
+    Starts = 1,
+    /// Where the next placement starts.
+    Rotation = 2,
+    /// The next incarnation of any server.
+    NextIncarnation = 3,
+    /// The next server number.
+    NextServer = 4,
+    /// Files with a name, or still open without one.
+    Files = 5,
+    /// Directories, the root included.
+    Directories = 6,
+}
+
+/// Reads a counter; one that was never written is 0.
+pub(crate) fn counter(rows: &dyn Rows, counter: Counter) -> Result<u64, MetaError> {
+    let key = key::counter(counter);
+    match rows.get(&key)? {
+        Some(bytes) => decode(&key, &bytes, |r| r.number()),
+        None => Ok(0),
+    }
+}
+
+/// Sets a counter.
+pub(crate) fn set_counter(rows: &mut Writing<'_>, counter: Counter, value: u64) {
+    let mut out = Vec::new();
+    put_number(&mut out, value);
+    rows.put(key::counter(counter), out);
+}
+
+/// The value of a counter, which is one higher afterwards.
+pub(crate) fn count_up(rows: &mut Writing<'_>, which: Counter) -> Result<u64, MetaError> {
+    let value = counter(rows, which)?;
+    set_counter(rows, which, value + 1);
+    Ok(value)
+}
+
+/// One less.
+pub(crate) fn count_down(rows: &mut Writing<'_>, which: Counter) -> Result<(), MetaError> {
+    let value = counter(rows, which)?;
+    set_counter(rows, which, value.saturating_sub(1));
+    Ok(())
+}
+
+/// Reads a whole row.
+pub(crate) fn decode<T>(
+    key: &[u8],
+    bytes: &[u8],
+    read: impl FnOnce(&mut Reader<'_>) -> Result<T, DecodeError>,
+) -> Result<T, MetaError> {
+    let mut r = Reader::new(bytes);
+    read(&mut r)
+        .and_then(|value| r.finish().map(|()| value))
+        .map_err(|why| MetaError::Corrupt {
+            row: row_name(key),
+            why,
+        })
+}
+
+/// A row in words, for messages.
+pub(crate) fn row_name(key: &[u8]) -> String {
+    let kind = match key.first() {
+        Some(&FORMAT) => "format",
+        Some(&NODE) => "node",
+        Some(&ENTRY) => "entry",
+        Some(&VIEW) => "view",
+        Some(&MEMBER) => "member",
+        Some(&REMOVAL) => "removal",
+        Some(&TRANSIENT) => "transient",
+        Some(&COUNTER) => "counter",
+        Some(&LAYOUT) => "layout",
+        _ => "unknown",
+    };
+    let number = key::number(key, 0).map_or(String::new(), |n| format!(" {n}"));
+    format!("row `{kind}{number}`")
+}
+
+pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_number(out, text.len() as u64);
+    out.extend(text.as_bytes());
+}
+
+fn put_optional_text(out: &mut Vec<u8>, text: Option<&str>) {
+    put_number(out, u64::from(text.is_some()));
+    if let Some(text) = text {
+        put_text(out, text);
+    }
+}
+
+fn optional_text(r: &mut Reader<'_>) -> Result<Option<String>, DecodeError> {
+    Ok(match flag(r)? {
+        true => Some(r.text()?.to_owned()),
+        false => None,
+    })
+}
+
+fn flag(r: &mut Reader<'_>) -> Result<bool, DecodeError> {
+    match r.number()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(DecodeError::BadTag(other)),
+    }
+}
+
+fn small<T: TryFrom<u64>>(r: &mut Reader<'_>) -> Result<T, DecodeError> {
+    T::try_from(r.number()?).map_err(|_| DecodeError::BadNumber)
+}
+
+/// Times before 1970 are odd numbers.
+fn put_time(out: &mut Vec<u8>, time: Time) {
+    put_number(out, ((time.0 << 1) ^ (time.0 >> 63)) as u64);
+}
+
+fn time(r: &mut Reader<'_>) -> Result<Time, DecodeError> {
+    let n = r.number()?;
+    Ok(Time((n >> 1) as i64 ^ -((n & 1) as i64)))
+}
+
+/// A file or directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// The directory it is in; the root is in itself.
+    pub(crate) parent: FileId,
+    /// Its name there.
+    pub(crate) name: String,
+    pub(crate) owner: u32,
+    pub(crate) group: u32,
+    /// The twelve permission bits.
+    pub(crate) mode: u32,
+    pub(crate) accessed: Time,
+    pub(crate) modified: Time,
+    pub(crate) changed: Time,
+    pub(crate) body: Body,
+}
+
+/// What only one of the two has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Body {
+    Directory,
+    File(FileBody),
+}
+
+/// What only files have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileBody {
+    /// The array it holds, as the user wrote it.
+    pub(crate) array: Option<String>,
+    /// The layout as the user wrote it, or as the default rule did.
+    pub(crate) layout: String,
+    /// The layout that a re-layout under way moves to.
+    pub(crate) next_layout: Option<String>,
+    /// The generation the next layout gets; numbers of abandoned ones are not used again.
+    pub(crate) next_generation: u64,
+    /// Durable size.
+    pub(crate) size: u64,
+    /// Counts truncates.
+    pub(crate) epoch: u64,
+    /// A truncate of this epoch to this size is under way.
+    pub(crate) truncate_to: Option<u64>,
+    /// Has lost its name, but somebody has it open.
+    pub(crate) unlinked: bool,
+    /// Loses its name with the last close.
+    pub(crate) delete_on_close: bool,
+}
+
+impl Node {
+    pub(crate) fn is_directory(&self) -> bool {
+        matches!(self.body, Body::Directory)
+    }
+
+    pub(crate) fn file(&self) -> Option<&FileBody> {
+        match &self.body {
+            Body::File(file) => Some(file),
+            Body::Directory => None,
+        }
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        put_number(out, u64::from(!self.is_directory()));
+        put_number(out, self.parent.0);
+        put_text(out, &self.name);
+        for n in [self.owner, self.group, self.mode] {
+            put_number(out, u64::from(n));
+        }
+        for t in [self.accessed, self.modified, self.changed] {
+            put_time(out, t);
+        }
+        if let Body::File(file) = &self.body {
+            put_optional_text(out, file.array.as_deref());
+            put_text(out, &file.layout);
+            put_optional_text(out, file.next_layout.as_deref());
+            for n in [file.next_generation, file.size, file.epoch] {
+                put_number(out, n);
+            }
+            put_number(out, u64::from(file.truncate_to.is_some()));
+            if let Some(to) = file.truncate_to {
+                put_number(out, to);
+            }
+            put_number(out, u64::from(file.unlinked));
+            put_number(out, u64::from(file.delete_on_close));
+        }
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Node, DecodeError> {
+        let is_file = flag(r)?;
+        Ok(Node {
+            parent: FileId(r.number()?),
+            name: r.text()?.to_owned(),
+            owner: small(r)?,
+            group: small(r)?,
+            mode: small(r)?,
+            accessed: time(r)?,
+            modified: time(r)?,
+            changed: time(r)?,
+            body: if is_file {
+                Body::File(FileBody {
+                    array: optional_text(r)?,
+                    layout: r.text()?.to_owned(),
+                    next_layout: optional_text(r)?,
+                    next_generation: r.number()?,
+                    size: r.number()?,
+                    epoch: r.number()?,
+                    truncate_to: if flag(r)? { Some(r.number()?) } else { None },
+                    unlinked: flag(r)?,
+                    delete_on_close: flag(r)?,
+                })
+            } else {
+                Body::Directory
+            },
+        })
+    }
+}
+
+/// The node with this number, if there is one.
+pub(crate) fn find_node(rows: &dyn Rows, file: FileId) -> Result<Option<Node>, MetaError> {
+    let key = key::node(file);
+    rows.get(&key)?
+        .map(|bytes| decode(&key, &bytes, Node::read))
+        .transpose()
+}
+
+/// The node with this number.
+pub(crate) fn node(rows: &dyn Rows, file: FileId) -> Result<Node, MetaError> {
+    find_node(rows, file)?.ok_or(MetaError::NoSuchFile(file))
+}
+
+/// The body of the file with this number, inside its node.
+pub(crate) fn file_node(rows: &dyn Rows, file: FileId) -> Result<(Node, FileBody), MetaError> {
+    let node = node(rows, file)?;
+    match &node.body {
+        Body::File(body) => {
+            let body = body.clone();
+            Ok((node, body))
+        }
+        Body::Directory => Err(MetaError::IsDirectory(node.name)),
+    }
+}
+
+pub(crate) fn read_node(key: &[u8], bytes: &[u8]) -> Result<Node, MetaError> {
+    decode(key, bytes, Node::read)
+}
+
+pub(crate) fn put_node(rows: &mut Writing<'_>, file: FileId, node: &Node) {
+    let mut out = Vec::new();
+    node.put(&mut out);
+    rows.put(key::node(file), out);
+}
+
+/// What an entry of a directory leads to.
+pub(crate) fn find_entry(
+    rows: &dyn Rows,
+    directory: FileId,
+    name: &str,
+) -> Result<Option<FileId>, MetaError> {
+    let key = key::entry(directory, name);
+    rows.get(&key)?
+        .map(|bytes| read_entry(&key, &bytes))
+        .transpose()
+}
+
+pub(crate) fn read_entry(key: &[u8], bytes: &[u8]) -> Result<FileId, MetaError> {
+    decode(key, bytes, |r| Ok(FileId(r.number()?)))
+}
+
+pub(crate) fn put_entry(rows: &mut Writing<'_>, directory: FileId, name: &str, child: FileId) {
+    let mut out = Vec::new();
+    put_number(&mut out, child.0);
+    rows.put(key::entry(directory, name), out);
+}
+
+/// A view as the catalogue keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedView {
+    /// As the user wrote it.
+    pub text: String,
+    /// What it selects.
+    pub view: View,
+}
+
+impl NamedView {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        put_text(out, &self.text);
+        describe::put_view(out, &self.view);
+    }
+
+    pub(crate) fn read(r: &mut Reader<'_>) -> Result<NamedView, DecodeError> {
+        Ok(NamedView {
+            text: r.text()?.to_owned(),
+            view: describe::view(r)?,
+        })
+    }
+}
+
+pub(crate) fn put_member(rows: &mut Writing<'_>, member: &Member) {
+    let mut out = Vec::new();
+    put_text(&mut out, &member.address);
+    for n in [
+        member.incarnation,
+        member.kept_since,
+        match member.store {
+            StoreKind::Memory => 0,
+            StoreKind::Disk => 1,
+        },
+        member.capacity_bytes,
+        member.used_bytes,
+        member.distance,
+        match member.state {
+            MemberState::Alive => 0,
+            MemberState::Dead => 1,
+            MemberState::Left => 2,
+        },
+    ] {
+        put_number(&mut out, n);
+    }
+    rows.put(key::member(member.server), out);
+}
+
+pub(crate) fn read_member(key: &[u8], bytes: &[u8]) -> Result<Member, MetaError> {
+    let server = ServerId(key::number(key, 0).unwrap_or(0));
+    decode(key, bytes, |r| {
+        Ok(Member {
+            server,
+            address: r.text()?.to_owned(),
+            incarnation: r.number()?,
+            kept_since: r.number()?,
+            store: match r.number()? {
+                0 => StoreKind::Memory,
+                1 => StoreKind::Disk,
+                other => return Err(DecodeError::BadTag(other)),
+            },
+            capacity_bytes: r.number()?,
+            used_bytes: r.number()?,
+            distance: r.number()?,
+            state: match r.number()? {
+                0 => MemberState::Alive,
+                1 => MemberState::Dead,
+                2 => MemberState::Left,
+                other => return Err(DecodeError::BadTag(other)),
+            },
+        })
+    })
+}
+
+/// The layout state of a file.
+pub(crate) fn layout_state(rows: &dyn Rows, file: FileId) -> Result<LayoutState, MetaError> {
+    let key = key::layout(file);
+    let bytes = rows.get(&key)?.ok_or(MetaError::NoSuchFile(file))?;
+    decode(&key, &bytes, LayoutState::read)
+}
+
+pub(crate) fn put_layout_state(rows: &mut Writing<'_>, file: FileId, state: &LayoutState) {
+    let mut out = Vec::new();
+    state.put(&mut out);
+    rows.put(key::layout(file), out);
+}
+
+/// Bytes of this generation of a file are to be removed at a server.
+pub(crate) fn put_removal(rows: &mut Writing<'_>, file: FileId, generation: u64, place: Place) {
+    let mut out = Vec::new();
+    put_number(&mut out, place.incarnation);
+    rows.put(key::removal(ServerId(place.server), file, generation), out);
+}
+
+pub(crate) fn read_removal(key: &[u8], bytes: &[u8]) -> Result<u64, MetaError> {
+    decode(key, bytes, |r| r.number())
+}

@@ -1,0 +1,206 @@
+//! Rows under byte keys: the only module that knows which store is underneath.
+//!
+//! One ordered table of bytes to bytes. Reading goes through [`Rows`], from a snapshot or from
+//! inside a transaction; writing collects the rows of one operation in memory, where they are
+//! visible to that operation, and hands them to the transaction only when the operation has
+//! succeeded. So an operation that fails half-way leaves nothing, whatever order it works in, while
+//! its neighbours in the same transaction are untouched.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use redb::{
+    Database, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition,
+    WriteTransaction,
+};
+
+use crate::error::MetaError;
+
+const ROWS: TableDefinition<'static, &'static [u8], &'static [u8]> =
+    TableDefinition::new("catalogue");
+
+/// A key with its value.
+pub(crate) type Row = (Vec<u8>, Vec<u8>);
+
+/// What is done with each row.
+pub(crate) type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> Result<(), MetaError>;
+
+/// Rows taken at once when all rows of a kind are visited.
+pub(crate) const PAGE: usize = 1024;
+
+/// Something rows can be read from.
+pub(crate) trait Rows {
+    /// The value under a key.
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, MetaError>;
+
+    /// Up to `limit` rows whose keys begin with `prefix` and follow `after`, ascending.
+    fn scan(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<Row>, MetaError>;
+
+    /// All rows whose keys begin with `prefix`, ascending, taken page by page.
+    fn for_each(&self, prefix: &[u8], visit: Visit<'_>) -> Result<(), MetaError> {
+        let mut after: Option<Vec<u8>> = None;
+        loop {
+            let page = self.scan(prefix, after.as_deref(), PAGE)?;
+            for (key, value) in &page {
+                visit(key, value)?;
+            }
+            let full = page.len() == PAGE;
+            match page.into_iter().next_back() {
+                Some((key, _)) if full => after = Some(key),
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+fn scan_table<'k>(
+    table: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    prefix: &'k [u8],
+    after: Option<&'k [u8]>,
+    limit: usize,
+) -> Result<Vec<Row>, MetaError> {
+    let start = match after {
+        Some(key) if key >= prefix => Bound::Excluded(key),
+        _ => Bound::Included(prefix),
+    };
+    let mut rows = Vec::new();
+    for row in table.range::<&[u8]>((start, Bound::Unbounded))? {
+        let (key, value) = row?;
+        if rows.len() == limit || !key.value().starts_with(prefix) {
+            break;
+        }
+        rows.push((key.value().to_vec(), value.value().to_vec()));
+    }
+    Ok(rows)
+}
+
+/// A consistent state of all rows, unaffected by later changes.
+#[derive(Debug)]
+pub(crate) struct Reading(ReadOnlyTable<&'static [u8], &'static [u8]>);
+
+impl Reading {
+    pub(crate) fn begin(db: &Database) -> Result<Self, MetaError> {
+        Ok(Reading(db.begin_read()?.open_table(ROWS)?))
+    }
+}
+
+impl Rows for Reading {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, MetaError> {
+        Ok(self.0.get(key)?.map(|v| v.value().to_vec()))
+    }
+
+    fn scan(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<Row>, MetaError> {
+        scan_table(&self.0, prefix, after, limit)
+    }
+}
+
+/// A transaction; dropped, it leaves nothing.
+pub(crate) struct Transaction(WriteTransaction);
+
+impl Transaction {
+    pub(crate) fn begin(db: &Database) -> Result<Self, MetaError> {
+        Ok(Transaction(db.begin_write()?))
+    }
+
+    pub(crate) fn rows(&self) -> Result<Writing<'_>, MetaError> {
+        Ok(Writing {
+            table: self.0.open_table(ROWS)?,
+            pending: BTreeMap::new(),
+            changed: false,
+        })
+    }
+
+    /// Durable when this returns, if anything was changed.
+    pub(crate) fn end(self, changed: bool) -> Result<(), MetaError> {
+        if changed {
+            self.0.commit()?;
+        } else {
+            self.0.abort()?;
+        }
+        Ok(())
+    }
+}
+
+/// The rows inside a transaction, and what the operation under way changes of them.
+pub(crate) struct Writing<'t> {
+    table: Table<'t, &'static [u8], &'static [u8]>,
+    /// `None` removes.
+    pending: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    changed: bool,
+}
+
+impl Writing<'_> {
+    /// Keeps what is pending; returns whether the transaction has anything to commit.
+    pub(crate) fn finish(mut self) -> Result<bool, MetaError> {
+        self.keep()?;
+        Ok(self.changed)
+    }
+
+    pub(crate) fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.pending.insert(key, Some(value));
+    }
+
+    pub(crate) fn remove(&mut self, key: Vec<u8>) {
+        self.pending.insert(key, None);
+    }
+
+    /// Hands the changes of an operation that succeeded to the transaction.
+    pub(crate) fn keep(&mut self) -> Result<(), MetaError> {
+        for (key, value) in std::mem::take(&mut self.pending) {
+            self.changed = true;
+            match value {
+                Some(value) => self.table.insert(&key[..], &value[..])?,
+                None => self.table.remove(&key[..])?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Forgets the changes of an operation that failed.
+    pub(crate) fn discard(&mut self) {
+        self.pending.clear();
+    }
+}
+
+impl Rows for Writing<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, MetaError> {
+        match self.pending.get(key) {
+            Some(value) => Ok(value.clone()),
+            None => Ok(self.table.get(key)?.map(|v| v.value().to_vec())),
+        }
+    }
+
+    fn scan(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<Row>, MetaError> {
+        // Every pending removal can hide one row of the table.
+        let hidden = self.pending.len();
+        let mut rows: BTreeMap<Vec<u8>, Vec<u8>> =
+            scan_table(&self.table, prefix, after, limit + hidden)?
+                .into_iter()
+                .collect();
+        for (key, value) in &self.pending {
+            if !key.starts_with(prefix) || after.is_some_and(|after| key.as_slice() <= after) {
+                continue;
+            }
+            match value {
+                Some(value) => rows.insert(key.clone(), value.clone()),
+                None => rows.remove(key),
+            };
+        }
+        Ok(rows.into_iter().take(limit).collect())
+    }
+}

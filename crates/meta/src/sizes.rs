@@ -1,0 +1,616 @@
+//! The size of one file, at the server that owns it.
+//!
+//! The size grows by what writes report before they return, and shrinks or jumps only by a truncate.
+//! A truncate is an *intent* in the catalogue with a new *epoch*; servers apply it before they serve
+//! anything of that epoch, and whatever is reported about an earlier epoch is void from then on, so a
+//! write that was overtaken cannot bring the old size back.
+//!
+//! ```text
+//! client --Truncate-->  lower the hint, ask for the intent
+//! catalogue --Intended-->  epoch + 1, size = to, tell the servers
+//! servers --Applied-->  all that can be reached: answer; all: the intent is done
+//! ```
+//!
+//! An owner that starts again takes the largest of the durable size and the ends that the file's
+//! servers report, each capped by the pending truncate if its server has not applied that yet.
+//!
+//! Invariants
+//! - Within an epoch the size never falls.
+//! - The hint that others cache is never above the size: it is lowered before a truncate begins and
+//!   raised after the size.
+//! - One truncate at a time, in order of arrival. A server that cannot be reached keeps the intent
+//!   alive, not the client waiting.
+//! - No I/O, no clock: [`Event`] in, [`Effect`]s out.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::ServerId;
+use crate::catalogue::SizeState;
+use crate::locks::Ticket;
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A write that began in this epoch has ended here; the writer waits for the answer.
+    Wrote {
+        /// Whose write.
+        ticket: Ticket,
+        /// Of which epoch.
+        epoch: u64,
+        /// One past its last byte.
+        end: u64,
+    },
+    /// Somebody sets the size.
+    Truncate {
+        /// Who.
+        ticket: Ticket,
+        /// To what.
+        to: u64,
+    },
+    /// The catalogue has the intent durably.
+    Intended {
+        /// Its epoch.
+        epoch: u64,
+    },
+    /// The catalogue refused the intent.
+    IntentRefused,
+    /// A server has applied the truncate of this epoch.
+    Applied {
+        /// The server.
+        server: ServerId,
+        /// The epoch.
+        epoch: u64,
+    },
+    /// A server says, after a restart of the owner, how far its bytes reach.
+    EndIs {
+        /// The server.
+        server: ServerId,
+        /// The last epoch it has applied.
+        epoch: u64,
+        /// One past its last byte of the file.
+        end: u64,
+    },
+    /// A server cannot be reached; it may come back with its bytes.
+    ServerGone(ServerId),
+    /// It is back, with the bytes it had.
+    ServerBack(ServerId),
+    /// Its bytes are gone for good, or it has none of the file any more.
+    ServerLost(ServerId),
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The write counts; the size is at least its end.
+    Counted(Ticket),
+    /// The write is of an old epoch; its server has to apply the truncate first.
+    TooOld {
+        /// Whose write.
+        ticket: Ticket,
+        /// The present epoch.
+        epoch: u64,
+    },
+    /// What others may cache as size.
+    Hint(u64),
+    /// The catalogue is to record the intent ([`Event::Intended`] answers).
+    Intend {
+        /// The new size.
+        to: u64,
+    },
+    /// Servers are to cut at this size ([`Event::Applied`] answers).
+    Apply {
+        /// The epoch that begins.
+        epoch: u64,
+        /// The new size.
+        to: u64,
+        /// The servers.
+        servers: Vec<ServerId>,
+    },
+    /// The catalogue may forget the intent of this epoch.
+    Finish {
+        /// The epoch.
+        epoch: u64,
+    },
+    /// A truncate is done.
+    Truncated(Ticket),
+    /// A truncate was refused.
+    NotTruncated(Ticket),
+    /// Servers are to say how far their bytes reach ([`Event::EndIs`] answers).
+    AskEnds(Vec<ServerId>),
+}
+
+/// A truncate that has its intent.
+#[derive(Clone, Debug)]
+struct Cutting {
+    /// Nobody waits when the owner found it after a restart.
+    ticket: Option<Ticket>,
+    to: u64,
+    left: BTreeSet<ServerId>,
+}
+
+/// The size of a file.
+#[derive(Debug)]
+pub struct SizeOwner {
+    size: u64,
+    epoch: u64,
+    /// Servers that hold bytes of the file, and whether they can be reached.
+    servers: BTreeMap<ServerId, bool>,
+    /// Servers whose ends are not known yet, after a restart.
+    asked: BTreeSet<ServerId>,
+    queue: VecDeque<(Ticket, u64)>,
+    /// The first of the queue waits for its intent.
+    intending: bool,
+    cutting: Option<Cutting>,
+}
+
+impl SizeOwner {
+    /// For a file as it was created.
+    pub fn new(servers: impl IntoIterator<Item = ServerId>) -> Self {
+        SizeOwner {
+            size: 0,
+            epoch: 0,
+            servers: servers.into_iter().map(|s| (s, true)).collect(),
+            asked: BTreeSet::new(),
+            queue: VecDeque::new(),
+            intending: false,
+            cutting: None,
+        }
+    }
+
+    /// For a file whose owner is gone, from what the catalogue has.
+    pub fn restarted(
+        durable: SizeState,
+        servers: impl IntoIterator<Item = ServerId>,
+    ) -> (Self, Vec<Effect>) {
+        let mut owner = SizeOwner::new(servers);
+        owner.size = durable.size;
+        owner.epoch = durable.epoch;
+        owner.asked = owner.servers.keys().copied().collect();
+        let servers: Vec<ServerId> = owner.asked.iter().copied().collect();
+        let mut effects = vec![Effect::AskEnds(servers.clone())];
+        if let Some(to) = durable.truncate_to {
+            owner.cutting = Some(Cutting {
+                ticket: None,
+                to,
+                left: owner.asked.clone(),
+            });
+            let epoch = owner.epoch;
+            effects.push(Effect::Apply { epoch, to, servers });
+        }
+        owner.proceed(&mut effects);
+        (owner, effects)
+    }
+
+    /// The size; `None` while it is being found out.
+    pub fn size(&self) -> Option<u64> {
+        self.asked.is_empty().then_some(self.size)
+    }
+
+    /// Counts truncates; travels with every write.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// What the catalogue is to have at the next sync or close.
+    pub fn report(&self) -> Option<(u64, u64)> {
+        self.size().map(|size| (self.epoch, size))
+    }
+
+    /// Takes an event and says what is to be done.
+    pub fn handle(&mut self, event: Event) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        match event {
+            Event::Wrote { ticket, epoch, end } => {
+                if epoch == self.epoch {
+                    self.grow(end, &mut effects);
+                    effects.push(Effect::Counted(ticket));
+                } else {
+                    let epoch = self.epoch;
+                    effects.push(Effect::TooOld { ticket, epoch });
+                }
+            }
+            Event::Truncate { ticket, to } => self.queue.push_back((ticket, to)),
+            Event::Intended { epoch } => self.intended(epoch, &mut effects),
+            Event::IntentRefused => {
+                if std::mem::take(&mut self.intending)
+                    && let Some((ticket, _)) = self.queue.pop_front()
+                {
+                    effects.push(Effect::Hint(self.size));
+                    effects.push(Effect::NotTruncated(ticket));
+                }
+            }
+            Event::Applied { server, epoch } => {
+                if epoch == self.epoch
+                    && let Some(cutting) = &mut self.cutting
+                {
+                    cutting.left.remove(&server);
+                }
+            }
+            Event::EndIs { server, epoch, end } => {
+                if self.asked.remove(&server) {
+                    let end = self.believed(epoch, end);
+                    self.size = self.size.max(end);
+                }
+            }
+            Event::ServerGone(server) => {
+                if let Some(reachable) = self.servers.get_mut(&server) {
+                    *reachable = false;
+                }
+            }
+            Event::ServerBack(server) => self.server_back(server, &mut effects),
+            Event::ServerLost(server) => {
+                self.servers.remove(&server);
+                self.asked.remove(&server);
+                if let Some(cutting) = &mut self.cutting {
+                    cutting.left.remove(&server);
+                }
+            }
+        }
+        self.proceed(&mut effects);
+        effects
+    }
+
+    fn grow(&mut self, end: u64, effects: &mut Vec<Effect>) {
+        if end > self.size {
+            self.size = end;
+            // While a truncate is on its way the hint stays low.
+            if self.asked.is_empty() && !self.intending {
+                effects.push(Effect::Hint(end));
+            }
+        }
+    }
+
+    /// How much of a reported end counts.
+    fn believed(&self, epoch: u64, end: u64) -> u64 {
+        match &self.cutting {
+            _ if epoch == self.epoch => end,
+            Some(cutting) if epoch < self.epoch => end.min(cutting.to),
+            // It missed a truncate that is over: what it has is not to be believed.
+            _ => 0,
+        }
+    }
+
+    fn intended(&mut self, epoch: u64, effects: &mut Vec<Effect>) {
+        if !self.intending || epoch <= self.epoch {
+            return;
+        }
+        self.intending = false;
+        let Some((ticket, to)) = self.queue.pop_front() else {
+            return;
+        };
+        self.epoch = epoch;
+        self.size = to;
+        let servers: Vec<ServerId> = self.servers.keys().copied().collect();
+        self.cutting = Some(Cutting {
+            ticket: Some(ticket),
+            to,
+            left: servers.iter().copied().collect(),
+        });
+        effects.push(Effect::Apply { epoch, to, servers });
+    }
+
+    fn server_back(&mut self, server: ServerId, effects: &mut Vec<Effect>) {
+        let Some(reachable) = self.servers.get_mut(&server) else {
+            return;
+        };
+        *reachable = true;
+        if let Some(cutting) = self.cutting.as_ref().filter(|c| c.left.contains(&server)) {
+            effects.push(Effect::Apply {
+                epoch: self.epoch,
+                to: cutting.to,
+                servers: vec![server],
+            });
+        }
+        if self.asked.contains(&server) {
+            effects.push(Effect::AskEnds(vec![server]));
+        }
+    }
+
+    /// Does everything that has become possible.
+    fn proceed(&mut self, effects: &mut Vec<Effect>) {
+        if let Some(cutting) = &mut self.cutting {
+            let waits = |s: &ServerId| self.servers.get(s) == Some(&true);
+            if !cutting.left.iter().any(waits)
+                && let Some(ticket) = cutting.ticket.take()
+            {
+                effects.push(Effect::Hint(self.size));
+                effects.push(Effect::Truncated(ticket));
+            }
+            if cutting.left.is_empty() {
+                self.cutting = None;
+                effects.push(Effect::Finish { epoch: self.epoch });
+            }
+        }
+        let idle = self.cutting.is_none() && !self.intending && self.asked.is_empty();
+        if let Some(&(_, to)) = self.queue.front().filter(|_| idle) {
+            self.intending = true;
+            effects.push(Effect::Hint(self.size.min(to)));
+            effects.push(Effect::Intend { to });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClientId;
+
+    const A: ServerId = ServerId(0);
+    const B: ServerId = ServerId(1);
+
+    fn ticket(request: u64) -> Ticket {
+        Ticket {
+            client: ClientId(1),
+            request,
+        }
+    }
+
+    fn wrote(request: u64, epoch: u64, end: u64) -> Event {
+        Event::Wrote {
+            ticket: ticket(request),
+            epoch,
+            end,
+        }
+    }
+
+    fn truncate(request: u64, to: u64) -> Event {
+        Event::Truncate {
+            ticket: ticket(request),
+            to,
+        }
+    }
+
+    fn applied(server: ServerId, epoch: u64) -> Event {
+        Event::Applied { server, epoch }
+    }
+
+    fn apply(epoch: u64, to: u64, servers: &[ServerId]) -> Effect {
+        Effect::Apply {
+            epoch,
+            to,
+            servers: servers.to_vec(),
+        }
+    }
+
+    #[test]
+    fn size_only_grows() {
+        let mut owner = SizeOwner::new([A, B]);
+        assert_eq!(
+            owner.handle(wrote(1, 0, 100)),
+            [Effect::Hint(100), Effect::Counted(ticket(1))]
+        );
+        assert_eq!(owner.handle(wrote(2, 0, 60)), [Effect::Counted(ticket(2))]);
+        assert_eq!(owner.report(), Some((0, 100)));
+    }
+
+    #[test]
+    fn truncate_lowers_the_hint_first_and_begins_an_epoch() {
+        let mut owner = SizeOwner::new([A, B]);
+        owner.handle(wrote(1, 0, 100));
+        assert_eq!(
+            owner.handle(truncate(2, 10)),
+            [Effect::Hint(10), Effect::Intend { to: 10 }]
+        );
+        // A write that returns before the intent is durable counts, but the hint stays low.
+        assert_eq!(owner.handle(wrote(3, 0, 200)), [Effect::Counted(ticket(3))]);
+        assert_eq!(owner.handle(truncate(4, 50)), []);
+        assert_eq!(
+            owner.handle(Event::Intended { epoch: 1 }),
+            [apply(1, 10, &[A, B])]
+        );
+        assert_eq!(
+            owner.handle(wrote(5, 0, 300)),
+            [Effect::TooOld {
+                ticket: ticket(5),
+                epoch: 1
+            }]
+        );
+        // Regrowth in the new epoch.
+        assert_eq!(
+            owner.handle(wrote(6, 1, 30)),
+            [Effect::Hint(30), Effect::Counted(ticket(6))]
+        );
+        assert_eq!(owner.handle(applied(A, 1)), []);
+        assert_eq!(owner.handle(applied(B, 0)), []);
+        assert_eq!(
+            owner.handle(applied(B, 1)),
+            [
+                Effect::Hint(30),
+                Effect::Truncated(ticket(2)),
+                Effect::Finish { epoch: 1 },
+                Effect::Hint(30),
+                Effect::Intend { to: 50 },
+            ]
+        );
+        // The next one was refused by the catalogue.
+        assert_eq!(
+            owner.handle(Event::IntentRefused),
+            [Effect::Hint(30), Effect::NotTruncated(ticket(4))]
+        );
+        assert_eq!(owner.size(), Some(30));
+    }
+
+    #[test]
+    fn unreachable_server_keeps_the_intent_but_not_the_client() {
+        let mut owner = SizeOwner::new([A, B]);
+        owner.handle(wrote(1, 0, 100));
+        owner.handle(Event::ServerGone(B));
+        owner.handle(truncate(2, 10));
+        owner.handle(Event::Intended { epoch: 1 });
+        assert_eq!(
+            owner.handle(applied(A, 1)),
+            [Effect::Hint(10), Effect::Truncated(ticket(2))]
+        );
+        assert_eq!(owner.handle(Event::ServerBack(B)), [apply(1, 10, &[B])]);
+        assert_eq!(owner.handle(applied(B, 1)), [Effect::Finish { epoch: 1 }]);
+        // One whose bytes are gone has nothing to cut.
+        owner.handle(Event::ServerGone(A));
+        owner.handle(truncate(3, 5));
+        owner.handle(Event::Intended { epoch: 2 });
+        owner.handle(applied(B, 2));
+        assert_eq!(
+            owner.handle(Event::ServerLost(A)),
+            [Effect::Finish { epoch: 2 }]
+        );
+    }
+
+    #[test]
+    fn restart_takes_the_largest_end_capped_by_the_pending_truncate() {
+        let durable = SizeState {
+            size: 10,
+            epoch: 3,
+            truncate_to: Some(10),
+        };
+        let end = |server, epoch, end| Event::EndIs { server, epoch, end };
+        let (mut owner, effects) = SizeOwner::restarted(durable, [A, B]);
+        assert_eq!(
+            effects,
+            [Effect::AskEnds(vec![A, B]), apply(3, 10, &[A, B])]
+        );
+        assert_eq!(owner.size(), None);
+        // A has not applied it: its bytes up to 500 are on their way out. B has, and has grown since.
+        owner.handle(end(A, 2, 500));
+        owner.handle(end(B, 3, 25));
+        assert_eq!(owner.size(), Some(25));
+        owner.handle(applied(A, 3));
+        assert_eq!(owner.handle(applied(B, 3)), [Effect::Finish { epoch: 3 }]);
+        // Without a truncate it is the plain maximum; whoever missed one is not believed.
+        let durable = SizeState {
+            truncate_to: None,
+            ..durable
+        };
+        let (mut owner, _) = SizeOwner::restarted(durable, [A, B]);
+        owner.handle(end(A, 3, 12));
+        owner.handle(end(B, 2, 500));
+        assert_eq!(owner.size(), Some(12));
+        let (mut owner, _) = SizeOwner::restarted(durable, [A]);
+        assert_eq!(owner.handle(truncate(1, 0)), []);
+        owner.handle(Event::ServerGone(A));
+        assert_eq!(
+            owner.handle(Event::ServerBack(A)),
+            [Effect::AskEnds(vec![A])]
+        );
+        assert_eq!(
+            owner.handle(end(A, 3, 4)),
+            [Effect::Hint(0), Effect::Intend { to: 0 }]
+        );
+    }
+
+    /// Random writes, truncates and crashes of the owner against plain servers: whatever was
+    /// answered is not lost, and what was cut does not come back.
+    #[test]
+    fn nothing_counted_is_lost_and_nothing_cut_returns() {
+        let mut state = 88_172_645_463_325_252u64;
+        let mut below = |n: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) % n
+        };
+        for round in 0..300 {
+            let mut durable = SizeState {
+                size: 0,
+                epoch: 0,
+                truncate_to: None,
+            };
+            // Per server: the epoch applied, and one past its last byte.
+            let mut servers = BTreeMap::from([(A, (0u64, 0u64)), (B, (0, 0))]);
+            let mut owner = SizeOwner::new([A, B]);
+            let mut under_way: Vec<Effect> = Vec::new();
+            // The size a plain file would have.
+            let mut plain = 0u64;
+            for request in 0..80 {
+                let server = [A, B][below(2) as usize];
+                let effects = match below(8) {
+                    0..=2 => {
+                        // A server serves the present epoch only after it has applied it.
+                        let (epoch, end) = servers.get_mut(&server).unwrap();
+                        let to = below(100);
+                        *end = to.max(*end);
+                        let effects = owner.handle(wrote(request, *epoch, to));
+                        if effects.contains(&Effect::Counted(ticket(request))) {
+                            plain = plain.max(to);
+                        }
+                        effects
+                    }
+                    3 => owner.handle(truncate(request, below(100))),
+                    4 if round % 2 == 0 => {
+                        under_way.retain(|e| matches!(e, Effect::Intend { .. }));
+                        if let Some(Effect::Intend { to }) = under_way.pop() {
+                            // The intent was sent before the crash and arrives.
+                            durable = SizeState {
+                                size: to,
+                                epoch: durable.epoch + 1,
+                                truncate_to: Some(to),
+                            };
+                            plain = to;
+                        }
+                        under_way.clear();
+                        let (new, mut effects) = SizeOwner::restarted(durable, [A, B]);
+                        owner = new;
+                        for (&server, &(epoch, end)) in &servers {
+                            effects.extend(owner.handle(Event::EndIs { server, epoch, end }));
+                        }
+                        assert_eq!(owner.size(), Some(plain), "round {round}");
+                        effects
+                    }
+                    _ if under_way.is_empty() => continue,
+                    _ => match under_way.remove(below(under_way.len() as u64) as usize) {
+                        Effect::Intend { to } => {
+                            let epoch = durable.epoch + 1;
+                            durable = SizeState {
+                                size: to,
+                                epoch,
+                                truncate_to: Some(to),
+                            };
+                            plain = to;
+                            owner.handle(Event::Intended { epoch })
+                        }
+                        Effect::Apply {
+                            epoch,
+                            to,
+                            servers: list,
+                        } => {
+                            let mut effects = Vec::new();
+                            for server in list {
+                                let (applied_epoch, end) = servers.get_mut(&server).unwrap();
+                                if epoch > *applied_epoch {
+                                    (*applied_epoch, *end) = (epoch, to.min(*end));
+                                }
+                                effects.extend(owner.handle(applied(server, epoch)));
+                            }
+                            effects
+                        }
+                        Effect::Finish { epoch } => {
+                            assert!(servers.values().all(|(e, _)| *e >= epoch));
+                            if epoch == durable.epoch {
+                                durable.truncate_to = None;
+                            }
+                            Vec::new()
+                        }
+                        _ => Vec::new(),
+                    },
+                };
+                for effect in effects {
+                    match effect {
+                        Effect::Hint(hint) => {
+                            assert!(
+                                hint <= owner.size().unwrap(),
+                                "round {round}: hint too high"
+                            );
+                        }
+                        Effect::Intend { .. } | Effect::Apply { .. } | Effect::Finish { .. } => {
+                            under_way.push(effect);
+                        }
+                        _ => {}
+                    }
+                }
+                assert_eq!(
+                    owner.size(),
+                    Some(plain),
+                    "round {round}, request {request}"
+                );
+            }
+        }
+    }
+}

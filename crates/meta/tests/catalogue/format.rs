@@ -1,0 +1,322 @@
+//! The format on disk: images of every version are opened, newer ones are refused.
+//!
+//! `testdata/catalogue-v1.image` was written by [`write_image`] when version 1 was new. It is kept
+//! as its 4 KiB pages that are not zero, each behind its number, since most of the file is zero.
+//! A version without an image fails, and leaves one to be committed.
+
+use std::path::PathBuf;
+
+use meta::catalogue::{
+    Caller, Catalogue, CreateOptions, Credentials, Join, Kind, LayoutSpec, NamedView, OpenOptions,
+    StoreKind, Unlink, VERSION,
+};
+use meta::{ClientId, MetaError, Rights, ServerId, Time};
+use redb::{ReadableTable, TableDefinition};
+
+use crate::simulated::Disk;
+
+const PAGE: usize = 4096;
+
+fn image_path(version: u64) -> PathBuf {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.join(format!("../../testdata/catalogue-v{version}.image"))
+}
+
+fn pack(content: &[u8]) -> Vec<u8> {
+    let mut out = (content.len() as u64).to_le_bytes().to_vec();
+    for (number, page) in content.chunks(PAGE).enumerate() {
+        if page.iter().any(|&b| b != 0) {
+            out.extend((number as u64).to_le_bytes());
+            out.extend(page);
+        }
+    }
+    out
+}
+
+fn unpack(image: &[u8]) -> Vec<u8> {
+    let number = |at: usize| u64::from_le_bytes(image[at..at + 8].try_into().unwrap()) as usize;
+    let mut content = vec![0; number(0)];
+    let mut at = 8;
+    while at < image.len() {
+        let start = number(at) * PAGE;
+        let len = PAGE.min(content.len() - start);
+        content[start..start + len].copy_from_slice(&image[at + 8..at + 8 + len]);
+        at += 8 + len;
+    }
+    content
+}
+
+/// Something of everything.
+fn write_image() -> Vec<u8> {
+    let disk = Disk::default();
+    let mut catalogue = Catalogue::open_on(disk.clone()).unwrap();
+    let alice = Credentials::new(1001, 100);
+    let caller = Caller {
+        client: ClientId(1),
+        credentials: &alice,
+        now: Time(1_600_000_000_000_000_000),
+    };
+    let create = |array: Option<&str>, layout: Option<&str>| CreateOptions {
+        mode: 0o640,
+        exclusive: true,
+        layout: LayoutSpec {
+            array: array.map(str::to_owned),
+            layout: layout.map(str::to_owned),
+        },
+    };
+    catalogue
+        .transact(|b| -> Result<(), MetaError> {
+            for store in [StoreKind::Disk, StoreKind::Memory] {
+                b.join(&Join {
+                    server: None,
+                    resumes: None,
+                    address: "tcp:io:7000".into(),
+                    store,
+                    capacity_bytes: 1 << 40,
+                    used_bytes: 1 << 30,
+                    distance: 3,
+                })?;
+            }
+            b.mkdir(&caller, "/données", 0o750)?;
+            let matrix = create(Some("f64[64,64]"), Some("(block, *) onto 2"));
+            let file = b.create(&caller, "/données/matrix", &matrix)?.file;
+            b.report_size(file, 0, 32768, Time(1_700_000_000_000_000_000))?;
+            let rows = NamedView {
+                text: "first row".into(),
+                view: layout::View::new(layout::FileOffset(0), 32768, "{(0,511)}".parse().unwrap())
+                    .unwrap(),
+            };
+            b.put_view(&caller, "/données/matrix", "row", &rows)?;
+            b.begin_relayout(&caller, "/données/matrix", "(*, block) onto 2", 32768, &[0])?;
+            b.create(&caller, "/bytes", &create(None, None))?;
+            let options = OpenOptions {
+                rights: Rights::BOTH,
+                ..OpenOptions::default()
+            };
+            let handle = b.open(&caller, "/bytes", &options)?.handle;
+            b.begin_truncate(&caller, handle, 77)?;
+            b.create(&caller, "/gone", &create(None, Some("whole")))?;
+            b.unlink(&caller, "/gone", Unlink::EvenIfOpen)?;
+            b.create(&caller, "/open", &create(None, Some("whole")))?;
+            b.open(&caller, "/open", &options)?;
+            b.unlink(&caller, "/open", Unlink::EvenIfOpen)?;
+            Ok(())
+        })
+        .unwrap()
+        .unwrap();
+    drop(catalogue);
+    disk.content()
+}
+
+#[test]
+fn every_version_is_read() {
+    for version in 1..=VERSION {
+        let path = image_path(version);
+        if !path.exists() && version == VERSION {
+            std::fs::write(&path, pack(&write_image())).unwrap();
+            panic!("version {version} had no image; it is there now, to be committed");
+        }
+        let image = std::fs::read(path).unwrap();
+        let mut catalogue = Catalogue::open_on(Disk::with(unpack(&image))).unwrap();
+        let snapshot = catalogue.snapshot().unwrap();
+        assert_eq!(snapshot.check().unwrap(), []);
+        let root = Credentials::ROOT;
+        let directory = snapshot.stat(&root, "/données").unwrap();
+        assert_eq!(
+            (
+                directory.kind,
+                directory.owner,
+                directory.group,
+                directory.mode
+            ),
+            (Kind::Directory, 1001, 100, 0o750)
+        );
+        let matrix = snapshot.stat(&root, "/données/matrix").unwrap();
+        assert_eq!((matrix.size, matrix.epoch, matrix.mode), (32768, 0, 0o640));
+        assert_eq!(matrix.array.as_deref(), Some("f64[64,64]"));
+        assert_eq!(matrix.layout.as_deref(), Some("(block, *) onto 2"));
+        assert_eq!(matrix.changed, Time(1_600_000_000_000_000_000));
+        assert_eq!(matrix.modified, Time(1_700_000_000_000_000_000));
+        let state = snapshot.layout(matrix.file).unwrap().decode().unwrap();
+        assert_eq!(state.version().generations, [1, 2]);
+        assert_eq!(
+            (state.relayout_start, &state.frontiers[..]),
+            (32768, &[0][..])
+        );
+        let view = snapshot.view(&root, "/données/matrix", "row").unwrap();
+        assert_eq!(
+            (view.text.as_str(), view.view.bytes().size()),
+            ("first row", 512)
+        );
+        let bytes = snapshot.stat(&root, "/bytes").unwrap();
+        assert_eq!(
+            (bytes.size, bytes.epoch, bytes.truncate_to),
+            (77, 1, Some(77))
+        );
+        let members = snapshot.members().unwrap();
+        assert_eq!((members.len(), members[0].store), (2, StoreKind::Disk));
+        assert_eq!(
+            (members[1].capacity_bytes, members[1].distance),
+            (1 << 40, 3)
+        );
+        // The file without a name went to no list yet: somebody may still have it open.
+        assert_eq!(snapshot.counts().unwrap().files, 3);
+        drop(snapshot);
+        assert_eq!(
+            catalogue.transact(|b| b.end_recovery()).unwrap().unwrap(),
+            1
+        );
+        let snapshot = catalogue.snapshot().unwrap();
+        let waiting: usize = (0..2)
+            .map(|s| snapshot.removals(ServerId(s), None, 9).unwrap().len())
+            .sum();
+        assert_eq!(waiting, 2);
+    }
+}
+
+#[test]
+fn image_round_trips_through_its_packed_form() {
+    let content = write_image();
+    assert_eq!(unpack(&pack(&content)), content);
+}
+
+/// The table of the catalogue.
+type Table<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
+
+/// Changes rows behind the catalogue's back.
+fn tampered(change: impl FnOnce(&mut Table<'_>)) -> Disk {
+    let disk = Disk::with(write_image());
+    let db = redb::Database::builder()
+        .create_with_backend(disk.clone())
+        .unwrap();
+    let txn = db.begin_write().unwrap();
+    let rows: TableDefinition<'_, &'static [u8], &'static [u8]> = TableDefinition::new("catalogue");
+    change(&mut txn.open_table(rows).unwrap());
+    txn.commit().unwrap();
+    drop(db);
+    disk
+}
+
+fn format_row(version: u8) -> Vec<u8> {
+    let mut row = vec![15];
+    row.extend(b"pario catalogue");
+    row.push(version);
+    row
+}
+
+#[test]
+fn newer_version_is_refused_clearly() {
+    let disk = tampered(|rows| {
+        let mut newer = format_row(VERSION as u8 + 1);
+        newer.extend(b"whatever a newer version keeps here");
+        rows.insert(&[0][..], &newer[..]).unwrap();
+    });
+    let before = disk.content();
+    let error = Catalogue::open_on(disk.clone()).unwrap_err();
+    let newer = VERSION + 1;
+    assert_eq!(
+        error,
+        MetaError::NewerFormat {
+            found: newer,
+            known: VERSION
+        }
+    );
+    assert!(error.to_string().contains("use a newer program"), "{error}");
+    // Refused means untouched: the newer program finds its rows.
+    let reopened = Catalogue::open_on(Disk::with(before)).unwrap_err();
+    assert_eq!(reopened, error);
+}
+
+#[test]
+fn other_databases_are_refused() {
+    let disk = tampered(|rows| {
+        rows.remove(&[0][..]).unwrap();
+    });
+    assert_eq!(
+        Catalogue::open_on(disk).unwrap_err(),
+        MetaError::NotACatalogue
+    );
+    let garbage = Disk::with(vec![0x5a; 10_000]);
+    assert!(matches!(
+        Catalogue::open_on(garbage),
+        Err(MetaError::Store(_))
+    ));
+}
+
+#[test]
+fn check_finds_what_does_not_fit() {
+    fn key(tag: u8, numbers: &[u64], name: &str) -> Vec<u8> {
+        let mut key = vec![tag];
+        for n in numbers {
+            key.extend(n.to_be_bytes());
+        }
+        key.extend(name.as_bytes());
+        key
+    }
+    let expect = |words: &[&str], change: &dyn Fn(&mut Table<'_>)| {
+        let catalogue = Catalogue::open_on(tampered(|rows| change(rows))).unwrap();
+        let findings = catalogue.snapshot().unwrap().check().unwrap();
+        let text: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        for word in words {
+            assert!(text.iter().any(|t| t.contains(word)), "{word}: {text:?}");
+        }
+    };
+    // Numbers: root 1, directory 2, matrix 3, bytes 4, gone 5, open 6.
+    expect(&["entry `ghost` of file 1 leads nowhere"], &|rows| {
+        rows.insert(&key(2, &[1], "ghost")[..], &[99][..]).unwrap();
+    });
+    expect(&["entry `again` of file 1 leads to file 4"], &|rows| {
+        rows.insert(&key(2, &[1], "again")[..], &[4][..]).unwrap();
+    });
+    expect(&["file 4 has no name"], &|rows| {
+        rows.remove(&key(2, &[1], "bytes")[..]).unwrap();
+    });
+    expect(&["file 4 has no readable layout"], &|rows| {
+        rows.remove(&key(8, &[4], "")[..]).unwrap();
+    });
+    expect(
+        &[
+            "row `layout 4` cannot be read",
+            "file 4 has no readable layout",
+        ],
+        &|rows| {
+            rows.insert(&key(8, &[4], "")[..], &[1, 2, 3][..]).unwrap();
+        },
+    );
+    expect(&["names server 1, which never joined"], &|rows| {
+        rows.remove(&key(4, &[1], "")[..]).unwrap();
+    });
+    expect(&["row `view 77` belongs to no file"], &|rows| {
+        let view = rows
+            .get(&key(3, &[3], "row")[..])
+            .unwrap()
+            .unwrap()
+            .value()
+            .to_vec();
+        rows.insert(&key(3, &[77], "row")[..], &view[..]).unwrap();
+    });
+    expect(&["row `node 4` cannot be read"], &|rows| {
+        rows.insert(&key(1, &[4], "")[..], &[9][..]).unwrap();
+    });
+    expect(&["counter of files is wrong"], &|rows| {
+        rows.insert(&[7, 5][..], &[50][..]).unwrap();
+    });
+    expect(&["counter of file numbers is wrong"], &|rows| {
+        rows.insert(&[7, 0][..], &[3][..]).unwrap();
+    });
+    expect(&["file 2 cannot be reached"], &|rows| {
+        // A directory in itself.
+        let node = rows
+            .get(&key(1, &[2], "")[..])
+            .unwrap()
+            .unwrap()
+            .value()
+            .to_vec();
+        let mut own = node.clone();
+        own[1] = 2;
+        rows.insert(&key(1, &[2], "")[..], &own[..]).unwrap();
+    });
+    expect(&["row `transient 3` belongs to no file"], &|rows| {
+        rows.insert(&key(6, &[3], "")[..], &[][..]).unwrap();
+    });
+}

@@ -1,0 +1,406 @@
+//! Layouts, servers, views and sizes by example: one test per rule that users meet.
+//!
+//! Everything runs on memory; what survives a crash is in `crash.rs`.
+
+use meta::catalogue::{Finding, LayoutSpec, MemberState, NamedView, Unlink};
+use meta::{Rights, ServerId, Time};
+use wire::Status;
+
+use crate::fixture::{ALICE, BOB, Fixture, disk, laid_out, memory, refused, who};
+
+#[test]
+fn layouts_are_resolved_and_placed_in_rotation() {
+    let mut f = Fixture::new(3);
+    let mut firsts = Vec::new();
+    for i in 0..6 {
+        let file = f.create(ALICE, &format!("/f{i}")).unwrap();
+        let state = f
+            .catalogue
+            .snapshot()
+            .unwrap()
+            .layout(file)
+            .unwrap()
+            .decode()
+            .unwrap();
+        let servers: Vec<u64> = state.pieces[0].places.iter().map(|p| p[0].server).collect();
+        assert_eq!(servers.len(), 3);
+        assert_eq!(state.owner.server, servers[0]);
+        assert_eq!(state.pieces[0].ranges.len(), 1);
+        assert_eq!(
+            (
+                state.pieces[0].ranges[0].start,
+                state.pieces[0].ranges[0].end
+            ),
+            (0, u64::MAX)
+        );
+        firsts.push(servers[0]);
+    }
+    assert_eq!(firsts, [0, 1, 2, 0, 1, 2]);
+    let options = laid_out(Some("f64[64,64]"), Some("(block, cyclic(8)) onto 2x2"));
+    let file = f
+        .by(ALICE, |b, c| b.create(c, "/array", &options))
+        .unwrap()
+        .file;
+    let snapshot = f.catalogue.snapshot().unwrap();
+    let state = snapshot.layout(file).unwrap().decode().unwrap();
+    assert_eq!(state.pieces[0].partition.len(), 4);
+    assert_eq!(state.pieces[0].partition.pattern().period(), 64 * 64 * 8);
+    let stat = snapshot.stat(&who(ALICE), "/array").unwrap();
+    assert_eq!(stat.array.as_deref(), Some("f64[64,64]"));
+    assert_eq!(stat.layout.as_deref(), Some("(block, cyclic(8)) onto 2x2"));
+    drop(snapshot);
+    let listed = laid_out(None, Some("striped(4KiB) over [2,0] from 1"));
+    let file = f
+        .by(ALICE, |b, c| b.create(c, "/listed", &listed))
+        .unwrap()
+        .file;
+    let state = f
+        .catalogue
+        .snapshot()
+        .unwrap()
+        .layout(file)
+        .unwrap()
+        .decode()
+        .unwrap();
+    let servers: Vec<u64> = state.pieces[0].places.iter().map(|p| p[0].server).collect();
+    assert_eq!(servers, [2, 0]);
+    let unknown = laid_out(None, Some("striped(4KiB) over [7]"));
+    refused(
+        f.by(ALICE, |b, c| b.create(c, "/no", &unknown)),
+        Status::Unreachable,
+    );
+    let wrong = laid_out(Some("f64[64"), None);
+    refused(
+        f.by(ALICE, |b, c| b.create(c, "/no", &wrong)),
+        Status::InvalidArgument,
+    );
+    f.clean();
+}
+
+#[test]
+fn refused_operation_leaves_nothing() {
+    let mut f = Fixture::new(3);
+    f.by(ALICE, |b, c| b.mkdir(c, "/d", 0o755)).unwrap();
+    let first = |f: &Fixture, file| {
+        let layout = f.catalogue.snapshot().unwrap().layout(file).unwrap();
+        layout.decode().unwrap().owner.server
+    };
+    let a = f.create(ALICE, "/d/a").unwrap();
+    // Its place was chosen, and the rotation counted up, before it was found that he may not.
+    refused(f.create(BOB, "/d/x"), Status::PermissionDenied);
+    let b = f.create(ALICE, "/d/b").unwrap();
+    assert_eq!((first(&f, a), first(&f, b)), (0, 1));
+    assert_eq!(b.0, a.0 + 1);
+    f.clean();
+}
+
+#[test]
+fn placement_goes_around_dead_and_full_servers() {
+    let mut f = Fixture::new(3);
+    let members = f.catalogue.snapshot().unwrap().members().unwrap();
+    let servers = |f: &mut Fixture, name: &str| -> Vec<u64> {
+        let file = f.create(ALICE, name).unwrap();
+        let state = f
+            .catalogue
+            .snapshot()
+            .unwrap()
+            .layout(file)
+            .unwrap()
+            .decode()
+            .unwrap();
+        let mut list: Vec<u64> = state.pieces[0].places.iter().map(|p| p[0].server).collect();
+        list.sort_unstable();
+        list
+    };
+    assert_eq!(servers(&mut f, "/a"), [0, 1, 2]);
+    f.by(0, |b, _| b.mark_dead(ServerId(1), members[1].incarnation))
+        .unwrap();
+    assert_eq!(servers(&mut f, "/b"), [0, 2]);
+    let room = |f: &mut Fixture, server: usize, used: u64| {
+        let incarnation = members[server].incarnation;
+        f.by(0, |b, _| {
+            b.report_room(ServerId(server as u64), incarnation, 1000, used)
+        })
+    };
+    room(&mut f, 0, 990).unwrap();
+    assert_eq!(servers(&mut f, "/c"), [2]);
+    room(&mut f, 2, 1000).unwrap();
+    refused(f.create(ALICE, "/d"), Status::NoSpace);
+    room(&mut f, 0, 10).unwrap();
+    f.by(0, |b, _| b.leave(ServerId(2))).unwrap();
+    assert_eq!(servers(&mut f, "/d"), [0]);
+    f.by(0, |b, _| b.leave(ServerId(0))).unwrap();
+    refused(f.create(ALICE, "/e"), Status::Unreachable);
+    // A report about a start that is over says nothing.
+    let again = f.join(memory(Some(1)));
+    assert!(again.incarnation > members[1].incarnation);
+    refused(
+        f.by(0, |b, _| b.mark_dead(ServerId(1), members[1].incarnation)),
+        Status::WrongIncarnation,
+    );
+    assert_eq!(servers(&mut f, "/e"), [1]);
+}
+
+#[test]
+fn memory_is_lost_with_its_incarnation_and_disks_resume() {
+    let mut f = Fixture::new(0);
+    refused(f.create(ALICE, "/x"), Status::Unreachable);
+    let in_memory = f.join(memory(None));
+    let on_disk = f.join(disk(None, None));
+    let file = f.create(ALICE, "/x").unwrap();
+    let lost = |f: &Fixture| -> Vec<u64> {
+        let places = f.catalogue.snapshot().unwrap().lost(file).unwrap();
+        places.iter().map(|(_, p)| p.server).collect()
+    };
+    assert!(lost(&f).is_empty());
+    // Both start again; the disk server finds its store.
+    f.join(memory(Some(0)));
+    let resumed = f.join(disk(Some(1), Some(on_disk.incarnation)));
+    assert_eq!(resumed.kept_since, on_disk.incarnation);
+    assert_eq!(lost(&f), [0]);
+    let findings = f.catalogue.snapshot().unwrap().check().unwrap();
+    assert!(
+        matches!(findings[..], [Finding::LostBytes { place, .. }]
+            if place.incarnation == in_memory.incarnation),
+        "{findings:?}"
+    );
+    // What is lost need not be removed.
+    f.by(ALICE, |b, c| b.unlink(c, "/x", Unlink::EvenIfOpen))
+        .unwrap();
+    assert_eq!((f.removals(0).len(), f.removals(1).len()), (0, 1));
+    // With an empty store it starts from nothing, and its old removals are void.
+    let fresh = f.join(disk(Some(1), None));
+    assert_eq!(fresh.kept_since, fresh.incarnation);
+    assert!(f.removals(1).is_empty());
+    refused(
+        f.by(0, |b, _| b.join(&memory(Some(9)))),
+        Status::InvalidArgument,
+    );
+    f.clean();
+}
+
+#[test]
+fn servers_are_forgotten_when_no_file_names_them() {
+    let mut f = Fixture::new(2);
+    let file = f.create(ALICE, "/x").unwrap();
+    refused(
+        f.by(0, |b, _| b.forget(ServerId(1))),
+        Status::InvalidArgument,
+    );
+    f.by(0, |b, _| b.leave(ServerId(1))).unwrap();
+    refused(f.by(0, |b, _| b.forget(ServerId(1))), Status::InUse);
+    f.by(ALICE, |b, c| b.unlink(c, "/x", Unlink::EvenIfOpen))
+        .unwrap();
+    f.by(0, |b, _| b.forget(ServerId(1))).unwrap();
+    let members = f.catalogue.snapshot().unwrap().members().unwrap();
+    assert_eq!(members.len(), 1);
+    assert_eq!(members[0].state, MemberState::Alive);
+    assert_eq!(f.removals(0), [(file.0, 1)]);
+    // The number is not given to anybody else.
+    assert_eq!(f.join(memory(None)).server, ServerId(2));
+    f.clean();
+}
+
+#[test]
+fn layout_is_set_while_the_file_is_empty() {
+    let mut f = Fixture::new(2);
+    let file = f.create(ALICE, "/x").unwrap();
+    let whole = LayoutSpec {
+        array: None,
+        layout: Some("whole".into()),
+    };
+    let set = |f: &mut Fixture, user| f.by(user, |b, c| b.set_layout(c, "/x", &whole));
+    refused(set(&mut f, BOB), Status::PermissionDenied);
+    let state = set(&mut f, ALICE).unwrap().decode().unwrap();
+    assert_eq!(
+        (state.pieces[0].generation, state.pieces[0].partition.len()),
+        (2, 1)
+    );
+    assert_eq!(
+        (f.removals(0), f.removals(1)),
+        (vec![(file.0, 1)], vec![(file.0, 1)])
+    );
+    // Somebody may have written what is not reported yet.
+    f.by(ALICE, |b, c| b.chmod(c, "/x", 0o666)).unwrap();
+    let writer = f.open(BOB, "/x", Rights::WRITE).unwrap();
+    refused(set(&mut f, ALICE), Status::InUse);
+    f.by(BOB, |b, c| b.close(c, writer.handle)).unwrap();
+    f.by(0, |b, _| b.report_size(file, 0, 1, Time(0))).unwrap();
+    refused(set(&mut f, ALICE), Status::InUse);
+    f.clean();
+}
+
+#[test]
+fn relayout_has_two_generations_until_it_ends() {
+    let mut f = Fixture::new(2);
+    let options = laid_out(Some("u8[8,8]"), Some("(block, *) onto 2"));
+    let file = f
+        .by(ALICE, |b, c| b.create(c, "/x", &options))
+        .unwrap()
+        .file;
+    f.by(0, |b, _| b.report_size(file, 0, 64, Time(0))).unwrap();
+    let begin = |f: &mut Fixture| {
+        f.by(ALICE, |b, c| {
+            b.begin_relayout(c, "/x", "(*, block) onto 4", 64, &[0, 32])
+        })
+    };
+    let state = begin(&mut f).unwrap().decode().unwrap();
+    assert_eq!(state.version().generations, [1, 2]);
+    assert_eq!(
+        (state.relayout_start, &state.frontiers[..]),
+        (64, &[0, 32][..])
+    );
+    assert_eq!(
+        state.pieces[0].ranges.as_slice(),
+        std::slice::from_ref(&(0..64))
+    );
+    assert_eq!(
+        state.pieces[1].ranges.as_slice(),
+        std::slice::from_ref(&(64..u64::MAX))
+    );
+    f.clean();
+    refused(begin(&mut f), Status::Busy);
+    let handle = f.open(ALICE, "/x", Rights::BOTH).unwrap().handle;
+    refused(
+        f.by(ALICE, |b, c| b.begin_truncate(c, handle, 1)),
+        Status::Busy,
+    );
+    refused(
+        f.by(0, |b, _| b.commit_relayout(file, 1)),
+        Status::StaleLayout,
+    );
+    // Abandoned: back to one, and the number is not used again.
+    let state = f
+        .by(0, |b, _| b.abort_relayout(file, 2, 64, &[0, 32]))
+        .unwrap()
+        .decode()
+        .unwrap();
+    assert_eq!(state.version().generations, [1]);
+    assert!(f.removals(0).contains(&(file.0, 2)));
+    let state = begin(&mut f).unwrap().decode().unwrap();
+    assert_eq!(state.version().generations, [1, 3]);
+    let advance = |f: &mut Fixture, to: &[u64]| f.by(0, |b, _| b.advance_relayout(file, 3, to));
+    advance(&mut f, &[16, 40]).unwrap();
+    for wrong in [&[8, 40][..], &[16], &[16, 65]] {
+        refused(advance(&mut f, wrong), Status::InvalidArgument);
+    }
+    refused(
+        f.by(0, |b, _| b.abort_relayout(file, 3, 64, &[0, 32])),
+        Status::InUse,
+    );
+    let state = f
+        .by(0, |b, _| b.commit_relayout(file, 3))
+        .unwrap()
+        .decode()
+        .unwrap();
+    assert_eq!(state.version().generations, [3]);
+    assert_eq!((state.relayout_start, state.frontiers.len()), (0, 0));
+    assert!(f.removals(0).contains(&(file.0, 1)));
+    let stat = f
+        .catalogue
+        .snapshot()
+        .unwrap()
+        .stat(&who(ALICE), "/x")
+        .unwrap();
+    assert_eq!(stat.layout.as_deref(), Some("(*, block) onto 4"));
+    f.clean();
+}
+
+#[test]
+fn views_are_kept_with_the_file() {
+    let mut f = Fixture::new(1);
+    f.create(ALICE, "/x").unwrap();
+    let view = NamedView {
+        text: "every other".into(),
+        view: layout::View::new(layout::FileOffset(4), 2, "{(0,0)}".parse().unwrap()).unwrap(),
+    };
+    for name in ["b", "a", "ü"] {
+        f.by(ALICE, |b, c| b.put_view(c, "/x", name, &view))
+            .unwrap();
+    }
+    refused(
+        f.by(BOB, |b, c| b.put_view(c, "/x", "c", &view)),
+        Status::PermissionDenied,
+    );
+    refused(
+        f.by(ALICE, |b, c| b.put_view(c, "/x", "", &view)),
+        Status::InvalidArgument,
+    );
+    refused(
+        f.by(ALICE, |b, c| b.put_view(c, "/", "c", &view)),
+        Status::IsDirectory,
+    );
+    f.by(ALICE, |b, c| b.rename(c, "/x", "/y")).unwrap();
+    let snapshot = f.catalogue.snapshot().unwrap();
+    assert_eq!(snapshot.view(&who(BOB), "/y", "a").unwrap(), view);
+    refused(snapshot.view(&who(BOB), "/y", "q"), Status::NotFound);
+    let names = snapshot.views(&who(BOB), "/y", None, 2).unwrap();
+    assert_eq!(
+        names,
+        [
+            ("a".into(), view.text.clone()),
+            ("b".into(), view.text.clone())
+        ]
+    );
+    let rest = snapshot.views(&who(BOB), "/y", Some("b"), 2).unwrap();
+    assert_eq!(rest.len(), 1);
+    f.by(ALICE, |b, c| b.remove_view(c, "/y", "a")).unwrap();
+    refused(
+        f.by(ALICE, |b, c| b.remove_view(c, "/y", "a")),
+        Status::NotFound,
+    );
+    f.by(ALICE, |b, c| b.unlink(c, "/y", Unlink::EvenIfOpen))
+        .unwrap();
+    f.clean();
+}
+
+#[test]
+fn sizes_grow_and_truncates_begin_epochs() {
+    let mut f = Fixture::new(1);
+    let file = f.create(ALICE, "/x").unwrap();
+    let handle = f.open(ALICE, "/x", Rights::BOTH).unwrap().handle;
+    let report =
+        |f: &mut Fixture, epoch, size| f.by(0, |b, _| b.report_size(file, epoch, size, Time(0)));
+    assert_eq!(report(&mut f, 0, 100).unwrap().size, 100);
+    assert_eq!(report(&mut f, 0, 50).unwrap().size, 100);
+    refused(report(&mut f, 1, 500), Status::InvalidArgument);
+    let begun = f.by(ALICE, |b, c| b.begin_truncate(c, handle, 10)).unwrap();
+    assert_eq!(
+        (begun.size, begun.epoch, begun.truncate_to),
+        (10, 1, Some(10))
+    );
+    refused(
+        f.by(ALICE, |b, c| b.begin_truncate(c, handle, 5)),
+        Status::Busy,
+    );
+    // A report from before the truncate is too late.
+    assert_eq!(report(&mut f, 0, 400).unwrap().size, 10);
+    assert_eq!(report(&mut f, 1, 30).unwrap().size, 30);
+    // The intent survives a restart.
+    let mut f = f.restart();
+    assert_eq!(
+        f.catalogue
+            .snapshot()
+            .unwrap()
+            .size(file)
+            .unwrap()
+            .truncate_to,
+        Some(10)
+    );
+    for _ in 0..2 {
+        let done = f.by(0, |b, _| b.finish_truncate(file, 1)).unwrap();
+        assert_eq!((done.size, done.epoch, done.truncate_to), (30, 1, None));
+    }
+    refused(
+        f.by(0, |b, _| b.finish_truncate(file, 2)),
+        Status::InvalidArgument,
+    );
+    let back = f
+        .by(ALICE, |b, c| b.reopen(c, file, Rights::BOTH, false))
+        .unwrap();
+    refused(
+        f.by(ALICE, |b, c| b.begin_truncate(c, back.handle, u64::MAX)),
+        Status::InvalidArgument,
+    );
+    f.clean();
+}

@@ -1,0 +1,12 @@
+//! Tests of the catalogue from outside: by example, against a model, over crashes, over formats.
+//!
+//! One binary, so that the simulated disk is built once.
+
+mod crash;
+mod fixture;
+mod format;
+mod kill;
+mod layouts;
+mod model;
+mod names;
+mod simulated;

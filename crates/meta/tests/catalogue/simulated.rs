@@ -1,0 +1,143 @@
+//! A disk that forgets: what was written since the last sync may be lost, kept or torn.
+//!
+//! A crash comes after a chosen number of operations; from then on every operation fails. The image
+//! that is found afterwards is the last synced one with some of the later writes, each lost, kept or
+//! kept in some of its 512-byte sectors, in any order, and with the old or the new length.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use meta::catalogue::StorageBackend;
+
+/// Random numbers from a seed, the same everywhere (xorshift).
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % n
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+        &list[self.below(list.len() as u64) as usize]
+    }
+}
+
+const SECTOR: usize = 512;
+
+#[derive(Debug, Default)]
+struct Image {
+    live: Vec<u8>,
+    durable: Vec<u8>,
+    unsynced: Vec<(usize, Vec<u8>)>,
+    /// Operations until everything fails.
+    left: Option<u64>,
+    crashed: bool,
+}
+
+/// A handle on the disk; clones are the same disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Disk(Arc<Mutex<Image>>);
+
+impl Disk {
+    /// A disk with this content.
+    pub(crate) fn with(content: Vec<u8>) -> Self {
+        Disk(Arc::new(Mutex::new(Image {
+            live: content.clone(),
+            durable: content,
+            ..Image::default()
+        })))
+    }
+
+    /// The content as a running program sees it.
+    pub(crate) fn content(&self) -> Vec<u8> {
+        self.0.lock().unwrap().live.clone()
+    }
+
+    /// Fails everything after `operations` more.
+    pub(crate) fn crash_after(&self, operations: u64) {
+        self.0.lock().unwrap().left = Some(operations);
+    }
+
+    /// Whether the crash has come.
+    pub(crate) fn has_crashed(&self) -> bool {
+        self.0.lock().unwrap().crashed
+    }
+
+    /// What is found after the crash.
+    pub(crate) fn after_crash(&self, random: &mut Random) -> Disk {
+        let image = self.0.lock().unwrap();
+        let mut found = image.durable.clone();
+        let grown = image.live.len().max(image.durable.len());
+        found.resize(grown, 0);
+        // Once in a while everything made it, though nobody was told.
+        let all_kept = random.below(8) == 0;
+        for (at, data) in &image.unsynced {
+            let fate = if all_kept { 1 } else { random.below(3) };
+            for (i, sector) in data.chunks(SECTOR).enumerate() {
+                if fate == 1 || (fate == 2 && random.below(2) == 0) {
+                    let at = at + i * SECTOR;
+                    if at + sector.len() <= found.len() {
+                        found[at..at + sector.len()].copy_from_slice(sector);
+                    }
+                }
+            }
+        }
+        let len = *random.pick(&[image.live.len(), image.durable.len()]);
+        found.resize(len, 0);
+        Disk::with(found)
+    }
+
+    fn operation<T>(&self, work: impl FnOnce(&mut Image) -> T) -> io::Result<T> {
+        let mut image = self.0.lock().unwrap();
+        if image.left == Some(0) {
+            image.crashed = true;
+        }
+        if image.crashed {
+            return Err(io::Error::other("the simulated disk has crashed"));
+        }
+        if let Some(left) = &mut image.left {
+            *left -= 1;
+        }
+        Ok(work(&mut image))
+    }
+}
+
+impl StorageBackend for Disk {
+    fn len(&self) -> io::Result<u64> {
+        self.operation(|image| image.live.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.operation(|image| {
+            let at = offset as usize;
+            out.copy_from_slice(&image.live[at..at + out.len()]);
+        })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.operation(|image| image.live.resize(len as usize, 0))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.operation(|image| {
+            image.durable.clone_from(&image.live);
+            image.unsynced.clear();
+        })
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.operation(|image| {
+            let at = offset as usize;
+            image.live[at..at + data.len()].copy_from_slice(data);
+            image.unsynced.push((at, data.to_vec()));
+        })
+    }
+}

@@ -1,0 +1,179 @@
+//! What the disk store asks of an operating system: [`Disk`], a directory of sparse files.
+//!
+//! Every system call of the disk store goes through these two traits, so that [`super::twin`] can
+//! stand in for the machine and fail, tear and forget at any step. [`Directory`] is the real one.
+//!
+//! Invariants: `write_at` and `read_at` may be short, as the system's are; `sync` makes the file's
+//! bytes durable, `sync_names` its existence; nothing else is promised to survive a power cut. After a
+//! failed `sync` the bytes written since the last good one may be gone (the kernel drops them).
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom};
+
+/// Room on a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes that can still be written.
+    pub free_bytes: u64,
+    /// Bytes it has in all.
+    pub total_bytes: u64,
+}
+
+/// A directory that holds data files.
+pub trait Disk: fmt::Debug + Send + Sync {
+    /// A new file, empty. Fails if the name exists.
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
+    /// An existing file.
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
+    /// Removes a name.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// All names, in any order.
+    fn names(&self) -> io::Result<Vec<String>>;
+    /// Makes creations and removals durable.
+    fn sync_names(&self) -> io::Result<()>;
+    /// Room on the device.
+    fn space(&self) -> io::Result<Space>;
+    /// Takes the directory for this process for as long as the result lives; `WouldBlock` if
+    /// another process has it.
+    fn lock(&self) -> io::Result<Box<dyn fmt::Debug + Send + Sync>>;
+    /// What to call it in messages.
+    fn label(&self) -> String;
+}
+
+/// One sparse file.
+pub trait DiskFile: fmt::Debug + Send + Sync {
+    /// Reads some bytes; 0 at or beyond the end.
+    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<usize>;
+    /// Writes some bytes.
+    fn write_at(&self, offset: u64, source: &[u8]) -> io::Result<usize>;
+    /// Makes everything written durable.
+    fn sync(&self) -> io::Result<()>;
+    /// Frees a range; it reads as zeros.
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
+    /// Reserves room for a range that is still to be written.
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()>;
+    /// The first offset at or after `offset` that may hold data; `None` if only holes follow.
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>>;
+    /// Bytes of disk space it takes.
+    fn allocated(&self) -> io::Result<u64>;
+}
+
+/// A directory of the file system.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Uses `path`, which is made if it does not exist.
+    pub fn new(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref().to_owned();
+        std::fs::create_dir_all(&path)?;
+        Ok(Directory { path })
+    }
+
+    fn options() -> OpenOptions {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).mode(0o600);
+        options
+    }
+}
+
+impl Disk for Directory {
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let file = Self::options()
+            .create_new(true)
+            .open(self.path.join(name))?;
+        Ok(Box::new(RealFile(file)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(RealFile(
+            Self::options().open(self.path.join(name))?,
+        )))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.path.join(name))
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.path)? {
+            // A name that is not UTF-8 is none of ours.
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        Ok(names)
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+
+    fn space(&self) -> io::Result<Space> {
+        let stat = rustix::fs::statvfs(&self.path)?;
+        Ok(Space {
+            free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+            total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
+        })
+    }
+
+    fn lock(&self) -> io::Result<Box<dyn fmt::Debug + Send + Sync>> {
+        let file = Self::options()
+            .create(true)
+            .truncate(false)
+            .open(self.path.join("lock"))?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Box::new(file))
+    }
+
+    fn label(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+/// A file of the file system.
+#[derive(Debug)]
+struct RealFile(File);
+
+impl DiskFile for RealFile {
+    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<usize> {
+        FileExt::read_at(&self.0, target, offset)
+    }
+
+    fn write_at(&self, offset: u64, source: &[u8]) -> io::Result<usize> {
+        FileExt::write_at(&self.0, source, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(rustix::fs::fallocate(self.0.as_fd(), flags, offset, len)?)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        let flags = FallocateFlags::KEEP_SIZE;
+        Ok(rustix::fs::fallocate(self.0.as_fd(), flags, offset, len)?)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        match rustix::fs::seek(self.0.as_fd(), SeekFrom::Data(offset)) {
+            Ok(at) => Ok(Some(at)),
+            Err(rustix::io::Errno::NXIO) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.blocks() * 512)
+    }
+}

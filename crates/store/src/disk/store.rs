@@ -1,0 +1,537 @@
+//! All subfiles of a disk store: where they are, which are open, what stays in memory.
+//!
+//! Invariants
+//! - Names of data files say which subfile they hold, so opening a store reads no data file. Where
+//!   two disks hold the same subfile (a move was interrupted) the complete copy with the higher
+//!   number counts, and the other one is removed.
+//! - A subfile is open at most once; all handles share its cache.
+//! - Memory is made free by evicting what was used longest ago, clean extents first; dirty ones
+//!   are written back by the thread that needs the room. If everything is in use, the caller is told.
+//!
+//! A subfile whose disk is full is moved to another one that has room, bytes and checksums compared
+//! on the way; only then does a writer hear that there is no space.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::file::{DataFile, Recovery, is_data_file, name_of, read_header};
+use super::held::{Backing, DiskSubfile, Held};
+use super::set::{DiskSet, DiskSpec};
+use crate::blocks::BLOCK;
+use crate::error::{Error, Resource, Result};
+use crate::identity::{Identity, SubfileId};
+use crate::memory::check_note;
+use crate::pool::{CHUNK, Pool};
+use crate::store::{Capabilities, Store, Subfile, Usage};
+
+/// How a disk store behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskOptions {
+    /// Data files kept open; idle ones beyond are closed.
+    pub open_files: usize,
+}
+
+impl Default for DiskOptions {
+    fn default() -> Self {
+        DiskOptions { open_files: 256 }
+    }
+}
+
+/// One data file as a scan found it.
+#[derive(Debug)]
+pub struct Found {
+    /// Index of the disk.
+    pub disk: usize,
+    /// Name of the data file there.
+    pub name: String,
+    /// Who it says it is and how long, or why it cannot be read.
+    pub content: Result<(Identity, u64)>,
+}
+
+/// Keeps subfiles on disks.
+#[derive(Debug)]
+pub struct DiskStore {
+    core: Arc<Core>,
+}
+
+/// What handles need of their store.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) pool: Pool,
+    set: DiskSet,
+    options: DiskOptions,
+    known: Mutex<BTreeMap<SubfileId, Known>>,
+    clock: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Known {
+    disk: usize,
+    open: Option<Arc<Held>>,
+}
+
+impl DiskStore {
+    /// Takes the disks and finds what is on them.
+    pub fn new(pool: Pool, disks: Vec<DiskSpec>, options: DiskOptions) -> Result<Self> {
+        let core = Core {
+            pool,
+            set: DiskSet::new(disks)?,
+            options,
+            known: Mutex::default(),
+            clock: AtomicU64::new(0),
+        };
+        let mut known: BTreeMap<SubfileId, Known> = BTreeMap::new();
+        for disk in 0..core.set.len() {
+            let Ok(names) = core.set.disk(disk).names() else {
+                core.set.fail(disk);
+                continue;
+            };
+            for id in names.iter().filter_map(|name| parse_name(name)) {
+                let at = match known.get(&id) {
+                    Some(other) => core.choose_copy(id, other.disk, disk)?,
+                    None => disk,
+                };
+                known.insert(
+                    id,
+                    Known {
+                        disk: at,
+                        open: None,
+                    },
+                );
+            }
+        }
+        core.lock().append(&mut known);
+        Ok(DiskStore {
+            core: Arc::new(core),
+        })
+    }
+
+    /// The disks, to declare, fail and restore them.
+    pub fn disks(&self) -> &DiskSet {
+        &self.core.set
+    }
+
+    /// Which disk a subfile is on.
+    pub fn disk_of(&self, id: SubfileId) -> Result<usize> {
+        let known = self.core.lock();
+        known.get(&id).map(|k| k.disk).ok_or(Error::NotFound(id))
+    }
+
+    /// Every data file on every disk with what its header says: enough to rebuild a directory.
+    pub fn scan(&self) -> Vec<Found> {
+        let mut found = Vec::new();
+        for disk in 0..self.core.set.len() {
+            let names = self.core.set.disk(disk).names().unwrap_or_default();
+            for name in names.into_iter().filter(|n| is_data_file(n)) {
+                let content = self.core.read_identity(disk, &name);
+                found.push(Found {
+                    disk,
+                    name,
+                    content,
+                });
+            }
+        }
+        found
+    }
+
+    /// What recovery decided when a subfile was opened.
+    pub fn recovery(&self, id: SubfileId) -> Result<Recovery> {
+        let held = self.core.held(id)?;
+        let recovery = held.backing().file.recovery();
+        Ok(recovery)
+    }
+
+    /// Drops cached extents that need no writing back; the next access reads from disk.
+    pub fn evict(&self) -> u64 {
+        let open = self.core.open_subfiles();
+        open.iter().map(|h| h.evict(u64::MAX, u64::MAX)).sum()
+    }
+
+    /// Syncs and closes every data file, so that the next start has nothing to recover. Dropping
+    /// a store does not: it is as if the process had died.
+    pub fn close(&self) -> Result<()> {
+        let mut result = Ok(());
+        for held in self.core.open_subfiles() {
+            let closed = self.core.guarded(&held, |held, backing| {
+                held.write_back(backing, u64::MAX)?;
+                backing.file.close()
+            });
+            result = result.and(closed);
+        }
+        result
+    }
+}
+
+impl Store for DiskStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            in_place: true,
+            mappable: true,
+            durable: true,
+            smallest_extent_bytes: BLOCK,
+        }
+    }
+
+    fn create(&self, identity: &Identity) -> Result<Arc<dyn Subfile>> {
+        check_note(&identity.note)?;
+        let core = &self.core;
+        let mut known = core.lock();
+        if known.contains_key(&identity.id) {
+            return Err(Error::Exists(identity.id));
+        }
+        // A header, a table and some blocks: less is not worth beginning with.
+        let wanted_bytes = 64 << 10;
+        let mut last = Error::NoSpace {
+            resource: Resource::Disk,
+            wanted_bytes,
+        };
+        for disk in core.set.order(wanted_bytes) {
+            match DataFile::create(core.set.disk(disk), identity, random_tag(), 0) {
+                Ok(file) => {
+                    let held = Arc::new(Held::new(Arc::downgrade(core), file, disk));
+                    let open = Some(Arc::clone(&held));
+                    known.insert(identity.id, Known { disk, open });
+                    core.close_idle(&mut known);
+                    return Ok(Arc::new(DiskSubfile { held }));
+                }
+                Err(e) => {
+                    if !e.is_disk_full() {
+                        core.set.fail(disk);
+                    }
+                    last = e;
+                }
+            }
+        }
+        Err(last)
+    }
+
+    fn open(&self, id: SubfileId) -> Result<Arc<dyn Subfile>> {
+        let held = self.core.held(id)?;
+        Ok(Arc::new(DiskSubfile { held }))
+    }
+
+    fn remove(&self, id: SubfileId) -> Result<()> {
+        let mut known = self.core.lock();
+        let entry = known.get(&id).ok_or(Error::NotFound(id))?;
+        let removed = self.core.set.disk(entry.disk).remove(&name_of(id));
+        removed.map_err(|e| Error::io("removing a data file", e, 0))?;
+        let entry = known.remove(&id).expect("found above");
+        drop(known);
+        if let Some(held) = entry.open {
+            held.forget();
+        }
+        Ok(())
+    }
+
+    fn list(&self) -> Result<Vec<Identity>> {
+        let known: Vec<(SubfileId, usize, Option<Arc<Held>>)> = {
+            let known = self.core.lock();
+            let entry = |(id, k): (&SubfileId, &Known)| (*id, k.disk, k.open.clone());
+            known.iter().map(entry).collect()
+        };
+        let identity = |(id, disk, open): (SubfileId, usize, Option<Arc<Held>>)| match open {
+            Some(held) => Ok(held.lock().identity.clone()),
+            None => Ok(self.core.read_identity(disk, &name_of(id))?.0),
+        };
+        known.into_iter().map(identity).collect()
+    }
+
+    fn write_back(&self, budget_bytes: u64) -> Result<u64> {
+        let mut written = 0;
+        let mut result = Ok(());
+        for held in self.core.open_subfiles() {
+            if written >= budget_bytes {
+                break;
+            }
+            if !held.lock().table.is_dirty() {
+                continue;
+            }
+            let left = budget_bytes - written;
+            let done = self
+                .core
+                .guarded(&held, |held, backing| held.write_back(backing, left));
+            match done {
+                Ok(bytes) => written += bytes,
+                Err(e) => result = result.and(Err(e)),
+            }
+        }
+        result.map(|()| written)
+    }
+
+    fn usage(&self) -> Usage {
+        let pool = self.core.pool.usage();
+        let disks = self.core.set.characteristics();
+        let open = self.core.open_subfiles();
+        Usage {
+            memory_bytes: pool.used_bytes,
+            memory_limit_bytes: pool.limit_bytes,
+            dirty_bytes: open.iter().map(|h| h.lock().table.dirty_bytes()).sum(),
+            disk_free_bytes: disks
+                .iter()
+                .filter(|d| !d.has_failed)
+                .map(|d| d.space.free_bytes)
+                .sum(),
+        }
+    }
+}
+
+impl Core {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SubfileId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts uses, for eviction.
+    pub(crate) fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn open_subfiles(&self) -> Vec<Arc<Held>> {
+        let known = self.lock();
+        known.values().filter_map(|k| k.open.clone()).collect()
+    }
+
+    fn held(self: &Arc<Self>, id: SubfileId) -> Result<Arc<Held>> {
+        let mut known = self.lock();
+        let entry = known.get_mut(&id).ok_or(Error::NotFound(id))?;
+        if let Some(held) = &entry.open {
+            return Ok(Arc::clone(held));
+        }
+        let disk = entry.disk;
+        let name = name_of(id);
+        let file = DataFile::open(self.set.disk(disk), &name)?;
+        if file.identity().id != id {
+            return Err(Error::Format {
+                name,
+                why: format!("holds subfile {}", file.identity().id),
+            });
+        }
+        let was_open = file.recovery().was_open;
+        let held = Arc::new(Held::new(Arc::downgrade(self), file, disk));
+        // Whoever opens it too waits for its blocks until recovery is complete.
+        let mut backing = held.backing();
+        entry.open = Some(Arc::clone(&held));
+        self.close_idle(&mut known);
+        drop(known);
+        if was_open && let Err(e) = held.cut_behind_length(&mut backing) {
+            if let Some(entry) = self.lock().get_mut(&id) {
+                entry.open = None;
+            }
+            return Err(e);
+        }
+        drop(backing);
+        Ok(held)
+    }
+
+    /// Closes data files that nobody uses and that have nothing to lose.
+    fn close_idle(&self, known: &mut BTreeMap<SubfileId, Known>) {
+        let open = known.values().filter(|k| k.open.is_some()).count();
+        let mut excess = open.saturating_sub(self.options.open_files);
+        for entry in known.values_mut() {
+            if excess == 0 {
+                return;
+            }
+            let Some(held) = &entry.open else { continue };
+            let is_idle = Arc::strong_count(held) == 1 && !held.lock().table.is_dirty();
+            if !is_idle {
+                continue;
+            }
+            let closed = held.try_backing().is_some_and(|mut backing| {
+                let (len, identity) = held.attributes();
+                let noted = backing.file.set_attributes(len, &identity);
+                noted.is_ok() && backing.file.is_synced() && backing.file.close().is_ok()
+            });
+            if closed {
+                entry.open = None;
+                excess -= 1;
+            }
+        }
+    }
+
+    fn read_identity(&self, disk: usize, name: &str) -> Result<(Identity, u64)> {
+        let file = self.set.disk(disk).open(name);
+        let file = file.map_err(|e| Error::io("opening a data file", e, 0))?;
+        let (header, _) = read_header(name, &*file)?;
+        Ok((header.identity, header.len))
+    }
+
+    /// Of two data files of one subfile the one that counts; the other is removed.
+    fn choose_copy(&self, id: SubfileId, one: usize, other: usize) -> Result<usize> {
+        let name = name_of(id);
+        let version = |disk: usize| -> Result<Option<u64>> {
+            let file = self.set.disk(disk).open(&name);
+            let file = file.map_err(|e| Error::io("opening a data file", e, 0))?;
+            match read_header(&name, &*file) {
+                // A copy counts once it is committed; the original counts always.
+                Ok((h, _)) => Ok((h.copy == 0 || h.committed > 0).then_some(h.copy)),
+                Err(Error::Format { .. }) => Ok(None),
+                Err(e) => Err(e),
+            }
+        };
+        let (winner, loser) = match (version(one)?, version(other)?) {
+            (a, b) if a >= b => (one, other),
+            _ => (other, one),
+        };
+        if version(winner)?.is_some() {
+            let removed = self.set.disk(loser).remove(&name);
+            removed.map_err(|e| Error::io("removing a superseded data file", e, 0))?;
+        }
+        Ok(winner)
+    }
+
+    /// Runs something that writes to a data file. A full disk moves the subfile and runs it again;
+    /// any other failure of the disk takes it out of placement.
+    pub(crate) fn guarded<T>(
+        &self,
+        held: &Arc<Held>,
+        run: impl Fn(&Held, &mut Backing) -> Result<T>,
+    ) -> Result<T> {
+        let mut backing = held.backing();
+        held.lock().check_alive()?;
+        let mut result = run(held, &mut backing);
+        if result.as_ref().is_err_and(Error::is_disk_full) && backing.file.trim() {
+            result = run(held, &mut backing);
+        }
+        for _ in 1..self.set.len() {
+            match &result {
+                Err(e) if e.is_disk_full() => {}
+                _ => break,
+            }
+            if self.relocate(&mut backing)? {
+                result = run(held, &mut backing);
+            } else {
+                break;
+            }
+        }
+        if let Err(Error::Io { .. } | Error::DiskFailed { .. }) = &result {
+            self.set.fail(backing.disk);
+        }
+        result
+    }
+
+    /// Moves a subfile to the best other disk that has room; says whether it did.
+    fn relocate(&self, backing: &mut Backing) -> Result<bool> {
+        let id = backing.file.identity().id;
+        let wanted_bytes = backing.file.allocated()? + CHUNK;
+        for disk in self.set.order(wanted_bytes) {
+            if disk == backing.disk {
+                continue;
+            }
+            match backing.file.copy_to(self.set.disk(disk), random_tag()) {
+                Ok(copy) => {
+                    let old = std::mem::replace(&mut backing.file, copy);
+                    let old_disk = std::mem::replace(&mut backing.disk, disk);
+                    drop(old);
+                    if let Some(entry) = self.lock().get_mut(&id) {
+                        entry.disk = disk;
+                    }
+                    // Failing leaves an older copy, which the next start removes.
+                    let _ = self.set.disk(old_disk).remove(&name_of(id));
+                    return Ok(true);
+                }
+                Err(e) if e.is_disk_full() => {}
+                Err(Error::Corrupt { id, offset, why }) => {
+                    return Err(Error::Corrupt { id, offset, why });
+                }
+                Err(_) => self.set.fail(disk),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Frees memory: clean extents, oldest first; then dirty ones after writing them back. Says
+    /// how many bytes. `own` is what the caller holds and nobody else can lock.
+    pub(crate) fn make_room(
+        &self,
+        wanted_bytes: u64,
+        mut own: Option<(&Arc<Held>, &mut Backing)>,
+    ) -> Result<u64> {
+        if wanted_bytes == 0 {
+            return Ok(0);
+        }
+        // In batches, since finding the oldest looks at all.
+        let goal = wanted_bytes.max(self.pool.usage().limit_bytes / 16);
+        let freed = self.evict_oldest(goal);
+        if freed >= wanted_bytes {
+            return Ok(freed);
+        }
+        // An extent is free once all its blocks are written, so one round may free nothing.
+        loop {
+            let (written, result) = self.write_back_some(goal, &mut own);
+            let freed = freed + self.evict_oldest(goal);
+            if freed > 0 {
+                return Ok(freed);
+            }
+            if written == 0 {
+                return result.map(|()| 0);
+            }
+        }
+    }
+
+    /// Writes back about `goal` bytes of whatever can be locked; says how many.
+    fn write_back_some(
+        &self,
+        goal: u64,
+        own: &mut Option<(&Arc<Held>, &mut Backing)>,
+    ) -> (u64, Result<()>) {
+        let mut written = 0;
+        let mut result = Ok(());
+        for held in self.open_subfiles() {
+            if written >= goal {
+                break;
+            }
+            let done = match own {
+                Some((mine, backing)) if Arc::ptr_eq(mine, &held) => {
+                    held.write_back(backing, goal - written)
+                }
+                _ => match held.try_backing() {
+                    Some(mut backing) => held.write_back(&mut backing, goal - written),
+                    None => continue,
+                },
+            };
+            match done {
+                Ok(bytes) => written += bytes,
+                Err(e) => result = Err(e),
+            }
+        }
+        (written, result)
+    }
+
+    fn evict_oldest(&self, goal: u64) -> u64 {
+        let open = self.open_subfiles();
+        let mut ages: Vec<(u64, u64)> = Vec::new();
+        for held in &open {
+            let state = held.lock();
+            let idle = state.table.slots().filter(|(_, slot)| slot.is_idle());
+            ages.extend(idle.map(|(_, slot)| (slot.used_at, slot.extent.len())));
+        }
+        ages.sort_unstable();
+        let mut sum = 0;
+        let enough = ages.iter().find(|(_, len)| {
+            sum += len;
+            sum >= goal
+        });
+        let Some(used_before) = enough.or(ages.last()).map(|(age, _)| *age) else {
+            return 0;
+        };
+        open.iter().map(|h| h.evict(used_before, u64::MAX)).sum()
+    }
+}
+
+/// A number that no other data file is likely to have.
+fn random_tag() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Which subfile a name stands for.
+fn parse_name(name: &str) -> Option<SubfileId> {
+    let mut parts = name.strip_suffix(".sub")?.split('-');
+    let mut number = || u64::from_str_radix(parts.next()?, 16).ok();
+    let id = SubfileId {
+        file: number()?,
+        generation: number()?,
+        index: u32::try_from(number()?).ok()?,
+    };
+    (name_of(id) == name).then_some(id)
+}

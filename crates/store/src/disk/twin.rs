@@ -1,0 +1,605 @@
+//! A disk that exists in memory only and can lose power: the twin of [`super::device::Directory`].
+//!
+//! It keeps two images: the *live* one, which a running process sees, and the *durable* one. Writes go
+//! to the live image and wait, page by page, until a sync moves them to the durable one. A
+//! [`Twin::restart`] decides the fate of what waits:
+//!
+//! | loss | what it models |
+//! |---|---|
+//! | [`Loss::Nothing`] | the process was killed; the page cache survives |
+//! | [`Loss::Everything`] | power cut, nothing unsynced had been written |
+//! | [`Loss::After`] | power cut, the first n pages had been written, the next one torn |
+//! | [`Loss::Random`] | power cut, any subset of pages in any mixture, some torn between sectors |
+//!
+//! Faults are planned by operation number ([`Twin::plan`]): operation n fails, is short, finds no
+//! space, or is the last one before the power goes. Operations are all calls, reads included.
+//!
+//! After a failed sync the waiting pages are forgotten though readers still see them, which is what
+//! Linux does; code that syncs again and believes it has lost data.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::device::{Disk, DiskFile, Space};
+
+const PAGE: u64 = 4096;
+const SECTOR: usize = 512;
+
+/// What happens at a planned operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails with an I/O error, once.
+    Error,
+    /// It and all that follow fail with an I/O error.
+    Broken,
+    /// A write or read moves half of what it was asked to; other operations are not affected.
+    Short,
+    /// A write, a creation or a reservation finds no space, once; others are not affected.
+    NoSpace,
+    /// The power goes: a write leaves a part of its pages waiting, everything after fails.
+    PowerCut,
+}
+
+/// What of the unsynced pages is lost in a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing; only processes died.
+    Nothing,
+    /// All of them, unsynced names too.
+    Everything,
+    /// All but the first n pages; the next one is torn. Names survive.
+    After(usize),
+    /// A subset drawn from this seed; some are torn.
+    Random(u64),
+}
+
+/// The disk. Clones share it.
+#[derive(Clone, Default)]
+pub struct Twin {
+    world: Arc<Mutex<World>>,
+}
+
+#[derive(Clone, Default)]
+struct World {
+    live_names: BTreeMap<String, u64>,
+    durable_names: BTreeMap<String, u64>,
+    files: BTreeMap<u64, Image>,
+    waiting: Vec<Waiting>,
+    next_inode: u64,
+    /// Grows with every restart; handles of earlier lives are dead.
+    life: u64,
+    operations: u64,
+    plan: Option<(u64, Fault)>,
+    broken: bool,
+    capacity_bytes: Option<u64>,
+    locked: bool,
+}
+
+#[derive(Clone, Default)]
+struct Image {
+    live: Pages,
+    durable: Pages,
+}
+
+type Pages = BTreeMap<u64, Box<[u8; PAGE as usize]>>;
+
+/// One unsynced page: the bytes it would have.
+#[derive(Clone)]
+struct Waiting {
+    inode: u64,
+    page: u64,
+    /// `None` is a hole.
+    bytes: Option<Box<[u8; PAGE as usize]>>,
+}
+
+impl fmt::Debug for Twin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let world = self.lock();
+        f.debug_struct("Twin")
+            .field("files", &world.live_names.len())
+            .field("waiting_pages", &world.waiting.len())
+            .finish()
+    }
+}
+
+impl Twin {
+    /// An empty disk without limit.
+    pub fn new() -> Self {
+        Twin::default()
+    }
+
+    /// An equal disk that goes its own way from here: to try several fates of one moment.
+    pub fn fork(&self) -> Twin {
+        Twin {
+            world: Arc::new(Mutex::new(self.lock().clone())),
+        }
+    }
+
+    /// Gives it a size, in bytes of pages that hold data.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.lock().capacity_bytes = bytes;
+    }
+
+    /// Operation number `n` from now on, counted from 1, meets `fault`.
+    pub fn plan(&self, n: u64, fault: Fault) {
+        let mut world = self.lock();
+        world.plan = Some((world.operations + n, fault));
+    }
+
+    /// Forgets a plan and mends a broken disk.
+    pub fn mend(&self) {
+        let mut world = self.lock();
+        world.plan = None;
+        world.broken = false;
+    }
+
+    /// Operations so far.
+    pub fn operations(&self) -> u64 {
+        self.lock().operations
+    }
+
+    /// Pages that wait for a sync.
+    pub fn waiting(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
+    /// All processes are dead and the disk is back, having lost what `loss` says.
+    pub fn restart(&self, loss: Loss) {
+        let mut world = self.lock();
+        world.life += 1;
+        world.locked = false;
+        world.plan = None;
+        world.broken = false;
+        if loss == Loss::Nothing {
+            return;
+        }
+        let waiting = std::mem::take(&mut world.waiting);
+        let mut random = Random(if let Loss::Random(seed) = loss {
+            seed
+        } else {
+            0
+        });
+        for (n, page) in waiting.into_iter().enumerate() {
+            let kept_bytes = match loss {
+                Loss::After(kept) if n < kept => PAGE as usize,
+                Loss::After(kept) if n == kept => random.below(8) * SECTOR,
+                Loss::Random(_) => match random.below(4) {
+                    0 => 0,
+                    1 => random.below(8) * SECTOR,
+                    _ => PAGE as usize,
+                },
+                _ => 0,
+            };
+            world.settle(&page, kept_bytes);
+        }
+        let live = std::mem::take(&mut world.live_names);
+        let survives = |random: &mut Random| match loss {
+            Loss::After(_) => true,
+            Loss::Random(_) => random.below(2) == 0,
+            _ => false,
+        };
+        for (name, inode) in &live {
+            if world.durable_names.get(name) != Some(inode) && survives(&mut random) {
+                world.durable_names.insert(name.clone(), *inode);
+            }
+        }
+        let gone: Vec<String> = world
+            .durable_names
+            .keys()
+            .filter(|name| !live.contains_key(*name))
+            .cloned()
+            .collect();
+        for name in gone {
+            if survives(&mut random) {
+                world.durable_names.remove(&name);
+            }
+        }
+        world.live_names = world.durable_names.clone();
+        for image in world.files.values_mut() {
+            image.live = image.durable.clone();
+        }
+    }
+
+    /// Flips one bit of a file, in both images: what a decaying medium does.
+    ///
+    /// # Panics
+    /// If there is no such file, or the byte is in a hole.
+    pub fn flip_bit(&self, name: &str, offset: u64, bit: u8) {
+        let mut world = self.lock();
+        let inode = world.live_names[name];
+        let image = world.files.get_mut(&inode).expect("a file of that name");
+        for pages in [&mut image.live, &mut image.durable] {
+            if let Some(page) = pages.get_mut(&(offset / PAGE)) {
+                page[(offset % PAGE) as usize] ^= 1 << bit;
+            }
+        }
+        assert!(image.live.contains_key(&(offset / PAGE)), "a hole");
+    }
+
+    /// The live bytes of a file, up to its last page with data.
+    pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        let world = self.lock();
+        let image = &world.files[world.live_names.get(name)?];
+        let pages = image.live.last_key_value().map_or(0, |(page, _)| page + 1);
+        let mut bytes = vec![0; (pages * PAGE) as usize];
+        for (page, data) in &image.live {
+            bytes[(page * PAGE) as usize..][..PAGE as usize].copy_from_slice(&data[..]);
+        }
+        Some(bytes)
+    }
+
+    /// Puts a file there, durably, as if it had always been there.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        let mut world = self.lock();
+        let inode = world.next_inode;
+        world.next_inode += 1;
+        let mut image = Image::default();
+        for (page, part) in bytes.chunks(PAGE as usize).enumerate() {
+            if part.iter().any(|&b| b != 0) {
+                let mut data = Box::new([0; PAGE as usize]);
+                data[..part.len()].copy_from_slice(part);
+                image.live.insert(page as u64, data);
+            }
+        }
+        image.durable = image.live.clone();
+        world.files.insert(inode, image);
+        world.live_names.insert(name.to_owned(), inode);
+        world.durable_names.insert(name.to_owned(), inode);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an operation is to do.
+enum Turn {
+    Go,
+    Half,
+    Last,
+}
+
+impl World {
+    /// Counts an operation and applies the plan.
+    fn turn(&mut self, can_lack_space: bool) -> io::Result<Turn> {
+        self.operations += 1;
+        if self.broken {
+            return Err(io::Error::other("the disk is broken"));
+        }
+        let Some((_, fault)) = self.plan.take_if(|(n, _)| *n == self.operations) else {
+            return Ok(Turn::Go);
+        };
+        match fault {
+            Fault::Error => Err(io::Error::other("planned error")),
+            Fault::Broken => {
+                self.broken = true;
+                Err(io::Error::other("the disk broke"))
+            }
+            Fault::Short => Ok(Turn::Half),
+            Fault::NoSpace if can_lack_space => Err(io::ErrorKind::StorageFull.into()),
+            Fault::NoSpace => Ok(Turn::Go),
+            Fault::PowerCut => {
+                self.broken = true;
+                Ok(Turn::Last)
+            }
+        }
+    }
+
+    fn used_bytes(&self) -> u64 {
+        let named = self.live_names.values();
+        named.map(|i| self.files[i].live.len() as u64).sum::<u64>() * PAGE
+    }
+
+    fn write(&mut self, inode: u64, offset: u64, source: &[u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < source.len() {
+            let at = offset + done as u64;
+            let within = (at % PAGE) as usize;
+            let len = (PAGE as usize - within).min(source.len() - done);
+            let page = at / PAGE;
+            if !self.files[&inode].live.contains_key(&page)
+                && self
+                    .capacity_bytes
+                    .is_some_and(|c| self.used_bytes() + PAGE > c)
+            {
+                if done == 0 {
+                    return Err(io::ErrorKind::StorageFull.into());
+                }
+                return Ok(done);
+            }
+            let image = self.files.get_mut(&inode).expect("an open file");
+            let data = image
+                .live
+                .entry(page)
+                .or_insert_with(|| Box::new([0; PAGE as usize]));
+            data[within..within + len].copy_from_slice(&source[done..done + len]);
+            let bytes = Some(data.clone());
+            self.waiting.push(Waiting { inode, page, bytes });
+            done += len;
+        }
+        Ok(done)
+    }
+
+    fn punch(&mut self, inode: u64, offset: u64, len: u64) {
+        assert!(
+            offset.is_multiple_of(PAGE) && len.is_multiple_of(PAGE),
+            "whole pages only"
+        );
+        let pages = offset / PAGE..(offset + len) / PAGE;
+        let image = self.files.get_mut(&inode).expect("an open file");
+        let found: Vec<u64> = image.live.range(pages).map(|(page, _)| *page).collect();
+        for page in found {
+            image.live.remove(&page);
+            self.waiting.push(Waiting {
+                inode,
+                page,
+                bytes: None,
+            });
+        }
+    }
+
+    /// Lets the first bytes of a waiting page reach the durable image.
+    fn settle(&mut self, waiting: &Waiting, kept_bytes: usize) {
+        let Some(image) = self.files.get_mut(&waiting.inode) else {
+            return;
+        };
+        if kept_bytes == 0 {
+            return;
+        }
+        match &waiting.bytes {
+            Some(bytes) => {
+                let page = image
+                    .durable
+                    .entry(waiting.page)
+                    .or_insert_with(|| Box::new([0; PAGE as usize]));
+                page[..kept_bytes].copy_from_slice(&bytes[..kept_bytes]);
+            }
+            None => {
+                image.durable.remove(&waiting.page);
+            }
+        }
+    }
+}
+
+impl Disk for Twin {
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let mut world = self.lock();
+        if let Turn::Last = world.turn(true)? {
+            return Err(io::Error::other("power cut"));
+        }
+        if world.live_names.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let inode = world.next_inode;
+        world.next_inode += 1;
+        world.files.insert(inode, Image::default());
+        world.live_names.insert(name.to_owned(), inode);
+        let life = world.life;
+        drop(world);
+        Ok(Box::new(TwinFile {
+            twin: self.clone(),
+            inode,
+            life,
+        }))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let mut world = self.lock();
+        world.turn(false)?;
+        let inode = *world.live_names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        let life = world.life;
+        drop(world);
+        Ok(Box::new(TwinFile {
+            twin: self.clone(),
+            inode,
+            life,
+        }))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut world = self.lock();
+        world.turn(false)?;
+        let removed = world.live_names.remove(name);
+        removed.map(|_| ()).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut world = self.lock();
+        world.turn(false)?;
+        Ok(world.live_names.keys().cloned().collect())
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        let mut world = self.lock();
+        if let Turn::Last = world.turn(false)? {
+            return Err(io::Error::other("power cut"));
+        }
+        world.durable_names = world.live_names.clone();
+        Ok(())
+    }
+
+    fn space(&self) -> io::Result<Space> {
+        let mut world = self.lock();
+        world.turn(false)?;
+        let total_bytes = world.capacity_bytes.unwrap_or(1 << 40);
+        Ok(Space {
+            free_bytes: total_bytes.saturating_sub(world.used_bytes()),
+            total_bytes,
+        })
+    }
+
+    fn lock(&self) -> io::Result<Box<dyn fmt::Debug + Send + Sync>> {
+        let mut world = Twin::lock(self);
+        if std::mem::replace(&mut world.locked, true) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let life = world.life;
+        drop(world);
+        Ok(Box::new(TwinLock {
+            twin: self.clone(),
+            life,
+        }))
+    }
+
+    fn label(&self) -> String {
+        "twin".to_owned()
+    }
+}
+
+#[derive(Debug)]
+struct TwinLock {
+    twin: Twin,
+    life: u64,
+}
+
+impl Drop for TwinLock {
+    fn drop(&mut self) {
+        let mut world = self.twin.lock();
+        if world.life == self.life {
+            world.locked = false;
+        }
+    }
+}
+
+#[derive(Debug)]
+struct TwinFile {
+    twin: Twin,
+    inode: u64,
+    life: u64,
+}
+
+impl TwinFile {
+    /// The world, and the turn this operation takes in it.
+    fn turn(&self, can_lack_space: bool) -> io::Result<(MutexGuard<'_, World>, Turn)> {
+        let mut world = self.twin.lock();
+        if world.life != self.life {
+            return Err(io::Error::other("this process is dead"));
+        }
+        let turn = world.turn(can_lack_space)?;
+        Ok((world, turn))
+    }
+}
+
+impl DiskFile for TwinFile {
+    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<usize> {
+        let (world, turn) = self.turn(false)?;
+        let live = &world.files[&self.inode].live;
+        let end = live
+            .last_key_value()
+            .map_or(0, |(page, _)| (page + 1) * PAGE);
+        let mut len = target.len().min(end.saturating_sub(offset) as usize);
+        if let (Turn::Half, true) = (turn, len > 1) {
+            len /= 2;
+        }
+        let mut done = 0;
+        while done < len {
+            let at = offset + done as u64;
+            let within = (at % PAGE) as usize;
+            let part = (PAGE as usize - within).min(len - done);
+            match live.get(&(at / PAGE)) {
+                Some(page) => {
+                    target[done..done + part].copy_from_slice(&page[within..within + part])
+                }
+                None => target[done..done + part].fill(0),
+            }
+            done += part;
+        }
+        Ok(len)
+    }
+
+    fn write_at(&self, offset: u64, source: &[u8]) -> io::Result<usize> {
+        let (mut world, turn) = self.turn(true)?;
+        match turn {
+            Turn::Go => world.write(self.inode, offset, source),
+            Turn::Half => {
+                let half = source.len().div_ceil(2);
+                world.write(self.inode, offset, &source[..half])
+            }
+            Turn::Last => {
+                // The page cache takes whole pages; a process that dies leaves a prefix of them.
+                let pages = source.len() / PAGE as usize / 2;
+                world.write(self.inode, offset, &source[..pages * PAGE as usize])?;
+                Err(io::Error::other("power cut"))
+            }
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let inode = self.inode;
+        let mut world = self.twin.lock();
+        if world.life != self.life {
+            return Err(io::Error::other("this process is dead"));
+        }
+        match world.turn(false) {
+            Ok(Turn::Last) => Err(io::Error::other("power cut")),
+            Ok(_) => {
+                let all = std::mem::take(&mut world.waiting);
+                let (ours, others): (Vec<_>, Vec<_>) =
+                    all.into_iter().partition(|w| w.inode == inode);
+                world.waiting = others;
+                for page in &ours {
+                    world.settle(page, PAGE as usize);
+                }
+                Ok(())
+            }
+            Err(e) => {
+                if !world.broken {
+                    world.waiting.retain(|w| w.inode != inode);
+                }
+                Err(e)
+            }
+        }
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        let (mut world, turn) = self.turn(false)?;
+        if let Turn::Last = turn {
+            return Err(io::Error::other("power cut"));
+        }
+        world.punch(self.inode, offset, len);
+        Ok(())
+    }
+
+    fn reserve(&self, _offset: u64, len: u64) -> io::Result<()> {
+        let (world, _) = self.turn(true)?;
+        let used = world.used_bytes();
+        if world.capacity_bytes.is_some_and(|c| used + len > c) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        let (world, _) = self.turn(false)?;
+        let live = &world.files[&self.inode].live;
+        let next = live.range(offset / PAGE..).next();
+        Ok(next.map(|(page, _)| (page * PAGE).max(offset)))
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        let (world, _) = self.turn(false)?;
+        Ok(world.files[&self.inode].live.len() as u64 * PAGE)
+    }
+}
+
+/// A small generator with a seed (SplitMix64): the same numbers on every machine.
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next number.
+    pub fn next_number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next_number() % bound as u64) as usize
+    }
+}

@@ -1,0 +1,48 @@
+//! The bytes of subfiles: in memory, and on disks behind memory.
+//!
+//! ```text
+//!   Store --create, open--> Subfile --pin, grant--> pieces of extents --kernels--> user's bytes
+//!                              |
+//!   MemoryStore                | extents            segments (memfds) of a Pool
+//!   DiskStore                  | extents as cache   + one data file each, checksums per block
+//! ```
+//!
+//! The crate owns extents and their recycling ([`Pool`]), the contract of a store ([`Store`],
+//! [`Subfile`]), the two stores, the format of data files, and the suite that every store must pass
+//! ([`conformance`]). It knows neither clients nor layouts: a subfile is a sequence of bytes.
+//!
+//! Invariants
+//! - No thread, no clock, no waiting: write-back happens inside calls of those who drive it, and a
+//!   store without room says so.
+//! - Memory never exceeds the limit of the pool, and memory never crosses protection domains.
+//! - Bytes are returned as they were written, or an error is. What a hole reads as is zero; what
+//!   was lost or damaged never reads as zero.
+//! - No reference to extent memory is formed; other processes may write it.
+//!
+//! Unsafe code stands in [`segment`] only.
+
+mod blocks;
+pub mod conformance;
+pub mod disk;
+mod error;
+mod identity;
+mod memory;
+mod pins;
+mod pool;
+#[allow(unsafe_code)]
+pub mod segment;
+mod store;
+mod table;
+
+pub use blocks::BLOCK;
+pub use disk::{
+    Characteristics, Directory, Disk, DiskFile, DiskOptions, DiskSet, DiskSpec, DiskStore, Found,
+    Recovery, Space, measure_speed, rank,
+};
+pub use error::{Advice, Error, Resource, Result};
+pub use identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};
+pub use memory::MemoryStore;
+pub use pins::{Grant, Piece, Pins};
+pub use pool::{CHUNK, Extent, Pool, PoolOptions, PoolUsage, UNIT};
+pub use segment::Segment;
+pub use store::{Capabilities, Location, Scrub, Store, Subfile, Usage};

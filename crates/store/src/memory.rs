@@ -1,0 +1,291 @@
+//! Subfiles in memory: extents of a [`Pool`], nothing else.
+//!
+//! In place, mappable, not durable: after `sync` the bytes survive the death of clients, and with
+//! the server they are gone. A restarted server has another incarnation, and what was bound to the
+//! old one is reported as lost by those who know incarnations; a memory store starts empty.
+//!
+//! Invariants: every block of every extent is loaded; a byte without an extent is zero; at the time
+//! of a truncation everything behind the new length is zeroed or freed, so growth needs no work.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};
+use crate::pins::{Grant, Granted, Pins};
+use crate::pool::{Pool, UNIT};
+use crate::store::{Capabilities, Scrub, Store, Subfile, Usage, check};
+use crate::table::Table;
+
+/// Keeps subfiles in memory.
+#[derive(Debug)]
+pub struct MemoryStore {
+    pool: Pool,
+    subfiles: Mutex<BTreeMap<SubfileId, Arc<Held>>>,
+}
+
+/// The shared part of all handles of one subfile.
+#[derive(Debug)]
+struct Held {
+    pool: Pool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    identity: Identity,
+    table: Table,
+    len: u64,
+    removed: bool,
+}
+
+/// One handle.
+#[derive(Debug)]
+struct MemorySubfile {
+    held: Arc<Held>,
+}
+
+impl MemoryStore {
+    /// An empty store on a pool that other stores may share.
+    pub fn new(pool: Pool) -> Self {
+        MemoryStore {
+            pool,
+            subfiles: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SubfileId, Arc<Held>>> {
+        self.subfiles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for MemoryStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            in_place: true,
+            mappable: true,
+            durable: false,
+            smallest_extent_bytes: UNIT,
+        }
+    }
+
+    fn create(&self, identity: &Identity) -> Result<Arc<dyn Subfile>> {
+        check_note(&identity.note)?;
+        let mut subfiles = self.lock();
+        if subfiles.contains_key(&identity.id) {
+            return Err(Error::Exists(identity.id));
+        }
+        let held = Arc::new(Held {
+            pool: self.pool.clone(),
+            state: Mutex::new(State {
+                identity: identity.clone(),
+                table: Table::default(),
+                len: 0,
+                removed: false,
+            }),
+        });
+        subfiles.insert(identity.id, Arc::clone(&held));
+        Ok(Arc::new(MemorySubfile { held }))
+    }
+
+    fn open(&self, id: SubfileId) -> Result<Arc<dyn Subfile>> {
+        let held = self.lock().get(&id).cloned().ok_or(Error::NotFound(id))?;
+        Ok(Arc::new(MemorySubfile { held }))
+    }
+
+    fn remove(&self, id: SubfileId) -> Result<()> {
+        let held = self.lock().remove(&id).ok_or(Error::NotFound(id))?;
+        let mut state = held.lock();
+        state.removed = true;
+        state.len = 0;
+        drop(state.table.take());
+        Ok(())
+    }
+
+    fn list(&self) -> Result<Vec<Identity>> {
+        let subfiles = self.lock();
+        Ok(subfiles
+            .values()
+            .map(|h| h.lock().identity.clone())
+            .collect())
+    }
+
+    fn write_back(&self, _budget_bytes: u64) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn usage(&self) -> Usage {
+        let pool = self.pool.usage();
+        Usage {
+            memory_bytes: pool.used_bytes,
+            memory_limit_bytes: pool.limit_bytes,
+            ..Usage::default()
+        }
+    }
+}
+
+impl Held {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn check_alive(&self) -> Result<()> {
+        if self.removed {
+            return Err(Error::NotFound(self.identity.id));
+        }
+        Ok(())
+    }
+}
+
+impl Granted for Held {
+    fn commit(&self, pins: &Pins) -> Result<()> {
+        let mut state = self.lock();
+        state.check_alive()?;
+        // All or nothing: a piece whose extent is gone was overtaken by a truncation.
+        let mut end = 0;
+        for pin in &pins.list {
+            let (extent, _) = pin.memory.as_ref().expect("granted space has memory");
+            let found = state.table.find(pin.offset);
+            if !found.is_some_and(|(_, slot)| Arc::ptr_eq(&slot.extent, extent)) {
+                return Err(Error::Stale);
+            }
+            end = end.max(pin.offset + pin.len);
+        }
+        state.len = state.len.max(end);
+        Ok(())
+    }
+
+    /// Behind the length everything is zero, so what was stored there has to go.
+    fn abandon(&self, pins: &Pins) {
+        let state = self.lock();
+        for pin in &pins.list {
+            let (extent, at) = pin.memory.as_ref().expect("granted space has memory");
+            let behind = state.len.clamp(pin.offset, pin.offset + pin.len) - pin.offset;
+            extent.zero(at + behind, pin.len - behind);
+        }
+    }
+}
+
+impl Subfile for MemorySubfile {
+    fn identity(&self) -> Identity {
+        self.held.lock().identity.clone()
+    }
+
+    fn len(&self) -> u64 {
+        self.held.lock().len
+    }
+
+    fn pin(&self, range: Range<u64>, pins: &mut Pins) -> Result<()> {
+        check(&range)?;
+        let mut state = self.held.lock();
+        state.check_alive()?;
+        state.table.pin(range, pins, 0);
+        Ok(())
+    }
+
+    fn grant(&self, range: Range<u64>, grant: &mut Grant) -> Result<()> {
+        check(&range)?;
+        let mut state = self.held.lock();
+        state.check_alive()?;
+        let domain = state.identity.domain;
+        let pool = &self.held.pool;
+        state.table.fill(range.clone(), true, 0, pool, domain)?;
+        state.table.pin(range, &mut grant.pins, 0);
+        grant.own(&self.held);
+        Ok(())
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        check(&(0..len))?;
+        let mut state = self.held.lock();
+        state.check_alive()?;
+        state.table.punch(len..MAX_LEN);
+        state.len = len;
+        Ok(())
+    }
+
+    fn punch(&self, range: Range<u64>) -> Result<()> {
+        check(&range)?;
+        let mut state = self.held.lock();
+        state.check_alive()?;
+        state.table.punch(range);
+        Ok(())
+    }
+
+    fn preallocate(&self, range: Range<u64>) -> Result<()> {
+        let end = range.end;
+        check(&range)?;
+        let mut state = self.held.lock();
+        state.check_alive()?;
+        let domain = state.identity.domain;
+        let pool = &self.held.pool;
+        state.table.fill(range, true, 0, pool, domain)?;
+        state.len = state.len.max(end);
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn allocated(&self) -> Result<u64> {
+        Ok(self.held.lock().table.bytes())
+    }
+
+    fn scrub(&self) -> Result<Scrub> {
+        Ok(Scrub::default())
+    }
+
+    fn set_domain(&self, domain: Domain) -> Result<()> {
+        let mut state = self.held.lock();
+        state.check_alive()?;
+        let mut moved = Table::default();
+        for (start, slot) in state.table.slots() {
+            let class = (slot.extent.len() / UNIT).trailing_zeros() as usize;
+            let copy = self.held.pool.allocate(domain, class)?;
+            let mut buffer = [0u8; 4096];
+            for at in (0..slot.extent.len()).step_by(buffer.len()) {
+                slot.extent.copy_out(at, &mut buffer);
+                copy.copy_in(at, &buffer);
+            }
+            moved.insert(start, copy, true, 0);
+        }
+        state.table = moved;
+        state.identity.domain = domain;
+        Ok(())
+    }
+
+    fn set_note(&self, note: &[u8]) -> Result<()> {
+        check_note(note)?;
+        let mut state = self.held.lock();
+        state.check_alive()?;
+        state.identity.note = note.to_vec();
+        Ok(())
+    }
+
+    fn mark_written(&self, range: Range<u64>) -> Result<()> {
+        check(&range)?;
+        let mut state = self.held.lock();
+        state.check_alive()?;
+        state.len = state.len.max(range.end);
+        Ok(())
+    }
+}
+
+/// A note must fit its place in a header.
+pub(crate) fn check_note(note: &[u8]) -> Result<()> {
+    if note.len() > NOTE_BYTES {
+        return Err(Error::argument(
+            "note",
+            format!("{} bytes; at most {NOTE_BYTES} fit", note.len()),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,377 @@
+//! The extents of one subfile: which bytes have memory, and in what state.
+//!
+//! ```text
+//! subfile   0        64K      128K              256K                      512K
+//!           | extent | extent |     hole        |        extent           |
+//! ```
+//!
+//! Invariants
+//! - Extents are aligned to their size, a power of two from 64 KiB to 2 MiB, and do not overlap.
+//! - A block that is not *loaded* has unknown bytes in memory; a *dirty* block is loaded and newer
+//!   than what is on disk. In a memory store every block is loaded and none is ever dirty.
+//! - An extent with writers stays in the table under the same identity, or their commit is refused.
+//!
+//! The size of a new extent follows density: it is the largest aligned one that is free, and
+//! either half covered by the request or preceded by as much allocated space. So an appended
+//! subfile doubles its extents up to 2 MiB, and one that is written here and there stays at 64 KiB.
+//!
+//! Cost: finding an extent is O(log extents).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::blocks::{BLOCK, Blocks, covered, touched};
+use crate::error::Result;
+use crate::identity::Domain;
+use crate::pins::Pins;
+use crate::pool::{CHUNK, Extent, Pool, UNIT};
+
+/// One extent with the state of its blocks.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) extent: Arc<Extent>,
+    pub(crate) loaded: Blocks,
+    pub(crate) dirty: Blocks,
+    /// Blocks that an abandoned grant may have left in any state; unloaded when no writer is left.
+    pub(crate) spoiled: Blocks,
+    /// Grants that have not ended.
+    pub(crate) writers: u32,
+    /// Some of its blocks are on their way to the disk.
+    pub(crate) writing: bool,
+    /// When it was last used, for eviction.
+    pub(crate) used_at: u64,
+}
+
+impl Slot {
+    /// Whether nobody uses it and nothing is lost without it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.writers == 0
+            && !self.writing
+            && self.dirty.is_empty()
+            && Arc::strong_count(&self.extent) == 1
+    }
+
+    /// One grant less; the last one lets go of blocks that were left in any state.
+    pub(crate) fn release_writer(&mut self) {
+        self.writers -= 1;
+        if self.writers == 0 {
+            self.loaded.subtract_unless(&self.spoiled, &self.dirty);
+            self.spoiled = Blocks::NONE;
+        }
+    }
+}
+
+/// The extents of one subfile by first byte.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    slots: BTreeMap<u64, Slot>,
+    bytes: u64,
+    /// Starts of extents with dirty blocks.
+    dirty: BTreeSet<u64>,
+}
+
+/// What the table knows about one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockState {
+    Absent,
+    Unloaded { start: u64 },
+    Loaded,
+}
+
+/// A part of a range: inside an extent (its start), or outside all.
+pub(crate) enum Part {
+    Extent { start: u64, range: Range<u64> },
+    Gap(Range<u64>),
+}
+
+impl Table {
+    /// Bytes of all extents.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (u64, &Slot)> {
+        self.slots.iter().map(|(start, slot)| (*start, slot))
+    }
+
+    pub(crate) fn slot_mut(&mut self, start: u64) -> Option<&mut Slot> {
+        self.slots.get_mut(&start)
+    }
+
+    /// The extent that holds a byte, with its start.
+    pub(crate) fn find(&self, offset: u64) -> Option<(u64, &Slot)> {
+        let (start, slot) = self.slots.range(..=offset).next_back()?;
+        (offset < start + slot.extent.len()).then_some((*start, slot))
+    }
+
+    /// The part of `range` that begins at its start. Callers walk a range by taking parts.
+    pub(crate) fn first_part(&self, range: Range<u64>) -> Part {
+        if let Some((start, slot)) = self.find(range.start) {
+            let end = (start + slot.extent.len()).min(range.end);
+            return Part::Extent {
+                start,
+                range: range.start..end,
+            };
+        }
+        let next = self.slots.range(range.clone()).next();
+        Part::Gap(range.start..next.map_or(range.end, |(start, _)| *start))
+    }
+
+    /// Start and class, at most `largest`, of a new extent for a gap that begins at `gap.start`.
+    pub(crate) fn choose(&self, gap: Range<u64>, largest: usize) -> (u64, usize) {
+        let fits = |class: usize| {
+            let len = UNIT << class;
+            let start = gap.start / len * len;
+            let end = start + len;
+            // Free means: nothing reaches in from before, and nothing begins inside.
+            let free = self.find(start).is_none() && self.slots.range(start..end).next().is_none();
+            let wanted = gap.end.min(end) - gap.start.max(start);
+            let dense =
+                wanted * 2 >= len || (start >= len && self.allocated_in(start - len..start) == len);
+            free && dense
+        };
+        let class = (1..=largest).rev().find(|&class| fits(class)).unwrap_or(0);
+        let len = UNIT << class;
+        (gap.start / len * len, class)
+    }
+
+    /// Bytes of a range that extents hold; the range is at most [`CHUNK`] long.
+    fn allocated_in(&self, range: Range<u64>) -> u64 {
+        debug_assert!(range.end - range.start <= CHUNK);
+        let before = self
+            .find(range.start)
+            .map_or(range.start, |(start, _)| start);
+        self.slots
+            .range(before..range.end)
+            .map(|(start, slot)| {
+                let end = (start + slot.extent.len()).min(range.end);
+                end.saturating_sub((*start).max(range.start))
+            })
+            .sum()
+    }
+
+    /// Adds an extent, with all blocks loaded or none.
+    pub(crate) fn insert(&mut self, start: u64, extent: Arc<Extent>, is_loaded: bool, now: u64) {
+        let blocks = (extent.len() / BLOCK) as usize;
+        let mut loaded = Blocks::NONE;
+        if is_loaded {
+            loaded.insert(0..blocks);
+        }
+        debug_assert_eq!(start % extent.len(), 0);
+        self.bytes += extent.len();
+        let slot = Slot {
+            extent,
+            loaded,
+            dirty: Blocks::NONE,
+            spoiled: Blocks::NONE,
+            writers: 0,
+            writing: false,
+            used_at: now,
+        };
+        let replaced = self.slots.insert(start, slot);
+        debug_assert!(replaced.is_none());
+    }
+
+    /// Takes an extent out.
+    pub(crate) fn remove(&mut self, start: u64) -> Option<Slot> {
+        let slot = self.slots.remove(&start)?;
+        self.bytes -= slot.extent.len();
+        self.dirty.remove(&start);
+        Some(slot)
+    }
+
+    /// Takes everything out.
+    pub(crate) fn take(&mut self) -> Table {
+        std::mem::take(self)
+    }
+
+    /// Pins a range as it is: extents, and holes where there are none.
+    pub(crate) fn pin(&mut self, range: Range<u64>, pins: &mut Pins, now: u64) {
+        let mut at = range.start;
+        while at < range.end {
+            match self.first_part(at..range.end) {
+                Part::Extent { start, range } => {
+                    let slot = self.slots.get_mut(&start).expect("found above");
+                    slot.used_at = now;
+                    let memory = (Arc::clone(&slot.extent), range.start - start);
+                    pins.push(range.start, range.end - range.start, Some(memory));
+                    at = range.end;
+                }
+                Part::Gap(gap) => {
+                    pins.push(gap.start, gap.end - gap.start, None);
+                    at = gap.end;
+                }
+            }
+        }
+    }
+
+    /// Pins what is loaded, from the start of a range up to the first block that is not; says where
+    /// that is.
+    pub(crate) fn pin_loaded(&mut self, range: Range<u64>, pins: &mut Pins, now: u64) -> u64 {
+        let mut at = range.start;
+        while at < range.end {
+            let Part::Extent { start, range: part } = self.first_part(at..range.end) else {
+                break;
+            };
+            let slot = self.slots.get_mut(&start).expect("found above");
+            let blocks = local(start, &part);
+            let missing = blocks.clone().find(|&i| !slot.loaded.has(i));
+            let end = missing.map_or(part.end, |i| (start + i as u64 * BLOCK).max(at));
+            if end > at {
+                slot.used_at = now;
+                pins.push(at, end - at, Some((Arc::clone(&slot.extent), at - start)));
+            }
+            at = end;
+            if missing.is_some() {
+                break;
+            }
+        }
+        at
+    }
+
+    /// Whether a block is in an extent, and loaded.
+    pub(crate) fn block_state(&self, block: u64) -> BlockState {
+        match self.find(block * BLOCK) {
+            None => BlockState::Absent,
+            Some((start, slot)) => {
+                if slot.loaded.has(((block * BLOCK - start) / BLOCK) as usize) {
+                    BlockState::Loaded
+                } else {
+                    BlockState::Unloaded { start }
+                }
+            }
+        }
+    }
+
+    /// The first loaded block from `block` on; at most `end`.
+    pub(crate) fn unloaded_until(&self, block: u64, end: u64) -> u64 {
+        let mut at = block;
+        while at < end {
+            match self.first_part(at * BLOCK..end * BLOCK) {
+                Part::Gap(gap) => at = gap.end / BLOCK,
+                Part::Extent { start, range } => {
+                    let slot = &self.slots[&start];
+                    if let Some(i) = local(start, &range).find(|&i| slot.loaded.has(i)) {
+                        return start / BLOCK + i as u64;
+                    }
+                    at = range.end / BLOCK;
+                }
+            }
+        }
+        end
+    }
+
+    /// Gives an unloaded block its bytes; `None` is a hole.
+    pub(crate) fn install(&mut self, block: u64, bytes: Option<&[u8]>) {
+        let BlockState::Unloaded { start } = self.block_state(block) else {
+            return; // somebody was faster, and may have written since
+        };
+        let slot = self.slots.get_mut(&start).expect("found above");
+        let at = block * BLOCK - start;
+        match bytes {
+            Some(bytes) => slot.extent.copy_in(at, bytes),
+            None => slot.extent.zero(at, BLOCK),
+        }
+        let index = (at / BLOCK) as usize;
+        slot.loaded.insert(index..index + 1);
+    }
+
+    /// Fills the gaps of a range with extents. On failure what was added stays: it
+    /// is zero, and costs memory that a truncation or an eviction gives back.
+    pub(crate) fn fill(
+        &mut self,
+        range: Range<u64>,
+        is_loaded: bool,
+        now: u64,
+        pool: &Pool,
+        domain: Domain,
+    ) -> Result<()> {
+        let allocate = |class| pool.allocate(domain, class);
+        let mut at = range.start;
+        while at < range.end {
+            match self.first_part(at..range.end) {
+                Part::Extent { range, .. } => at = range.end,
+                Part::Gap(gap) => {
+                    let (start, class) = self.choose(gap, pool.largest_class());
+                    // Under a tight limit a small extent may fit where a large one does not.
+                    let (start, extent) = match allocate(class) {
+                        Ok(extent) => (start, extent),
+                        Err(_) if class > 0 => (at / UNIT * UNIT, allocate(0)?),
+                        Err(e) => return Err(e),
+                    };
+                    self.insert(start, extent, is_loaded, now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees extents inside a range and zeros the rest of it. Blocks that are zeroed as a whole are
+    /// loaded and clean: a disk store forgets the same blocks on disk. Blocks at the edges must be
+    /// loaded, or absent, and are the caller's to mark.
+    pub(crate) fn punch(&mut self, range: Range<u64>) {
+        let mut at = range.start;
+        while at < range.end {
+            match self.first_part(at..range.end) {
+                Part::Gap(gap) => at = gap.end,
+                Part::Extent { start, range: part } => {
+                    let slot = self.slots.get_mut(&start).expect("found above");
+                    if part.start == start && part.end == start + slot.extent.len() {
+                        self.remove(start);
+                    } else {
+                        slot.extent.zero(part.start - start, part.end - part.start);
+                        let blocks = covered(&(part.start - start..part.end - start));
+                        let blocks = blocks.start as usize..blocks.end as usize;
+                        slot.loaded.insert(blocks.clone());
+                        self.mark_clean(start, blocks);
+                    }
+                    at = part.end;
+                }
+            }
+        }
+    }
+
+    /// Marks blocks dirty and loaded.
+    pub(crate) fn mark_dirty(&mut self, start: u64, range: &Range<u64>) {
+        let slot = self.slots.get_mut(&start).expect("an extent of the table");
+        let blocks = local(start, range);
+        slot.loaded.insert(blocks.clone());
+        slot.dirty.insert(blocks);
+        self.dirty.insert(start);
+    }
+
+    /// Marks blocks clean.
+    pub(crate) fn mark_clean(&mut self, start: u64, blocks: Range<usize>) {
+        let slot = self.slots.get_mut(&start).expect("an extent of the table");
+        slot.dirty.remove(blocks);
+        if slot.dirty.is_empty() {
+            self.dirty.remove(&start);
+        }
+    }
+
+    /// Starts of extents with dirty blocks, from `from` on.
+    pub(crate) fn dirty_from(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
+        self.dirty.range(from..).copied()
+    }
+
+    /// Whether any block is dirty.
+    pub(crate) fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Bytes of dirty blocks.
+    pub(crate) fn dirty_bytes(&self) -> u64 {
+        let blocks = self
+            .dirty
+            .iter()
+            .map(|start| self.slots[start].dirty.count());
+        blocks.sum::<u64>() * BLOCK
+    }
+}
+
+/// Blocks of an extent that a range of the subfile touches, counted from the extent's start.
+pub(crate) fn local(start: u64, range: &Range<u64>) -> Range<usize> {
+    let blocks = touched(&(range.start - start..range.end - start));
+    blocks.start as usize..blocks.end as usize
+}

@@ -1,0 +1,25 @@
+//! What travels between clients and servers: frames, descriptions, status codes.
+//!
+//! The crate owns the bytes and nothing of the behaviour: clients and servers meet here and
+//! nowhere else. Framing is versioned and bounded, descriptions of sets and layouts are compact
+//! (a few numbers per node, whatever the number of pieces), and everything that comes in is
+//! validated by the constructors of the algebra before anybody computes with it.
+//!
+//! Invariants
+//! - Decoders accept any bytes: a typed error, never a panic, never an allocation beyond what the
+//!   input itself pays for.
+//! - Whatever encodes, decodes to an equal value; the golden frames in the tests pin the bytes.
+//! - A change of meaning needs a new [`frame::VERSION`].
+#![forbid(unsafe_code)]
+
+pub mod describe;
+pub mod frame;
+mod layout_state;
+pub mod link;
+mod reader;
+pub mod status;
+pub mod url;
+
+pub use layout_state::{LayoutState, Piece, Place, StateVersion};
+pub use reader::{DecodeError, Reader, put_number};
+pub use status::Status;

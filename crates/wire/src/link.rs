@@ -1,0 +1,319 @@
+//! A connection that carries frames.
+//!
+//! Blocking, in the caller's thread. A frame leaves in one vectored write (two small writes would
+//! wait for each other's acknowledgement), and payloads are received straight into the memory they
+//! are meant for. The control buffer belongs to the link and is reused, so a steady exchange
+//! allocates nothing.
+//!
+//! Left to others: what frames mean, retries, who may connect.
+
+use std::fmt;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+use crate::frame::{FrameError, HEADER_BYTES, Header};
+use crate::status::Status;
+use crate::url::Endpoint;
+
+/// Why a frame could not be sent or received.
+#[derive(Debug)]
+pub enum LinkError {
+    /// The peer closed the connection between two frames.
+    Closed,
+    /// The connection failed, or broke inside a frame.
+    Io(io::Error),
+    /// What came is not a frame of this protocol.
+    Frame(FrameError),
+}
+
+impl LinkError {
+    /// The status that tells a caller what happened.
+    pub fn status(&self) -> Status {
+        match self {
+            LinkError::Closed => Status::Unreachable,
+            LinkError::Io(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                ) =>
+            {
+                Status::TimedOut
+            }
+            LinkError::Io(_) => Status::Unreachable,
+            LinkError::Frame(e) => e.status(),
+        }
+    }
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkError::Closed => f.write_str("the peer closed the connection"),
+            LinkError::Io(e) => write!(f, "the connection failed: {e}"),
+            LinkError::Frame(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LinkError {}
+
+impl From<io::Error> for LinkError {
+    fn from(error: io::Error) -> Self {
+        LinkError::Io(error)
+    }
+}
+
+impl From<FrameError> for LinkError {
+    fn from(error: FrameError) -> Self {
+        LinkError::Frame(error)
+    }
+}
+
+#[derive(Debug)]
+enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Link {
+    stream: Stream,
+    control: Vec<u8>,
+}
+
+impl Link {
+    /// Connects, giving up after `timeout`.
+    pub fn connect(endpoint: &Endpoint, timeout: Duration) -> io::Result<Link> {
+        match endpoint {
+            Endpoint::Unix(path) => Ok(Link::unix(UnixStream::connect(path)?)),
+            Endpoint::Tcp { host, port } => {
+                let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+                for address in (host.as_str(), *port).to_socket_addrs()? {
+                    match TcpStream::connect_timeout(&address, timeout) {
+                        Ok(stream) => return Link::tcp(stream),
+                        Err(error) => last = error,
+                    }
+                }
+                Err(last)
+            }
+        }
+    }
+
+    fn unix(stream: UnixStream) -> Link {
+        Link {
+            stream: Stream::Unix(stream),
+            control: Vec::new(),
+        }
+    }
+
+    fn tcp(stream: TcpStream) -> io::Result<Link> {
+        stream.set_nodelay(true)?;
+        Ok(Link {
+            stream: Stream::Tcp(stream),
+            control: Vec::new(),
+        })
+    }
+
+    /// Longest time a read or write may take; `None` waits for ever.
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match &self.stream {
+            Stream::Unix(s) => s
+                .set_read_timeout(timeout)
+                .and_then(|()| s.set_write_timeout(timeout)),
+            Stream::Tcp(s) => s
+                .set_read_timeout(timeout)
+                .and_then(|()| s.set_write_timeout(timeout)),
+        }
+    }
+
+    /// A second handle on the same connection, for a thread that only sends or only receives.
+    pub fn try_clone(&self) -> io::Result<Link> {
+        let stream = match &self.stream {
+            Stream::Unix(s) => Stream::Unix(s.try_clone()?),
+            Stream::Tcp(s) => Stream::Tcp(s.try_clone()?),
+        };
+        Ok(Link {
+            stream,
+            control: Vec::new(),
+        })
+    }
+
+    /// Ends both directions; a peer or thread that waits on it wakes up.
+    pub fn shutdown(&self) {
+        // A connection that is already gone is as ended as it can be.
+        let _ = match &self.stream {
+            Stream::Unix(s) => s.shutdown(std::net::Shutdown::Both),
+            Stream::Tcp(s) => s.shutdown(std::net::Shutdown::Both),
+        };
+    }
+
+    /// Sends a frame. Lengths in the header are taken from the parts.
+    pub fn send(
+        &mut self,
+        header: Header,
+        control: &[u8],
+        payload: &[&[u8]],
+    ) -> Result<(), LinkError> {
+        let header = Header {
+            control_bytes: u32::try_from(control.len()).map_err(|_| FrameError::TooLarge)?,
+            payload_bytes: payload.iter().map(|p| p.len() as u64).sum(),
+            ..header
+        };
+        header.check_bounds()?;
+        let sealed = header.encode(control);
+        let fixed = [&sealed[..], control];
+        // Small payloads of many pieces are rare; the two slices of a plain frame need no list.
+        match payload {
+            [] => self.write_all(&mut [IoSlice::new(fixed[0]), IoSlice::new(fixed[1])])?,
+            [one] => self.write_all(&mut [
+                IoSlice::new(fixed[0]),
+                IoSlice::new(fixed[1]),
+                IoSlice::new(one),
+            ])?,
+            many => {
+                let all = fixed.iter().chain(many);
+                let mut slices: Vec<IoSlice<'_>> = all.map(|p| IoSlice::new(p)).collect();
+                self.write_all(&mut slices)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives header and control part. The payload is still to be received or skipped.
+    pub fn receive(&mut self) -> Result<(Header, &[u8]), LinkError> {
+        let mut bytes = [0; HEADER_BYTES];
+        self.read_first(&mut bytes)?;
+        let header = Header::decode(&bytes)?;
+        let mut control = std::mem::take(&mut self.control);
+        control.resize(header.control_bytes as usize, 0);
+        let read = self.read_exact(&mut control);
+        self.control = control;
+        read?;
+        Header::verify(&bytes, &self.control)?;
+        Ok((header, &self.control))
+    }
+
+    /// Receives the next bytes of the payload where they belong.
+    pub fn receive_payload(&mut self, into: &mut [u8]) -> Result<(), LinkError> {
+        Ok(self.read_exact(into)?)
+    }
+
+    /// Drops the next bytes of the payload.
+    pub fn skip_payload(&mut self, mut bytes: u64) -> Result<(), LinkError> {
+        let mut sink = [0; 16 << 10];
+        while bytes > 0 {
+            let n = bytes.min(sink.len() as u64) as usize;
+            self.read_exact(&mut sink[..n])?;
+            bytes -= n as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads the start of a frame; the end of the connection before it is no failure.
+    fn read_first(&mut self, bytes: &mut [u8]) -> Result<(), LinkError> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.read(&mut bytes[done..]) {
+                Ok(0) if done == 0 => return Err(LinkError::Closed),
+                Ok(0) => return Err(LinkError::Io(io::ErrorKind::UnexpectedEof.into())),
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_exact(&mut self, into: &mut [u8]) -> io::Result<()> {
+        match &mut self.stream {
+            Stream::Unix(s) => s.read_exact(into),
+            Stream::Tcp(s) => s.read_exact(into),
+        }
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.stream {
+            Stream::Unix(s) => s.read(into),
+            Stream::Tcp(s) => s.read(into),
+        }
+    }
+
+    fn write_all(&mut self, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        IoSlice::advance_slices(&mut slices, 0);
+        while !slices.is_empty() {
+            let written = match &mut self.stream {
+                Stream::Unix(s) => s.write_vectored(slices),
+                Stream::Tcp(s) => s.write_vectored(slices),
+            };
+            match written {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => IoSlice::advance_slices(&mut slices, n),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A socket that accepts connections.
+#[derive(Debug)]
+pub enum Listener {
+    /// On this host.
+    Unix(UnixListener),
+    /// On a network.
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// Listens. A Unix socket left behind by a dead process is replaced, a live one is refused.
+    pub fn bind(endpoint: &Endpoint) -> io::Result<Listener> {
+        match endpoint {
+            Endpoint::Unix(path) => match UnixListener::bind(path) {
+                Err(e) if e.kind() == io::ErrorKind::AddrInUse => {
+                    if UnixStream::connect(path).is_ok() {
+                        return Err(e);
+                    }
+                    std::fs::remove_file(path)?;
+                    UnixListener::bind(path).map(Listener::Unix)
+                }
+                other => other.map(Listener::Unix),
+            },
+            Endpoint::Tcp { host, port } => {
+                TcpListener::bind((host.as_str(), *port)).map(Listener::Tcp)
+            }
+        }
+    }
+
+    /// Waits for the next connection.
+    pub fn accept(&self) -> io::Result<Link> {
+        match self {
+            Listener::Unix(l) => Ok(Link::unix(l.accept()?.0)),
+            Listener::Tcp(l) => Link::tcp(l.accept()?.0),
+        }
+    }
+
+    /// Where it listens, with the port it was given.
+    pub fn endpoint(&self) -> io::Result<Endpoint> {
+        match self {
+            Listener::Unix(l) => {
+                let path = l
+                    .local_addr()?
+                    .as_pathname()
+                    .map(Into::into)
+                    .unwrap_or_default();
+                Ok(Endpoint::Unix(path))
+            }
+            Listener::Tcp(l) => {
+                let address = l.local_addr()?;
+                Ok(Endpoint::Tcp {
+                    host: address.ip().to_string(),
+                    port: address.port(),
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! One table of status codes.
+//!
+//! Every refusal that crosses a connection is one of these numbers, and every face of the system
+//! derives its own from it: errno for POSIX, exit codes for the shell, later MPI error classes and
+//! Python exceptions. A code never changes its number; new ones are appended.
+
+use std::fmt;
+
+/// Whether trying again may help, and what has to happen before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// The same request will be refused again.
+    Never,
+    /// The same request may succeed later.
+    Later,
+    /// After doing what the code says (fetch the layout, register the view, connect again).
+    AfterRepair,
+}
+
+macro_rules! table {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $word:literal, $errno:literal, $retry:ident;)*) => {
+        /// The outcome of a request.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u16)]
+        #[non_exhaustive]
+        pub enum Status {
+            $($(#[$doc])* $name = $code,)*
+        }
+
+        impl Status {
+            /// All codes, in the order of their numbers.
+            pub const ALL: &'static [Status] = &[$(Status::$name,)*];
+
+            /// The status with this number; `None` if this version knows none.
+            pub fn from_code(code: u16) -> Option<Status> {
+                match code { $($code => Some(Status::$name),)* _ => None }
+            }
+
+            /// One lower-case word, stable: for logs and machine-readable output.
+            pub fn word(self) -> &'static str {
+                match self { $(Status::$name => $word,)* }
+            }
+
+            /// The errno a POSIX program sees; 0 for success.
+            pub fn errno(self) -> i32 {
+                match self { $(Status::$name => $errno,)* }
+            }
+
+            /// Whether trying again may help.
+            pub fn retry(self) -> Retry {
+                match self { $(Status::$name => Retry::$retry,)* }
+            }
+        }
+    };
+}
+
+table! {
+    /// Done.
+    Ok = 0, "ok", 0, Never;
+    /// The peer speaks another version of the protocol.
+    WrongVersion = 1, "wrong-version", 71, Never;
+    /// The bytes are not a message.
+    Malformed = 2, "malformed", 71, Never;
+    /// A message or description is larger than the receiver takes.
+    TooLarge = 3, "too-large", 7, Never;
+    /// An argument is out of its range.
+    InvalidArgument = 4, "invalid-argument", 22, Never;
+    /// The operation is not supported here.
+    Unsupported = 5, "unsupported", 95, Never;
+    /// No file or directory of that name.
+    NotFound = 6, "not-found", 2, Never;
+    /// The name is taken.
+    Exists = 7, "exists", 17, Never;
+    /// A component of the path is not a directory.
+    NotDirectory = 8, "not-a-directory", 20, Never;
+    /// The path is a directory.
+    IsDirectory = 9, "is-a-directory", 21, Never;
+    /// The directory has entries.
+    NotEmpty = 10, "not-empty", 39, Never;
+    /// The caller may not do that.
+    PermissionDenied = 11, "permission-denied", 13, Never;
+    /// The secret or the credentials are not accepted.
+    Unauthenticated = 12, "unauthenticated", 1, Never;
+    /// The capability is forged, for another file, or has too few rights.
+    BadCapability = 13, "bad-capability", 13, AfterRepair;
+    /// The capability has expired.
+    ExpiredCapability = 14, "expired-capability", 13, AfterRepair;
+    /// The handle was closed or never existed.
+    BadHandle = 15, "bad-handle", 9, Never;
+    /// The server does not know the view: register it again.
+    UnknownView = 16, "unknown-view", 116, AfterRepair;
+    /// The request was planned with an old layout; the answer has the new one.
+    StaleLayout = 17, "stale-layout", 116, AfterRepair;
+    /// The server has another incarnation than the layout says.
+    WrongIncarnation = 18, "wrong-incarnation", 116, AfterRepair;
+    /// The bytes were in the memory of a server that died.
+    Lost = 19, "lost", 5, Never;
+    /// No space on the device.
+    NoSpace = 20, "no-space", 28, Later;
+    /// The memory limit is reached.
+    NoMemory = 21, "no-memory", 12, Later;
+    /// A quota of this client is used up.
+    QuotaExceeded = 22, "quota-exceeded", 122, Later;
+    /// The server is busy; back off.
+    Busy = 23, "busy", 11, Later;
+    /// Reading or writing the device failed.
+    Io = 24, "io-error", 5, Never;
+    /// A checksum does not match its block.
+    Corrupt = 25, "corrupt", 5, Never;
+    /// The server cannot be reached.
+    Unreachable = 26, "unreachable", 113, Later;
+    /// The peer did not answer in time.
+    TimedOut = 27, "timed-out", 110, Later;
+    /// The file or directory is in use in a way that excludes this.
+    InUse = 28, "in-use", 16, Later;
+    /// The holder was declared dead and fenced.
+    Fenced = 29, "fenced", 116, Never;
+    /// The server is shutting down.
+    ShuttingDown = 30, "shutting-down", 108, Later;
+    /// A bug of the server; its log has more.
+    Internal = 31, "internal", 5, Never;
+}
+
+impl Status {
+    /// The number on the wire.
+    pub fn code(self) -> u16 {
+        self as u16
+    }
+
+    /// Whether the request was done.
+    pub fn is_ok(self) -> bool {
+        self == Status::Ok
+    }
+
+    /// Exit code of a command that failed with it: 0 for success, else 1.
+    pub fn exit_code(self) -> i32 {
+        i32::from(!self.is_ok())
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.word().replace('-', " "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_consistent() {
+        let mut words = HashSet::new();
+        for (i, &status) in Status::ALL.iter().enumerate() {
+            assert_eq!(
+                usize::from(status.code()),
+                i,
+                "codes are dense and in order"
+            );
+            assert_eq!(Status::from_code(status.code()), Some(status));
+            assert!(words.insert(status.word()), "{} twice", status.word());
+            assert_eq!(status.errno() == 0, status.is_ok());
+            assert_eq!(status.exit_code() == 0, status.is_ok());
+        }
+        assert_eq!(Status::from_code(Status::ALL.len() as u16), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! Frames over real sockets, both kinds: whole, in pieces, broken, foreign.
+//!
+//! Servers are threads of the test on a temporary Unix socket and on a free port of the loopback.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+use wire::Status;
+use wire::frame::{FrameError, Header, MAX_CONTROL_BYTES};
+use wire::link::{Link, LinkError, Listener};
+use wire::url::Endpoint;
+
+const WAIT: Duration = Duration::from_secs(20);
+
+fn header(kind: u16, request: u64) -> Header {
+    Header {
+        kind,
+        status: Status::Ok,
+        flags: 0,
+        request,
+        control_bytes: 0,
+        payload_bytes: 0,
+    }
+}
+
+/// A listener of each kind; the directory lives as long as the test.
+fn listeners() -> Vec<(Listener, Endpoint)> {
+    let name = format!(
+        "pario-link-{}-{:?}.sock",
+        std::process::id(),
+        thread::current().id()
+    );
+    let unix = Endpoint::Unix(std::env::temp_dir().join(name.replace(['(', ')'], "")));
+    let tcp = Endpoint::Tcp {
+        host: "127.0.0.1".into(),
+        port: 0,
+    };
+    [unix, tcp]
+        .iter()
+        .map(|e| {
+            let listener = Listener::bind(e).unwrap();
+            let endpoint = listener.endpoint().unwrap();
+            (listener, endpoint)
+        })
+        .collect()
+}
+
+fn remove(endpoint: &Endpoint) {
+    if let Endpoint::Unix(path) = endpoint {
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+/// Answers every frame with its own control and payload, reversed.
+fn reverser(listener: Listener) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        let mut link = listener.accept().unwrap();
+        loop {
+            let (head, mut control) = match link.receive() {
+                Ok((head, control)) => (head, control.to_vec()),
+                Err(LinkError::Closed) => return,
+                Err(other) => panic!("{other}"),
+            };
+            let mut payload = vec![0; head.payload_bytes as usize];
+            link.receive_payload(&mut payload).unwrap();
+            control.reverse();
+            payload.reverse();
+            link.send(header(head.kind + 1, head.request), &control, &[&payload])
+                .unwrap();
+        }
+    })
+}
+
+#[test]
+fn frames_go_both_ways_over_both_kinds() {
+    for (listener, endpoint) in listeners() {
+        let server = reverser(listener);
+        let mut link = Link::connect(&endpoint, WAIT).unwrap();
+        link.set_timeout(Some(WAIT)).unwrap();
+        for (request, size) in [(1, 0), (2, 1), (3, 70_000), (4, 3 << 20)] {
+            let payload: Vec<u8> = (0..size).map(|i| (i * 7) as u8).collect();
+            let (a, b) = payload.split_at(payload.len() / 3);
+            // The answer can be larger than the socket buffers: send from another thread.
+            let mut sender = link.try_clone().unwrap();
+            let head = header(40, request);
+            let answer = thread::scope(|scope| {
+                scope.spawn(|| sender.send(head, b"question", &[a, b]).unwrap());
+                let (head, control) = link.receive().unwrap();
+                assert_eq!(
+                    (head.kind, head.request, control),
+                    (41, request, &b"noitseuq"[..])
+                );
+                let mut answer = vec![0; head.payload_bytes as usize];
+                link.receive_payload(&mut answer).unwrap();
+                answer
+            });
+            assert!(answer.iter().rev().eq(payload.iter()));
+        }
+        drop(link);
+        server.join().unwrap();
+        remove(&endpoint);
+    }
+}
+
+#[test]
+fn broken_and_foreign_peers_give_typed_errors() {
+    for (listener, endpoint) in listeners() {
+        let mut cases: Vec<(Vec<u8>, &str)> = Vec::new();
+        let whole = Header {
+            control_bytes: 3,
+            ..header(1, 1)
+        }
+        .encode(b"abc");
+        cases.push((Vec::new(), "closed"));
+        cases.push((whole[..20].to_vec(), "failed"));
+        cases.push((whole.to_vec(), "failed"));
+        cases.push((
+            b"GET / HTTP/1.1\r\nHost: example\r\nAccept: */*\r\n\r\n".to_vec(),
+            "does not speak",
+        ));
+        let mut damaged = whole.to_vec();
+        damaged.extend(b"abd");
+        cases.push((damaged, "checksum"));
+        let mut newer = whole.to_vec();
+        newer[4] = 2;
+        cases.push((newer, "version 2"));
+        for (bytes, expected) in cases {
+            match &endpoint {
+                Endpoint::Unix(path) => UnixStream::connect(path)
+                    .unwrap()
+                    .write_all(&bytes)
+                    .unwrap(),
+                Endpoint::Tcp { host, port } => {
+                    TcpStream::connect((host.as_str(), *port))
+                        .unwrap()
+                        .write_all(&bytes)
+                        .unwrap();
+                }
+            }
+            let mut link = listener.accept().unwrap();
+            let error = link.receive().map(|(h, _)| h).unwrap_err();
+            assert!(
+                error.to_string().contains(expected),
+                "{error} for {expected}"
+            );
+            assert!(!error.status().is_ok());
+        }
+        remove(&endpoint);
+    }
+}
+
+#[test]
+fn frames_beyond_the_bounds_are_not_sent() {
+    let (listener, endpoint) = listeners().swap_remove(1);
+    let mut link = Link::connect(&endpoint, WAIT).unwrap();
+    let long = vec![0; MAX_CONTROL_BYTES as usize + 1];
+    let error = link.send(header(1, 1), &long, &[]).unwrap_err();
+    assert!(matches!(error, LinkError::Frame(FrameError::TooLarge)));
+    drop((link, listener));
+}
+
+#[test]
+fn a_socket_left_behind_is_replaced_and_a_live_one_is_not() {
+    let (listener, endpoint) = listeners().swap_remove(0);
+    let taken = Listener::bind(&endpoint).unwrap_err();
+    assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
+    drop(listener);
+    let again = Listener::bind(&endpoint).unwrap();
+    assert_eq!(again.endpoint().unwrap(), endpoint);
+    remove(&endpoint);
+}
+
+#[test]
+fn a_silent_peer_times_out() {
+    let (listener, endpoint) = listeners().swap_remove(1);
+    let mut link = Link::connect(&endpoint, WAIT).unwrap();
+    link.set_timeout(Some(Duration::from_millis(20))).unwrap();
+    let error = link.receive().map(|(h, _)| h).unwrap_err();
+    assert_eq!(error.status(), Status::TimedOut);
+    drop(listener);
+}
