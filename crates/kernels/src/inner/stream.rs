@@ -128,7 +128,7 @@ mod x86 {
 
     impl Ahead {
         fn new(source: *const u8, a: Dim, b: Dim, len: usize) -> Ahead {
-            let near = b.source.unsigned_abs() <= 2 * LINE;
+            let near = len < LINE && b.source.unsigned_abs() <= 2 * LINE;
             let bytes = if near { NEAR } else { AHEAD };
             let skip = (bytes / len.next_multiple_of(LINE)).max(1);
             let (rows, blocks) = (skip / b.count, skip % b.count);
@@ -292,20 +292,92 @@ mod x86 {
     /// As every kernel; the processor has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn direct(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
+        let strides = a.target | b.target;
+        let whole = (target as usize | strides as usize | len) % LINE == 0;
+        // SAFETY: the caller's promise, and `len` is the number of lines named.
+        unsafe {
+            match len / LINE {
+                // A source without gaps is followed by the hardware, and does best line by line.
+                _ if b.source == len as isize => direct_any::<1>(source, target, a, b, len),
+                1 if whole => direct_lines::<1, 8>(source, target, a, b),
+                2 if whole => direct_lines::<2, 4>(source, target, a, b),
+                3 if whole => direct_lines::<3, 4>(source, target, a, b),
+                4 if whole => direct_lines::<4, 4>(source, target, a, b),
+                6 if whole => direct_lines::<6, 4>(source, target, a, b),
+                8 if whole => direct_lines::<8, 4>(source, target, a, b),
+                _ => direct_any::<8>(source, target, a, b, len),
+            }
+        }
+        _mm_sfence();
+    }
+
+    /// Blocks of `LINES` whole lines, `TOGETHER` at a time: first all that is asked for, then
+    /// all that is copied. Measured with 512-byte blocks on huge pages: 15.4 GB/s against 11.4
+    /// asking and copying line by line.
+    #[target_feature(enable = "avx2")]
+    unsafe fn direct_lines<const LINES: usize, const TOGETHER: usize>(
+        source: *const u8,
+        target: *mut u8,
+        a: Dim,
+        b: Dim,
+    ) {
+        let len = LINES * LINE;
         let mut ahead = Ahead::new(source, a, b, len);
         let (mut row_source, mut row_target) = (source, target);
         for _ in 0..a.count {
             let (mut from, mut to) = (row_source, row_target);
-            for _ in 0..b.count {
-                // SAFETY: the kernel's contract, for one block.
-                unsafe { direct_block(from, to, len, ahead.next()) };
+            for _ in 0..b.count / TOGETHER {
+                for _ in 0..TOGETHER {
+                    prefetch_lines::<LINES>(ahead.next());
+                }
+                for _ in 0..TOGETHER {
+                    // SAFETY: the kernel's contract, for one block.
+                    unsafe { stream_lines(from, to, len) };
+                    from = from.wrapping_offset(b.source);
+                    to = to.wrapping_offset(b.target);
+                }
+            }
+            for _ in 0..b.count % TOGETHER {
+                prefetch_lines::<LINES>(ahead.next());
+                // SAFETY: as above.
+                unsafe { stream_lines(from, to, len) };
                 from = from.wrapping_offset(b.source);
                 to = to.wrapping_offset(b.target);
             }
             row_source = row_source.wrapping_offset(a.source);
             row_target = row_target.wrapping_offset(a.target);
         }
-        _mm_sfence();
+    }
+
+    /// Blocks of any length, `GROUP` lines of each asked for, then copied, together.
+    #[target_feature(enable = "avx2")]
+    unsafe fn direct_any<const GROUP: usize>(
+        source: *const u8,
+        target: *mut u8,
+        a: Dim,
+        b: Dim,
+        len: usize,
+    ) {
+        let mut ahead = Ahead::new(source, a, b, len);
+        let (mut row_source, mut row_target) = (source, target);
+        for _ in 0..a.count {
+            let (mut from, mut to) = (row_source, row_target);
+            for _ in 0..b.count {
+                // SAFETY: the kernel's contract, for one block.
+                unsafe { direct_block::<GROUP>(from, to, len, ahead.next()) };
+                from = from.wrapping_offset(b.source);
+                to = to.wrapping_offset(b.target);
+            }
+            row_source = row_source.wrapping_offset(a.source);
+            row_target = row_target.wrapping_offset(a.target);
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_lines<const LINES: usize>(from: *const u8) {
+        for line in 0..LINES {
+            prefetch_far(from.wrapping_add(line * LINE));
+        }
     }
 
     /// Long blocks, levels exchanged: along the source first.
@@ -327,7 +399,12 @@ mod x86 {
     /// One long block, asking for another meanwhile.
     #[target_feature(enable = "avx2")]
     #[inline]
-    unsafe fn direct_block(source: *const u8, target: *mut u8, len: usize, next: *const u8) {
+    unsafe fn direct_block<const GROUP: usize>(
+        source: *const u8,
+        target: *mut u8,
+        len: usize,
+        next: *const u8,
+    ) {
         let head = target.align_offset(LINE).min(len);
         let lines = (len - head) / LINE * LINE;
         let tail = len - head - lines;
@@ -340,6 +417,11 @@ mod x86 {
             let (source, target, next) =
                 (source.add(head), target.add(head), next.wrapping_add(head));
             let mut at = 0;
+            while at + GROUP * LINE <= lines {
+                prefetch_lines::<GROUP>(next.wrapping_add(at));
+                stream_lines(source.add(at), target.add(at), GROUP * LINE);
+                at += GROUP * LINE;
+            }
             while at < lines {
                 prefetch_far(next.wrapping_add(at));
                 stream_lines(source.add(at), target.add(at), LINE);
