@@ -28,9 +28,20 @@ pub enum Direction {
 /// Compiles the copy between the two sides of a joint. Offsets that do not fit 63 bits are
 /// refused; an empty joint is the empty program.
 pub fn compile_joint(joint: &Joint, direction: Direction) -> Result<Disjoint<Program>, NestError> {
+    compile_joint_for(joint, direction, 0)
+}
+
+/// Compiles the copy as part of a job of `job_bytes` bytes, see [`Program::compile_for`].
+pub fn compile_joint_for(
+    joint: &Joint,
+    direction: Direction,
+    job_bytes: u64,
+) -> Result<Disjoint<Program>, NestError> {
     let mut shared = HashMap::new();
     let nests = nests(joint, direction, &mut shared)?;
-    Ok(Disjoint::proved(Program::compile_disjoint(&nests)))
+    Ok(Disjoint::proved(Program::compile_disjoint(
+        &nests, job_bytes,
+    )))
 }
 
 fn nests(

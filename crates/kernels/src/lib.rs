@@ -48,7 +48,7 @@ pub use copy::{
 };
 pub use disjoint::Disjoint;
 pub use gather_packets::{PacketGather, gather_packets, gather_packets_shared};
-pub use joint::{Direction, compile_joint};
+pub use joint::{Direction, compile_joint, compile_joint_for};
 pub use nest::{Body, MAX_DEPTH, Nest, NestError, Span, copy_naive};
 pub use packets::{CacheLevel, PacketStride, cache_optimal_stride, logical_block};
 pub use plain::copy_plain;

@@ -117,10 +117,11 @@ fn choose_kernel(
         );
     }
     let (_, a, b) = Loops::split(&perfect.dims);
-    if free && stream_from.is_some_and(|least| a.count * b.count * len >= least) {
-        if let Some(chosen) = stream::stream(len, a, b) {
-            return chosen;
-        }
+    if free
+        && stream_from.is_some_and(|least| a.count * b.count * len >= least)
+        && let Some(chosen) = stream::stream(len, a, b)
+    {
+        return chosen;
     }
     let Some(b) = perfect.dims.last() else {
         return (strided::strided(len), "block");

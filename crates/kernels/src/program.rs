@@ -120,13 +120,32 @@ impl Program {
     /// Compiles a list of nests. Loops are reordered only where the structure shows that no
     /// target byte is written twice.
     pub fn compile(nests: &[Nest]) -> Program {
-        Compiler::new(false, Tuning::default()).compile(nests)
+        Program::compile_for(nests, 0)
+    }
+
+    /// Compiles nests that are part of a job of `job_bytes` bytes. Jobs that do not fit the
+    /// caches are written past them; a job cut into programs that each would fit, of one
+    /// redistribution for example, keeps that only if the programs know of the whole. The hint
+    /// changes rates, never results; less than the nests themselves move counts as nothing.
+    ///
+    /// ```
+    /// use kernels::{Nest, Program};
+    /// let part = Nest::strided(0, 0, 1 << 14, 1024, 512, 512)?;
+    /// assert!(!Program::compile(&[part.clone()]).describe().contains("stream"));
+    /// let hinted = Program::compile_for(&[part], 1 << 40);
+    /// # if cfg!(target_arch = "x86_64") && std::is_x86_feature_detected!("avx2") {
+    /// assert!(hinted.describe().contains("stream"));
+    /// # }
+    /// # Ok::<(), kernels::NestError>(())
+    /// ```
+    pub fn compile_for(nests: &[Nest], job_bytes: u64) -> Program {
+        Compiler::new(false, job_bytes, Tuning::default()).compile(nests)
     }
 
     /// Compiles nests whose target sides are known to be disjoint, so that loops may always be
     /// reordered. Private to the crate: the knowledge comes from a proof.
-    pub(crate) fn compile_disjoint(nests: &[Nest]) -> Program {
-        Compiler::new(true, Tuning::default()).compile(nests)
+    pub(crate) fn compile_disjoint(nests: &[Nest], job_bytes: u64) -> Program {
+        Compiler::new(true, job_bytes, Tuning::default()).compile(nests)
     }
 
     /// Compiles as if the job were large, so that small tests meet the streaming kernels.
@@ -136,7 +155,7 @@ impl Program {
             stream_from: 0,
             stream_kernel_from: 0,
         };
-        Compiler::new(false, always).compile(nests)
+        Compiler::new(false, 0, always).compile(nests)
     }
 
     /// Source bytes read; empty for the empty program.
@@ -281,11 +300,11 @@ struct Compiler {
 }
 
 impl Compiler {
-    fn new(proved: bool, tuning: Tuning) -> Compiler {
+    fn new(proved: bool, job_bytes: u64, tuning: Tuning) -> Compiler {
         Compiler {
             proved,
             tuning,
-            job_bytes: 0,
+            job_bytes,
             shared: HashMap::new(),
         }
     }
@@ -295,9 +314,10 @@ impl Compiler {
         let spans =
             |pick: fn(&Nest) -> Span| nests.iter().map(pick).reduce(Span::join).unwrap_or(empty);
         let (source_span, target_span) = (spans(Nest::source_span), spans(Nest::target_span));
-        self.job_bytes = nests
+        let bytes = nests
             .iter()
-            .fold(0, |sum, nest| sum.saturating_add(nest.bytes()));
+            .fold(0u64, |sum, nest| sum.saturating_add(nest.bytes()));
+        self.job_bytes = self.job_bytes.max(bytes);
         let target_disjoint = self.proved || siblings_disjoint(nests, &mut HashMap::new());
         let drafts = self.drafts(nests);
         let ops = self.finish(drafts);
@@ -315,15 +335,13 @@ impl Compiler {
             let draft = self.draft(nest);
             // Neighbours that continue each other on both sides are one block.
             if let (Some(Draft::Perfect(last)), Draft::Perfect(next)) = (drafts.last_mut(), &draft)
+                && last.dims.is_empty()
+                && next.dims.is_empty()
+                && last.source + last.len as isize == next.source
+                && last.target + last.len as isize == next.target
             {
-                if last.dims.is_empty()
-                    && next.dims.is_empty()
-                    && last.source + last.len as isize == next.source
-                    && last.target + last.len as isize == next.target
-                {
-                    last.len += next.len;
-                    continue;
-                }
+                last.len += next.len;
+                continue;
             }
             drafts.push(draft);
         }

@@ -250,7 +250,7 @@ fn words(conflict: bool, huge: bool, rest: &[String]) -> Vec<String> {
 
 /// Bytes a job may move so that what it touches on both sides stays in the cache meant.
 fn cached(place: Place, b: u64, stride: u64) -> u64 {
-    let touched = stride.min(b.next_multiple_of(64) + if b % 64 == 0 { 0 } else { 64 });
+    let touched = stride.min(b.next_multiple_of(64) + if b.is_multiple_of(64) { 0 } else { 64 });
     let room = if place == Place::SecondCache || b >= 64 {
         384 << 10
     } else {

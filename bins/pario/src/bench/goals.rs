@@ -1,5 +1,8 @@
 //! Owns the goals of the kernels: what the rows should reach, and the plain statement of which
 //! do and which do not, with the worst cell of each.
+//!
+//! `/l2` cells are extras, jobs that fit the second cache and not the first: the goals in cache
+//! do not speak of them, the goal everywhere does.
 
 use super::Row;
 
@@ -30,6 +33,11 @@ impl<'a> Cell<'a> {
         self.words.contains(&word)
     }
 
+    /// In the first cache, or as near to it as the job can be.
+    fn in_cache(&self) -> bool {
+        self.has("cache") && !self.has("l2")
+    }
+
     fn transpose_size(&self) -> Option<u64> {
         if !self.has("transpose") {
             return None;
@@ -57,14 +65,14 @@ const GOALS: [Goal; 9] = [
         wanted: 0.95,
     },
     Goal {
-        text: "in cache, b < 64: at least 3 x pack",
-        applies: |cell| cell.has("cache") && cell.b < 64 && !cell.has("transpose"),
+        text: "in cache (without /l2), b < 64: at least 3 x pack",
+        applies: |cell| cell.in_cache() && cell.b < 64 && !cell.has("transpose"),
         reached: |row| least(row, &PACKS),
         wanted: 3.0,
     },
     Goal {
-        text: "in cache, b < 64: at least 1.5 x numpy",
-        applies: |cell| cell.has("cache") && cell.b < 64 && !cell.has("transpose"),
+        text: "in cache (without /l2), b < 64: at least 1.5 x numpy",
+        applies: |cell| cell.in_cache() && cell.b < 64 && !cell.has("transpose"),
         reached: |row| row.ratio("numpy"),
         wanted: 1.5,
     },
@@ -81,8 +89,8 @@ const GOALS: [Goal; 9] = [
         wanted: 1.2,
     },
     Goal {
-        text: "in cache without conflict, b = 4096: at least 0.85 of memcpy",
-        applies: |cell| cell.has("cache") && cell.b == 4096 && !cell.has("conflict"),
+        text: "in cache (without /l2) and without conflict, b = 4096: at least 0.85 of memcpy",
+        applies: |cell| cell.in_cache() && cell.b == 4096 && !cell.has("conflict"),
         reached: |row| row.ratio("memcpy"),
         wanted: 0.85,
     },
@@ -184,6 +192,7 @@ mod tests {
                 &[("pack-openmpi", 2.0), ("pack-mpich", 9.0)],
             ),
             row("gather/cols/b=64/cache", &[("pack-openmpi", 1.0)]),
+            row("gather/cols/b=8/cache/l2", &[("pack-openmpi", 1.0)]),
         ];
         let verdict = judge(&GOALS[1], &rows).expect("cells");
         assert_eq!((verdict.cells, verdict.met), (2, 1));

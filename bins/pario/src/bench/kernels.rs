@@ -18,8 +18,8 @@ use crate::commands::Error;
 /// Arguments of `pario bench kernels`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Write the report as JSON to this file, `-` for standard output
-    #[arg(long, value_name = "FILE")]
+    /// Write the report as JSON to this file; without a file to standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
 
     /// Only cases whose name contains this; several alternatives are separated by commas
@@ -208,11 +208,11 @@ fn measure(
 
     let mut names = vec!["memcpy", "loop"];
     let mut contestants: Vec<&mut dyn Contestant> = vec![&mut pario, &mut memcpy, &mut plain];
-    if let Some(numpy) = &mut yardsticks.numpy {
-        if numpy.setup(&case.numpy_setup()) {
-            names.push(numpy.name);
-            contestants.push(numpy);
-        }
+    if let Some(numpy) = &mut yardsticks.numpy
+        && numpy.setup(&case.numpy_setup())
+    {
+        names.push(numpy.name);
+        contestants.push(numpy);
     }
     if let Some(line) = case.pack_setup() {
         for pack in &mut yardsticks.packs {

@@ -1,4 +1,5 @@
-//! Facts about the machine that belong beside every figure.
+//! Owns the facts about the machine that belong beside every figure: processor, cores, caches,
+//! kernel, load and huge pages, as far as the system tells.
 
 use std::fs;
 

@@ -169,7 +169,7 @@ mod x86 {
         len: usize,
     ) {
         const { assert!(B == 8 || B == 16) };
-        if target as usize % B != 0 || a.target % B as isize != 0 {
+        if !(target as usize).is_multiple_of(B) || a.target % B as isize != 0 {
             // SAFETY: the caller's promise.
             unsafe { staged(source, target, a, b, len) };
             return;

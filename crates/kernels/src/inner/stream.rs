@@ -35,7 +35,7 @@ pub(crate) fn stream_crossed(len: usize, a: Dim, b: Dim) -> Option<Kernel> {
 /// Whether blocks are long enough to be streamed one by one.
 fn streams_directly(len: usize, a: Dim, b: Dim) -> bool {
     let line = |stride: isize| stride % LINE as isize == 0;
-    let aligned = len % LINE == 0 && line(b.target) && line(a.target);
+    let aligned = len.is_multiple_of(LINE) && line(b.target) && line(a.target);
     (aligned && len >= DIRECT) || len >= DIRECT_RAGGED
 }
 
@@ -293,7 +293,7 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn direct(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
         let strides = a.target | b.target;
-        let whole = (target as usize | strides as usize | len) % LINE == 0;
+        let whole = (target as usize | strides as usize | len).is_multiple_of(LINE);
         // SAFETY: the caller's promise, and `len` is the number of lines named.
         unsafe {
             match len / LINE {

@@ -172,10 +172,8 @@ fn is_few(len: usize, count: usize, stream: bool) -> bool {
 
 /// The kernel for crossed levels and blocks of this length; `stream` says that the job is large.
 pub(crate) fn crossed(len: usize, a: Dim, b: Dim, stream: bool) -> Kernel {
-    if stream {
-        if let Some(kernel) = stream_crossed(len, a, b) {
-            return kernel;
-        }
+    if stream && let Some(kernel) = stream_crossed(len, a, b) {
+        return kernel;
     }
     if is_few(len, a.count, stream) {
         return few;
@@ -421,7 +419,7 @@ mod x86 {
             unsafe {
                 let low = _mm256_load_si256(tile.add(k * LINE).cast());
                 let high = _mm256_load_si256(tile.add(k * LINE + 32).cast());
-                if STREAM && to as usize % LINE == 0 {
+                if STREAM && (to as usize).is_multiple_of(LINE) {
                     _mm256_stream_si256(to.cast(), low);
                     _mm256_stream_si256(to.add(32).cast(), high);
                 } else {

@@ -83,7 +83,7 @@ impl Distribution {
         if local >= unit {
             runs.push((processor * unit, local / unit, round, unit));
         }
-        if local % unit > 0 {
+        if !local.is_multiple_of(unit) {
             runs.push((
                 processor * unit + local / unit * round,
                 1,
@@ -294,7 +294,7 @@ impl std::error::Error for RedistributeError {}
 /// two exchanges at the rate of long copies against one generic packing: only for elements
 /// smaller than `crossover_bytes`, 36 on the machine of the source.
 pub fn two_steps_pay(x: u64, y: u64, element_bytes: u64, crossover_bytes: u64) -> bool {
-    x % y != 0 && y % x != 0 && element_bytes < crossover_bytes
+    !x.is_multiple_of(y) && !y.is_multiple_of(x) && element_bytes < crossover_bytes
 }
 
 /// The distribution between the two steps.

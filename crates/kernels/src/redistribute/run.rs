@@ -84,10 +84,10 @@ impl Redistribution {
             return Err(RedistributeError::TooLarge);
         }
         for distribution in [from, to] {
-            if let Distribution::Block(block) = distribution {
-                if block * processors < elements {
-                    return Err(RedistributeError::BlockTooSmall { block });
-                }
+            if let Distribution::Block(block) = distribution
+                && block * processors < elements
+            {
+                return Err(RedistributeError::BlockTooSmall { block });
             }
         }
         let kind = Kind::of(elements, processors, from, to);
