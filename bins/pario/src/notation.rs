@@ -1,11 +1,16 @@
 //! Reading what users write: arrays, layouts, views and sizes, with errors that name the argument.
 //! The languages themselves are in the `layout` crate; here they are applied to an array.
 
-use falls::Periodic;
-use layout::{ArrayType, ElementType, Layout, LayoutForm, Order, Partition, Pattern, View};
+use falls::{FallsSet, Flaw, Periodic};
+use layout::{
+    ArrayType, ElementType, Layout, LayoutErrorKind, LayoutForm, Order, Partition, Pattern, View,
+};
 
 use crate::commands::Error;
-use crate::subject::{Elements, Subject};
+use crate::subject::{Elements, Subject, TITLE, cut_in_the_middle};
+
+/// Most elements of a layout that are computed at once: about half a gigabyte.
+const MOST_ELEMENTS: u64 = 1 << 20;
 
 /// An array such as `f64[6,8]`, with at least one byte.
 pub(crate) fn array(text: &str) -> Result<ArrayType, Error> {
@@ -33,25 +38,79 @@ pub(crate) fn file(text: &str) -> Result<ArrayType, Error> {
     }
 }
 
-/// A layout on an array as a partition; `role` names the argument in errors. Slices and picked
-/// elements (`... [2]`), which cannot cover the array, are views.
+/// A number such as the 3 of `--element 3`; `role` names the argument in errors.
+pub(crate) fn number(role: &str, text: &str) -> Result<u64, Error> {
+    text.trim().parse().map_err(|_| {
+        let shown = cut_in_the_middle(text, TITLE);
+        format!("{role}: '{shown}' is no number; give 0 or more").into()
+    })
+}
+
+/// A layout on an array as a partition; `role` names the argument in errors. What cannot cover the
+/// array is a view: slices, picked elements (`... [2]`), a single element with holes.
 pub(crate) fn subject(role: &str, text: &str, array: &ArrayType) -> Result<Subject, Error> {
     let layout = parse(role, text)?;
     if layout.picked().is_some() || matches!(layout.form(), LayoutForm::Slice(_)) {
         return views_of(role, &layout, array);
     }
-    let partition = partition_of(role, &layout, array)?;
-    Ok(Subject {
-        text: layout.to_string(),
-        array: array.clone(),
-        is_file: false,
-        elements: Elements::Partition(partition),
-    })
+    let (period, sets) = elements_of(role, &layout, array)?;
+    let single = sets.len() == 1;
+    let pattern = match Pattern::new(period, sets) {
+        Ok(pattern) => pattern,
+        Err(error) if single && is_gap(&error) => return views_of(role, &layout, array),
+        Err(error) => {
+            let hint = match error.kind() {
+                LayoutErrorKind::Pattern(_) => hint_at_views(role),
+                _ => "",
+            };
+            return Err(format!("{}{hint}", named(role, &layout)(error)).into());
+        }
+    };
+    let elements = Elements::Partition(Partition::from_start(pattern));
+    Ok(Subject::new(layout.to_string(), array, elements))
 }
 
 /// A layout on an array as views, which may have holes and overlap.
 pub(crate) fn views(role: &str, text: &str, array: &ArrayType) -> Result<Subject, Error> {
     views_of(role, &parse(role, text)?, array)
+}
+
+/// One element of a layout as a view; no other element is computed.
+pub(crate) fn element(
+    role: &str,
+    text: &str,
+    array: &ArrayType,
+    element: u64,
+) -> Result<Subject, Error> {
+    let layout = parse(role, text)?;
+    let named = named(role, &layout);
+    let applied = layout.on_array(array).map_err(&named)?;
+    let total = applied.count();
+    let there = match layout.picked() {
+        Some(picked) => element == picked,
+        None => element < total,
+    };
+    if !there {
+        let known = match (layout.picked(), total) {
+            (Some(only), _) => format!("only element {only} was picked"),
+            (None, 1) => "there is only element 0".to_owned(),
+            (None, _) => format!("elements are numbered 0 to {}", total.saturating_sub(1)),
+        };
+        return Err(format!("there is no element {element}: {known}").into());
+    }
+    let position = if layout.picked().is_some() {
+        0
+    } else {
+        element
+    };
+    let set = applied.element(position).map_err(&named)?;
+    let view = Periodic::new(0, applied.period(), set).map_err(|error| named(error.into()))?;
+    let elements = Elements::Views(vec![View::from(view)]);
+    Ok(Subject {
+        picked: Some(usize::try_from(element)?),
+        total,
+        ..Subject::new(layout.to_string(), array, elements)
+    })
 }
 
 /// A layout on an array as a partition, which it must be.
@@ -60,8 +119,13 @@ pub(crate) fn partition(role: &str, text: &str, array: &ArrayType) -> Result<Sub
     match subject.elements {
         Elements::Partition(_) => Ok(subject),
         Elements::Views(_) => Err(format!(
-            "{role}: `{}` is a view, not a partition; give a layout that covers the array",
-            subject.text
+            "{role}: `{}` is a view, not a partition; give a layout that covers the array{}",
+            subject.title(),
+            if role == "--from" {
+                ", or --view instead of --from"
+            } else {
+                ""
+            }
         )
         .into()),
     }
@@ -72,37 +136,64 @@ fn parse(role: &str, text: &str) -> Result<Layout, Error> {
         .map_err(|error| format!("{role}: {error}").into())
 }
 
-fn named(role: &str, text: &impl std::fmt::Display) -> impl Fn(layout::LayoutError) -> Error {
-    let start = format!("{role}: `{text}`: ");
+fn named(role: &str, layout: &Layout) -> impl Fn(layout::LayoutError) -> Error {
+    let start = format!(
+        "{role}: `{}`: ",
+        cut_in_the_middle(&layout.to_string(), TITLE)
+    );
     move |error| format!("{start}{error}").into()
 }
 
-fn partition_of(role: &str, layout: &Layout, array: &ArrayType) -> Result<Partition, Error> {
+fn is_gap(error: &layout::LayoutError) -> bool {
+    matches!(error.kind(), LayoutErrorKind::Pattern(Flaw::Gap { .. }))
+}
+
+/// What to do about elements that are no partition.
+fn hint_at_views(role: &str) -> &'static str {
+    match role {
+        "layout" => "; add --view to take the elements as views, which may have holes and overlap",
+        "--from" => {
+            "; give it as --view LAYOUT instead of --from, views may have holes and overlap"
+        }
+        _ => "",
+    }
+}
+
+/// The period and all elements of a layout, if they are not too many.
+fn elements_of(
+    role: &str,
+    layout: &Layout,
+    array: &ArrayType,
+) -> Result<(u64, Vec<FallsSet>), Error> {
     let named = named(role, layout);
-    let elements = layout
-        .on_array(array)
-        .and_then(|applied| applied.elements());
-    let elements = elements.map_err(&named)?;
-    let pattern = Pattern::new(elements.period, elements.sets).map_err(&named)?;
-    Ok(Partition::from_start(pattern))
+    let applied = layout.on_array(array).map_err(&named)?;
+    let count = applied.count();
+    if count > MOST_ELEMENTS {
+        let advice = match role {
+            "layout" => "pick one with a trailing [k] or --element K",
+            "--view" => "pick one with a trailing [k]",
+            _ => "give a layout with fewer",
+        };
+        return Err(format!(
+            "{role}: `{}` has {count} elements, too many to take at once (at most {MOST_ELEMENTS}); {advice}",
+            cut_in_the_middle(&layout.to_string(), TITLE)
+        )
+        .into());
+    }
+    let elements = applied.elements().map_err(&named)?;
+    Ok((elements.period, elements.sets))
 }
 
 fn views_of(role: &str, layout: &Layout, array: &ArrayType) -> Result<Subject, Error> {
-    let named = named(role, layout);
-    let elements = layout
-        .on_array(array)
-        .and_then(|applied| applied.elements());
-    let elements = elements.map_err(&named)?;
-    let views: Result<Vec<View>, _> = elements
-        .sets
+    let (period, sets) = elements_of(role, layout, array)?;
+    let views: Result<Vec<View>, _> = sets
         .into_iter()
-        .map(|set| Periodic::new(0, elements.period, set).map(View::from))
+        .map(|set| Periodic::new(0, period, set).map(View::from))
         .collect();
+    let views = views.map_err(|error| named(role, layout)(error.into()))?;
     Ok(Subject {
-        text: layout.to_string(),
-        array: array.clone(),
-        is_file: false,
-        elements: Elements::Views(views.map_err(|error| named(error.into()))?),
+        picked: layout.picked().map(usize::try_from).transpose()?,
+        ..Subject::new(layout.to_string(), array, Elements::Views(views))
     })
 }
 

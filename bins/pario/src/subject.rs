@@ -3,6 +3,8 @@
 //! The elements are a partition or views. Views may have holes and overlap; for a picture both
 //! answer the same question, who owns these bytes.
 
+use std::cell::OnceCell;
+
 use falls::{Budget, FallsSet, Overlay, Periodic};
 use layout::{ArrayType, FileOffset, Partition, View};
 
@@ -33,13 +35,47 @@ pub(crate) struct Subject {
     /// Whether the array stands for a plain file of so many bytes.
     pub(crate) is_file: bool,
     pub(crate) elements: Elements,
+    /// The number of the only element, if one of the layout was picked.
+    pub(crate) picked: Option<usize>,
+    /// Number of elements that the layout has, picked or not.
+    pub(crate) total: u64,
+    /// What elements own of the array, each computed when asked for.
+    pub(crate) shares: Vec<OnceCell<FallsSet>>,
+    /// Owners of the bytes if views do not overlap.
+    pub(crate) view_owners: OnceCell<Option<Overlay>>,
 }
 
 /// Steps to look for owners in before all elements are tried one by one.
 const BUDGET: Budget = Budget(1 << 22);
 
+/// Most characters of a layout in titles and errors.
+pub(crate) const TITLE: usize = 120;
+
 impl Subject {
-    /// Number of elements.
+    /// An array with all elements of a layout on it.
+    pub(crate) fn new(text: String, array: &ArrayType, elements: Elements) -> Subject {
+        let count = match &elements {
+            Elements::Partition(partition) => partition.len(),
+            Elements::Views(views) => views.len(),
+        };
+        Subject {
+            text,
+            array: array.clone(),
+            is_file: false,
+            elements,
+            picked: None,
+            total: count as u64,
+            shares: vec![OnceCell::new(); count],
+            view_owners: OnceCell::new(),
+        }
+    }
+
+    /// The layout in its notation, cut in the middle if it is long.
+    pub(crate) fn title(&self) -> String {
+        cut_in_the_middle(&self.text, TITLE)
+    }
+
+    /// Number of elements that are there: one if it was picked.
     pub(crate) fn len(&self) -> usize {
         match &self.elements {
             Elements::Partition(partition) => partition.len(),
@@ -60,20 +96,31 @@ impl Subject {
         }
     }
 
+    /// The number of an element in the layout, by its position here.
+    pub(crate) fn number(&self, position: usize) -> usize {
+        self.picked.unwrap_or(position)
+    }
+
+    /// The largest number of an element.
+    pub(crate) fn last_number(&self) -> usize {
+        self.number(self.len().saturating_sub(1))
+    }
+
     /// One element as it repeats through the file.
-    pub(crate) fn element(&self, number: usize) -> Periodic {
+    pub(crate) fn element(&self, position: usize) -> Periodic {
         match &self.elements {
-            Elements::Partition(partition) => partition.subfile(number),
-            Elements::Views(views) => views[number].bytes().clone(),
+            Elements::Partition(partition) => partition.subfile(position),
+            Elements::Views(views) => views[position].bytes().clone(),
         }
     }
 
     /// The bytes of the array that an element owns.
-    pub(crate) fn share(&self, number: usize) -> FallsSet {
-        self.element(number).window(0..self.bytes()).simplify()
+    pub(crate) fn share(&self, position: usize) -> &FallsSet {
+        let window = || self.element(position).window(0..self.bytes()).simplify();
+        self.shares[position].get_or_init(window)
     }
 
-    /// Who owns the bytes of a set inside the array.
+    /// Who owns the bytes of a set inside the array, by the numbers of the layout.
     pub(crate) fn owner(&self, set: &FallsSet) -> Owner {
         let Some(hull) = set.hull() else {
             return Owner::Nobody;
@@ -82,51 +129,77 @@ impl Subject {
             Elements::Partition(partition) if set.size() == hull.end - hull.start => {
                 partition.elements_meeting(FileOffset(hull.start)..FileOffset(hull.end))
             }
-            Elements::Partition(partition) => owners_of(set, partition),
-            Elements::Views(_) => self.owners_by_trial(set),
+            Elements::Partition(partition) => self.owners_in(
+                partition.pattern().owners(),
+                partition.displacement().0,
+                set,
+            ),
+            Elements::Views(_) => match self.view_owners() {
+                Some(owners) => self.owners_in(owners, 0, set),
+                None => self.owners_by_trial(set),
+            },
         };
         match found[..] {
             [] => Owner::Nobody,
-            [one] if self.owns_all(one, set) => Owner::One(one),
-            [first, ..] => Owner::Several(first),
+            [one] if self.owns_all(one, set) => Owner::One(self.number(one)),
+            [first, ..] => Owner::Several(self.number(first)),
         }
     }
 
-    fn owns_all(&self, number: usize, set: &FallsSet) -> bool {
+    fn owns_all(&self, position: usize, set: &FallsSet) -> bool {
         match &self.elements {
             // Nobody else has any of them, and every byte has an owner.
             Elements::Partition(partition) if partition.displacement().0 == 0 => true,
-            _ => self.share(number).intersect(set).size() == set.size(),
+            _ => self.share(position).intersect(set).size() == set.size(),
         }
     }
 
     fn owners_by_trial(&self, set: &FallsSet) -> Vec<usize> {
         (0..self.len())
-            .filter(|&e| !self.share(e).intersect(set).is_empty())
+            .filter(|&e| {
+                let share = self.share(e);
+                share.start() < set.end()
+                    && set.start() < share.end()
+                    && !share.intersect(set).is_empty()
+            })
             .collect()
+    }
+
+    /// Owners of the bytes of one period if the views do not overlap.
+    fn view_owners(&self) -> Option<&Overlay> {
+        let found = self.view_owners.get_or_init(|| {
+            let sets: Vec<FallsSet> = (0..self.len())
+                .map(|e| self.element(e).set().clone())
+                .collect();
+            Overlay::new(&sets).ok()
+        });
+        found.as_ref()
+    }
+
+    /// Elements that own a byte of the set, from the owners of one period.
+    fn owners_in(&self, owners: &Overlay, displacement: u64, set: &FallsSet) -> Vec<usize> {
+        let end = set.end();
+        let found = Overlay::new(std::slice::from_ref(set))
+            .ok()
+            .and_then(|alone| {
+                let placed = (displacement, self.period());
+                alone.pairs((0, end), owners, placed, 0..end, BUDGET)
+            });
+        match found {
+            Some(pairs) => pairs.into_iter().map(|(_, element)| element).collect(),
+            None => self.owners_by_trial(set),
+        }
     }
 }
 
-/// Elements of a partition that own a byte of the set.
-fn owners_of(set: &FallsSet, partition: &Partition) -> Vec<usize> {
-    let end = set.end();
-    let found = Overlay::new(std::slice::from_ref(set))
-        .ok()
-        .and_then(|alone| {
-            let owners = partition.pattern().owners();
-            let placed = (partition.displacement().0, partition.pattern().period());
-            alone.pairs((0, end), owners, placed, 0..end, BUDGET)
-        });
-    match found {
-        Some(pairs) => pairs.into_iter().map(|(_, element)| element).collect(),
-        None => (0..partition.len())
-            .filter(|&e| {
-                !partition
-                    .subfile(e)
-                    .window(0..end)
-                    .intersect(set)
-                    .is_empty()
-            })
-            .collect(),
+/// A text cut to `width` characters, an ellipsis in its middle if something was lost.
+pub(crate) fn cut_in_the_middle(text: &str, width: usize) -> String {
+    let count = text.chars().count();
+    if count <= width {
+        return text.to_owned();
     }
+    let kept = width.saturating_sub(3);
+    let head: String = text.chars().take(kept - kept / 2).collect();
+    let tail: String = text.chars().skip(count - kept / 2).collect();
+    format!("{head} … {tail}")
 }

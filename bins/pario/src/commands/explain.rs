@@ -13,7 +13,7 @@ use plan::{CostFunction, Measures, Part, Placement, Plan, Route, Transfer};
 use serde_json::{Value, json};
 
 use super::layout::{subtitle, svg_grid};
-use super::output::{self, bytes, counted, shortened};
+use super::output::{self, bytes, counted, exact_bytes, shortened};
 use super::{Error, input};
 use crate::draw::svg::{Drawing, Style};
 use crate::draw::{Grid, text};
@@ -53,8 +53,13 @@ pub(crate) struct Arguments {
     relabel: bool,
 
     /// Most transfers listed in the text
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    transfers: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "16",
+        allow_hyphen_values = true
+    )]
+    transfers: String,
 
     /// Write a picture to this file
     #[arg(long, value_name = "FILE")]
@@ -87,6 +92,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let Some((array, is_file)) = arguments.space.array()? else {
         return Err("give the array the layouts are for, as in --array 'f64[6,8]', or a plain file, as in --bytes 1MiB".into());
     };
+    let most = notation::number("--transfers", &arguments.transfers)?;
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
     let placed = |subject: Subject| Subject { is_file, ..subject };
     let to = arguments.to.as_deref().unwrap_or_default();
     let target = placed(notation::partition("--to", to, &array)?);
@@ -101,7 +108,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     if arguments.json {
         return output::print(&format!("{:#}\n", explained.to_json()));
     }
-    output::print(&explained.to_text(arguments.transfers))
+    output::print(&explained.to_text(most))
 }
 
 fn explain(source: Subject, target: Subject, relabel: bool) -> Explained {
@@ -157,7 +164,7 @@ impl Explained {
     }
 
     fn space(&self) -> String {
-        let size = bytes(self.source.bytes());
+        let size = exact_bytes(self.source.bytes());
         match self.source.is_file {
             true => format!("a file of {size}"),
             false => format!("{} ({size})", self.source.array),
@@ -165,7 +172,7 @@ impl Explained {
     }
 
     fn headline(&self) -> String {
-        let (from, to) = (&self.source.text, &self.target.text);
+        let (from, to) = (self.source.title(), self.target.title());
         match self.is_access() {
             true => format!("{}, seen as {from}, stored as {to}", self.space()),
             false => format!("{} from {from} to {to}", self.space()),
@@ -200,7 +207,7 @@ impl Explained {
         let mut remarks = text::Remarks::default();
         remarks.add(&source);
         remarks.add(&target);
-        picture += &remarks.text(None);
+        picture += &remarks.text(self.source.picked);
         Some(picture)
     }
 
@@ -256,7 +263,7 @@ impl Explained {
         }
         let _ = writeln!(text, "{head}");
         for (i, row) in table.iter().enumerate() {
-            let _ = write!(text, "  {i:>7} |");
+            let _ = write!(text, "  {:>7} |", self.source.number(i));
             for &value in row {
                 match value {
                     0 => text += &format!(" {:>width$}", "."),
@@ -269,13 +276,21 @@ impl Explained {
         text
     }
 
+    /// The source of a transfer by its number in the layout.
+    fn source_part(&self, transfer: &Transfer) -> Part {
+        match transfer.source() {
+            Part::Header => Part::Header,
+            Part::Element(position) => Part::Element(self.source.number(position)),
+        }
+    }
+
     fn transfers(&self, most: usize) -> String {
         let all = self.plan.transfers();
         let shown = &all[..all.len().min(most)];
         let rows: Vec<(String, u64, u64, [String; 3])> = shown
             .iter()
             .map(|t| {
-                let ends = format!("{} -> {}", t.source(), t.target());
+                let ends = format!("{} -> {}", self.source_part(t), t.target());
                 let sets = places(t).unwrap_or_else(|| {
                     [
                         "found by cursors".to_owned(),
@@ -301,10 +316,17 @@ impl Explained {
             sets.max().unwrap_or(0).max(heads[k].len())
         };
         let (a, b, c) = (width(0), width(1), width(2));
+        let e = rows.iter().map(|row| row.0.len()).fold(12, usize::max);
+        let most_of = |numbers: &mut dyn Iterator<Item = u64>, least: usize| {
+            let digits = numbers.map(|number| number.to_string().len());
+            digits.fold(least, usize::max)
+        };
+        let v = most_of(&mut rows.iter().map(|row| row.1), 10);
+        let r = most_of(&mut rows.iter().map(|row| row.2), 8);
         let mut text = String::new();
         let mut line = |ends: &str, bytes: &str, runs: &str, sets: [&str; 3]| {
             let [x, y, z] = sets;
-            let line = format!("  {ends:<12} {bytes:>10} {runs:>8}  {x:<a$}  {y:<b$}  {z:<c$}");
+            let line = format!("  {ends:<e$} {bytes:>v$} {runs:>r$}  {x:<a$}  {y:<b$}  {z:<c$}");
             let _ = writeln!(text, "{}", line.trim_end());
         };
         line("transfer", "bytes", "runs", heads.map(|h| h));
@@ -331,7 +353,7 @@ impl Explained {
         };
         let (plan, m) = (&self.plan, &self.measures);
         let share = |part: u64| 100.0 * part as f64 / plan.volume().max(1) as f64;
-        line("volume", bytes(plan.volume()));
+        line("volume", exact_bytes(plan.volume()));
         match &self.placement {
             None => line(
                 "messages",
@@ -409,7 +431,7 @@ impl Explained {
                 let sets = places(t);
                 let set = |k: usize| sets.as_ref().map(|sets| sets[k].clone());
                 json!({
-                    "source": end(t.source()),
+                    "source": end(self.source_part(t)),
                     "target": end(t.target()),
                     "bytes": t.bytes(),
                     "runs": t.run_count(),
@@ -469,8 +491,8 @@ impl Explained {
 
     fn svg(&self) -> String {
         let mut drawing = Drawing::new();
-        let (source, target) = (svg_grid(&self.source, None), svg_grid(&self.target, None));
-        let arrow = format!("{}  →  {}", self.source.text, self.target.text);
+        let (source, target) = (svg_grid(&self.source), svg_grid(&self.target));
+        let arrow = format!("{}  →  {}", self.source.title(), self.target.title());
         drawing.text((24.0, 40.0), Style::title(), &arrow);
         let degree = format!(
             "{}, {} in {}, {} joint runs, matching degree {:.3}",
@@ -487,13 +509,14 @@ impl Explained {
         };
         let titled =
             |drawing: &mut Drawing, x: f64, y: f64, word: &str, subject: &Subject, grid: &Grid| {
-                let line = format!("{word} {}", subject.text);
+                let line = format!("{word} {}", subject.title());
                 drawing.text((x, y + 14.0), Style::body(), &line);
                 drawing.grid((x, y + 26.0), grid)
             };
         let (first_right, first_bottom) =
             titled(&mut drawing, 24.0, 84.0, heads.0, &self.source, &source);
-        let title_right = 24.0 + (heads.0.len() + self.source.text.len() + 1) as f64 * 8.0;
+        let title_right =
+            24.0 + (heads.0.len() + self.source.title().chars().count() + 1) as f64 * 8.0;
         let side = self.source.array.dimensions() > 1;
         let (x, y) = match side {
             true => (first_right.max(title_right) + 40.0, 84.0),
@@ -509,7 +532,8 @@ impl Explained {
                 "bytes that go from each source to each target",
             );
             below += 12.0;
-            drawing.matrix((24.0, below), (self.source_word(), "target"), &table);
+            let titles = (self.source_word(), "target");
+            drawing.matrix((24.0, below), titles, self.source.number(0), &table);
         }
         drawing.finish(&self.headline())
     }

@@ -15,7 +15,7 @@ pub(crate) struct Space {
     pub(crate) array: Option<String>,
 
     /// A plain file of this many bytes instead of an array, such as 1MiB
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) bytes: Option<String>,
 }
 

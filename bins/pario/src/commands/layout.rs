@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::output::{self, bytes, counted, shortened};
+use super::output::{self, bytes, counted, exact_bytes, shortened};
 use super::{Error, input};
 use crate::draw::svg::{Drawing, Style};
 use crate::draw::{Grid, Room, text};
@@ -34,8 +34,8 @@ pub(crate) struct Arguments {
     view: bool,
 
     /// Show one element only, with its FALLS in full
-    #[arg(long, value_name = "K")]
-    element: Option<usize>,
+    #[arg(long, value_name = "K", allow_hyphen_values = true)]
+    element: Option<String>,
 
     /// Write a picture to this file
     #[arg(long, value_name = "FILE")]
@@ -54,106 +54,92 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let Some((array, is_file)) = arguments.space.array()? else {
         return Err(input::no_service(&arguments.layout));
     };
-    let read = if arguments.view {
-        notation::views
-    } else {
-        notation::subject
+    let (role, layout) = ("layout", &arguments.layout);
+    let subject = match &arguments.element {
+        Some(k) => notation::element(role, layout, &array, notation::number("--element", k)?)?,
+        None if arguments.view => notation::views(role, layout, &array)?,
+        None => notation::subject(role, layout, &array)?,
     };
-    let subject = Subject {
-        is_file,
-        ..read("layout", &arguments.layout, &array)?
-    };
-    let count = subject.len();
-    if let Some(k) = arguments.element.filter(|&k| k >= count) {
-        return Err(format!(
-            "there is no element {k}: elements are numbered 0 to {}",
-            count.saturating_sub(1)
-        )
-        .into());
-    }
+    let subject = Subject { is_file, ..subject };
     if let Some(path) = &arguments.svg {
-        output::write_file(path, &svg(&subject, arguments.element))?;
+        output::write_file(path, &svg(&subject))?;
     }
     if arguments.json {
-        return output::print(&format!("{:#}\n", to_json(&subject, arguments.element)));
+        return output::print(&format!("{:#}\n", to_json(&subject)));
     }
-    output::print(&as_text(&subject, arguments.element))
+    output::print(&as_text(&subject))
 }
 
 /// `(block, *) onto 4 on f64[6,8]: 384 B in 4 elements`.
 fn headline(subject: &Subject) -> String {
-    let elements = counted(subject.len() as u64, "element", "elements");
-    let size = bytes(subject.bytes());
+    let elements = counted(subject.total, "element", "elements");
+    let size = exact_bytes(subject.bytes());
     match subject.is_file {
-        true => format!("{} on a file of {size} in {elements}", subject.text),
+        true => format!("{} on a file of {size} in {elements}", subject.title()),
         false => format!(
             "{} on {}: {size} in {elements}",
-            subject.text, subject.array
+            subject.title(),
+            subject.array
         ),
     }
 }
 
-fn as_text(subject: &Subject, only: Option<usize>) -> String {
+fn as_text(subject: &Subject) -> String {
     let mut text = headline(subject);
     if subject.period() != subject.bytes() {
         let _ = write!(text, ", repeating every {}", bytes(subject.period()));
     }
     text += "\n\n";
-    text += &text::picture(subject, only);
+    text += &text::picture(subject);
     text.push('\n');
-    text += &table(subject, only);
+    text += &table(subject);
     text
 }
 
-fn chosen(subject: &Subject, only: Option<usize>, most: usize) -> std::ops::Range<usize> {
-    match only {
-        Some(k) => k..k + 1,
-        None => 0..subject.len().min(most),
-    }
-}
-
-fn table(subject: &Subject, only: Option<usize>) -> String {
-    let mut text = format!(
-        "  {:>7} {:>12} {:>6} {:>9}  falls\n",
-        "element", "bytes", "share", "runs"
-    );
-    for element in chosen(subject, only, LISTED) {
-        let set = subject.share(element);
-        let falls = subject.element(element).set().simplify().to_string();
-        let falls = if only.is_some() {
-            falls
-        } else {
-            shortened(&falls, 39)
-        };
-        let share = 100.0 * set.size() as f64 / subject.bytes().max(1) as f64;
-        let line = format!(
-            "  {element:>7} {:>12} {share:>5.1}% {:>9}  {falls}",
-            set.size(),
-            set.run_count()
-        );
-        let _ = writeln!(text, "{line}");
-    }
-    if only.is_none() && subject.len() > LISTED {
+fn table(subject: &Subject) -> String {
+    let rows: Vec<[String; 5]> = (0..subject.len().min(LISTED))
+        .map(|position| {
+            let set = subject.share(position);
+            let falls = subject.element(position).set().simplify().to_string();
+            let falls = match subject.picked {
+                Some(_) => falls,
+                None => shortened(&falls, 39),
+            };
+            let share = 100.0 * set.size() as f64 / subject.bytes().max(1) as f64;
+            [
+                subject.number(position).to_string(),
+                set.size().to_string(),
+                format!("{share:.1}%"),
+                set.run_count().to_string(),
+                falls,
+            ]
+        })
+        .collect();
+    let width = |k: usize, least: usize| rows.iter().fold(least, |w, row| w.max(row[k].len()));
+    let (a, b, c, d) = (width(0, 7), width(1, 12), width(2, 6), width(3, 9));
+    let mut text = String::new();
+    let head = ["element", "bytes", "share", "runs", "falls"].map(str::to_owned);
+    for [element, bytes, share, runs, falls] in std::iter::once(&head).chain(&rows) {
         let _ = writeln!(
             text,
-            "  … {} (--element K shows one, --json all)",
-            counted(
-                (subject.len() - LISTED) as u64,
-                "more element",
-                "more elements"
-            )
+            "  {element:>a$} {bytes:>b$} {share:>c$} {runs:>d$}  {falls}"
         );
+    }
+    if subject.len() > LISTED {
+        let more = (subject.len() - LISTED) as u64;
+        let more = counted(more, "more element", "more elements");
+        let _ = writeln!(text, "  … {more} (--element K shows one, --json all)");
     }
     text
 }
 
-fn to_json(subject: &Subject, only: Option<usize>) -> Value {
-    let elements: Vec<Value> = chosen(subject, only, usize::MAX)
-        .map(|element| {
-            let set = subject.share(element);
-            let falls = subject.element(element).set().simplify();
+fn to_json(subject: &Subject) -> Value {
+    let elements: Vec<Value> = (0..subject.len())
+        .map(|position| {
+            let set = subject.share(position);
+            let falls = subject.element(position).set().simplify();
             json!({
-                "element": element,
+                "element": subject.number(position),
                 "bytes": set.size(),
                 "runs": set.run_count(),
                 "nodes": falls.node_count(),
@@ -171,7 +157,7 @@ fn to_json(subject: &Subject, only: Option<usize>) -> Value {
 }
 
 /// The grid a picture shows: the last two dimensions, the others at 0.
-pub(crate) fn svg_grid(subject: &Subject, only: Option<usize>) -> Grid {
+pub(crate) fn svg_grid(subject: &Subject) -> Grid {
     let leading = subject.array.dimensions().saturating_sub(2);
     let prefix = vec![0; leading];
     // Every entry while they can be read, else a part that can.
@@ -182,31 +168,26 @@ pub(crate) fn svg_grid(subject: &Subject, only: Option<usize>) -> Grid {
     let mut extents = subject.array.extents().iter().rev();
     let (columns, rows) = (fits(extents.next()), fits(extents.next()));
     let room = Room { rows, columns };
-    let grid = Grid::new(subject, &prefix, room);
-    match only {
-        Some(element) => grid.only(element),
-        None => grid,
-    }
+    Grid::new(subject, &prefix, room)
 }
 
-fn svg(subject: &Subject, only: Option<usize>) -> String {
+fn svg(subject: &Subject) -> String {
     let mut drawing = Drawing::new();
-    drawing.text((24.0, 40.0), Style::title(), &subject.text);
+    drawing.text((24.0, 40.0), Style::title(), &subject.title());
     drawing.text((24.0, 62.0), Style::body(), &subtitle(subject));
     if subject.bytes() > 0 {
-        drawing.grid((24.0, 82.0), &svg_grid(subject, only));
+        drawing.grid((24.0, 82.0), &svg_grid(subject));
     }
-    let lines: Vec<(Option<usize>, String)> = chosen(subject, only, LISTED)
-        .map(|element| {
-            let set = subject.share(element);
+    let lines: Vec<(Option<usize>, String)> = (0..subject.len().min(LISTED))
+        .map(|position| {
+            let (element, set) = (subject.number(position), subject.share(position));
             let share = 100.0 * set.size() as f64 / subject.bytes().max(1) as f64;
             let runs = counted(set.run_count(), "run", "runs");
             let line = format!("{element}: {}, {share:.1}%, {runs}", bytes(set.size()));
             (Some(element), line)
         })
         .chain(
-            (only.is_none() && subject.len() > LISTED)
-                .then(|| (None, format!("… {} more", subject.len() - LISTED))),
+            (subject.len() > LISTED).then(|| (None, format!("… {} more", subject.len() - LISTED))),
         )
         .collect();
     let wide = subject.array.dimensions() < 2;

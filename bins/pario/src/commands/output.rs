@@ -26,16 +26,50 @@ pub(crate) fn write_file(path: &std::path::Path, text: &str) -> Result<(), Error
         .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }
 
-/// Bytes with a unit where that shortens the number, exact.
+const UNITS: [(&str, u32); 7] = [
+    ("EiB", 60),
+    ("PiB", 50),
+    ("TiB", 40),
+    ("GiB", 30),
+    ("MiB", 20),
+    ("KiB", 10),
+    ("B", 0),
+];
+
+/// Exact numbers of bytes have at most so many digits.
+const EXACT: u64 = 99_999;
+
+/// Bytes in few characters: exact if some unit makes the number short, else three digits of it.
 pub(crate) fn bytes(count: u64) -> String {
-    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    for (unit, shift) in units {
-        let one = 1u64 << shift;
-        if count >= one && count.is_multiple_of(one) {
-            return format!("{} {unit}", count >> shift);
-        }
+    let exact = UNITS
+        .iter()
+        .find(|(_, shift)| count.is_multiple_of(1 << shift) && (count > 0 || *shift == 0));
+    if let Some((unit, shift)) = exact.filter(|(_, shift)| count >> shift <= EXACT) {
+        return format!("{} {unit}", count >> shift);
     }
-    format!("{count} B")
+    // More than EXACT bytes, so there is a unit.
+    let largest = UNITS.iter().find(|(_, shift)| count >> shift > 0);
+    let (unit, shift) = largest.unwrap_or(&("B", 0));
+    let value = count as f64 / (1u64 << shift) as f64;
+    let decimals = match value {
+        ..10.0 => 2,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// Like [`bytes`], with the exact number beside a rounded one.
+pub(crate) fn exact_bytes(count: u64) -> String {
+    let short = bytes(count);
+    let exact = UNITS.iter().any(|(unit, shift)| {
+        format!("{} {unit}", count >> shift) == short && count.is_multiple_of(1 << shift)
+    });
+    if exact {
+        short
+    } else {
+        format!("{short} ({count} B)")
+    }
 }
 
 /// `one` for 1, else `many`, after the number.
@@ -57,11 +91,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_have_a_unit_only_where_they_stay_exact() {
+    fn bytes_are_exact_where_that_is_short() {
         assert_eq!(bytes(0), "0 B");
         assert_eq!(bytes(1025), "1025 B");
         assert_eq!(bytes(128 << 20), "128 MiB");
         assert_eq!(bytes((1 << 20) + 1024), "1025 KiB");
+        assert_eq!(bytes(8_000_000_000_000), "7.28 TiB");
+        assert_eq!(bytes(240_000_000), "229 MiB");
+        assert_eq!(bytes(u64::MAX >> 1), "8.00 EiB");
+        assert_eq!(exact_bytes(240_000_000), "229 MiB (240000000 B)");
+        assert_eq!(exact_bytes(128 << 20), "128 MiB");
     }
 
     #[test]

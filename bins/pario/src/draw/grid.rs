@@ -106,17 +106,6 @@ impl Grid {
         }
     }
 
-    /// The same picture with every element but one left out.
-    pub(crate) fn only(mut self, element: usize) -> Grid {
-        for cell in self.cells.iter_mut().flatten().flatten() {
-            match *cell {
-                Owner::One(e) if e != element => *cell = Owner::Nobody,
-                _ => {}
-            }
-        }
-        self
-    }
-
     /// Whether some band stands for more than one index.
     pub(crate) fn is_merged(&self) -> bool {
         let merged = |band: &Band| !band.is_elided() && band.len() > 1;

@@ -181,8 +181,14 @@ impl Drawing {
         }
     }
 
-    /// A table of numbers as shades: rows are sources, columns targets.
-    pub(crate) fn matrix(&mut self, at: (f64, f64), titles: (&str, &str), values: &[Vec<u64>]) {
+    /// A table of numbers as shades: rows are sources, numbered from `first` on, columns targets.
+    pub(crate) fn matrix(
+        &mut self,
+        at: (f64, f64),
+        titles: (&str, &str),
+        first: usize,
+        values: &[Vec<u64>],
+    ) {
         let count = values.len().max(values.first().map_or(0, Vec::len)).max(1);
         let side = (300.0 / count as f64).clamp(8.0, CELL * 1.4);
         let most = values.iter().flatten().copied().max().unwrap_or(1).max(1);
@@ -193,7 +199,11 @@ impl Drawing {
             let y = top + i as f64 * side;
             if side >= 12.0 {
                 let end = (left - 6.0, y + side / 2.0 + 4.0);
-                self.text(end, Style::label().anchored("end"), &i.to_string());
+                self.text(
+                    end,
+                    Style::label().anchored("end"),
+                    &(first + i).to_string(),
+                );
             }
             for (j, &value) in row.iter().enumerate() {
                 let x = left + j as f64 * side;

@@ -16,12 +16,12 @@ pub(crate) const ROWS: usize = 24;
 const SLICES: u64 = 4;
 
 /// The picture of a layout on its array: a grid, slices, or a bar for a plain file.
-pub(crate) fn picture(subject: &Subject, only: Option<usize>) -> String {
+pub(crate) fn picture(subject: &Subject) -> String {
     if subject.bytes() == 0 {
         return "  (the array has no bytes)\n".to_owned();
     }
     if subject.is_file {
-        return bar(subject, only);
+        return bar(subject);
     }
     let extents = subject.array.extents();
     let leading = &extents[..extents.len().saturating_sub(2)];
@@ -32,10 +32,7 @@ pub(crate) fn picture(subject: &Subject, only: Option<usize>) -> String {
     let mut remarks = Remarks::default();
     for number in 0..slices.min(SLICES) {
         let prefix = coordinates(leading, number);
-        let mut grid = Grid::new(subject, &prefix, room(subject, WIDTH, rows));
-        if let Some(element) = only {
-            grid = grid.only(element);
-        }
+        let grid = Grid::new(subject, &prefix, room(subject, WIDTH, rows));
         if !prefix.is_empty() {
             let fixed: String = prefix.iter().map(|i| format!("{i},")).collect();
             let _ = writeln!(text, "  [{fixed}*,*]");
@@ -48,7 +45,7 @@ pub(crate) fn picture(subject: &Subject, only: Option<usize>) -> String {
     if slices > SLICES {
         let _ = writeln!(text, "  … {} more slices", slices - SLICES);
     }
-    text + &remarks.text(only)
+    text + &remarks.text(subject.picked)
 }
 
 /// What the reader has to be told about the grids shown.
@@ -72,15 +69,26 @@ impl Remarks {
             text += "  (neighbours with equal owners are drawn once; columns are labelled by their first index)\n";
         }
         if self.several {
-            text += "  + several elements\n";
+            text += &several_line(only);
         }
         if self.holes {
-            text += match only {
-                None => "  . no element\n",
-                Some(_) => "  . other elements, or none\n",
-            };
+            text += holes_line(only);
         }
         text
+    }
+}
+
+fn several_line(only: Option<usize>) -> String {
+    match only {
+        None => "  + several elements\n".to_owned(),
+        Some(element) => format!("  + in part element {element}\n"),
+    }
+}
+
+fn holes_line(only: Option<usize>) -> &'static str {
+    match only {
+        None => "  . no element\n",
+        Some(_) => "  . other elements, or none\n",
     }
 }
 
@@ -92,7 +100,7 @@ pub(crate) fn room(subject: &Subject, width: usize, rows: usize) -> Room {
         [.., rows, _] => 2 * digits(rows.saturating_sub(1)) + 1,
         _ => 1,
     };
-    let owner = digits(subject.len().saturating_sub(1) as u64);
+    let owner = digits(subject.last_number() as u64);
     let fits = |cell: usize| (width.saturating_sub(row_labels + 5) / (cell + 1)).max(3);
     // Labels of single columns are as wide as the last index.
     let columns_fit = fits(owner.max(digits(columns.saturating_sub(1))));
@@ -195,7 +203,7 @@ pub(crate) fn side_by_side(left: (&str, &Grid), right: (&str, &Grid)) -> String 
 }
 
 /// A plain file as a bar: one character for an equal share of its bytes.
-fn bar(subject: &Subject, only: Option<usize>) -> String {
+fn bar(subject: &Subject) -> String {
     let (bytes, width) = (subject.bytes(), WIDTH as u64 - 4);
     // A number of characters that divides the file has no characters across borders.
     let even = (width / 2..=width).rev().find(|steps| bytes % steps == 0);
@@ -207,8 +215,8 @@ fn bar(subject: &Subject, only: Option<usize>) -> String {
         let (from, to) = (border(i), border(i + 1));
         let part = FallsSet::segment(from, to - from).unwrap_or_default();
         line.push(match subject.owner(&part) {
-            Owner::One(e) if only.is_none_or(|k| k == e) => letter(e),
-            Owner::One(_) | Owner::Nobody => {
+            Owner::One(e) => letter(e),
+            Owner::Nobody => {
                 holes = true;
                 '.'
             }
@@ -226,18 +234,14 @@ fn bar(subject: &Subject, only: Option<usize>) -> String {
             bytes / steps
         );
     }
-    if subject.len() > 10 && only.is_none() {
+    if subject.last_number() >= 10 {
         text += "  (a is element 10, A is element 36, # is above 61)\n";
     }
     if several {
-        text += "  + several elements\n";
+        text += &several_line(subject.picked);
     }
     if holes {
-        text += if only.is_none() {
-            "  . no element\n"
-        } else {
-            "  . other elements, or none\n"
-        };
+        text += holes_line(subject.picked);
     }
     text
 }

@@ -68,7 +68,12 @@ fn overlaps_and_gaps_name_elements_and_bytes() {
         &["no element owns byte 4"],
         None,
     );
-    layout_refused("falls{(1,7)}", "u8[8]", &["no element owns byte 0"], None);
+    layout_refused(
+        "falls{(1,3); (4,7)}",
+        "u8[8]",
+        &["no element owns byte 0", "add --view"],
+        None,
+    );
     layout_refused(
         "falls{(0,3,8,2); (4,8)}",
         "u8[12]",
@@ -247,6 +252,38 @@ fn elements_sizes_and_files_that_do_not_exist_are_named() {
 }
 
 #[test]
+fn negative_numbers_are_refused_by_name() {
+    let layout = ["layout", "(block) onto 4", "--array", "u8[8]"];
+    let errors = refused(&[&layout[..], &["--element", "-1"]].concat(), 1);
+    assert!(errors.starts_with("pario: --element: '-1'"), "{errors}");
+    let errors = refused(&["layout", "striped(1) over 2", "--bytes", "-5"], 1);
+    assert!(errors.starts_with("pario: --bytes: '-5'"), "{errors}");
+    let explain = ["explain", "--from", "whole", "--to", "whole"];
+    let more = ["--array", "u8[8]", "--transfers", "-1"];
+    let errors = refused(&[&explain[..], &more].concat(), 1);
+    assert!(errors.starts_with("pario: --transfers: '-1'"), "{errors}");
+}
+
+#[test]
+fn too_many_elements_are_refused_before_they_are_built() {
+    let advice = "pick one with a trailing [k] or --element K";
+    for (layout, array) in [
+        ("chunks(1,1)", "u8[1000000000,1000000000]"),
+        ("chunks(1,1)", "u8[4000,4000]"),
+        ("striped(1) over 1048577", "u8[8]"),
+    ] {
+        layout_refused(layout, array, &["elements, too many", advice], None);
+    }
+}
+
+#[test]
+fn long_layouts_are_cut_in_errors() {
+    let layout = format!("(gen_block({}1), *) onto 30001", "1,".repeat(30000));
+    let errors = refused(&["layout", &layout, "--array", "u8[8,8]"], 1);
+    assert!(errors.len() < 400 && errors.contains(" … "), "{errors}");
+}
+
+#[test]
 fn stored_files_wait_for_the_service() {
     for arguments in [
         &["layout", "/data/matrix"][..],
@@ -292,14 +329,6 @@ fn wrong_usage_is_code_2() {
             "u8[8]",
             "--bytes",
             "8",
-        ],
-        &[
-            "layout",
-            "(block) onto 2",
-            "--array",
-            "u8[8]",
-            "--element",
-            "-1",
         ],
         &["layout", "(block) onto 2", "--array", "u8[8]", "--nonsense"],
         &["explain"],

@@ -258,3 +258,18 @@ fn pictures_are_well_formed() {
         assert_eq!(xml::elements_of(&svg)[0], "svg", "{name}");
     }
 }
+
+#[test]
+fn a_picked_view_keeps_its_number() {
+    let access = ["explain", "--view", "(block, *) onto 4 [1]"];
+    let more = ["--to", "(*, block) onto 2", "--array", "u8[4,4]"];
+    let text = text_of(&[&access[..], &more].concat());
+    assert!(
+        text.contains("  1 -> 0 ") && text.contains("        1 |"),
+        "{text}"
+    );
+    assert!(text.contains("1 | 1 1 1 1"), "{text}");
+    let value = json_of(&[&access[..], &more, &["--json"]].concat());
+    assert_eq!(value["transfers"][0]["source"], 1);
+    assert_eq!(value["transfers"][1]["target"], 1);
+}

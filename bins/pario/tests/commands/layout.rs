@@ -240,3 +240,74 @@ fn pictures_are_well_formed_and_name_the_layout() {
         assert!(svg.contains(&format!("<title>{layout} on ")), "{name}");
     }
 }
+
+#[test]
+fn one_element_of_very_many_is_computed_alone() {
+    let huge = ["--array", "u8[1000000000,1000000000]", "--json"];
+    for more in [
+        &["layout", "chunks(1,1)", "--element", "77"][..],
+        &["layout", "chunks(1,1) [77]"],
+    ] {
+        let value = json_of(&[more, &huge].concat());
+        assert_eq!(value["elements"][0]["element"], 77);
+        assert_eq!(value["elements"][0]["falls"], "{(77,77,-,1)}");
+        assert_eq!(value["elements"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+#[test]
+fn a_picked_element_keeps_its_number() {
+    let text = text_of(&["layout", "(block, *) onto 4 [1]", "--array", "u8[4,4]"]);
+    same_text(
+        &text,
+        "
+(block, *) onto 4[1] on u8[4,4]: 16 B in 1 element
+
+      0 1 2 3
+  0 | . . . .
+  1 | 1 1 1 1
+  2 | . . . .
+  3 | . . . .
+  . other elements, or none
+
+  element        bytes  share      runs  falls
+        1            4  25.0%         1  {(4,7,-,1)}
+",
+    );
+}
+
+#[test]
+fn a_single_element_with_holes_is_a_view() {
+    let falls = "falls{(0,3,8,2,{(0,0,2,2)})}";
+    let text = text_of(&["layout", falls, "--bytes", "12"]);
+    assert!(text.contains("[0.0.....0.0.]"), "{text}");
+    let text = text_of(&["layout", "strided(0, 8: 4x32)", "--array", "u8[8,16]"]);
+    assert!(text.contains("0  0  0  ."), "{text}");
+}
+
+#[test]
+fn many_views_are_drawn_at_once() {
+    let text = text_of(&["layout", "chunks(1,1)", "--array", "u8[300,300]", "--view"]);
+    assert!(text.contains("in 90000 elements"), "{text}");
+    let replicated = "align(i, *) template(8, 4) (block, block) onto 2x2";
+    let text = text_of(&["layout", replicated, "--array", "u8[8]", "--view"]);
+    assert!(text.contains("+ several elements"), "{text}");
+}
+
+#[test]
+fn large_numbers_keep_their_columns() {
+    let array = "f64[1000000,1000000]";
+    let text = text_of(&["layout", "(block, *) onto 2", "--array", array]);
+    assert!(text.contains("7.28 TiB (8000000000000 B)"), "{text}");
+    let column = |line: &str, word: &str| line.find(word).map(|at| at + word.len());
+    let lines: Vec<&str> = text.lines().collect();
+    let head = lines
+        .iter()
+        .position(|l| l.contains("element "))
+        .expect("a table");
+    assert_eq!(
+        column(lines[head], "bytes"),
+        column(lines[head + 1], "4000000000000"),
+        "{text}"
+    );
+}
