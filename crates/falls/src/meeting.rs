@@ -86,9 +86,34 @@ impl Meeting {
         Meeting::with_budget(left, right, Budget::for_sets(left.set(), right.set()))
     }
 
+    /// The meeting inside a window of the file, from 0 to `end`; what it says of later bytes is not
+    /// meant.
+    ///
+    /// An element that does not repeat before `end` needs no common period with the other, so arrays
+    /// whose length shares no factor with a stripe stay symbolic.
+    pub fn within(left: &Periodic, right: &Periodic, end: u64) -> Self {
+        let fit = |side: &Periodic, other: &Periodic| {
+            let once = side.displacement().saturating_add(side.period()) >= end;
+            let period = if once { stretched(side, other) } else { None };
+            period.map_or(side.clone(), |period| {
+                Periodic::trusted(side.displacement(), period, side.set().clone())
+            })
+        };
+        let left_fit = fit(left, right);
+        let right_fit = fit(right, &left_fit);
+        Meeting::new(&left_fit, &right_fit)
+    }
+
     /// [`Meeting::new`] with another budget; `Budget(0)` forces the lazy form.
     pub fn with_budget(left: &Periodic, right: &Periodic, budget: Budget) -> Self {
-        let form = match symbolic(left, right, budget) {
+        // A side that covers everything has any period; where its own is in the way, it goes by bytes.
+        let covering = left.is_everything() || right.is_everything();
+        let by_bytes = || {
+            covering
+                .then(|| symbolic(&tightened(left), &tightened(right), budget))
+                .flatten()
+        };
+        let form = match symbolic(left, right, budget).or_else(by_bytes) {
             Some(s) => Form::Symbolic(Box::new(s)),
             None => Form::Lazy(Arc::new(Lazy::new(trimmed(left), trimmed(right)))),
         };
@@ -256,6 +281,23 @@ impl Symbolic {
         }
         Joint::new(nodes)
     }
+}
+
+/// A period for `side`, not shorter than its own, that the period of `other` divides.
+fn stretched(side: &Periodic, other: &Periodic) -> Option<u64> {
+    let times = side.period().div_ceil(other.period());
+    times
+        .checked_mul(other.period())
+        .filter(|&period| period <= MAX_OFFSET)
+}
+
+/// The same bytes with the shortest period, where that is evident: every byte from somewhere on.
+fn tightened(side: &Periodic) -> Periodic {
+    if !side.is_everything() {
+        return side.clone();
+    }
+    let byte = FallsSet::trusted(vec![Falls::trusted_segment(0, 1)]);
+    Periodic::trusted(side.displacement(), 1, byte)
 }
 
 /// `None` when the common period or its description is too large.

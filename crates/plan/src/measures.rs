@@ -19,8 +19,10 @@ const RUN_BYTES: f64 = 8.0;
 const LINE_SHARE: f64 = 0.3;
 /// What one more pair costs, in bytes copied meanwhile: a line on either side.
 const PAIR_BYTES: f64 = 128.0;
-/// How many runs of a lazy meeting are looked at before the rest is extrapolated.
-const SAMPLE_RUNS: usize = 1 << 14;
+/// A lazy meeting is looked at in so many stretches of the window ...
+const STRETCHES: u64 = 64;
+/// ... and in each so many runs are counted before the rest of it is extrapolated.
+const RUNS_PER_STRETCH: u64 = 256;
 
 /// The measures of a plan over its window.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,31 +149,37 @@ struct Totals {
 }
 
 /// What is counted of one transfer.
-struct Counted {
-    bytes: u64,
-    runs: u64,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted {
+    pub(crate) bytes: u64,
+    pub(crate) runs: u64,
     copy_runs: u64,
     /// Lines touched on both sides beyond those the bytes fill.
     lines: f64,
     /// Whether the end of the window was extrapolated.
-    sampled: bool,
+    pub(crate) sampled: bool,
+}
+
+impl Counted {
+    pub(crate) fn of(transfer: &Transfer) -> Self {
+        match transfer.meeting().is_symbolic() {
+            true => symbolic(transfer),
+            false => sampled(transfer),
+        }
+    }
 }
 
 impl Totals {
     /// Adds one transfer and returns its bytes.
     fn add(&mut self, transfer: &Transfer) -> u64 {
-        let counted = match transfer.meeting().is_symbolic() {
-            true => symbolic(transfer),
-            false => {
-                let counted = sampled(transfer);
-                self.lazy_runs += counted.runs;
-                counted
-            }
-        };
+        let counted = *transfer.counted();
+        if !transfer.meeting().is_symbolic() {
+            self.lazy_runs = self.lazy_runs.saturating_add(counted.runs);
+        }
         self.pairs += 1;
-        self.bytes += counted.bytes;
-        self.runs += counted.runs;
-        self.copy_runs += counted.copy_runs;
+        self.bytes = self.bytes.saturating_add(counted.bytes);
+        self.runs = self.runs.saturating_add(counted.runs);
+        self.copy_runs = self.copy_runs.saturating_add(counted.copy_runs);
         self.excess_lines += counted.lines;
         self.sampled |= counted.sampled;
         counted.bytes
@@ -233,35 +241,83 @@ fn copies(joint: &Joint) -> Option<Copies> {
     all
 }
 
-/// Counts up to a number of runs and extends the rest in proportion to the window.
+/// Counts the runs of a lazy meeting if they are few; if not, in stretches spread over the window,
+/// taking the rest of each stretch to be like its beginning.
 fn sampled(transfer: &Transfer) -> Counted {
     let window = transfer.window();
     let (lo, hi) = (window.start.0, window.end.0);
-    let (mut bytes, mut runs, mut copy_runs, mut reached) = (0u64, 0u64, 0u64, hi);
-    let mut end = None;
-    for run in transfer.meeting().runs(lo..hi) {
-        bytes += run.len;
-        runs += 1;
-        copy_runs += u64::from(end != Some((run.left, run.right)));
-        end = Some((run.left + run.len, run.right + run.len));
-        if runs as usize == SAMPLE_RUNS {
-            reached = run.file + run.len;
-            break;
-        }
+    let all = Stretch::count(transfer, lo, hi, STRETCHES * RUNS_PER_STRETCH);
+    if all.reached == hi {
+        return all.counted(1.0, false);
     }
-    let factor = if reached > lo {
-        (hi - lo) as f64 / (reached - lo) as f64
-    } else {
-        1.0
+    let cut = |i: u64| lo + (u128::from(hi - lo) * u128::from(i) / u128::from(STRETCHES)) as u64;
+    let mut total = Counted {
+        bytes: 0,
+        runs: 0,
+        copy_runs: 0,
+        lines: 0.0,
+        sampled: true,
     };
-    let scale = |n: u64| (n as f64 * factor).round() as u64;
-    Counted {
-        bytes: scale(bytes),
-        runs: scale(runs),
-        copy_runs: scale(copy_runs),
-        // Runs of a lazy meeting lie far apart more often than not: lines of their own.
-        lines: scale(copy_runs) as f64 * EDGE_LINES,
-        sampled: reached < hi,
+    for i in 0..STRETCHES {
+        let (from, to) = (cut(i), cut(i + 1));
+        let part = Stretch::count(transfer, from, to, RUNS_PER_STRETCH);
+        let seen = (part.reached - from).max(1);
+        let part = part.counted((to - from) as f64 / seen as f64, true);
+        total.bytes = total.bytes.saturating_add(part.bytes);
+        total.runs = total.runs.saturating_add(part.runs);
+        total.copy_runs = total.copy_runs.saturating_add(part.copy_runs);
+        total.lines += part.lines;
+    }
+    total
+}
+
+/// The first runs of a part of the window.
+struct Stretch {
+    bytes: u64,
+    runs: u64,
+    copy_runs: u64,
+    /// Where counting stopped: the end of the part, or of the last run.
+    reached: u64,
+}
+
+impl Stretch {
+    fn count(transfer: &Transfer, from: u64, to: u64, most: u64) -> Stretch {
+        let mut part = Stretch {
+            bytes: 0,
+            runs: 0,
+            copy_runs: 0,
+            reached: to,
+        };
+        let mut end = None;
+        for run in transfer.meeting().runs(from..to) {
+            part.bytes += run.len;
+            part.runs += 1;
+            part.copy_runs += u64::from(end != Some((run.left, run.right)));
+            end = Some((run.left + run.len, run.right + run.len));
+            if part.runs == most {
+                part.reached = run.file + run.len;
+                break;
+            }
+        }
+        part
+    }
+
+    fn counted(&self, factor: f64, sampled: bool) -> Counted {
+        let scale = |n: u64| {
+            if sampled {
+                (n as f64 * factor).round() as u64
+            } else {
+                n
+            }
+        };
+        Counted {
+            bytes: scale(self.bytes),
+            runs: scale(self.runs),
+            copy_runs: scale(self.copy_runs),
+            // Runs of a lazy meeting lie far apart more often than not: lines of their own.
+            lines: scale(self.copy_runs) as f64 * EDGE_LINES,
+            sampled,
+        }
     }
 }
 

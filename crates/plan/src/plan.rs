@@ -200,18 +200,28 @@ impl Plan {
         FileOffset(self.window.start)..FileOffset(self.window.end)
     }
 
-    /// Bytes in all transfers.
+    /// Bytes in all transfers, exact, at most `u64::MAX` (overlapping views may ask for more bytes than
+    /// a file has).
+    ///
+    /// A partition and its header hold every byte once, so this is what the sources have in the
+    /// window.
     pub fn volume(&self) -> u64 {
-        self.transfers.iter().map(Transfer::bytes).sum()
+        match &self.sources {
+            Side::Partition(_) => self.window.end - self.window.start,
+            Side::Listed(views) => views
+                .iter()
+                .map(|v| v.rank(self.window.end) - v.rank(self.window.start))
+                .fold(0, u64::saturating_add),
+        }
     }
 
     /// Bytes that change their node when source `i` and target `i` share one.
     pub fn moved_bytes(&self) -> u64 {
-        self.transfers
-            .iter()
-            .filter(|t| t.source() != t.target())
+        let moved = self.transfers.iter().filter(|t| t.source() != t.target());
+        moved
             .map(Transfer::bytes)
-            .sum()
+            .fold(0, u64::saturating_add)
+            .min(self.volume())
     }
 
     /// Messages needed when source `i` and target `i` share a node: one per transfer between
@@ -288,7 +298,7 @@ fn push(
     b: &Periodic,
     window: &Range<u64>,
 ) {
-    let meeting = Meeting::new(a, b);
+    let meeting = Meeting::within(a, b, window.end);
     if meeting
         .next_byte(window.start)
         .is_some_and(|x| x < window.end)

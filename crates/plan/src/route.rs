@@ -86,7 +86,9 @@ fn cyclic_block(partition: &Partition) -> Option<u64> {
     }
     let expected = cyclic(block, elements.len() as u64, period)?;
     // A shorter last block would shift everything in the next period.
-    let whole = period.is_multiple_of(block * elements.len() as u64);
+    let whole = block
+        .checked_mul(elements.len() as u64)
+        .is_some_and(|round| period.is_multiple_of(round));
     let same = elements
         .iter()
         .zip(expected.elements())

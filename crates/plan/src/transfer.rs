@@ -5,9 +5,12 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use falls::{Joint, Meeting};
 use layout::FileOffset;
+
+use crate::measures::Counted;
 
 /// One end of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +47,7 @@ pub struct Transfer {
     target: Part,
     meeting: Meeting,
     window: Range<u64>,
+    counted: OnceLock<Counted>,
 }
 
 impl Transfer {
@@ -53,6 +57,7 @@ impl Transfer {
             target,
             meeting,
             window,
+            counted: OnceLock::new(),
         }
     }
 
@@ -76,22 +81,32 @@ impl Transfer {
         FileOffset(self.window.start)..FileOffset(self.window.end)
     }
 
-    /// Number of bytes. A rank query when the meeting is symbolic, a walk when it is lazy.
+    /// Number of bytes: exact when the meeting is symbolic or has few runs, else extrapolated from
+    /// the first ones ([`Transfer::is_exact`]). The exact number of a lazy meeting costs a walk:
+    /// [`Meeting::count`].
     pub fn bytes(&self) -> u64 {
-        self.meeting.count(self.window.clone())
+        self.counted().bytes
     }
 
-    /// The pieces as one tree: file offsets, offsets in the source, offsets in the target.
+    /// Number of runs contiguous in file, source and target at once; exact as [`Transfer::bytes`].
+    pub fn run_count(&self) -> u64 {
+        self.counted().runs
+    }
+
+    /// Whether bytes and runs were counted and not extrapolated.
+    pub fn is_exact(&self) -> bool {
+        !self.counted().sampled
+    }
+
+    /// What planning wants to know of the transfer, counted once.
+    pub(crate) fn counted(&self) -> &Counted {
+        self.counted.get_or_init(|| Counted::of(self))
+    }
+
+    /// The pieces as one tree: file offsets, offsets in the source, offsets in the target. A lazy
+    /// meeting lists its runs here; go window by window with [`Meeting::joint`] where they are many.
     pub fn joint(&self) -> Joint {
         self.meeting.joint(self.window.clone())
-    }
-
-    /// Number of runs contiguous in file, source and target at once.
-    pub fn run_count(&self) -> u64 {
-        match self.meeting.file() {
-            Some(file) => file.window(self.window.clone()).run_count(),
-            None => self.meeting.runs(self.window.clone()).count() as u64,
-        }
     }
 
     pub(crate) fn retargeted(&self, target: Part) -> Transfer {
