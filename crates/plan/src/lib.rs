@@ -26,6 +26,6 @@ mod transfer;
 pub use cost::CostFunction;
 pub use measures::Measures;
 pub use placement::Placement;
-pub use plan::{Plan, Side};
+pub use plan::{Plan, Side, TooManyPairs};
 pub use route::Route;
 pub use transfer::{Part, Transfer};

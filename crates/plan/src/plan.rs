@@ -88,6 +88,17 @@ impl Plan {
     /// assert_eq!(plan.volume(), 16);
     /// ```
     pub fn between(source: &Partition, target: &Partition, file_len: u64) -> Plan {
+        Plan::between_within(source, target, file_len, usize::MAX).expect("no limit")
+    }
+
+    /// [`Plan::between`], refused when more than `most` pairs of elements meet, or could meet where
+    /// they cannot be told apart without trying each.
+    pub fn between_within(
+        source: &Partition,
+        target: &Partition,
+        file_len: u64,
+        most: usize,
+    ) -> Result<Plan, TooManyPairs> {
         let window = 0..file_len.min(MAX_OFFSET);
         let sources = Side::Partition(source.clone());
         let targets = Side::Partition(target.clone());
@@ -120,7 +131,7 @@ impl Plan {
                 );
             }
         }
-        for (i, j) in pairs(source, target, &window) {
+        for (i, j) in pairs(source, target, &window, most)? {
             push(
                 &mut transfers,
                 Part::Element(i),
@@ -131,12 +142,12 @@ impl Plan {
             );
         }
         transfers.sort_by_key(|t| (t.source(), t.target()));
-        Plan {
+        Ok(Plan {
             sources,
             targets,
             window,
             transfers,
-        }
+        })
     }
 
     /// Access: every view against a partition, all at once, one process each.
@@ -308,20 +319,57 @@ fn push(
 }
 
 /// Element numbers that share a byte inside the window.
-fn pairs(source: &Partition, target: &Partition, window: &Range<u64>) -> Vec<(usize, usize)> {
+fn pairs(
+    source: &Partition,
+    target: &Partition,
+    window: &Range<u64>,
+    most: usize,
+) -> Result<Vec<(usize, usize)>, TooManyPairs> {
+    let steps = pair_budget(source.len(), target.len()).0;
+    // Every pair found takes a step, so a search within twice the limit settles it.
+    let budget = Budget(steps.min((most as u64).saturating_mul(2).saturating_add(1 << 16)));
     let found = source.pattern().owners().pairs(
         (source.displacement().0, source.pattern().period()),
         target.pattern().owners(),
         (target.displacement().0, target.pattern().period()),
         window.clone(),
-        pair_budget(source.len(), target.len()),
+        budget,
     );
-    found.unwrap_or_else(|| {
-        let all = 0..source.len();
-        all.flat_map(|i| (0..target.len()).map(move |j| (i, j)))
-            .collect()
-    })
+    let found = match found {
+        Some(found) => found,
+        None if source.len().saturating_mul(target.len()) > most => {
+            return Err(TooManyPairs { most });
+        }
+        None => {
+            let all = 0..source.len();
+            all.flat_map(|i| (0..target.len()).map(move |j| (i, j)))
+                .collect()
+        }
+    };
+    if found.len() > most {
+        return Err(TooManyPairs { most });
+    }
+    Ok(found)
 }
+
+/// More pairs of elements meet than the caller wants to plan for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyPairs {
+    /// The limit that was given.
+    pub most: usize,
+}
+
+impl std::fmt::Display for TooManyPairs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "more than {} pairs of elements may meet; plan for fewer elements, or for one view",
+            self.most
+        )
+    }
+}
+
+impl std::error::Error for TooManyPairs {}
 
 /// Elements of a partition that a view meets inside the window.
 fn partners(view: &Periodic, target: &Partition, window: &Range<u64>) -> Vec<usize> {

@@ -297,3 +297,57 @@ fn the_cost_function_prefers_fewer_runs_and_pairs() {
     };
     assert!(cost('r') < cost('b') && cost('b') < cost('c'));
 }
+
+#[test]
+fn arrays_without_a_common_factor_with_the_stripes_stay_symbolic() {
+    let n = 1_000_003u64;
+    let rows = |p: u64| FallsSet::segment(p * n * (n / 4), n * (n / 4)).unwrap();
+    let mut sets: Vec<FallsSet> = (0..3).map(rows).collect();
+    sets.push(FallsSet::segment(3 * n * (n / 4), n * n - 3 * n * (n / 4)).unwrap());
+    let array = partition(0, n * n, sets);
+    let stripe = |p: u64| FallsSet::segment(p << 16, 1 << 16).unwrap();
+    let stripes = partition(0, 4 << 16, (0..4).map(stripe).collect());
+    let plan = Plan::between(&array, &stripes, n * n);
+    assert_eq!(plan.transfers().len(), 16);
+    assert!(
+        plan.transfers()
+            .iter()
+            .all(|t| t.meeting().is_symbolic() && t.is_exact())
+    );
+    assert_eq!(
+        plan.transfers().iter().map(|t| t.bytes()).sum::<u64>(),
+        n * n
+    );
+    assert_eq!(plan.volume(), n * n);
+}
+
+#[test]
+fn sums_over_overlapping_views_do_not_wrap() {
+    let halves = partition(
+        0,
+        2,
+        vec!["{(0,0)}".parse().unwrap(), "{(1,1)}".parse().unwrap()],
+    );
+    let views = vec![View::whole_file(); 3];
+    let plan = Plan::for_views(&views, &halves, u64::MAX >> 1);
+    assert_eq!(plan.volume(), u64::MAX);
+    assert_eq!(plan.measures().bytes, u64::MAX);
+}
+
+#[test]
+fn plans_beyond_a_limit_of_pairs_are_refused() {
+    let dealt = |count: u64| {
+        let part = |p: u64| FallsSet::segment(p, 1).unwrap();
+        partition(0, count, (0..count).map(part).collect())
+    };
+    let (a, b) = (dealt(1009), dealt(1013));
+    let refused = Plan::between_within(&a, &b, 1 << 40, 1000).unwrap_err();
+    assert_eq!(refused.most, 1000);
+    assert_eq!(
+        Plan::between_within(&a, &a, 1 << 40, 1009)
+            .unwrap()
+            .transfers()
+            .len(),
+        1009
+    );
+}
