@@ -21,8 +21,9 @@
 //! - All offsets and ends are at most [`MAX_OFFSET`]; inside, ranges are half open. The inclusive
 //!   `(l, r, s, n, {..})` of the literature is a text notation only ([`notation`]).
 //! - No operation takes memory or time in proportion to the bytes or pieces a set describes, except
-//!   iterators, which pay piece by piece. Where a symbolic result would be large,
-//!   [`Meeting`] answers by cursors instead.
+//!   iterators, which pay piece by piece, and those that say so ([`FallsSet::intersect`] without a
+//!   [`Budget`], [`Meeting::count`] and [`Meeting::joint`] of a lazy meeting). Where a symbolic result
+//!   would be large, [`Meeting`] answers by cursors instead.
 //! - The normal form is not canonical: compare sets by their bytes ([`FallsSet::same_bytes`]).
 //!
 //! ```

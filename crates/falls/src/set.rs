@@ -515,6 +515,9 @@ impl FallsSet {
     }
 
     /// Member `i`, in ascending order.
+    ///
+    /// # Panics
+    /// If `i` is not below [`FallsSet::len`].
     pub fn node(&self, i: usize) -> Node<'_> {
         match &self.0.members {
             Members::Nodes(nodes) => nodes[i].node(),

@@ -5,11 +5,12 @@
 //! file of the same schema. What the crate refuses to hold as it is written (interleaved or
 //! overlapping members) goes through NORMALISE first, so that every case gets its answer.
 
-use std::path::{Path, PathBuf};
-
 use falls::notation::Term;
-use falls::{Budget, Falls, FallsSet, Flaw, Meeting, Overlay, Periodic, Pitfalls, Segment, lcm};
+use falls::{Budget, FallsSet, Flaw, Meeting, Overlay, Periodic, Pitfalls, Segment, lcm};
 use serde_json::Value;
+use testkit::golden::{
+    all_cases, element, hex, list, maybe_numbers, number, numbers, pairs, run, set, terms,
+};
 
 /// Operations tested here.
 const IN_FALLS: &[&str] = &[
@@ -48,137 +49,6 @@ const IN_LAYOUT: &[&str] = &[
 
 /// Operations that move data between partitions, tested in `plan`.
 const IN_PLAN: &[&str] = &["read", "redistribute", "write"];
-
-struct Case {
-    id: String,
-    input: Value,
-    output: Value,
-}
-
-fn own_file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/falls.json")
-}
-
-/// The cases of the file, and whether it is the project's own.
-fn all_cases() -> (Vec<Value>, bool) {
-    let named = std::env::var_os("PARIO_VECTORS").map(PathBuf::from);
-    let path = named.clone().unwrap_or_else(own_file);
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
-    let file: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path:?}: {e}"));
-    assert_eq!(file["format"], "falls-vectors", "{path:?}");
-    assert_eq!(file["version"], 1, "{path:?}");
-    (list(&file["cases"]).to_vec(), named.is_none())
-}
-
-/// Runs `test` on every case of one operation; the name of a failing case stands in the message.
-fn run(op: &str, test: impl Fn(&Case) + std::panic::RefUnwindSafe) {
-    let (cases, own) = all_cases();
-    let cases: Vec<Case> = cases
-        .iter()
-        .filter(|c| c["op"] == op)
-        .map(|c| Case {
-            id: c["id"].as_str().expect("an id").to_owned(),
-            input: c["in"].clone(),
-            output: c["out"].clone(),
-        })
-        .collect();
-    assert!(!own || !cases.is_empty(), "no case of {op}");
-    for case in &cases {
-        if let Err(panic) = std::panic::catch_unwind(|| test(case)) {
-            let why = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied())
-                .unwrap_or("it panicked");
-            panic!("case {}: {why}", case.id);
-        }
-    }
-}
-
-fn list(value: &Value) -> &[Value] {
-    value
-        .as_array()
-        .unwrap_or_else(|| panic!("a list, not {value}"))
-}
-
-fn number(value: &Value) -> u64 {
-    value
-        .as_u64()
-        .unwrap_or_else(|| panic!("an offset, not {value}"))
-}
-
-fn numbers(value: &Value) -> Vec<u64> {
-    list(value).iter().map(number).collect()
-}
-
-fn maybe_numbers(value: &Value) -> Vec<Option<u64>> {
-    list(value)
-        .iter()
-        .map(|v| (!v.is_null()).then(|| number(v)))
-        .collect()
-}
-
-fn pairs(value: &Value) -> Vec<(u64, u64)> {
-    list(value)
-        .iter()
-        .map(|p| (number(&p[0]), number(&p[1])))
-        .collect()
-}
-
-fn hex(value: &Value) -> Vec<u8> {
-    let text = value.as_str().expect("a text of digits");
-    (0..text.len() / 2)
-        .map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).expect("hexadecimal digits"))
-        .collect()
-}
-
-fn terms(value: &Value) -> Vec<Term> {
-    list(value)
-        .iter()
-        .map(|f| Term {
-            l: f[0].as_i64().expect("l"),
-            r: f[1].as_i64().expect("r"),
-            s: Some(f[2].as_i64().expect("s")),
-            n: f[3].as_i64().expect("n"),
-            inner: terms(&f[4]),
-            at: 0,
-        })
-        .collect()
-}
-
-/// The set of a case; whatever is not well formed but has a meaning is normalised.
-fn set(value: &Value) -> FallsSet {
-    let terms = terms(value);
-    Term::to_set(&terms).unwrap_or_else(|_| normalised(&terms).0)
-}
-
-/// NORMALISE from the inside outwards; blocks that overlap each other are separated first.
-fn normalised(terms: &[Term]) -> (FallsSet, bool) {
-    let mut members = Vec::new();
-    let mut twice = false;
-    for t in terms {
-        let (start, len) = (t.l as u64, (t.r - t.l + 1) as u64);
-        let stride = t.s.unwrap_or(0) as u64;
-        let inner = (!t.inner.is_empty()).then(|| normalised(&t.inner));
-        twice |= inner.as_ref().is_some_and(|(_, twice)| *twice);
-        let block = |start, stride, count| match &inner {
-            None => Falls::family(start, len, stride, count).unwrap(),
-            Some((set, _)) => Falls::nested(start, len, stride, count, set.clone()).unwrap(),
-        };
-        if t.n == 1 || stride >= len {
-            members.push(block(start, stride, t.n as u64));
-        } else {
-            members.extend((0..t.n as u64).map(|k| block(start + k * stride, len, 1)));
-        }
-    }
-    let (set, overlap) = FallsSet::normalise(members).unwrap();
-    (set, twice || overlap)
-}
-
-fn element(value: &Value) -> Periodic {
-    let (displacement, period) = (number(&value["disp"]), number(&value["period"]));
-    Periodic::new(displacement, period, set(&value["set"])).unwrap()
-}
 
 fn inclusive(segments: impl Iterator<Item = Segment>) -> Vec<(u64, u64)> {
     segments.map(|s| (s.start(), s.last())).collect()
@@ -227,6 +97,24 @@ fn seed000_s03_every_vector_operation_has_a_home() {
     for (op, cases) in homes.iter().zip(met) {
         assert!(!own || cases > 0, "no case of {op}");
     }
+    // A home is a test that runs the operation, not a line in a list.
+    for (crate_name, ops) in [
+        ("falls", IN_FALLS),
+        ("layout", IN_LAYOUT),
+        ("plan", IN_PLAN),
+    ] {
+        let path = format!(
+            "{}/../{crate_name}/tests/vectors.rs",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let tests = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+        for op in ops {
+            assert!(
+                tests.contains(&format!("run(\"{op}\"")),
+                "{path} has no test of {op}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -252,7 +140,7 @@ fn vector_bytes() {
                 assert_eq!(error.reason().word(), "nesting");
             }
             Err(_) => {
-                let (set, twice) = normalised(&terms);
+                let (set, twice) = Term::normalise(&terms).unwrap();
                 assert_eq!(segments(&set), pairs(&out["segs"]));
                 assert_eq!(set.size(), number(&out["count"]), "size");
                 assert_eq!(twice, out["overlap"] == true, "a byte twice");

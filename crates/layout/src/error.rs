@@ -87,7 +87,7 @@ impl LayoutError {
             Flaw::Outside { element, byte } => {
                 format!("element {element} owns byte {byte}, beyond the pattern")
             }
-            Flaw::TooComplex => "interleave without a short common period; give them strides with a small common multiple, or a list of segments".into(),
+            Flaw::TooComplex => "interleave in more ways than an index of them may hold: no short common period, or too many dimensions with ragged cyclic blocks; choose block sizes that divide the extents or share a small multiple".into(),
         };
         let kind = match flaw {
             Flaw::TooComplex => LayoutErrorKind::TooComplex,

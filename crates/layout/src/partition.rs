@@ -4,6 +4,8 @@
 //! the specification). Bytes before the displacement belong to no subfile; layouts that are to hold
 //! every byte have displacement 0 or give the header to an element of its own.
 //!
+//! Methods that take an element number panic if there is no such element, as indexing does.
+//!
 //! Cost: O(depth x log fan-out) per map, per owner, and per element found on a range.
 
 use std::ops::Range;

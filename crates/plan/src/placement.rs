@@ -57,6 +57,9 @@ impl Placement {
     }
 
     /// The node of target element `j`.
+    ///
+    /// # Panics
+    /// If the plan it was made for has no such target.
     pub fn node_of(&self, j: usize) -> usize {
         self.node_of[j]
     }

@@ -84,6 +84,9 @@ struct Explained {
     route: Option<Route>,
 }
 
+/// Most pairs of elements that a plan is printed for; each takes about a kilobyte.
+const MAX_PAIRS: usize = 1 << 20;
+
 /// Explains a redistribution or an access.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     if let Some(path) = &arguments.path {
@@ -101,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         (Some(view), _) => notation::views("--view", view, &array)?,
         (None, from) => notation::partition("--from", from.as_deref().unwrap_or_default(), &array)?,
     });
-    let explained = explain(source, target, arguments.relabel);
+    let explained = explain(source, target, arguments.relabel)?;
     if let Some(path) = &arguments.svg {
         output::write_file(path, &explained.svg())?;
     }
@@ -111,14 +114,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     output::print(&explained.to_text(most))
 }
 
-fn explain(source: Subject, target: Subject, relabel: bool) -> Explained {
+fn explain(source: Subject, target: Subject, relabel: bool) -> Result<Explained, Error> {
     let len = source.bytes();
     let Elements::Partition(to) = &target.elements else {
         unreachable!("read as a partition")
     };
     let begin = Instant::now();
     let plan = match &source.elements {
-        Elements::Partition(from) => Plan::between(from, to, len),
+        Elements::Partition(from) => Plan::between_within(from, to, len, MAX_PAIRS)?,
         Elements::Views(views) => Plan::for_views(views, to, len),
     };
     let plan_us = begin.elapsed().as_secs_f64() * 1e6;
@@ -132,7 +135,7 @@ fn explain(source: Subject, target: Subject, relabel: bool) -> Explained {
         Some(placement) if relabel => (plan.relabelled(placement), true),
         _ => (plan, false),
     };
-    Explained {
+    Ok(Explained {
         measures,
         source,
         target,
@@ -141,7 +144,7 @@ fn explain(source: Subject, target: Subject, relabel: bool) -> Explained {
         placement,
         relabelled,
         route,
-    }
+    })
 }
 
 /// Where a transfer's bytes lie: in the file, in the source, in the target.
@@ -164,7 +167,7 @@ impl Explained {
     }
 
     fn space(&self) -> String {
-        let size = exact_bytes(self.source.bytes());
+        let size = bytes(self.source.bytes());
         match self.source.is_file {
             true => format!("a file of {size}"),
             false => format!("{} ({size})", self.source.array),
@@ -207,7 +210,9 @@ impl Explained {
         let mut remarks = text::Remarks::default();
         remarks.add(&source);
         remarks.add(&target);
-        picture += &remarks.text(self.source.picked);
+        // The target is whole: its cells with several owners need the general remark.
+        let only = self.source.picked.filter(|_| !target.has_several());
+        picture += &remarks.text(only);
         Some(picture)
     }
 
@@ -293,7 +298,11 @@ impl Explained {
                 let ends = format!("{} -> {}", self.source_part(t), t.target());
                 let sets = places(t).unwrap_or_else(|| {
                     [
-                        "found by cursors".to_owned(),
+                        if t.is_exact() {
+                            "found by cursors".to_owned()
+                        } else {
+                            "found by cursors, estimated".to_owned()
+                        },
                         "-".to_owned(),
                         "-".to_owned(),
                     ]
@@ -435,6 +444,7 @@ impl Explained {
                     "target": end(t.target()),
                     "bytes": t.bytes(),
                     "runs": t.run_count(),
+                    "exact": t.is_exact(),
                     "symbolic": t.meeting().is_symbolic(),
                     "in_file": set(0),
                     "in_source": set(1),
