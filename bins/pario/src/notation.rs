@@ -18,7 +18,11 @@ pub(crate) fn array(text: &str) -> Result<ArrayType, Error> {
         .parse::<ArrayType>()
         .map_err(|error| format!("--array: {error}"))?;
     if array.bytes() == 0 {
-        return Err(format!("--array: {array} has no bytes; give extents of at least 1").into());
+        let advice = match array.element().size() {
+            0 => "entries of at least 1 byte",
+            _ => "extents of at least 1",
+        };
+        return Err(format!("--array: {array} has no bytes; give {advice}").into());
     }
     Ok(array)
 }
@@ -26,7 +30,8 @@ pub(crate) fn array(text: &str) -> Result<ArrayType, Error> {
 /// A plain file of a size such as `1MiB`, as an array of bytes.
 pub(crate) fn file(text: &str) -> Result<ArrayType, Error> {
     let refuse = |what: &str| -> Error {
-        format!("--bytes: '{text}' {what}; give a size such as 4096, 64KiB or 1MiB").into()
+        let shown = cut_in_the_middle(text, TITLE);
+        format!("--bytes: '{shown}' {what}; give a size such as 4096, 64KiB or 1MiB").into()
     };
     // The notation of arrays has sizes, in the type of their entries.
     let entry = format!("bytes({text})[1]").parse::<ArrayType>();

@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 
 use falls::{Budget, FallsSet, Overlay, Periodic};
-use layout::{ArrayType, FileOffset, Partition, View};
+use layout::{ArrayType, FileOffset, Order, Partition, View};
 
 /// Who owns the bytes of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +104,31 @@ impl Subject {
     /// The largest number of an element.
     pub(crate) fn last_number(&self) -> usize {
         self.number(self.len().saturating_sub(1))
+    }
+
+    /// Indices of the first and the last entry of a picked element.
+    pub(crate) fn marks(&self) -> Vec<Vec<u64>> {
+        let hull = self.picked.and_then(|_| self.share(0).hull());
+        let indices = |byte: u64| {
+            let mut rest = byte / self.array.element().size().max(1);
+            let mut index = |&extent: &u64| {
+                let index = rest % extent.max(1);
+                rest /= extent.max(1);
+                index
+            };
+            let extents = self.array.extents();
+            match self.array.order() {
+                Order::Fortran => extents.iter().map(&mut index).collect(),
+                Order::C => {
+                    let mut indices: Vec<u64> = extents.iter().rev().map(index).collect();
+                    indices.reverse();
+                    indices
+                }
+            }
+        };
+        hull.map_or(Vec::new(), |hull| {
+            vec![indices(hull.start), indices(hull.end - 1)]
+        })
     }
 
     /// One element as it repeats through the file.

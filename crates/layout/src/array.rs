@@ -174,6 +174,12 @@ pub(crate) fn check_element(index: u64, count: u64) -> Result<(), LayoutError> {
     ))
 }
 
+/// A number and what it counts, with an s unless it is 1.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{s}")
+}
+
 /// The product, refused from 2^63 on; 0 if any factor is 0, whatever the others are.
 pub(crate) fn product(
     factors: impl IntoIterator<Item = u64>,
@@ -290,9 +296,9 @@ impl ArrayType {
             return Err(LayoutError::argument(
                 "indices",
                 format!(
-                    "{} sets for an array of {} dimensions; give one for each",
-                    indices.len(),
-                    self.dimensions()
+                    "{} for an array of {}; give one for each",
+                    counted(indices.len(), "set"),
+                    counted(self.dimensions(), "dimension")
                 ),
             ));
         }

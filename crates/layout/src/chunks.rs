@@ -21,7 +21,7 @@ use std::collections::HashMap;
 
 use falls::{FallsSet, Segment};
 
-use crate::array::{ArrayType, Elements, check_element, product, simplified, spread};
+use crate::array::{ArrayType, Elements, check_element, counted, product, simplified, spread};
 use crate::distribution::{BlockLengths, cyclic};
 use crate::error::{LayoutError, LayoutErrorKind};
 use crate::slice::{Slice, SliceAxis};
@@ -125,9 +125,9 @@ impl ChunkGrid {
             return Err(LayoutError::argument(
                 "chunks",
                 format!(
-                    "{} lengths for an array of {} dimensions; give one for each",
-                    self.axes.len(),
-                    array.dimensions()
+                    "{} for an array of {}; give one for each",
+                    counted(self.axes.len(), "length"),
+                    counted(array.dimensions(), "dimension")
                 ),
             ));
         }

@@ -19,7 +19,7 @@ use std::fmt;
 use falls::FallsSet;
 
 use crate::array::{
-    ArrayType, Elements, MAX_DIMENSIONS, Order, check_element, check_listable, product,
+    ArrayType, Elements, MAX_DIMENSIONS, Order, check_element, check_listable, counted, product,
 };
 use crate::distribution::Distribution;
 use crate::error::LayoutError;
@@ -152,8 +152,8 @@ impl Hpf {
             return Err(LayoutError::argument(
                 "grid",
                 format!(
-                    "{} dimensions for {distributed} distributed ones; give one for each that is not `*`",
-                    grid.extents().len()
+                    "{} for {distributed} distributed; give one for each that is not `*`",
+                    counted(grid.extents().len(), "dimension")
                 ),
             ));
         }
@@ -179,9 +179,9 @@ impl Hpf {
             return Err(LayoutError::argument(
                 "distributions",
                 format!(
-                    "{} for an array of {} dimensions; give one for each, `*` where it is not distributed",
+                    "{} for an array of {}; give one for each, `*` where it is not distributed",
                     self.distributions.len(),
-                    array.dimensions()
+                    counted(array.dimensions(), "dimension")
                 ),
             ));
         }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use falls::{Falls, FallsSet, MAX_OFFSET, compress_offsets};
 
-use crate::array::ArrayType;
+use crate::array::{ArrayType, counted};
 use crate::error::LayoutError;
 
 /// The indices taken of one dimension.
@@ -104,7 +104,7 @@ impl SliceAxis {
                         "slice",
                         format!(
                             "reaches to index {}, but the extent is {extent}",
-                            stop.max(*start)
+                            stop.saturating_sub(1).max(*start)
                         ),
                     ));
                 }
@@ -196,8 +196,8 @@ impl Slice {
             return Err(LayoutError::argument(
                 "slice",
                 format!(
-                    "{} dimensions of an array of {}; give `:` where all indices are meant",
-                    self.axes.len(),
+                    "{} of an array of {}; give `:` where all indices are meant",
+                    counted(self.axes.len(), "dimension"),
                     array.dimensions()
                 ),
             ));

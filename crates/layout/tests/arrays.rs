@@ -476,7 +476,7 @@ fn distributions_that_do_not_suit_are_refused() {
     let error = Hpf::new([Distribution::Block, Distribution::Collapsed], grid).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "grid: 2 dimensions for 1 distributed ones; give one for each that is not `*`"
+        "grid: 2 dimensions for 1 distributed; give one for each that is not `*`"
     );
     assert!(Grid::new([2, 0], Order::C).is_err());
     assert!(Grid::new([1 << 40, 1 << 40], Order::C).is_err());

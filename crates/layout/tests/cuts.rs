@@ -65,7 +65,7 @@ fn seed000_s25_slices_that_do_not_fit_are_refused() {
     assert_eq!(message(0, Some(8), 0), "step: 0; give 1 or more");
     assert_eq!(
         message(0, Some(9), 1),
-        "slice[0]: reaches to index 9, but the extent is 8"
+        "slice[0]: reaches to index 8, but the extent is 8"
     );
     assert_eq!(
         message(5, Some(3), 1),

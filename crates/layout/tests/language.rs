@@ -165,7 +165,7 @@ fn errors_point_at_the_character() {
         ),
         ("striped(4) over [1,2,1]", 16, "server 1 is listed twice"),
         ("chunks(4,0)", 9, "a chunk length is 0"),
-        ("chunks([3,0])", 8, "a chunk length is 0"),
+        ("chunks([3,0])", 10, "a chunk length is 0"),
         ("blocks(4KiB 0,1)", 12, "expected ':'"),
         ("blocks(4KiB: 0,3) over 3", 0, "names element 3"),
         ("blocks(4: )", 0, "none"),
@@ -332,7 +332,7 @@ fn application_errors_name_the_argument() {
     };
     assert_eq!(
         message("(block, *) onto 4", "u8[4]"),
-        "distributions: 2 for an array of 1 dimensions; give one for each, `*` where it is not distributed"
+        "distributions: 2 for an array of 1 dimension; give one for each, `*` where it is not distributed"
     );
     assert_eq!(
         message("chunks(4)", ""),

@@ -6,6 +6,7 @@ use layout::ArrayType;
 
 use super::Error;
 use crate::notation;
+use crate::subject::{TITLE, cut_in_the_middle};
 
 /// The array or file that a layout is for.
 #[derive(Args, Clone, Debug)]
@@ -32,6 +33,7 @@ impl Space {
 
 /// The answer to a PATH.
 pub(crate) fn no_service(path: &str) -> Error {
+    let path = cut_in_the_middle(path, TITLE);
     format!(
         "'{path}' would be the path of a stored file, and there is no service yet that stores files; \
          give the array a layout is for, as in --array 'f64[6,8]'"

@@ -71,21 +71,25 @@ impl Grid {
     pub(crate) fn new(subject: &Subject, prefix: &[u64], room: Room) -> Grid {
         let slice = Slice { subject, prefix };
         let (row_extent, column_extent) = slice.extents();
-        let lines = |extent: u64| {
+        // Lines through a picked element, which may be a small part of the array.
+        let marks = subject.marks();
+        let lines = |extent: u64, from_last: usize| {
             let mut lines = vec![0, extent / 2, extent - 1];
+            lines.extend(marks.iter().filter_map(|m| m.iter().nth_back(from_last)));
+            lines.sort_unstable();
             lines.dedup();
             lines
         };
         let rows = bands(
             row_extent,
             room.rows,
-            &lines(column_extent),
+            &lines(column_extent, 0),
             |band, line| slice.owner(band, line..line + 1),
         );
         let columns = bands(
             column_extent,
             room.columns,
-            &lines(row_extent),
+            &lines(row_extent, 1),
             |band, line| slice.owner(line..line + 1, band),
         );
         let cells = rows

@@ -147,6 +147,27 @@ fn numbers_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn advice_can_be_followed() {
+    layout_refused("(cyclic(-1)) onto 2", "u8[5]", &["at least 1"], Some(9));
+    layout_refused("chunks(-2,2)", "u8[5,5]", &["at least 1"], Some(8));
+    layout_refused("chunks([2,-3])", "u8[5]", &["at least 1"], Some(11));
+    layout_refused("(block) onto -4", "u8[5]", &["at least 1"], Some(14));
+    layout_refused("striped(-1) over 2", "u8[5]", &["at least 1"], Some(9));
+    layout_refused("falls{(0,3)} period -8", "u8[5]", &["4 or more"], Some(21));
+    layout_refused(
+        "whole",
+        "bytes(0)[6,8]",
+        &["entries of at least 1 byte"],
+        None,
+    );
+    layout_refused("slice[8,8]", "u8[8,8]", &["reaches to index 8,"], None);
+    let words = ["1 length for an array of 2 dimensions"];
+    layout_refused("chunks(2)", "u8[8,8]", &words, None);
+    let words = ["2 for an array of 1 dimension;"];
+    layout_refused("(block, *) onto 2", "u8[8]", &words, None);
+}
+
+#[test]
 fn unbalanced_and_unknown_notation_is_refused_at_the_character() {
     layout_refused(
         "(block, *",

@@ -311,3 +311,26 @@ fn large_numbers_keep_their_columns() {
         "{text}"
     );
 }
+
+#[test]
+fn a_small_element_is_found_in_a_large_array() {
+    let array = "u8[1000000,1000000]";
+    let text = text_of(&["layout", "chunks(1,1) [5000077]", "--array", array]);
+    assert!(
+        text.contains("       5 |       . 5000077       ."),
+        "{text}"
+    );
+    let array = "u8[1000000,1000000]:fortran";
+    let text = text_of(&[
+        "layout",
+        "chunks(1,1)",
+        "--element",
+        "5000077",
+        "--array",
+        array,
+    ]);
+    assert!(
+        text.contains(" 5000077 ") && !text.contains("+ in part"),
+        "{text}"
+    );
+}

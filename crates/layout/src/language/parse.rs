@@ -27,6 +27,9 @@ use crate::vesta::{VestaCut, VestaFile};
 /// Most levels of a strided request; its tree may be as deep.
 const MAX_LEVELS: usize = 64;
 
+/// What to give for a number that may not be 0.
+const AT_LEAST_1: &str = "at least 1";
+
 type Parsed<T> = Result<T, LayoutParseError>;
 
 impl FromStr for Layout {
@@ -147,7 +150,9 @@ fn grid_extents(s: &mut Scanner) -> Parsed<Vec<u64>> {
         if extents.len() == MAX_DIMENSIONS {
             return Err(s.error_at(place, format!("more than {MAX_DIMENSIONS} dimensions")));
         }
-        extents.push(s.number("a number of processors")?);
+        let role = "a number of processors";
+        s.refuse_negative(role, AT_LEAST_1)?;
+        extents.push(s.number(role)?);
         if !(s.take('x') || s.take('X')) {
             return Ok(extents);
         }
@@ -192,8 +197,9 @@ fn argument(s: &mut Scanner, role: &str) -> Parsed<Option<u64>> {
 
 fn positive(s: &mut Scanner, role: &str) -> Parsed<u64> {
     let place = s.place();
+    s.refuse_negative(role, AT_LEAST_1)?;
     match s.number(role)? {
-        0 => Err(s.error_at(place, format!("{role} is 0; give at least 1"))),
+        0 => Err(s.error_at(place, format!("{role} is 0; give {AT_LEAST_1}"))),
         value => Ok(value),
     }
 }
@@ -278,6 +284,7 @@ fn dimension(s: &mut Scanner) -> Parsed<usize> {
 fn striped(s: &mut Scanner, place: usize) -> Parsed<Stripe> {
     s.skip_word();
     s.expect('(', "and the block size, as in striped(1MiB)")?;
+    s.refuse_negative("the block size", AT_LEAST_1)?;
     let block = s.size("the block size")?;
     s.expect(')', "after the block size")?;
     match servers(s)? {
@@ -314,10 +321,11 @@ fn chunks(s: &mut Scanner) -> Parsed<LayoutForm> {
             return Ok(ChunkAxis::Regular(positive(s, "a chunk length")?));
         }
         let place = s.place();
-        let lengths = s.numbers(']', "a chunk length")?;
-        if lengths.contains(&0) {
-            return Err(s.error_at(place, "a chunk length is 0; give at least 1"));
+        let mut lengths = vec![positive(s, "a chunk length")?];
+        while s.take(',') {
+            lengths.push(positive(s, "a chunk length")?);
         }
+        s.expect(']', "or ','")?;
         at(s, place, ChunkAxis::lengths(&lengths))
     })?;
     Ok(LayoutForm::Chunks(ChunkGrid::new(axes), servers(s)?))
@@ -326,6 +334,7 @@ fn chunks(s: &mut Scanner) -> Parsed<LayoutForm> {
 fn blocks(s: &mut Scanner, place: usize) -> Parsed<BlockMap> {
     s.skip_word();
     s.expect('(', "and the block size, as in blocks(4KiB: 0,0,1)")?;
+    s.refuse_negative("the block size", AT_LEAST_1)?;
     let block = s.size("the block size")?;
     s.expect(':', "before the owners of the blocks")?;
     let owners = owner_runs(s)?;
@@ -406,8 +415,9 @@ fn period(s: &mut Scanner, end: u64) -> Parsed<u64> {
         return Ok(end);
     }
     let place = s.place();
-    let period = s.size("the period")?;
     let least = end.max(1);
+    s.refuse_negative("the period", &format!("{least} or more"))?;
+    let period = s.size("the period")?;
     if period < least {
         let message = format!("the bytes end at {end}, beyond the period; give {least} or more");
         return Err(s.error_at(place, message));
@@ -418,8 +428,10 @@ fn period(s: &mut Scanner, end: u64) -> Parsed<u64> {
 fn vesta(s: &mut Scanner, place: usize) -> Parsed<LayoutForm> {
     s.skip_word();
     s.expect('(', "and the size of a unit, as in vesta(4KiB, 8)")?;
+    s.refuse_negative("the size of a unit", AT_LEAST_1)?;
     let unit_bytes = s.size("the size of a unit")?;
     s.expect(',', "and the number of cells")?;
+    s.refuse_negative("the number of cells", AT_LEAST_1)?;
     let cells = s.number("the number of cells")?;
     let file = at(s, place, VestaFile::new(unit_bytes, cells))?;
     if s.take(')') {

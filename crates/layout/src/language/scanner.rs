@@ -161,10 +161,8 @@ impl Scanner {
 
     /// A number of digits; `role` says what it is for.
     pub(super) fn number(&mut self, role: &str) -> Result<u64, LayoutParseError> {
+        self.refuse_negative(role, "0 or more")?;
         let begin = self.place();
-        if self.chars.get(begin) == Some(&'-') {
-            return Err(self.error_at(begin, format!("{role} is negative; give 0 or more")));
-        }
         let digits: String = self.chars[begin..]
             .iter()
             .take_while(|c| c.is_ascii_digit())
@@ -179,6 +177,19 @@ impl Scanner {
             }
             _ => Err(self.error_at(begin, format!("{role} reaches 2^63; it must stay below"))),
         }
+    }
+
+    /// The refusal of a minus sign if that is next; `advice` says what to give.
+    pub(super) fn refuse_negative(
+        &mut self,
+        role: &str,
+        advice: &str,
+    ) -> Result<(), LayoutParseError> {
+        let begin = self.place();
+        if self.chars.get(begin) == Some(&'-') {
+            return Err(self.error_at(begin, format!("{role} is negative; give {advice}")));
+        }
+        Ok(())
     }
 
     /// A number of bytes, with an optional unit of 1024 and its powers.
