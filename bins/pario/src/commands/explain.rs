@@ -256,8 +256,15 @@ impl Explained {
         let Some(table) = self.volumes(8) else {
             return String::new();
         };
-        let largest = table.iter().flatten().max().copied().unwrap_or(0);
-        let width = largest.to_string().len().max(3);
+        let widest = |show: fn(u64) -> String| {
+            let widths = table.iter().flatten().map(|&value| show(value).len());
+            widths.fold(3, usize::max)
+        };
+        // Numbers in full while the lines stay short; --json always has them.
+        let full: fn(u64) -> String = |value| value.to_string();
+        let fits = 10 + self.plan.targets().len() * (widest(full) + 1) <= text::WIDTH;
+        let show = if fits { full } else { bytes };
+        let width = widest(show);
         let mut text = format!(
             "  bytes by {} (down) and target (across)\n",
             self.source_word()
@@ -272,7 +279,7 @@ impl Explained {
             for &value in row {
                 match value {
                     0 => text += &format!(" {:>width$}", "."),
-                    _ => text += &format!(" {value:>width$}"),
+                    _ => text += &format!(" {:>width$}", show(value)),
                 }
             }
             text.push('\n');

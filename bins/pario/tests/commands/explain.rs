@@ -273,3 +273,14 @@ fn a_picked_view_keeps_its_number() {
     assert_eq!(value["transfers"][0]["source"], 1);
     assert_eq!(value["transfers"][1]["target"], 1);
 }
+
+#[test]
+fn large_volumes_stay_in_short_lines() {
+    let layouts = ["--from", "(block, *) onto 8", "--to", "(*, block) onto 8"];
+    let array = ["--array", "f64[10000000,1000000]"];
+    let text = text_of(&[&["explain"][..], &layouts, &array].concat());
+    let row = text.lines().find(|line| line.starts_with("        7 |"));
+    let row = row.expect("a line of the table");
+    assert!(row.contains("1.14 TiB") && row.len() <= 84, "{text}");
+    assert!(text.contains("72.8 TiB (80000000000000 B)"), "{text}");
+}
