@@ -2,14 +2,17 @@
  *
  * A line protocol on stdin and stdout, so that the benchmark can alternate with it:
  *
- *   setup <gather|scatter> <huge> <source bytes> <target bytes> <len> <packets> <source step>
+ *   setup <gather|scatter> <pages> <source bytes> <target bytes> <len> <packets> <source step>
  *         <target step> <levels> { <count> <stride> } (outermost first)        -> "ok"
  *   run <iterations>                                                         -> nanoseconds
+ *
+ * <pages> is "huge" for memory of one's own, or two files to map, "source:target".
  *
  * The strided side is one committed datatype; the packed side is contiguous. With packets, the
  * same type is packed at `source step` intervals, one call per packet.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,17 +20,27 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
-static void *map(size_t bytes, int huge)
+static void *map_huge(size_t bytes)
 {
     const size_t page = (size_t)2 << 20;
-    bytes = (bytes + page - 1) / page * page;
-    char *base = mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *base = mmap(NULL, bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
         exit(1);
     char *start = (char *)(((uintptr_t)base + page - 1) & ~(page - 1));
-    madvise(start, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    madvise(start, (bytes + page - 1) / page * page, MADV_HUGEPAGE);
     memset(start, 1, bytes);
+    return start;
+}
+
+static void *map_file(const char *path, size_t bytes)
+{
+    int file = open(path, O_RDWR);
+    char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (file < 0 || start == MAP_FAILED)
+        exit(1);
+    close(file);
     return start;
 }
 
@@ -43,7 +56,7 @@ int main(int argc, char **argv)
     static char line[4096];
     char *source = NULL, *target = NULL;
     size_t source_bytes = 0, target_bytes = 0;
-    int scatter = 0, mapped_huge = -1;
+    int scatter = 0;
     long long packets = 0, source_step = 0, target_step = 0, packed = 0;
     MPI_Datatype type = MPI_DATATYPE_NULL;
 
@@ -55,7 +68,7 @@ int main(int argc, char **argv)
         char *word = strsep(&at, " \n");
         if (!strcmp(word, "setup")) {
             scatter = !strcmp(strsep(&at, " "), "scatter");
-            int huge = atoi(strsep(&at, " "));
+            char *pages = strsep(&at, " ");
             size_t need_source = strtoull(strsep(&at, " "), NULL, 10);
             size_t need_target = strtoull(strsep(&at, " "), NULL, 10);
             long long len = atoll(strsep(&at, " "));
@@ -70,14 +83,20 @@ int main(int argc, char **argv)
                 stride[i] = atoll(strsep(&at, " \n"));
                 packed *= count[i];
             }
-            if (mapped_huge != huge || need_source > source_bytes || need_target > target_bytes) {
-                if (source) {
-                    munmap(source, source_bytes);
-                    munmap(target, target_bytes);
-                }
-                source = map(source_bytes = need_source, huge);
-                target = map(target_bytes = need_target, huge);
-                mapped_huge = huge;
+            if (source) {
+                munmap(source, source_bytes);
+                munmap(target, target_bytes);
+            }
+            source_bytes = need_source;
+            target_bytes = need_target;
+            char *second = strchr(pages, ':');
+            if (second) {
+                *second++ = 0;
+                source = map_file(pages, source_bytes);
+                target = map_file(second, target_bytes);
+            } else {
+                source = map_huge(source_bytes);
+                target = map_huge(target_bytes);
             }
             if (type != MPI_DATATYPE_NULL)
                 MPI_Type_free(&type);

@@ -40,7 +40,7 @@ mod redistribute;
 mod run;
 mod shared;
 
-pub use buffer::{PageBuffer, Pages};
+pub use buffer::{PageBuffer, Pages, SharedBuffer};
 pub use cache::{CacheSizes, LINE, cache_sizes};
 pub use copy::{
     BYTES_PER_THREAD, PackError, copy, copy_parallel, copy_parallel_shared, copy_shared,
@@ -51,7 +51,7 @@ pub use gather_packets::{PacketGather, gather_packets, gather_packets_shared};
 pub use joint::{Direction, compile_joint, compile_joint_for};
 pub use nest::{Body, MAX_DEPTH, Nest, NestError, Span, copy_naive};
 pub use packets::{CacheLevel, PacketStride, cache_optimal_stride, logical_block};
-pub use plain::copy_plain;
+pub use plain::{copy_plain, copy_plain_shared};
 pub use program::{BoundsError, Program, Side};
 pub use redistribute::{
     Dealt, Distribution, Kind, Packets, RedistributeError, Redistribution, Unpacking, between,

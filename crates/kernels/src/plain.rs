@@ -4,9 +4,19 @@
 
 use crate::nest::{Body, Nest, Span};
 use crate::program::{BoundsError, Side};
+use crate::shared::{SharedBytes, SharedBytesMut};
 
 /// Runs nests as plain loops.
 pub fn copy_plain(nests: &[Nest], source: &[u8], target: &mut [u8]) -> Result<(), BoundsError> {
+    copy_plain_shared(nests, source.into(), target.into())
+}
+
+/// Runs nests as plain loops from one shared range to another.
+pub fn copy_plain_shared(
+    nests: &[Nest],
+    source: SharedBytes,
+    mut target: SharedBytesMut,
+) -> Result<(), BoundsError> {
     let inside = |side, span: Span, len: usize| {
         if span.start < 0 || span.end.unsigned_abs() > len as u64 {
             return Err(BoundsError { side, span, len });
@@ -18,7 +28,8 @@ pub fn copy_plain(nests: &[Nest], source: &[u8], target: &mut [u8]) -> Result<()
         inside(Side::Target, nest.target_span(), target.len())?;
     }
     for nest in nests {
-        // SAFETY: the spans of the nest lie in the slices, which do not overlap.
+        // SAFETY: the spans of the nest lie in the ranges, which their constructors promise to
+        // be valid and apart.
         unsafe { plain(nest, source.as_ptr(), target.as_mut_ptr()) };
     }
     Ok(())

@@ -89,12 +89,11 @@ impl Case {
         nest.map_or_else(|| Nest::block(0, 0, self.b), Ok)
     }
 
-    /// The job in the words of the numpy yardstick.
-    pub(crate) fn numpy_setup(&self) -> String {
+    /// The job in the words of the numpy yardstick, on these pages.
+    pub(crate) fn numpy_setup(&self, pages: &str) -> String {
         let (source, target) = (self.source_bytes(), self.target_bytes());
         let mut line = format!(
-            "setup {} {source} {target} {} {}",
-            u8::from(self.huge),
+            "setup {pages} {source} {target} {} {}",
             self.b,
             self.levels.len()
         );
@@ -104,8 +103,8 @@ impl Case {
         line
     }
 
-    /// The job in the words of the pack yardsticks; none if no side is packed.
-    pub(crate) fn pack_setup(&self) -> Option<String> {
+    /// The job in the words of the pack yardsticks, on these pages; none if no side is packed.
+    pub(crate) fn pack_setup(&self, pages: &str) -> Option<String> {
         let (source, target) = (self.source_bytes(), self.target_bytes());
         let verb = match (self.verb, self.pattern) {
             (Verb::Gather, _) | (Verb::Copy, "transpose") => "gather",
@@ -124,8 +123,7 @@ impl Case {
             ),
         };
         let mut line = format!(
-            "setup {verb} {} {source} {target} {} {} {} {} {}",
-            u8::from(self.huge),
+            "setup {verb} {pages} {source} {target} {} {} {} {} {}",
             self.b,
             packets.count,
             packets.source,

@@ -3,7 +3,7 @@
 //! A pass is one whole job. The number of passes per turn is set so that Pario's turn lasts
 //! long enough for the clock, and is the same for all. Every turn begins with an untimed pass:
 //! otherwise whoever follows a contestant that leaves a cache full of modified lines pays for
-//! writing them back.
+//! writing them back. Passes so slow that this does not show go without.
 
 use std::time::Instant;
 
@@ -48,6 +48,10 @@ impl Outcome {
     }
 }
 
+/// Passes of this length are not preceded by an untimed one: writing back a last-level cache
+/// takes a few milliseconds.
+const SLOW_PASS_NS: f64 = 1e8;
+
 /// Runs a contest; the first contestant sets the length of a turn. One result each, `None` for
 /// those that could not run.
 pub(crate) fn contest(
@@ -55,16 +59,23 @@ pub(crate) fn contest(
     contestants: &mut [&mut dyn Contestant],
 ) -> Vec<Option<Outcome>> {
     let passes = calibrate(effort, contestants[0]);
-    let mut times: Vec<Option<Vec<f64>>> = contestants
-        .iter_mut()
-        .map(|contestant| contestant.turn(passes.div_ceil(4)).map(|_| Vec::new()))
-        .collect();
+    let first = passes.div_ceil(4);
+    let mut times: Vec<Option<Vec<f64>>> = Vec::new();
+    let mut settles: Vec<bool> = Vec::new();
+    for contestant in contestants.iter_mut() {
+        let ns = contestant.turn(first);
+        times.push(ns.map(|_| Vec::new()));
+        settles.push(ns.is_some_and(|ns| ns / (first as f64) < SLOW_PASS_NS));
+    }
     for _ in 0..effort.turns.max(7) {
-        for (contestant, times) in contestants.iter_mut().zip(&mut times) {
-            let Some(list) = times else { continue };
-            match contestant.turn(1).and_then(|_| contestant.turn(passes)) {
-                Some(ns) => list.push(ns / passes as f64),
-                None => *times = None,
+        for (index, contestant) in contestants.iter_mut().enumerate() {
+            let Some(list) = &mut times[index] else {
+                continue;
+            };
+            let settled = !settles[index] || contestant.turn(1).is_some();
+            match contestant.turn(passes) {
+                Some(ns) if settled => list.push(ns / passes as f64),
+                _ => times[index] = None,
             }
         }
     }

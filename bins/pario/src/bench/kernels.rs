@@ -6,7 +6,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use clap::Args;
-use kernels::{PageBuffer, Pages, Program, copy, copy_plain};
+use kernels::{
+    Nest, PageBuffer, Pages, Program, SharedBuffer, SharedBytes, SharedBytesMut, copy_plain_shared,
+    copy_shared,
+};
 use serde_json::{Map, json};
 
 use super::cases::{self, Case};
@@ -137,24 +140,68 @@ impl Yardsticks {
     }
 }
 
+/// Memory of one side: huge pages of our own, or small ones that the yardsticks use too.
+enum Memory {
+    Huge(PageBuffer),
+    Small(SharedBuffer),
+}
+
+impl Memory {
+    fn new(bytes: u64, huge: bool) -> Result<Memory, Error> {
+        let bytes = bytes as usize;
+        Ok(if huge {
+            Memory::Huge(PageBuffer::new(bytes, Pages::Huge)?)
+        } else {
+            Memory::Small(SharedBuffer::new(bytes)?)
+        })
+    }
+
+    fn bytes(&self) -> SharedBytes<'_> {
+        match self {
+            Memory::Huge(buffer) => buffer[..].into(),
+            Memory::Small(buffer) => buffer.bytes(),
+        }
+    }
+
+    fn bytes_mut(&mut self) -> SharedBytesMut<'_> {
+        match self {
+            Memory::Huge(buffer) => buffer[..].as_mut().into(),
+            Memory::Small(buffer) => buffer.bytes_mut(),
+        }
+    }
+}
+
 struct Buffers {
-    source: PageBuffer,
-    target: PageBuffer,
+    source: Memory,
+    target: Memory,
     flat: PageBuffer,
 }
 
 impl Buffers {
     fn new(case: &Case) -> Result<Buffers, Error> {
+        let mut source = Memory::new(case.source_bytes(), case.huge)?;
+        let target = Memory::new(case.target_bytes(), case.huge)?;
+        let pattern: Vec<u8> = (0..case.source_bytes())
+            .map(|index| (index % 251) as u8)
+            .collect();
+        let whole = Program::compile(&[Nest::block(0, 0, case.source_bytes())?]);
+        copy_shared(&whole, pattern[..].into(), source.bytes_mut())?;
         let pages = if case.huge { Pages::Huge } else { Pages::Small };
-        let mut source = PageBuffer::new(case.source_bytes() as usize, pages)?;
-        for (index, byte) in source.iter_mut().enumerate() {
-            *byte = (index % 251) as u8;
-        }
         Ok(Buffers {
             source,
-            target: PageBuffer::new(case.target_bytes() as usize, pages)?,
+            target,
             flat: PageBuffer::new(2 * case.bytes() as usize, pages)?,
         })
+    }
+
+    /// The pages in the words of the yardsticks.
+    fn pages(&self) -> String {
+        match (&self.source, &self.target) {
+            (Memory::Small(source), Memory::Small(target)) => {
+                format!("{}:{}", source.path().display(), target.path().display())
+            }
+            _ => "huge".to_owned(),
+        }
     }
 }
 
@@ -165,7 +212,7 @@ fn first_pass(case: &Case) -> Result<f64, Error> {
     } = Buffers::new(case)?;
     let start = Instant::now();
     let program = Program::compile(&[case.nest()?]);
-    copy(&program, &source, &mut target)?;
+    copy_shared(&program, source.bytes(), target.bytes_mut())?;
     Ok(case.bytes() as f64 / start.elapsed().as_nanos() as f64)
 }
 
@@ -184,37 +231,39 @@ fn measure(
     quick: bool,
     yardsticks: &mut Yardsticks,
 ) -> Result<Row, Error> {
+    let buffers = Buffers::new(case)?;
+    let pages = buffers.pages();
     let Buffers {
         source,
         mut target,
         mut flat,
-    } = Buffers::new(case)?;
+    } = buffers;
     let nests = [case.nest()?];
     let program = Program::compile(&nests);
-    copy(&program, &source, &mut target)?;
+    copy_shared(&program, source.bytes(), target.bytes_mut())?;
     verify(case, &nests, &source, &target)?;
 
     let bytes = case.bytes() as usize;
     let (flat_source, flat_target) = flat.split_at_mut(bytes);
     flat_source.fill(1);
-    let target = std::cell::RefCell::new(&mut target[..]);
+    let target = std::cell::RefCell::new(target);
     let mut pario = Job(|| {
-        let _ = copy(&program, &source, &mut target.borrow_mut());
+        let _ = copy_shared(&program, source.bytes(), target.borrow_mut().bytes_mut());
     });
     let mut memcpy = Job(|| flat_target.copy_from_slice(std::hint::black_box(&*flat_source)));
     let mut plain = Job(|| {
-        let _ = copy_plain(&nests, &source, &mut target.borrow_mut());
+        let _ = copy_plain_shared(&nests, source.bytes(), target.borrow_mut().bytes_mut());
     });
 
     let mut names = vec!["memcpy", "loop"];
     let mut contestants: Vec<&mut dyn Contestant> = vec![&mut pario, &mut memcpy, &mut plain];
     if let Some(numpy) = &mut yardsticks.numpy
-        && numpy.setup(&case.numpy_setup())
+        && numpy.setup(&case.numpy_setup(&pages))
     {
         names.push(numpy.name);
         contestants.push(numpy);
     }
-    if let Some(line) = case.pack_setup() {
+    if let Some(line) = case.pack_setup(&pages) {
         for pack in &mut yardsticks.packs {
             if pack.setup(&line) {
                 names.push(pack.name);
@@ -246,10 +295,13 @@ fn measure(
 }
 
 /// What is measured must be right: the copy is compared with the plain nest's.
-fn verify(case: &Case, nests: &[kernels::Nest], source: &[u8], target: &[u8]) -> Result<(), Error> {
-    let mut expected = vec![0; target.len()];
-    copy_plain(nests, source, &mut expected)?;
-    if expected != target {
+fn verify(case: &Case, nests: &[Nest], source: &Memory, target: &Memory) -> Result<(), Error> {
+    let mut expected = vec![0; target.bytes().len()];
+    copy_plain_shared(nests, source.bytes(), expected[..].as_mut().into())?;
+    let whole = Program::compile(&[Nest::block(0, 0, case.target_bytes())?]);
+    let mut reached = vec![0; expected.len()];
+    copy_shared(&whole, target.bytes(), reached[..].as_mut().into())?;
+    if expected != reached {
         return Err(format!("{}: wrong bytes", case.name).into());
     }
     Ok(())
