@@ -5,6 +5,8 @@
 //! measurements in `bench`.
 //!
 //! Exit codes: 0 on success, 1 on failure with one clear line on standard error, 2 on wrong usage.
+// Doc comments of arguments are help texts, in which brackets are no links.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 mod bench;
 mod commands;
