@@ -9,7 +9,7 @@
 //! formed or refused; depth and node count are limited, and a node cannot cost more memory than the
 //! bytes that describe it by more than a constant factor.
 //!
-//! Descriptions longer than a control part travel in [parts](parts); the receiver collects them
+//! Descriptions longer than a control part travel in [`parts`]; the receiver collects them
 //! in an [`Assembly`] under a quota.
 
 use falls::{Falls, FallsSet, Limits, Periodic, Segment};
