@@ -2,9 +2,11 @@
 //! hardware, which gives up at the end of every block, and targets are written past the caches,
 //! which saves reading every line before it is overwritten.
 //!
-//! Three shapes:
+//! Four shapes:
 //! * *staged*: small blocks, contiguous target. Blocks are gathered into a buffer in the first
 //!   cache by the ordinary kernel and leave it as whole lines;
+//! * *joined*: long blocks that are no whole lines, contiguous target. Lines within a block are
+//!   streamed; the line that a block shares with the next is put together first;
 //! * *direct*: long blocks. Lines within a block are streamed, a ragged head and tail are not;
 //! * *ahead*: small blocks, strided target. Nothing can be streamed; sources are asked for
 //!   early.
@@ -32,17 +34,24 @@ pub(crate) fn stream_crossed(len: usize, a: Dim, b: Dim) -> Option<Kernel> {
     None
 }
 
+/// Whether blocks are whole lines of the target, as long as the first one begins with a line.
+fn whole_lines(len: usize, a: Dim, b: Dim) -> bool {
+    let line = |stride: isize| stride % LINE as isize == 0;
+    len.is_multiple_of(LINE) && line(b.target) && line(a.target)
+}
+
 /// Whether blocks are long enough to be streamed one by one.
 fn streams_directly(len: usize, a: Dim, b: Dim) -> bool {
-    let line = |stride: isize| stride % LINE as isize == 0;
-    let aligned = len.is_multiple_of(LINE) && line(b.target) && line(a.target);
-    (aligned && len >= DIRECT) || len >= DIRECT_RAGGED
+    (whole_lines(len, a, b) && len >= DIRECT) || len >= DIRECT_RAGGED
 }
 
 /// The kernel for a large job, if there is a better one than in cache.
 pub(crate) fn stream(len: usize, a: Dim, b: Dim) -> Option<(Kernel, &'static str)> {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
+        if b.target == len as isize && len >= LINE && !whole_lines(len, a, b) {
+            return Some((x86::joined, "stream joined"));
+        }
         if streams_directly(len, a, b) {
             return Some((x86::direct, "stream direct"));
         }
@@ -65,7 +74,7 @@ pub(super) use x86::staged;
 mod x86 {
     use std::arch::x86_64::{_mm_sfence, _mm256_loadu_si256, _mm256_stream_si256};
 
-    use super::super::block::prefetch_far;
+    use super::super::block::{copy_any, prefetch_far};
     use super::super::dense;
     use super::super::gather::gather;
     use super::super::masked::masked;
@@ -286,6 +295,127 @@ mod x86 {
         }
     }
 
+    /// A line of the target that is not complete yet.
+    struct Line {
+        bytes: Aligned,
+        /// Where the line lies in the target.
+        to: *mut u8,
+        /// Bytes `head..at` are waiting.
+        head: usize,
+        at: usize,
+    }
+
+    #[repr(align(64))]
+    struct Aligned([u8; LINE]);
+
+    impl Line {
+        /// Begins anew at `target`.
+        fn begin(&mut self, target: *mut u8) {
+            self.head = target as usize % LINE;
+            self.at = self.head;
+            self.to = target.wrapping_sub(self.head);
+        }
+
+        /// Writes what waits as it is.
+        ///
+        /// # Safety
+        /// The bytes that wait belong where they go.
+        unsafe fn finish(&mut self) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                self.to.wrapping_add(self.head).copy_from_nonoverlapping(
+                    self.bytes.0.as_ptr().add(self.head),
+                    self.at - self.head,
+                );
+            }
+            self.head = self.at;
+        }
+
+        /// Adds a block of at least a line, asking for another meanwhile.
+        ///
+        /// # Safety
+        /// `len` bytes are readable at `source`, and belong to the target behind what waits.
+        #[target_feature(enable = "avx2")]
+        #[inline]
+        unsafe fn add(&mut self, mut source: *const u8, mut len: usize, mut next: *const u8) {
+            // SAFETY: the caller's promise; the line has LINE bytes.
+            unsafe {
+                let line = self.bytes.0.as_mut_ptr();
+                if self.at > 0 {
+                    let missing = LINE - self.at;
+                    prefetch_far(next);
+                    copy_any(source, line.add(self.at), missing);
+                    if self.head == 0 {
+                        stream_lines(line, self.to, LINE);
+                    } else {
+                        self.at = LINE;
+                        self.finish();
+                        self.head = 0;
+                    }
+                    self.to = self.to.wrapping_add(LINE);
+                    source = source.add(missing);
+                    next = next.wrapping_add(missing);
+                    len -= missing;
+                }
+                let lines = len / LINE * LINE;
+                let mut at = 0;
+                while at + GROUP * LINE <= lines {
+                    prefetch_lines::<GROUP>(next.wrapping_add(at));
+                    stream_lines(source.add(at), self.to.add(at), GROUP * LINE);
+                    at += GROUP * LINE;
+                }
+                while at < lines {
+                    prefetch_far(next.wrapping_add(at));
+                    stream_lines(source.add(at), self.to.add(at), LINE);
+                    at += LINE;
+                }
+                prefetch_far(next.wrapping_add(at));
+                copy_any(source.add(lines), line, len - lines);
+                self.to = self.to.wrapping_add(lines);
+                self.at = len - lines;
+            }
+        }
+    }
+
+    /// Lines of a long block that are asked for, then copied, together.
+    const GROUP: usize = 8;
+
+    /// Blocks of at least a line, contiguous target.
+    ///
+    /// # Safety
+    /// As every kernel; the processor has AVX2, `b.target` is `len`, `len` is at least a line.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn joined(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
+        let mut ahead = Ahead::new(source, a, b, len);
+        let row_bytes = (b.count * len) as isize;
+        let mut line = Line {
+            bytes: Aligned([0; LINE]),
+            to: target,
+            head: 0,
+            at: 0,
+        };
+        line.begin(target);
+        let (mut row_source, mut row_target) = (source, target);
+        for row in 0..a.count {
+            if row > 0 && a.target != row_bytes {
+                // SAFETY: what waits belongs to the row before.
+                unsafe { line.finish() };
+                line.begin(row_target);
+            }
+            let mut from = row_source;
+            for _ in 0..b.count {
+                // SAFETY: the kernel's contract, for one block, which continues the one before.
+                unsafe { line.add(from, len, ahead.next()) };
+                from = from.wrapping_offset(b.source);
+            }
+            row_source = row_source.wrapping_offset(a.source);
+            row_target = row_target.wrapping_offset(a.target);
+        }
+        // SAFETY: what waits belongs to the last row.
+        unsafe { line.finish() };
+        _mm_sfence();
+    }
+
     /// Long blocks, any strides.
     ///
     /// # Safety
@@ -305,7 +435,7 @@ mod x86 {
                 4 if whole => direct_lines::<4, 4>(source, target, a, b),
                 6 if whole => direct_lines::<6, 4>(source, target, a, b),
                 8 if whole => direct_lines::<8, 4>(source, target, a, b),
-                _ => direct_any::<8>(source, target, a, b, len),
+                _ => direct_any::<GROUP>(source, target, a, b, len),
             }
         }
         _mm_sfence();
