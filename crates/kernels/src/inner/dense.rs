@@ -23,8 +23,8 @@
 //! (`prefetchw`) gained a quarter to a half of that.
 
 use super::Kernel;
-use super::block::prefetch_far;
-use super::strided::keep_rolled;
+use super::block::{copy_const, prefetch_far};
+use super::strided::{keep_rolled, rows};
 use crate::cache::LINE;
 use crate::program::Dim;
 
@@ -137,6 +137,48 @@ pub(crate) fn scatter(len: usize, b: Dim) -> Option<Kernel> {
     }
 }
 
+/// The kernel for short rows of blocks of this length with gaps on both sides.
+pub(crate) fn short_rows(len: usize, b: Dim) -> Option<Kernel> {
+    let extent = |stride: isize| stride.unsigned_abs() * b.count;
+    if extent(b.source).max(extent(b.target)) > SHORT {
+        return None;
+    }
+    match len {
+        1 => Some(short_const::<1>),
+        2 => Some(short_const::<2>),
+        4 => Some(short_const::<4>),
+        8 => Some(short_const::<8>),
+        16 => Some(short_const::<16>),
+        32 => Some(short_const::<32>),
+        _ => None,
+    }
+}
+
+unsafe fn short_const<const B: usize>(
+    source: *const u8,
+    target: *mut u8,
+    a: Dim,
+    b: Dim,
+    _len: usize,
+) {
+    let far = |stride: isize, row_stride: isize| {
+        let extent = (stride.unsigned_abs() * b.count).max(1);
+        row_stride.wrapping_mul(SHORT.div_ceil(extent) as isize)
+    };
+    let (far_source, far_target) = (far(b.source, a.source), far(b.target, a.target));
+    rows(source, target, a, |mut from, mut to| {
+        for _ in 0..b.count {
+            // SAFETY: the kernel's contract, for one block.
+            unsafe { copy_const::<B>(from, to) };
+            prefetch_far(from.wrapping_offset(far_source));
+            prefetch_far(to.wrapping_offset(far_target));
+            from = from.wrapping_offset(b.source);
+            to = to.wrapping_offset(b.target);
+            keep_rolled();
+        }
+    });
+}
+
 unsafe fn scatter_const<const B: usize>(
     source: *const u8,
     target: *mut u8,
@@ -146,7 +188,7 @@ unsafe fn scatter_const<const B: usize>(
 ) {
     // SAFETY: the kernel's contract covers every block the walk visits.
     walk(source, target, (a, b), Gaps::Target, |from, to| unsafe {
-        super::block::copy_const::<B>(from, to);
+        copy_const::<B>(from, to);
     });
 }
 

@@ -78,7 +78,7 @@ mod x86 {
     use super::super::dense;
     use super::super::gather::gather;
     use super::super::masked::masked;
-    use super::super::strided::{Ask, plain};
+    use super::super::strided::{Ask, plain, rows};
     use crate::cache::LINE;
     use crate::program::Dim;
 
@@ -565,11 +565,40 @@ mod x86 {
         }
     }
 
+    /// Blocks of more than half a line with gaps on both sides, in ordinary stores; both sides
+    /// are asked for. Measured against a plain loop: 248 bytes at 1.4, 100 at 1.2, 48 at 1.
+    ///
+    /// # Safety
+    /// As every kernel.
+    unsafe fn followed(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
+        let target_side = |dim: Dim| Dim {
+            source: dim.target,
+            ..dim
+        };
+        let mut sources = Ahead::new(source, a, b, len);
+        let mut targets = Ahead::new(target, target_side(a), target_side(b), len);
+        rows(source, target, a, |mut from, mut to| {
+            for _ in 0..b.count {
+                sources.ask();
+                targets.ask();
+                // SAFETY: the kernel's contract, for one block.
+                unsafe { copy_any(from, to, len) };
+                from = from.wrapping_offset(b.source);
+                to = to.wrapping_offset(b.target);
+            }
+        });
+    }
+
     /// Small blocks, strided target.
     ///
     /// # Safety
     /// As every kernel; the processor has AVX2.
     pub(super) unsafe fn ahead(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
+        if len > LINE / 2 && b.source != len as isize {
+            // SAFETY: the caller's promise.
+            unsafe { followed(source, target, a, b, len) };
+            return;
+        }
         // Half a line apart or less, asking for targets only harms.
         let ask = if b.target.unsigned_abs() <= LINE / 2 {
             Ask::Sources
@@ -578,6 +607,7 @@ mod x86 {
         };
         let copy = masked(len, b)
             .or_else(|| dense::scatter(len, b))
+            .or_else(|| dense::short_rows(len, b))
             .unwrap_or_else(|| plain(len, ask));
         // SAFETY: the caller's promise.
         unsafe { copy(source, target, a, b, len) };

@@ -10,7 +10,12 @@ use crate::program::Dim;
 
 /// Runs `row` for every iteration of the outer level.
 #[inline(always)]
-pub(super) fn rows(source: *const u8, target: *mut u8, a: Dim, row: impl Fn(*const u8, *mut u8)) {
+pub(super) fn rows(
+    source: *const u8,
+    target: *mut u8,
+    a: Dim,
+    mut row: impl FnMut(*const u8, *mut u8),
+) {
     let (mut from, mut to) = (source, target);
     for _ in 0..a.count {
         row(from, to);
