@@ -2,6 +2,8 @@
 //!
 //! A [`Nest`] says what to move, as loops with a step on either side; [`Program::compile`]
 //! chooses how; [`copy`] and its relatives do it. The crate does not know what offsets mean.
+//! A [`Stream`] is the shorter way where one side is packed: any range of the bytes of a periodic
+//! set. [`send_all`] and [`receive_exact`] move bytes between sockets and shared memory.
 //!
 //! ```text
 //!   nests --compile--> program --copy--> bytes
@@ -24,6 +26,7 @@
 mod buffer;
 mod cache;
 mod copy;
+mod descriptor;
 mod disjoint;
 mod gather_packets;
 mod inner;
@@ -39,6 +42,7 @@ mod property_tests;
 mod redistribute;
 mod run;
 mod shared;
+mod stream;
 
 pub use buffer::{PageBuffer, Pages, SharedBuffer};
 pub use cache::{CacheSizes, LINE, cache_sizes};
@@ -46,6 +50,7 @@ pub use copy::{
     BYTES_PER_THREAD, PackError, copy, copy_parallel, copy_parallel_shared, copy_shared,
     copy_window, gather, scatter,
 };
+pub use descriptor::{receive_exact, send_all};
 pub use disjoint::Disjoint;
 pub use gather_packets::{PacketGather, gather_packets, gather_packets_shared};
 pub use joint::{Direction, compile_joint, compile_joint_for};
@@ -58,6 +63,7 @@ pub use redistribute::{
     gather_part, two_steps_pay,
 };
 pub use shared::{SharedBytes, SharedBytesMut};
+pub use stream::Stream;
 
 // Offsets are 64-bit; pointers must be too.
 const _: () = assert!(usize::BITS == 64);

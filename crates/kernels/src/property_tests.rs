@@ -11,7 +11,7 @@ use crate::plain::copy_plain;
 use crate::program::Program;
 use crate::shared::{SharedBytes, SharedBytesMut};
 
-fn config(cases: u32) -> Config {
+pub(crate) fn config(cases: u32) -> Config {
     let cases = std::env::var("KERNELS_CASES")
         .ok()
         .and_then(|text| text.parse().ok())
@@ -94,7 +94,7 @@ fn permuted_nests() -> impl Strategy<Value = Vec<Nest>> {
         })
 }
 
-fn pattern(len: usize, seed: usize) -> Vec<u8> {
+pub(crate) fn pattern(len: usize, seed: usize) -> Vec<u8> {
     (0..len)
         .map(|i| ((i + seed).wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect()

@@ -135,10 +135,11 @@ unsafe fn op_window(op: &Op, source: *const u8, target: *mut u8, window: Range<u
                 let from = source.wrapping_offset(repeat.source);
                 let to = target.wrapping_offset(repeat.target);
                 each_in_window(
-                    repeat.dim,
+                    repeat.dim.count as u64,
                     repeat.body.bytes(),
                     window,
                     |count, index, part| {
+                        let index = index as isize;
                         let mut from = from.wrapping_offset(index * repeat.dim.source);
                         let mut to = to.wrapping_offset(index * repeat.dim.target);
                         for _ in 0..count {
@@ -173,7 +174,8 @@ unsafe fn dims_window(
     let per = inner
         .iter()
         .fold(loops.len as u64, |bytes, dim| bytes * dim.count as u64);
-    each_in_window(*dim, per, window, |count, index, part| {
+    each_in_window(dim.count as u64, per, window, |count, index, part| {
+        let (count, index) = (count as usize, index as isize);
         let from = source.wrapping_offset(index * dim.source);
         let to = target.wrapping_offset(index * dim.target);
         if part == (0..per) {
@@ -202,29 +204,30 @@ unsafe fn dims_window(
     });
 }
 
-/// Cuts a window of a level whose iterations move `per` bytes each into at most three: the end
-/// of an iteration, whole iterations, the beginning of an iteration.
-fn each_in_window(
-    dim: Dim,
+/// Cuts a window of a level of `count` iterations that move `per` bytes each into at most three:
+/// the end of an iteration, whole iterations, the beginning of an iteration. `visit(count, index
+/// of the first, part of each)`.
+pub(crate) fn each_in_window(
+    count: u64,
     per: u64,
     window: Range<u64>,
-    mut visit: impl FnMut(usize, isize, Range<u64>),
+    mut visit: impl FnMut(u64, u64, Range<u64>),
 ) {
-    debug_assert!(window.end <= per * dim.count as u64);
+    debug_assert!(window.end <= per * count);
     let (first, last) = (window.start / per, window.end / per);
     let (head, tail) = (window.start % per, window.end % per);
     if first == last {
-        visit(1, first as isize, head..tail);
+        visit(1, first, head..tail);
         return;
     }
     let whole = if head == 0 { first } else { first + 1 };
     if head != 0 {
-        visit(1, first as isize, head..per);
+        visit(1, first, head..per);
     }
     if whole < last {
-        visit((last - whole) as usize, whole as isize, 0..per);
+        visit(last - whole, whole, 0..per);
     }
     if tail != 0 {
-        visit(1, last as isize, 0..tail);
+        visit(1, last, 0..tail);
     }
 }

@@ -7,6 +7,7 @@
 //! that are copied and nothing else: no decision is ever taken on copied data.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// A readable range of memory that others may be writing.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +60,33 @@ impl<'a> SharedBytes<'a> {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
+
+    /// The bytes of a range; `None` if it does not lie in this one.
+    ///
+    /// ```
+    /// use kernels::SharedBytes;
+    /// let bytes = SharedBytes::from_slice(b"abcdef");
+    /// assert_eq!(bytes.range(2..5).map(|part| part.len()), Some(3));
+    /// assert!(bytes.range(2..7).is_none());
+    /// ```
+    pub fn range(self, range: Range<usize>) -> Option<SharedBytes<'a>> {
+        let len = part(&range, self.len)?;
+        Some(SharedBytes {
+            ptr: self.ptr.wrapping_add(range.start),
+            len,
+            life: PhantomData,
+        })
+    }
+
+    /// Memory that nobody writes is shared memory too.
+    pub fn from_slice(slice: &'a [u8]) -> SharedBytes<'a> {
+        slice.into()
+    }
+}
+
+/// Length of a range, if it lies in `len` bytes.
+fn part(range: &Range<usize>, len: usize) -> Option<usize> {
+    (range.start <= range.end && range.end <= len).then(|| range.end - range.start)
 }
 
 impl<'a> SharedBytesMut<'a> {
@@ -87,6 +115,63 @@ impl<'a> SharedBytesMut<'a> {
     /// True if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// First byte, for callers within the crate that hold the value alone.
+    pub(crate) fn ptr(&self) -> *mut u8 {
+        self.ptr
+    }
+
+    /// The same bytes for a while, to write them several times.
+    pub fn reborrow(&mut self) -> SharedBytesMut<'_> {
+        SharedBytesMut {
+            ptr: self.ptr,
+            len: self.len,
+            life: PhantomData,
+        }
+    }
+
+    /// The bytes of a range; `None` if it does not lie in this one. For several ranges in turn,
+    /// [`reborrow`](SharedBytesMut::reborrow) first.
+    ///
+    /// ```
+    /// use kernels::SharedBytesMut;
+    /// let mut memory = *b"abcdef";
+    /// let mut bytes = SharedBytesMut::from_slice(&mut memory);
+    /// assert_eq!(bytes.reborrow().range(2..5).map(|part| part.len()), Some(3));
+    /// assert!(bytes.range(4..3).is_none());
+    /// ```
+    pub fn range(self, range: Range<usize>) -> Option<SharedBytesMut<'a>> {
+        let len = part(&range, self.len)?;
+        Some(SharedBytesMut {
+            ptr: self.ptr.wrapping_add(range.start),
+            len,
+            life: PhantomData,
+        })
+    }
+
+    /// The first `middle` bytes and the rest; `None` if there are not so many. Two places to
+    /// receive into at once.
+    ///
+    /// ```
+    /// use kernels::SharedBytesMut;
+    /// let mut memory = *b"abcdef";
+    /// let halves = SharedBytesMut::from_slice(&mut memory).split_at(4);
+    /// assert_eq!(halves.map(|(low, high)| (low.len(), high.len())), Some((4, 2)));
+    /// ```
+    pub fn split_at(self, middle: usize) -> Option<(SharedBytesMut<'a>, SharedBytesMut<'a>)> {
+        let rest = self.len.checked_sub(middle)?;
+        let half = |start, len| SharedBytesMut {
+            ptr: self.ptr.wrapping_add(start),
+            len,
+            life: PhantomData,
+        };
+        Some((half(0, middle), half(middle, rest)))
+    }
+
+    /// Memory that nobody else uses is shared memory too.
+    pub fn from_slice(slice: &'a mut [u8]) -> SharedBytesMut<'a> {
+        slice.into()
     }
 }
 

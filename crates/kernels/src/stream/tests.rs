@@ -1,0 +1,392 @@
+//! Streams against the byte-by-byte meaning of their sets: membership decides which bytes there
+//! are, and counting decides where they lie in the packet.
+
+use falls::{Falls, FallsSet, Periodic, Segment};
+use proptest::prelude::*;
+
+use super::Stream;
+use crate::program::Side;
+use crate::property_tests::{config, pattern};
+
+/// Offsets of the bytes below `limit` above the displacement, one by one.
+fn offsets_naive(periodic: &Periodic, limit: u64) -> Vec<u64> {
+    let start = periodic.displacement();
+    (start..start + limit)
+        .filter(|&x| periodic.contains(x))
+        .collect()
+}
+
+/// Runs a range every way there is and compares. `slack` bytes of memory lie before the first byte
+/// and behind the last, `skew` bytes before the packet.
+fn check(stream: &Stream, offsets: &[u64], range: std::ops::Range<usize>, slack: u64, skew: usize) {
+    let places = &offsets[range.clone()];
+    let positions = range.start as u64..range.end as u64;
+    let (Some(&first), Some(&last)) = (places.first(), places.last()) else {
+        return;
+    };
+    let base = first - slack.min(first);
+    let len = (last + 1 - base + slack) as usize;
+    let told = || format!("{:?} {positions:?} base {base}", stream.periodic());
+    let index = |x: &u64| (x - base) as usize;
+    let one_run = last - first == places.len() as u64 - 1;
+    assert_eq!(
+        stream.contiguous(positions.clone()),
+        one_run.then_some(first)
+    );
+
+    let memory = pattern(len, 1);
+    let blank = pattern(skew + places.len() + 5, 2);
+    let mut expected = blank.clone();
+    for (byte, x) in expected[skew..].iter_mut().zip(places) {
+        *byte = memory[index(x)];
+    }
+    let mut packed = blank;
+    stream
+        .gather(
+            positions.clone(),
+            memory[..].into(),
+            base,
+            &mut packed[skew..],
+        )
+        .expect("in bounds");
+    assert!(packed == expected, "gather {}", told());
+
+    let packet = pattern(skew + places.len(), 3);
+    let packet = &packet[skew..];
+    let mut expected = memory.clone();
+    for (byte, x) in packet.iter().zip(places) {
+        expected[index(x)] = *byte;
+    }
+    let mut target = memory.clone();
+    stream
+        .scatter(positions.clone(), packet, target[..].as_mut().into(), base)
+        .expect("in bounds");
+    assert!(target == expected, "scatter {}", told());
+
+    for x in places {
+        expected[index(x)] = 0;
+    }
+    stream
+        .fill_zeros(positions.clone(), target[..].as_mut().into(), base)
+        .expect("in bounds");
+    assert!(target == expected, "zeros {}", told());
+
+    // One byte less on any side is refused, and nothing is written.
+    let short = &memory[..index(&last)];
+    let refused = stream
+        .gather(positions.clone(), short.into(), base, &mut packed[skew..])
+        .expect_err("short");
+    assert_eq!(
+        (refused.side, refused.span.end),
+        (Side::Source, (last + 1 - base) as i64)
+    );
+    let late = stream.fill_zeros(positions.clone(), target[..].as_mut().into(), first + 1);
+    assert_eq!(late.expect_err("late").span.start, -1);
+    let less = &packet[1..];
+    assert!(
+        stream
+            .scatter(positions.clone(), less, target[..].as_mut().into(), base)
+            .is_err()
+    );
+    assert!(target == expected, "refused, but written: {}", told());
+}
+
+/// A member of a set in the making: distances, so that every value is well formed.
+#[derive(Clone, Debug)]
+struct Shape {
+    gap: u64,
+    len: u64,
+    extra: u64,
+    count: u64,
+    inner: Vec<Shape>,
+}
+
+fn build(shapes: &[Shape]) -> FallsSet {
+    let mut end = 0;
+    let mut members = Vec::new();
+    for shape in shapes {
+        let start = end + shape.gap;
+        let member = if shape.inner.is_empty() {
+            Falls::family(start, shape.len, shape.len + shape.extra, shape.count)
+        } else {
+            let inner = build(&shape.inner);
+            let len = inner.end() + shape.len - 1;
+            Falls::nested(start, len, len + shape.extra, shape.count, inner)
+        };
+        let member = member.expect("well formed");
+        end = member.end();
+        members.push(member);
+    }
+    FallsSet::new(members).expect("ascending")
+}
+
+fn shapes() -> impl Strategy<Value = Vec<Shape>> {
+    let len = prop_oneof![4 => 1u64..10, 2 => prop::sample::select(vec![1u64, 2, 4, 8, 16, 32, 64]), 1 => 1u64..300];
+    let leaf = (
+        0u64..5,
+        len,
+        0u64..20,
+        prop_oneof![3 => 1u64..6, 1 => 1u64..90],
+    )
+        .prop_map(|(gap, len, extra, count)| Shape {
+            gap,
+            len,
+            extra,
+            count,
+            inner: Vec::new(),
+        });
+    let tree = leaf.prop_recursive(4, 12, 3, |inner| {
+        (
+            0u64..5,
+            1u64..4,
+            0u64..9,
+            1u64..5,
+            prop::collection::vec(inner, 1..4),
+        )
+            .prop_map(|(gap, len, extra, count, inner)| Shape {
+                gap,
+                len,
+                extra,
+                count,
+                inner,
+            })
+    });
+    prop::collection::vec(tree, 1..5)
+}
+
+/// A range of positions by two numbers from 0 to 1000.
+fn between(count: usize, (a, b): (usize, usize)) -> std::ops::Range<usize> {
+    let (a, b) = (count * a.min(b) / 1000, count * a.max(b) / 1000);
+    a..b.max(a + 1).min(count)
+}
+
+proptest! {
+    #![proptest_config(config(1024))]
+
+    #[test]
+    fn streams_mean_what_their_sets_mean(
+        shapes in shapes(),
+        tail in prop_oneof![Just(0u64), 0u64..40],
+        displacement in prop_oneof![Just(0u64), 0u64..50, Just(1u64 << 62)],
+        periods in prop_oneof![1u64..4, 1u64..200],
+        ranges in prop::collection::vec((0usize..=1000, 0usize..=1000), 6),
+        slack in 0u64..40,
+        skew in 0usize..9,
+    ) {
+        let set = build(&shapes);
+        let period = set.end() + tail;
+        let periodic = Periodic::new(displacement, period, set).expect("valid");
+        let stream = Stream::new(&periodic);
+        prop_assert_eq!((stream.period(), stream.bytes_per_period()), (period, periodic.size()));
+        let limit = (period * periods).min(30_000).max(period.min(60_000));
+        let offsets = offsets_naive(&periodic, limit);
+        for (position, &x) in offsets.iter().enumerate().step_by(7) {
+            prop_assert_eq!(stream.select(position as u64), Some(x));
+            prop_assert_eq!(stream.rank(x), position as u64);
+        }
+        for ends in ranges {
+            check(&stream, &offsets, between(offsets.len(), ends), slack, skew);
+        }
+        check(&stream, &offsets, 0..offsets.len(), slack, skew);
+    }
+
+    #[test]
+    fn irregular_segments_mean_what_they_say(
+        pieces in prop::collection::vec((0u64..30, 1u64..40), 1..200),
+        equal in prop::option::of(prop_oneof![1u64..140, prop::sample::select(vec![1u64, 2, 4, 8, 16, 32, 64])]),
+        tail in 0u64..20,
+        ranges in prop::collection::vec((0usize..=1000, 0usize..=1000), 6),
+        skew in 0usize..9,
+    ) {
+        let mut end = 0;
+        let segments: Vec<Segment> = pieces
+            .iter()
+            .map(|&(gap, len)| {
+                let segment = Segment::new(end + gap, equal.unwrap_or(len)).expect("valid");
+                end = segment.end();
+                segment
+            })
+            .collect();
+        let set = FallsSet::from_segments(&segments).expect("ascending");
+        let periodic = Periodic::new(3, end + tail, set).expect("valid");
+        let offsets = offsets_naive(&periodic, 3 * (end + tail));
+        let stream = Stream::new(&periodic);
+        for ends in ranges {
+            check(&stream, &offsets, between(offsets.len(), ends), 2, skew);
+        }
+    }
+}
+
+/// Every set of a period of up to 7 bytes, every range of three periods.
+#[test]
+fn small_sets_exhaustively() {
+    for period in 1..=7u64 {
+        for bits in 1..1u64 << period {
+            let segments: Vec<Segment> = (0..period)
+                .filter(|x| bits >> x & 1 == 1)
+                .map(|x| Segment::new(x, 1).expect("valid"))
+                .collect();
+            let set = FallsSet::from_segments(&segments).expect("ascending");
+            let periodic = Periodic::new(bits % 3, period, set).expect("valid");
+            let stream = Stream::new(&periodic);
+            let offsets = offsets_naive(&periodic, 3 * period);
+            for start in 0..offsets.len() {
+                for end in start + 1..=offsets.len() {
+                    check(&stream, &offsets, start..end, bits % 4, 1);
+                }
+            }
+        }
+    }
+}
+
+/// Every block length at dense and sparse strides, all the kernels there are.
+#[test]
+fn every_block_length_is_moved_exactly() {
+    for len in (1..=130u64).chain([255, 256, 257, 300, 5000]) {
+        for extra in [1, 3, 8, 60] {
+            for rows in [1, 3] {
+                let inner =
+                    FallsSet::new(vec![Falls::family(2, len, len + extra, 21).expect("valid")])
+                        .expect("valid");
+                let rows_len = inner.end() + 5;
+                let nested = Falls::nested(0, rows_len, rows_len + 1, rows, inner).expect("valid");
+                let set = FallsSet::new(vec![nested]).expect("valid");
+                let periodic = Periodic::new(7, set.end() + 9, set).expect("valid");
+                let offsets = offsets_naive(&periodic, 2 * periodic.period());
+                let stream = Stream::new(&periodic);
+                check(&stream, &offsets, 0..offsets.len(), 0, 0);
+                check(
+                    &stream,
+                    &offsets,
+                    1..offsets.len() - 1,
+                    1,
+                    (len % 9) as usize,
+                );
+                let middle = offsets.len() / 2;
+                check(&stream, &offsets, middle - 1..middle + 1, 1, 3);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hundred_thousand_segments_are_found_by_descent() {
+    for equal in [true, false] {
+        let mut at = 0;
+        let segments: Vec<Segment> = (0..100_000u64)
+            .map(|i| {
+                at += 12 + i * 2_654_435_761 % 11;
+                let len = if equal { 8 } else { 1 + i % 9 };
+                Segment::new(at - 10, len).expect("valid")
+            })
+            .collect();
+        let set = FallsSet::from_segments(&segments).expect("ascending");
+        let periodic = Periodic::new(5, set.end() + 3, set).expect("valid");
+        let offsets = offsets_naive(&periodic, periodic.period() + 1000);
+        let stream = Stream::new(&periodic);
+        check(&stream, &offsets, 0..offsets.len(), 0, 0);
+        for start in (0..offsets.len() - 40).step_by(77_777) {
+            check(&stream, &offsets, start..start + 40, 3, 1);
+        }
+    }
+}
+
+#[test]
+fn blocks_join_across_periods() {
+    // 0-1 and 6-7 of 8: four bytes around every border, two at the beginning.
+    let periodic = Periodic::new(10, 8, "{(0,1),(6,7)}".parse().expect("set")).expect("valid");
+    let stream = Stream::new(&periodic);
+    assert_eq!(stream.contiguous(0..2), Some(10));
+    assert_eq!(stream.contiguous(2..6), Some(16));
+    assert_eq!(stream.contiguous(2..7), None);
+    let offsets = offsets_naive(&periodic, 800);
+    for start in 0..9 {
+        check(&stream, &offsets, start..offsets.len() - start, 3, start);
+    }
+    assert!(matches!(
+        &stream.periods.ops[..],
+        [super::compile::Op { body: super::compile::Body::Nest(nest), .. }]
+            if nest.len == 4 && nest.levels.len() == 1
+    ));
+    // Everything is one block, however it is written.
+    for (period, text) in [
+        (1, "{(0,0)}"),
+        (12, "{(0,2),(3,5,3,2,{(0,0),(1,2)}),(9,11)}"),
+    ] {
+        let periodic = Periodic::new(0, period, text.parse().expect("set")).expect("valid");
+        assert!(periodic.is_everything());
+        let stream = Stream::new(&periodic);
+        assert_eq!(stream.contiguous(5..1 << 40), Some(5));
+        check(&stream, &offsets_naive(&periodic, 100), 3..90, 1, 1);
+    }
+    // A family that goes on at its stride in the next period is one family.
+    let family = Periodic::new(0, 64, "{(0,7,16,4)}".parse().expect("set")).expect("valid");
+    assert!(matches!(
+        &Stream::new(&family).periods.ops[..],
+        [super::compile::Op { body: super::compile::Body::Nest(nest), .. }]
+            if nest.levels.len() == 1 && nest.levels[0].stride == 16
+    ));
+}
+
+#[test]
+fn distant_bytes_and_extreme_numbers_are_served_or_refused() {
+    // A period no memory holds: windows within it are reached all the same.
+    let text = "{(0,7,16,1000000),(1099511627776,1099511628799)}";
+    let periodic = Periodic::new(3, 1 << 50, text.parse().expect("set")).expect("valid");
+    let stream = Stream::new(&periodic);
+    let position = 5 * stream.bytes_per_period() + 8_000_100;
+    let offset = stream.select(position).expect("there");
+    assert_eq!(stream.contiguous(position..position + 900), Some(offset));
+    let memory = pattern(2000, 4);
+    let mut packed = vec![0; 900];
+    stream
+        .gather(
+            position..position + 900,
+            memory[..].into(),
+            offset - 17,
+            &mut packed,
+        )
+        .expect("in bounds");
+    assert_eq!(packed, memory[17..917]);
+    let far = 5 * stream.bytes_per_period() - 4;
+    assert!(
+        stream
+            .gather(far..far + 8, memory[..].into(), offset, &mut packed)
+            .is_err()
+    );
+
+    let everything = Stream::new(&Periodic::everything());
+    let huge = Periodic::new(i64::MAX as u64, i64::MAX as u64, FallsSet::empty()).expect("valid");
+    let nothing = Stream::new(&huge);
+    for stream in [&everything, &nothing, &stream] {
+        for range in [u64::MAX - 1..u64::MAX, 0..u64::MAX, 1 << 63..(1 << 63) + 4] {
+            for base in [0, 5, u64::MAX] {
+                let zeros = stream.fill_zeros(range.clone(), packed[..].as_mut().into(), base);
+                assert!(zeros.is_err(), "{range:?} {base}");
+                let gathered =
+                    stream.gather(range.clone(), memory[..].into(), base, &mut packed[..]);
+                assert!(gathered.is_err());
+                let scattered =
+                    stream.scatter(range.clone(), &memory, packed[..].as_mut().into(), base);
+                assert!(scattered.is_err());
+            }
+        }
+        // Nothing of nothing is fine anywhere.
+        assert!(
+            stream
+                .fill_zeros(9..9, packed[..0].as_mut().into(), 77)
+                .is_ok()
+        );
+        #[allow(clippy::reversed_empty_ranges)]
+        let reversed = 9..3;
+        assert!(
+            stream
+                .gather(reversed, memory[..0].into(), 77, &mut [])
+                .is_ok()
+        );
+    }
+    assert_eq!(nothing.contiguous(0..0), None);
+    assert_eq!(everything.contiguous(4..4), Some(4));
+    let last = Periodic::new(0, i64::MAX as u64, "{(0,0)}".parse().expect("set")).expect("valid");
+    assert_eq!(Stream::new(&last).contiguous(0..2), None);
+}
