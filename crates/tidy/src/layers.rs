@@ -13,7 +13,13 @@ use crate::{Complaint, File};
 /// For each member of the workspace the members it may depend on.
 ///
 /// ```text
-///   pario          may use all, used by none
+///   pario, system-tests          may use all, used by none
+///     |
+///   embedded                     the only one that knows client and servers
+///     |            |
+///   client     metaserver  ioserver     on serving
+///     |          meta  \     /  store
+///   wire  <-  control
 ///     |
 ///   plan -> layout -> falls <- kernels
 ///
@@ -27,8 +33,60 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("kernels", &["falls"]),
     ("store", &["falls", "kernels"]),
     ("wire", &["falls", "layout"]),
-    ("meta", &["falls", "layout", "wire"]),
-    ("pario", &["falls", "layout", "plan", "kernels"]),
+    ("control", &["falls", "layout", "wire"]),
+    ("meta", &["control", "falls", "layout", "wire"]),
+    ("serving", &["control", "kernels", "wire"]),
+    (
+        "metaserver",
+        &["control", "falls", "layout", "meta", "serving", "wire"],
+    ),
+    (
+        "ioserver",
+        &[
+            "control", "falls", "kernels", "layout", "serving", "store", "wire",
+        ],
+    ),
+    (
+        "client",
+        &["control", "falls", "kernels", "layout", "plan", "wire"],
+    ),
+    (
+        "embedded",
+        &[
+            "client",
+            "control",
+            "ioserver",
+            "meta",
+            "metaserver",
+            "serving",
+            "store",
+            "wire",
+        ],
+    ),
+    (
+        "pario",
+        &[
+            "client",
+            "control",
+            "embedded",
+            "falls",
+            "ioserver",
+            "kernels",
+            "layout",
+            "meta",
+            "metaserver",
+            "plan",
+            "serving",
+            "store",
+            "wire",
+        ],
+    ),
+    (
+        "system-tests",
+        &[
+            "client", "control", "embedded", "falls", "layout", "serving", "wire",
+        ],
+    ),
     ("testkit", &["falls"]),
     ("tidy", &[]),
 ];

@@ -11,11 +11,18 @@ pub const UNSAFE_ALLOWED: &[&str] = &["crates/kernels", "crates/store"];
 
 /// Members whose root must say `#![forbid(unsafe_code)]`, which no inner `allow` can lift.
 pub const UNSAFE_FORBIDDEN: &[&str] = &[
+    "crates/client",
+    "crates/control",
+    "crates/embedded",
     "crates/falls",
+    "crates/ioserver",
     "crates/layout",
     "crates/meta",
+    "crates/metaserver",
     "crates/plan",
+    "crates/serving",
     "crates/tidy",
+    "crates/wire",
 ];
 
 /// Members that compute only: no files, no sockets, no threads, no clocks, no environment.

@@ -1,4 +1,4 @@
-//! What travels between clients and servers: frames, descriptions, status codes.
+//! What travels between clients and servers: frames, messages, descriptions, status codes.
 //!
 //! The crate owns the bytes and nothing of the behaviour: clients and servers meet here and
 //! nowhere else. Framing is versioned and bounded, descriptions of sets and layouts are compact
@@ -12,14 +12,20 @@
 //! - A change of meaning needs a new [`frame::VERSION`].
 #![forbid(unsafe_code)]
 
+pub mod ask;
 pub mod describe;
 pub mod frame;
+mod id;
 mod layout_state;
 pub mod link;
+pub mod message;
 mod reader;
+mod rights;
 pub mod status;
 pub mod url;
 
+pub use id::{ClientId, FileId, HandleId, ServerId, SizeState, Time};
 pub use layout_state::{LayoutState, Piece, Place, StateVersion};
 pub use reader::{DecodeError, Reader, put_number};
+pub use rights::Rights;
 pub use status::Status;

@@ -9,7 +9,8 @@
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
@@ -77,6 +78,27 @@ enum Stream {
     Tcp(TcpStream),
 }
 
+/// What the kernel says about the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerName {
+    /// A process of this host.
+    Unix {
+        /// Its number.
+        pid: u64,
+        /// Its user.
+        user: u32,
+        /// Its group.
+        group: u32,
+    },
+    /// An address.
+    Tcp {
+        /// Of the peer.
+        peer: SocketAddr,
+        /// Of this end.
+        here: SocketAddr,
+    },
+}
+
 /// One connection.
 #[derive(Debug)]
 pub struct Link {
@@ -115,6 +137,24 @@ impl Link {
             stream: Stream::Tcp(stream),
             control: Vec::new(),
         })
+    }
+
+    /// Who is at the other end, as far as the kernel knows.
+    pub fn peer(&self) -> io::Result<PeerName> {
+        match &self.stream {
+            Stream::Unix(s) => {
+                let found = rustix::net::sockopt::socket_peercred(s)?;
+                Ok(PeerName::Unix {
+                    pid: found.pid.as_raw_nonzero().get() as u64,
+                    user: found.uid.as_raw(),
+                    group: found.gid.as_raw(),
+                })
+            }
+            Stream::Tcp(s) => Ok(PeerName::Tcp {
+                peer: s.peer_addr()?,
+                here: s.local_addr()?,
+            }),
+        }
     }
 
     /// Longest time a read or write may take; `None` waits for ever.
@@ -256,6 +296,15 @@ impl Link {
             }
         }
         Ok(())
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.stream {
+            Stream::Unix(s) => s.as_fd(),
+            Stream::Tcp(s) => s.as_fd(),
+        }
     }
 }
 

@@ -119,6 +119,10 @@ table! {
     ShuttingDown = 30, "shutting-down", 108, Later;
     /// A bug of the server; its log has more.
     Internal = 31, "internal", 5, Never;
+    /// The file was truncated since; the answer has the new epoch and size.
+    StaleEpoch = 32, "stale-epoch", 116, AfterRepair;
+    /// The lease of an atomic handle is no longer valid: ask to be admitted again.
+    StaleLease = 33, "stale-lease", 116, AfterRepair;
 }
 
 impl Status {

@@ -5,46 +5,11 @@
 //! entries needs write and execute; in a sticky directory only the owner of the entry or of the
 //! directory removes or renames one. There are no access lists and no read-only mounts.
 
+use wire::message::session::Credentials;
+
 use super::record::Node;
 use crate::error::MetaError;
 use crate::{ClientId, Time};
-
-/// Whom the process that accepted a connection found at its other end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Credentials {
-    /// User number; 0 is root.
-    pub user: u32,
-    /// First group number, which new files get.
-    pub group: u32,
-    /// Further groups.
-    pub groups: Vec<u32>,
-}
-
-impl Credentials {
-    /// The user who may do everything.
-    pub const ROOT: Credentials = Credentials {
-        user: 0,
-        group: 0,
-        groups: Vec::new(),
-    };
-
-    /// A user with one group.
-    pub fn new(user: u32, group: u32) -> Self {
-        Credentials {
-            user,
-            group,
-            groups: Vec::new(),
-        }
-    }
-
-    pub(crate) fn is_root(&self) -> bool {
-        self.user == 0
-    }
-
-    pub(crate) fn is_in(&self, group: u32) -> bool {
-        self.group == group || self.groups.contains(&group)
-    }
-}
 
 /// Who asks, and when.
 #[derive(Clone, Copy, Debug)]

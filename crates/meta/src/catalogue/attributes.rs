@@ -3,103 +3,14 @@
 //! Access times are kept but not updated by reading: that would make every read a write here.
 //! Sizes are the durable ones; the owner of an open file knows the latest.
 
-use super::access::{
-    Caller, Credentials, MODE_BITS, Permission, allows, demand, demand_owner, denied,
-};
+use super::access::{Caller, MODE_BITS, Permission, allows, demand, demand_owner, denied};
 use super::path::resolve;
 use super::record::{Counter, Node, counter, key, node, put_node, read_entry};
 use super::rows::Rows;
-use super::{Batch, Snapshot};
+use super::{Batch, Credentials, Snapshot};
 use crate::error::MetaError;
 use crate::{FileId, Time};
-
-/// What a node is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Has entries.
-    Directory,
-    /// Has bytes.
-    File,
-}
-
-/// What `stat` shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attributes {
-    /// The number.
-    pub file: FileId,
-    /// File or directory.
-    pub kind: Kind,
-    /// User number of the owner.
-    pub owner: u32,
-    /// Group number.
-    pub group: u32,
-    /// The twelve permission bits.
-    pub mode: u32,
-    /// Last access, as set by `utimes`.
-    pub accessed: Time,
-    /// Last change of bytes or entries.
-    pub modified: Time,
-    /// Last change of attributes.
-    pub changed: Time,
-    /// Durable size; 0 for directories.
-    pub size: u64,
-    /// Counts truncates; the size of an earlier epoch says nothing about this one.
-    pub epoch: u64,
-    /// A truncate that is under way leads to this size.
-    pub truncate_to: Option<u64>,
-    /// The array a file holds, as its creator wrote it.
-    pub array: Option<String>,
-    /// The layout of a file, as its creator or the default rule wrote it.
-    pub layout: Option<String>,
-    /// The highest generation of its layout that was given out; 0 for directories.
-    pub generation: u64,
-    /// Whether it still has a name.
-    pub is_linked: bool,
-    /// Whether it goes with its last handle.
-    pub delete_on_close: bool,
-}
-
-/// A name in a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The name.
-    pub name: String,
-    /// What has it.
-    pub file: FileId,
-    /// File or directory.
-    pub kind: Kind,
-}
-
-/// Part of a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listing {
-    /// Names in ascending order of their bytes.
-    pub entries: Vec<Entry>,
-    /// Whether there are more behind the last.
-    pub has_more: bool,
-}
-
-/// A time to set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SetTime {
-    /// Leave it.
-    Keep,
-    /// The time of the request; whoever may write may do that.
-    Now,
-    /// This one; only the owner may.
-    To(Time),
-}
-
-/// What there is in all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counts {
-    /// Files, those included that are open but have no name.
-    pub files: u64,
-    /// Directories, the root included.
-    pub directories: u64,
-    /// Removals that wait for servers.
-    pub removals: u64,
-}
+use wire::message::catalogue::{Attributes, Counts, Entry, Kind, Listing, SetTime};
 
 impl Node {
     pub(crate) fn kind(&self) -> Kind {
@@ -174,6 +85,7 @@ impl Snapshot {
                     name: key::name(key, 1).unwrap_or_default().to_owned(),
                     file,
                     kind: super::record::node(&self.rows, file)?.kind(),
+                    attributes: None,
                 })
             })
             .collect::<Result<_, MetaError>>()?;

@@ -8,27 +8,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use wire::message::Field;
+use wire::message::catalogue::{Member, NamedView, Severity};
 
 use wire::{LayoutState, Place};
 
 use super::Snapshot;
-use super::member::{Member, members, places_of};
+use super::member::{members, places_of};
 use super::record::{
-    Counter, NamedView, Node, ROOT, counter, decode, key, read_entry, read_node, read_removal,
-    row_name,
+    Counter, Node, ROOT, counter, decode, key, read_entry, read_node, read_removal, row_name,
 };
 use super::rows::Rows;
 use crate::error::MetaError;
 use crate::{FileId, ServerId};
-
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// The catalogue contradicts itself.
-    Broken,
-    /// Bytes are gone, as happens when memory servers die.
-    Lost,
-}
 
 /// Something that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]

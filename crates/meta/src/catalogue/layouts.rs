@@ -6,6 +6,7 @@
 //! its start and the new piece the rest; the frontiers say how far each lane has come inside the
 //! old part. Who moves the bytes, and when servers stop and go, is not known here.
 
+use wire::message::catalogue::LayoutSpec;
 use wire::{LayoutState, Piece};
 
 use super::access::{Caller, Permission, demand};
@@ -17,15 +18,6 @@ use super::rows::Rows;
 use super::{Batch, Snapshot};
 use crate::error::MetaError;
 use crate::{FileId, Rights};
-
-/// What a file holds and how it is cut, in the users' words.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LayoutSpec {
-    /// Such as `f64[4096,4096]`; nothing for plain bytes.
-    pub array: Option<String>,
-    /// Such as `(block, *) onto 4`; nothing for the default rule.
-    pub layout: Option<String>,
-}
 
 /// A layout state as it is stored, which is as it travels.
 #[derive(Clone, Debug, PartialEq, Eq)]

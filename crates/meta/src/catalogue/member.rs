@@ -13,6 +13,8 @@
 //! spread as files do. The result depends on nothing but the members and the counter.
 
 use wire::Place;
+use wire::message::catalogue::{Member, MemberState, StoreKind};
+use wire::message::cluster::{Join, Removal};
 
 use super::record::{
     Counter, count_up, counter, decode, key, layout_state, put_member, read_member, read_removal,
@@ -22,88 +24,6 @@ use super::rows::Rows;
 use super::{Batch, Snapshot};
 use crate::error::MetaError;
 use crate::{FileId, ServerId};
-
-/// Where a server keeps bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreKind {
-    /// In memory: gone with the process.
-    Memory,
-    /// On disks: found again.
-    Disk,
-}
-
-/// Whether a server takes part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemberState {
-    /// Serves, and takes new subfiles.
-    Alive,
-    /// Was declared dead; may join again.
-    Dead,
-    /// Serves what it has, but takes nothing new, or has gone on purpose.
-    Left,
-}
-
-/// A server that joined at some time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// Its number, over all starts.
-    pub server: ServerId,
-    /// Where it listens.
-    pub address: String,
-    /// Its latest start.
-    pub incarnation: u64,
-    /// The earliest start whose bytes it still has.
-    pub kept_since: u64,
-    /// Where it keeps bytes.
-    pub store: StoreKind,
-    /// Room in all; 0 is unknown, and counts as enough.
-    pub capacity_bytes: u64,
-    /// Room taken, as last reported.
-    pub used_bytes: u64,
-    /// How far it is from the clients, in units that only compare.
-    pub distance: u64,
-    /// Whether it takes part.
-    pub state: MemberState,
-}
-
-impl Member {
-    /// Whether what was bound to this incarnation of it still exists.
-    pub fn keeps(&self, incarnation: u64) -> bool {
-        (self.kept_since..=self.incarnation).contains(&incarnation)
-    }
-
-    fn has_room(&self) -> bool {
-        let free = self.capacity_bytes.saturating_sub(self.used_bytes);
-        self.capacity_bytes == 0 || free > self.capacity_bytes / 64
-    }
-
-    fn place(&self) -> Place {
-        Place {
-            server: self.server.0,
-            incarnation: self.incarnation,
-        }
-    }
-}
-
-/// A server that starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Join {
-    /// Its number if it was here before.
-    pub server: Option<ServerId>,
-    /// The last incarnation that its store recorded, if it found one. A server records its
-    /// incarnation durably before it serves.
-    pub resumes: Option<u64>,
-    /// Where it listens.
-    pub address: String,
-    /// Where it keeps bytes.
-    pub store: StoreKind,
-    /// Room in all; 0 is unknown.
-    pub capacity_bytes: u64,
-    /// Room taken.
-    pub used_bytes: u64,
-    /// How far it is from the clients.
-    pub distance: u64,
-}
 
 pub(crate) fn find_member(rows: &dyn Rows, server: ServerId) -> Result<Option<Member>, MetaError> {
     let key = key::member(server);
@@ -307,17 +227,6 @@ pub(crate) fn places_of(state: &wire::LayoutState) -> impl Iterator<Item = (u64,
             .flatten()
             .map(move |&place| (generation, place))
     })
-}
-
-/// Bytes that a server is to remove.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Removal {
-    /// Of which file.
-    pub file: FileId,
-    /// Of which generation of its layout.
-    pub generation: u64,
-    /// Bound to which start of the server.
-    pub incarnation: u64,
 }
 
 impl Batch<'_> {

@@ -37,18 +37,20 @@ use std::path::Path;
 use redb::Database;
 pub use redb::StorageBackend;
 
-pub use access::{Caller, Credentials};
-pub use attributes::{Attributes, Counts, Entry, Kind, Listing, SetTime};
-pub use check::{Finding, Severity};
+pub use access::Caller;
+pub use check::Finding;
 pub use choose_layout::{DEFAULT_STRIPE, MAX_SUBFILES};
-pub use layouts::{LayoutInfo, LayoutSpec};
-pub use member::{Join, Member, MemberState, Removal, StoreKind};
-pub use names::{CreateOptions, Created, Unlink};
-pub use opening::{OpenOptions, Opened};
+pub use layouts::LayoutInfo;
+pub use opening::Opened;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES};
-pub use record::NamedView;
-pub use size::SizeState;
+
 pub use views::MAX_VIEW_BYTES;
+pub use wire::message::catalogue::{
+    Attributes, Counts, CreateOptions, Created, Entry, Kind, LayoutSpec, Listing, Member,
+    MemberState, NamedView, OpenOptions, SetTime, Severity, StoreKind, UnlinkHow,
+};
+pub use wire::message::cluster::{Join, Removal};
+pub use wire::message::session::Credentials;
 
 use crate::error::MetaError;
 use crate::{ClientId, FileId, Time};

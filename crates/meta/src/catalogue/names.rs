@@ -4,6 +4,7 @@
 //! with the last close. Bytes are removed by the servers that hold them: a removal waits in the
 //! catalogue until the server has confirmed it, over restarts of both.
 
+use wire::message::catalogue::{CreateOptions, Created, UnlinkHow};
 use wire::{LayoutState, Piece};
 
 use super::Batch;
@@ -11,7 +12,6 @@ use super::access::{
     Caller, MODE_BITS, Permission, SET_GROUP, demand, demand_change, demand_removal, denied,
 };
 use super::choose_layout::choose;
-use super::layouts::LayoutSpec;
 use super::member::{candidates, find_member, places_of};
 use super::path::{Located, locate};
 use super::record::{
@@ -21,35 +21,6 @@ use super::record::{
 use super::rows::Rows;
 use crate::error::MetaError;
 use crate::{FileId, ServerId};
-
-/// How a file is created.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CreateOptions {
-    /// Permission bits; the client has applied its mask.
-    pub mode: u32,
-    /// Refuse if the name is taken.
-    pub exclusive: bool,
-    /// What it holds and how it is laid out.
-    pub layout: LayoutSpec,
-}
-
-/// A file that exists now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Created {
-    /// Its number.
-    pub file: FileId,
-    /// Whether it is new.
-    pub is_new: bool,
-}
-
-/// What to do with a file that somebody has open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unlink {
-    /// Take its name; the bytes go with the last close.
-    EvenIfOpen,
-    /// Refuse.
-    UnlessOpen,
-}
 
 impl Batch<'_> {
     /// Creates a file, or finds it if that is allowed.
@@ -186,7 +157,7 @@ impl Batch<'_> {
         &mut self,
         caller: &Caller<'_>,
         path: &str,
-        how: Unlink,
+        how: UnlinkHow,
     ) -> Result<FileId, MetaError> {
         self.one(|b| {
             let at = locate(&b.rows, caller.credentials, path)?;
@@ -201,7 +172,7 @@ impl Batch<'_> {
                 return Err(MetaError::NotDirectory(path.to_owned()));
             }
             demand_removal(&at.directory_node, &target, caller.credentials, path)?;
-            if how == Unlink::UnlessOpen {
+            if how == UnlinkHow::UnlessOpen {
                 b.demand_closed(file)?;
             }
             b.take_name(caller, file)?;

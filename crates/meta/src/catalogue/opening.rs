@@ -11,29 +11,14 @@
 use super::access::{Caller, Permission, demand};
 use super::handles::Handle;
 use super::layouts::LayoutInfo;
-use super::names::CreateOptions;
 use super::path::resolve;
 use super::record::{Body, file_node, find_node, key, put_node};
 use super::rows::Rows;
 use super::{Attributes, Batch};
-use crate::capability::Capability;
 use crate::error::MetaError;
 use crate::{ClientId, FileId, HandleId, Rights};
-
-/// How a file is opened.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OpenOptions {
-    /// What the handle is for.
-    pub rights: Rights,
-    /// Create it if it is not there (or refuse if it is, when exclusive).
-    pub create: Option<CreateOptions>,
-    /// Every write goes to the end; needs the right to write.
-    pub append: bool,
-    /// Refuse if anybody has it open, and refuse others while this handle is open.
-    pub unique: bool,
-    /// The file goes with its last handle.
-    pub delete_on_close: bool,
-}
+use control::capability::Capability;
+use wire::message::catalogue::OpenOptions;
 
 /// A handle with what the client needs to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +79,7 @@ impl Batch<'_> {
             Some(create) => Some(self.create_now(caller, path, create)?),
             None => None,
         };
-        let is_new = created.is_some_and(|c| c.is_new);
+        let is_new = created.as_ref().is_some_and(|c| c.is_new);
         let file = match created {
             Some(created) => created.file,
             None => resolve(&self.rows, caller.credentials, path)?.0,

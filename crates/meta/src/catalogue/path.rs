@@ -5,7 +5,8 @@
 //! once, `.` stays, `..` goes up (from the root to the root), and a slash at the end demands a
 //! directory. Every directory on the way needs search permission.
 
-use super::access::{Credentials, Permission, demand};
+use super::Credentials;
+use super::access::{Permission, demand};
 use super::record::{Node, ROOT, find_entry, node};
 use super::rows::Rows;
 use crate::FileId;

@@ -4,11 +4,10 @@
 //! variable-length numbers and texts of `wire`. The page `docs/formats/catalogue.md` has every byte.
 //! Whoever changes a record here raises [`super::VERSION`] and keeps reading the old form.
 
-use layout::View;
-use wire::{DecodeError, LayoutState, Place, Reader, describe, put_number};
+use wire::{DecodeError, LayoutState, Place, Reader, put_number};
 
-use super::member::{Member, MemberState, StoreKind};
 use super::rows::{Rows, Writing};
+use super::{Member, MemberState, StoreKind};
 use crate::error::MetaError;
 use crate::{FileId, ServerId, Time};
 
@@ -421,29 +420,6 @@ pub(crate) fn put_entry(rows: &mut Writing<'_>, directory: FileId, name: &str, c
     let mut out = Vec::new();
     put_number(&mut out, child.0);
     rows.put(key::entry(directory, name), out);
-}
-
-/// A view as the catalogue keeps it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedView {
-    /// As the user wrote it.
-    pub text: String,
-    /// What it selects.
-    pub view: View,
-}
-
-impl NamedView {
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        put_text(out, &self.text);
-        describe::put_view(out, &self.view);
-    }
-
-    pub(crate) fn read(r: &mut Reader<'_>) -> Result<NamedView, DecodeError> {
-        Ok(NamedView {
-            text: r.text()?.to_owned(),
-            view: describe::view(r)?,
-        })
-    }
 }
 
 pub(crate) fn put_member(rows: &mut Writing<'_>, member: &Member) {

@@ -10,17 +10,7 @@ use super::record::{Body, file_node, put_node};
 use super::{Batch, Snapshot};
 use crate::error::MetaError;
 use crate::{FileId, HandleId, Rights, Time};
-
-/// What is durable about a file's size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SizeState {
-    /// The size.
-    pub size: u64,
-    /// Counts truncates.
-    pub epoch: u64,
-    /// The truncate of this epoch, to this size, has not been applied everywhere.
-    pub truncate_to: Option<u64>,
-}
+use wire::SizeState;
 
 impl Snapshot {
     /// What is durable about a file's size.

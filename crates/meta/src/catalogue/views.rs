@@ -3,11 +3,14 @@
 //! Whoever may write the file may keep and remove views; whoever may read it may use them. They go
 //! with the file. The text is kept as written, beside what it selects.
 
-use super::access::{Caller, Credentials, Permission, demand};
+use wire::message::Field;
+
+use super::access::{Caller, Permission, demand};
 use super::path::{check_name, resolve};
-use super::record::{NamedView, decode, key};
+use super::record::{decode, key};
+
 use super::rows::Rows;
-use super::{Batch, Snapshot};
+use super::{Batch, Credentials, NamedView, Snapshot};
 use crate::FileId;
 use crate::error::MetaError;
 

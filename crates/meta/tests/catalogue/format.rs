@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use meta::catalogue::{
     Caller, Catalogue, CreateOptions, Credentials, Join, Kind, LayoutSpec, NamedView, OpenOptions,
-    StoreKind, Unlink, VERSION,
+    StoreKind, UnlinkHow, VERSION,
 };
 use meta::{ClientId, MetaError, Rights, ServerId, Time};
 use redb::{ReadableTable, TableDefinition};
@@ -96,10 +96,10 @@ fn write_image() -> Vec<u8> {
             let handle = b.open(&caller, "/bytes", &options)?.handle;
             b.begin_truncate(&caller, handle, 77)?;
             b.create(&caller, "/gone", &create(None, Some("whole")))?;
-            b.unlink(&caller, "/gone", Unlink::EvenIfOpen)?;
+            b.unlink(&caller, "/gone", UnlinkHow::EvenIfOpen)?;
             b.create(&caller, "/open", &create(None, Some("whole")))?;
             b.open(&caller, "/open", &options)?;
-            b.unlink(&caller, "/open", Unlink::EvenIfOpen)?;
+            b.unlink(&caller, "/open", UnlinkHow::EvenIfOpen)?;
             Ok(())
         })
         .unwrap()

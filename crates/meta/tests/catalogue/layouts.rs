@@ -2,7 +2,7 @@
 //!
 //! Everything runs on memory; what survives a crash is in `crash.rs`.
 
-use meta::catalogue::{Finding, LayoutSpec, MemberState, NamedView, Unlink};
+use meta::catalogue::{Finding, LayoutSpec, MemberState, NamedView, UnlinkHow};
 use meta::{Rights, ServerId, Time};
 use wire::Status;
 
@@ -165,7 +165,7 @@ fn memory_is_lost_with_its_incarnation_and_disks_resume() {
         "{findings:?}"
     );
     // What is lost need not be removed.
-    f.by(ALICE, |b, c| b.unlink(c, "/x", Unlink::EvenIfOpen))
+    f.by(ALICE, |b, c| b.unlink(c, "/x", UnlinkHow::EvenIfOpen))
         .unwrap();
     assert_eq!((f.removals(0).len(), f.removals(1).len()), (0, 1));
     // With an empty store it starts from nothing, and its old removals are void.
@@ -189,7 +189,7 @@ fn servers_are_forgotten_when_no_file_names_them() {
     );
     f.by(0, |b, _| b.leave(ServerId(1))).unwrap();
     refused(f.by(0, |b, _| b.forget(ServerId(1))), Status::InUse);
-    f.by(ALICE, |b, c| b.unlink(c, "/x", Unlink::EvenIfOpen))
+    f.by(ALICE, |b, c| b.unlink(c, "/x", UnlinkHow::EvenIfOpen))
         .unwrap();
     f.by(0, |b, _| b.forget(ServerId(1))).unwrap();
     let members = f.catalogue.snapshot().unwrap().members().unwrap();
@@ -349,7 +349,7 @@ fn views_are_kept_with_the_file() {
         f.by(ALICE, |b, c| b.remove_view(c, "/y", "a")),
         Status::NotFound,
     );
-    f.by(ALICE, |b, c| b.unlink(c, "/y", Unlink::EvenIfOpen))
+    f.by(ALICE, |b, c| b.unlink(c, "/y", UnlinkHow::EvenIfOpen))
         .unwrap();
     f.clean();
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use meta::catalogue::{
     Batch, Caller, Catalogue, CreateOptions, Credentials, Join, Kind, LayoutSpec, MemberState,
-    NamedView, OpenOptions, StoreKind, Unlink,
+    NamedView, OpenOptions, StoreKind, UnlinkHow,
 };
 use meta::{ClientId, FileId, HandleId, MetaError, Rights, ServerId, Time};
 use wire::Status;
@@ -26,7 +26,7 @@ pub(crate) enum Step {
         layout: usize,
     },
     Mkdir(String),
-    Unlink(String, Unlink),
+    Unlink(String, UnlinkHow),
     Rmdir(String),
     Rename(String, String),
     Chmod(String, u32),
@@ -69,7 +69,7 @@ impl Step {
             },
             9..=11 => Step::Mkdir(path(r)),
             12..=14 => {
-                let how = [Unlink::EvenIfOpen, Unlink::UnlessOpen][r.below(2) as usize];
+                let how = [UnlinkHow::EvenIfOpen, UnlinkHow::UnlessOpen][r.below(2) as usize];
                 Step::Unlink(path(r), how)
             }
             15 => Step::Rmdir(path(r)),
@@ -350,7 +350,7 @@ impl Model {
             Step::Mkdir(path) => (self.mkdir(path), b.mkdir(c, path, 0o755).map(drop)),
             Step::Unlink(path, how) => (
                 self.existing_file(path).and_then(|id| {
-                    if *how == Unlink::UnlessOpen && self.is_open(id) {
+                    if *how == UnlinkHow::UnlessOpen && self.is_open(id) {
                         return Err(Status::InUse);
                     }
                     self.take_name(id);

@@ -2,8 +2,8 @@
 //!
 //! Everything runs on memory; what survives a crash is in `crash.rs`.
 
-use meta::capability::{Capability, CapabilityError, ClusterKey, Wanted};
-use meta::catalogue::{Caller, CreateOptions, Kind, OpenOptions, SetTime, Unlink};
+use control::capability::{Capability, CapabilityError, ClusterKey, Wanted};
+use meta::catalogue::{Caller, CreateOptions, Kind, OpenOptions, SetTime, UnlinkHow};
 use meta::{ClientId, Rights, ServerId, Time};
 use wire::Status;
 
@@ -66,13 +66,13 @@ fn dots_and_slashes_in_paths() {
 fn file_numbers_are_never_used_again() {
     let mut f = Fixture::new(1);
     let first = f.create(ALICE, "/a").unwrap();
-    f.by(ALICE, |b, c| b.unlink(c, "/a", Unlink::EvenIfOpen))
+    f.by(ALICE, |b, c| b.unlink(c, "/a", UnlinkHow::EvenIfOpen))
         .unwrap();
     let second = f.create(ALICE, "/a").unwrap();
     assert!(second > first);
     let mut f = f.restart();
     f.by(0, |b, _| b.end_recovery()).unwrap();
-    f.by(ALICE, |b, c| b.unlink(c, "/a", Unlink::EvenIfOpen))
+    f.by(ALICE, |b, c| b.unlink(c, "/a", UnlinkHow::EvenIfOpen))
         .unwrap();
     assert!(f.create(ALICE, "/a").unwrap() > second);
 }
@@ -165,7 +165,7 @@ fn permissions_are_those_of_posix() {
     f.open(BOB, "/home/x", Rights::READ).unwrap();
     f.open(BOB, "/home/x", Rights::NONE).unwrap();
     refused(
-        f.by(BOB, |b, c| b.unlink(c, "/home/x", Unlink::EvenIfOpen)),
+        f.by(BOB, |b, c| b.unlink(c, "/home/x", UnlinkHow::EvenIfOpen)),
         Status::PermissionDenied,
     );
     // Attributes belong to the owner and to root.
@@ -209,7 +209,7 @@ fn sticky_root_protects_names() {
     f.create(ALICE, "/a").unwrap();
     f.create(BOB, "/b").unwrap();
     refused(
-        f.by(BOB, |b, c| b.unlink(c, "/a", Unlink::EvenIfOpen)),
+        f.by(BOB, |b, c| b.unlink(c, "/a", UnlinkHow::EvenIfOpen)),
         Status::PermissionDenied,
     );
     refused(
@@ -221,7 +221,7 @@ fn sticky_root_protects_names() {
         Status::PermissionDenied,
     );
     f.by(BOB, |b, c| b.rename(c, "/b", "/c")).unwrap();
-    f.by(0, |b, c| b.unlink(c, "/a", Unlink::EvenIfOpen))
+    f.by(0, |b, c| b.unlink(c, "/a", UnlinkHow::EvenIfOpen))
         .unwrap();
     f.clean();
 }
@@ -327,7 +327,7 @@ fn rename_replaces_as_posix_says() {
         Status::NotDirectory,
     );
     refused(
-        f.by(ALICE, |b, c| b.unlink(c, "/empty", Unlink::EvenIfOpen)),
+        f.by(ALICE, |b, c| b.unlink(c, "/empty", UnlinkHow::EvenIfOpen)),
         Status::IsDirectory,
     );
     f.clean();
@@ -417,7 +417,7 @@ fn seed001_s18_access_modes_exclude_each_other() {
 #[test]
 fn seed004_s33_removing_a_missing_and_an_open_file_differ() {
     let mut f = Fixture::new(1);
-    let remove = |f: &mut Fixture| f.by(ALICE, |b, c| b.unlink(c, "/x", Unlink::UnlessOpen));
+    let remove = |f: &mut Fixture| f.by(ALICE, |b, c| b.unlink(c, "/x", UnlinkHow::UnlessOpen));
     refused(remove(&mut f), Status::NotFound);
     f.create(ALICE, "/x").unwrap();
     let open = f.open(BOB, "/x", Rights::READ).unwrap();
@@ -439,8 +439,10 @@ fn handles_belong_to_clients_and_end_with_them() {
         f.by(BOB, |batch, c| batch.close(c, a.handle)),
         Status::BadHandle,
     );
-    f.by(ALICE, |batch, c| batch.unlink(c, "/x", Unlink::EvenIfOpen))
-        .unwrap();
+    f.by(ALICE, |batch, c| {
+        batch.unlink(c, "/x", UnlinkHow::EvenIfOpen)
+    })
+    .unwrap();
     assert_eq!(f.status(ALICE, "/x"), Status::NotFound);
     // Without a name it is still there for those who have it open.
     let snapshot = f.catalogue.snapshot().unwrap();
@@ -494,7 +496,7 @@ fn open_files_without_a_name_survive_a_restart() {
     };
     f.by(ALICE, |b, c| b.open(c, "/doomed", &doomed)).unwrap();
     for path in ["/kept", "/lost"] {
-        f.by(ALICE, |b, c| b.unlink(c, path, Unlink::EvenIfOpen))
+        f.by(ALICE, |b, c| b.unlink(c, path, UnlinkHow::EvenIfOpen))
             .unwrap();
     }
     let mut f = f.restart();
@@ -503,7 +505,7 @@ fn open_files_without_a_name_survive_a_restart() {
     // Until everybody had time to come back nothing is known to be unused.
     f.create(BOB, "/new").unwrap();
     refused(
-        f.by(BOB, |b, c| b.unlink(c, "/new", Unlink::UnlessOpen)),
+        f.by(BOB, |b, c| b.unlink(c, "/new", UnlinkHow::UnlessOpen)),
         Status::Busy,
     );
     refused(

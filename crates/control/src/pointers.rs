@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
-use crate::ClientId;
 use crate::locks::Ticket;
+use wire::ClientId;
 
 /// A collective opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -19,7 +19,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use wire::Status;
 
-use crate::{ClientId, FileId, Rights};
+use wire::{ClientId, FileId, Rights, ServerId};
 
 /// Bytes of a token.
 pub const TOKEN_BYTES: usize = SEALED_BYTES + 32;
@@ -37,6 +37,11 @@ impl ClusterKey {
         ClusterKey(secret)
     }
 
+    /// The key itself, for a server that joins.
+    pub fn secret(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     fn mac(&self, sealed: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("any length of key is good");
         mac.update(sealed);
@@ -48,6 +53,44 @@ impl fmt::Debug for ClusterKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ClusterKey(..)")
     }
+}
+
+/// HMAC-SHA-256 over the parts in order, each with its length in front.
+pub fn seal(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any length of key is good");
+    for part in parts {
+        mac.update(&(part.len() as u64).to_le_bytes());
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}
+
+/// Whether a seal is the right one; takes the same time whatever differs.
+pub fn seals_equal(given: &[u8], right: &[u8; 32]) -> bool {
+    let difference = given.iter().zip(right).fold(0, |d, (a, b)| d | (a ^ b));
+    given.len() == right.len() && std::hint::black_box(difference) == 0
+}
+
+/// What makes a client known to all servers of the cluster: the user it works for, and a seal over
+/// both.
+pub fn session(key: &ClusterKey, client: ClientId, user: u32) -> Vec<u8> {
+    let user = user.to_le_bytes();
+    let seal = seal(&key.0, &[b"session", &client.0.to_le_bytes(), &user]);
+    [&user[..], &seal].concat()
+}
+
+/// The user of a client whose session this is; `None` if nobody of this cluster has sealed it.
+pub fn verify_session(key: &ClusterKey, client: ClientId, session: &[u8]) -> Option<u32> {
+    let (user, _) = session.split_first_chunk()?;
+    let user = u32::from_le_bytes(*user);
+    let right = self::session(key, client, user);
+    let right = right.last_chunk().expect("a seal is at the end");
+    seals_equal(session.get(4..)?, right).then_some(user)
+}
+
+/// The seal by which the servers of the cluster know each other; the metadata manager is server 0.
+pub fn server_seal(key: &ClusterKey, server: ServerId) -> [u8; 32] {
+    seal(&key.0, &[b"server", &server.0.to_le_bytes()])
 }
 
 /// What a token says.
@@ -319,6 +362,19 @@ mod tests {
             hex,
             "62b256b400a9ae5c1143cd5bd3bee1b211772bace61696e9215991d8c6f42ec7"
         );
+    }
+
+    #[test]
+    fn session_is_for_one_client_and_user() {
+        let good = session(&key(), ClientId(7), 1000);
+        assert_eq!(verify_session(&key(), ClientId(7), &good), Some(1000));
+        assert_eq!(verify_session(&key(), ClientId(8), &good), None);
+        for i in 0..good.len() {
+            let mut bad = good.clone();
+            bad[i] ^= 1;
+            assert_eq!(verify_session(&key(), ClientId(7), &bad), None, "byte {i}");
+            assert_eq!(verify_session(&key(), ClientId(7), &good[..i]), None);
+        }
     }
 
     #[test]

@@ -24,9 +24,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::ServerId;
-use crate::catalogue::SizeState;
 use crate::locks::Ticket;
+use wire::{ServerId, SizeState};
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -333,7 +332,7 @@ impl SizeOwner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ClientId;
+    use wire::ClientId;
 
     const A: ServerId = ServerId(0);
     const B: ServerId = ServerId(1);

@@ -33,3 +33,14 @@ id! {
 /// Nanoseconds since the beginning of 1970, as somebody with a clock saw them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub i64);
+
+/// What is durable about a file's size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeState {
+    /// The size.
+    pub size: u64,
+    /// Counts truncates.
+    pub epoch: u64,
+    /// The truncate of this epoch, to this size, has not been applied everywhere.
+    pub truncate_to: Option<u64>,
+}

@@ -38,9 +38,9 @@ use std::ops::Range;
 use falls::Budget;
 use layout::View;
 
-use crate::{ClientId, HandleId, ServerId};
 use conflict::{Lock, Views};
 use queue::Queue;
+use wire::{ClientId, HandleId, ServerId};
 
 /// Names a view; equal keys mean equal views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

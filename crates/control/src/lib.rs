@@ -1,0 +1,18 @@
+//! Control logic that runs at the server that owns a file, and the seals that tie servers together.
+//!
+//! [`locks`] and leases, shared [`pointers`] and append reservations, the file's size ([`sizes`]):
+//! volatile state machines. [`capability`] is what the metadata manager seals and the I/O servers
+//! check: what a client may do with a file, and who it is.
+//!
+//! Invariants
+//! - No sockets and no clocks: time comes in as an argument, messages come in as events and go out
+//!   as effects, so that a simulator runs the shipped code under one seed.
+//! - The machines are total: an event that makes no sense is refused by an effect, never a panic,
+//!   since clients send what they like.
+//! - Nothing here is durable, and no file data comes here.
+#![forbid(unsafe_code)]
+
+pub mod capability;
+pub mod locks;
+pub mod pointers;
+pub mod sizes;

@@ -1,0 +1,156 @@
+//! One request on one connection: its control part, its payload, its answer.
+//!
+//! An [`Exchange`] lives as long as its connection and reuses its buffers.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use wire::frame::Header;
+use wire::link::{Link, LinkError};
+use wire::message::{self, Field, Refusal, Request};
+use wire::{DecodeError, Status};
+
+/// How a handler ended; an error closes the connection.
+pub type Outcome = Result<(), LinkError>;
+
+/// A request that was received, and the way to answer it.
+///
+/// The payload, if there is one, is still in the socket: the handler receives all of it or
+/// calls [`Exchange::skip_payload`]. Answering skips what is left.
+#[derive(Debug)]
+pub struct Exchange {
+    pub(crate) link: Link,
+    pub(crate) header: Header,
+    pub(crate) control: Vec<u8>,
+    pub(crate) out: Vec<u8>,
+    pub(crate) payload_left: u64,
+}
+
+impl Exchange {
+    pub(crate) fn new(link: Link) -> Self {
+        Exchange {
+            link,
+            header: Header {
+                kind: 0,
+                status: Status::Ok,
+                flags: 0,
+                request: 0,
+                control_bytes: 0,
+                payload_bytes: 0,
+            },
+            control: Vec::new(),
+            out: Vec::new(),
+            payload_left: 0,
+        }
+    }
+
+    /// Waits for the next request.
+    pub(crate) fn next(&mut self) -> Outcome {
+        let (header, control) = self.link.receive()?;
+        self.control.clear();
+        self.control.extend_from_slice(control);
+        self.header = header;
+        self.payload_left = header.payload_bytes;
+        Ok(())
+    }
+
+    /// The header of the request.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Its control part.
+    pub fn control(&self) -> &[u8] {
+        &self.control
+    }
+
+    /// Its control part as a request.
+    pub fn request<R: Request>(&self) -> Result<R, DecodeError> {
+        message::decode(&self.control)
+    }
+
+    /// Bytes of the payload that were not received yet.
+    pub fn payload_left(&self) -> u64 {
+        self.payload_left
+    }
+
+    /// Receives the next bytes of the payload where they belong.
+    pub fn receive_payload(&mut self, into: &mut [u8]) -> Outcome {
+        assert!(into.len() as u64 <= self.payload_left, "beyond the payload");
+        self.link.receive_payload(into)?;
+        self.payload_left -= into.len() as u64;
+        Ok(())
+    }
+
+    /// The socket, for a handler that receives `bytes` of the payload or sends by itself.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+
+    /// Says that the handler received that many bytes of the payload from [`Exchange::socket`].
+    pub fn received(&mut self, bytes: u64) {
+        self.payload_left = self
+            .payload_left
+            .checked_sub(bytes)
+            .expect("no more than the payload");
+    }
+
+    /// Drops what is left of the payload.
+    pub fn skip_payload(&mut self) -> Outcome {
+        let left = std::mem::take(&mut self.payload_left);
+        self.link.skip_payload(left)
+    }
+
+    /// Waits for a further frame of this exchange (the data of an announced write), which takes
+    /// the place of the request.
+    pub fn receive_next(&mut self) -> Outcome {
+        self.skip_payload()?;
+        self.next()
+    }
+
+    /// Answers that it is done.
+    pub fn answer<A: Field>(&mut self, answer: &A) -> Outcome {
+        let mut out = std::mem::take(&mut self.out);
+        message::encode(answer, &mut out);
+        let sent = self.send(Status::Ok, 0, &out, &[]);
+        self.out = out;
+        sent
+    }
+
+    /// Answers that it is not done, and why.
+    pub fn refuse(&mut self, status: Status, refusal: &Refusal) -> Outcome {
+        let mut out = std::mem::take(&mut self.out);
+        message::encode(refusal, &mut out);
+        let sent = self.send(status, 0, &out, &[]);
+        self.out = out;
+        sent
+    }
+
+    /// Answers with a control part and a payload of its own making.
+    pub fn send(
+        &mut self,
+        status: Status,
+        flags: u16,
+        control: &[u8],
+        payload: &[&[u8]],
+    ) -> Outcome {
+        self.skip_payload()?;
+        let header = Header {
+            status,
+            flags,
+            ..self.header
+        };
+        self.link.send(header, control, payload)
+    }
+
+    /// The encoded header of an answer whose payload the handler sends by itself through
+    /// [`Exchange::socket`], right behind header and control part.
+    pub fn answer_header(&self, flags: u16, control: &[u8], payload_bytes: u64) -> Header {
+        Header {
+            status: Status::Ok,
+            flags,
+            control_bytes: control.len() as u32,
+            payload_bytes,
+            ..self.header
+        }
+    }
+}

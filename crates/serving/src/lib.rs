@@ -1,0 +1,26 @@
+//! What the metadata manager and the I/O servers have in common: connections, peers, farewell.
+//!
+//! A server is a [`Service`] behind one or more listeners. Every connection has a thread that blocks
+//! on its socket; nothing spins and nothing is polled. (Measured for few connections per core:
+//! threads carry more than an event loop; see `docs/adr/0007`.)
+//!
+//! Invariants
+//! - Nothing a peer sends ends a server: a frame that is not one is answered with a status and the
+//!   connection is closed; a panic in a handler closes the connection and is counted.
+//! - A connection says [`Hello`](wire::message::session::Hello) first and is nobody before.
+//! - A peer that dies is noticed by its pidfd on the same host, and by the end of its connections
+//!   elsewhere.
+//! - Buffers of a connection are reused: a steady exchange allocates nothing.
+#![forbid(unsafe_code)]
+
+mod connection;
+mod handshake;
+mod peer;
+mod server;
+mod watch;
+
+pub use connection::{Exchange, Outcome};
+pub use handshake::{Secret, proof};
+pub use peer::{Peer, this_process};
+pub use server::{Running, Service, start};
+pub use watch::Watch;

@@ -1,0 +1,305 @@
+//! Accepting connections and running their threads until the server is told to stop.
+//!
+//! What a connection is about is the [`Service`]'s affair; here it is made, introduced and ended.
+
+use std::collections::HashMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use wire::Status;
+use wire::link::{Link, LinkError, Listener};
+use wire::message::session::{Hello, Prove, Welcome};
+use wire::message::{self, Bytes, Refusal, Request};
+use wire::url::Endpoint;
+
+use crate::connection::{Exchange, Outcome};
+use crate::handshake::{Secret, proof};
+use crate::peer::Peer;
+
+/// A connection that says nothing sensible for so long is closed.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a server does with its connections.
+pub trait Service: Send + Sync + 'static {
+    /// What it keeps per connection.
+    type Session: Send;
+
+    /// Somebody introduces himself. `is_proven` says that he knows the secret; then, and only then,
+    /// what he claims about himself may be believed where the kernel says nothing.
+    fn hello(
+        &self,
+        peer: &Peer,
+        hello: &Hello,
+        is_proven: bool,
+    ) -> Result<(Self::Session, Welcome), (Status, Refusal)>;
+
+    /// A request. The handler answers through the exchange; an error closes the connection.
+    fn handle(&self, session: &mut Self::Session, exchange: &mut Exchange) -> Outcome;
+
+    /// The connection has ended.
+    fn ended(&self, session: Self::Session);
+}
+
+struct Shared<S> {
+    service: Arc<S>,
+    secret: Option<Secret>,
+    is_stopping: AtomicBool,
+    /// A second handle on every open connection, to end it from outside.
+    open: Mutex<HashMap<u64, Link>>,
+    closed: Condvar,
+    next: AtomicU64,
+    panics: AtomicU64,
+}
+
+/// A server that runs.
+pub struct Running<S> {
+    shared: Arc<Shared<S>>,
+    endpoints: Vec<Endpoint>,
+}
+
+impl<S> std::fmt::Debug for Running<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running")
+            .field("endpoints", &self.endpoints)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Serves all listeners, each with a thread that accepts. With a secret, peers on TCP have to prove
+/// that they know it.
+pub fn start<S: Service>(
+    service: Arc<S>,
+    listeners: Vec<Listener>,
+    secret: Option<Secret>,
+) -> io::Result<Running<S>> {
+    let shared = Arc::new(Shared {
+        service,
+        secret,
+        is_stopping: AtomicBool::new(false),
+        open: Mutex::new(HashMap::new()),
+        closed: Condvar::new(),
+        next: AtomicU64::new(1),
+        panics: AtomicU64::new(0),
+    });
+    let endpoints = listeners
+        .iter()
+        .map(Listener::endpoint)
+        .collect::<io::Result<_>>()?;
+    for listener in listeners {
+        let shared = Arc::clone(&shared);
+        thread::Builder::new()
+            .name("accept".into())
+            .spawn(move || accept(&shared, &listener))?;
+    }
+    Ok(Running { shared, endpoints })
+}
+
+impl<S: Service> Running<S> {
+    /// Where it listens.
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    /// Its service.
+    pub fn service(&self) -> &Arc<S> {
+        &self.shared.service
+    }
+
+    /// Connections that are open.
+    pub fn connections(&self) -> usize {
+        lock(&self.shared.open).len()
+    }
+
+    /// Handlers that panicked; each is a bug.
+    pub fn panics(&self) -> u64 {
+        self.shared.panics.load(Ordering::Relaxed)
+    }
+
+    /// Accepts nobody any more, ends all connections and waits until their threads are through
+    /// with what they were doing, or the time is over.
+    pub fn stop(&self, patience: Duration) {
+        self.shared.is_stopping.store(true, Ordering::SeqCst);
+        for endpoint in &self.endpoints {
+            // Wakes the thread that accepts; it sees the flag and ends.
+            let _ = Link::connect(endpoint, Duration::from_secs(1));
+        }
+        let mut open = lock(&self.shared.open);
+        for link in open.values() {
+            link.shutdown();
+        }
+        let deadline = std::time::Instant::now() + patience;
+        while !open.is_empty() {
+            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            open = self
+                .shared
+                .closed
+                .wait_timeout(open, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
+    loop {
+        let link = match listener.accept() {
+            Ok(link) => link,
+            // Out of descriptors, or a connection that was gone before it was accepted.
+            Err(_) if !shared.is_stopping.load(Ordering::SeqCst) => {
+                pause();
+                continue;
+            }
+            Err(_) => return,
+        };
+        if shared.is_stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        let number = shared.next.fetch_add(1, Ordering::Relaxed);
+        let Ok(second) = link.try_clone() else {
+            continue;
+        };
+        lock(&shared.open).insert(number, second);
+        let theirs = Arc::clone(shared);
+        let spawned = thread::Builder::new()
+            .name(format!("connection {number}"))
+            .stack_size(512 << 10)
+            .spawn(move || {
+                if catch_unwind(AssertUnwindSafe(|| converse(&theirs, link))).is_err() {
+                    theirs.panics.fetch_add(1, Ordering::Relaxed);
+                }
+                if let Some(second) = lock(&theirs.open).remove(&number) {
+                    second.shutdown();
+                }
+                theirs.closed.notify_all();
+            });
+        if spawned.is_err() {
+            lock(&shared.open).remove(&number);
+        }
+    }
+}
+
+/// Lets others give descriptors back; nothing tells when they have.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "there is no condition to wait for"
+)]
+fn pause() {
+    thread::sleep(Duration::from_millis(10));
+}
+
+fn converse<S: Service>(shared: &Shared<S>, link: Link) {
+    let _ = link.set_timeout(Some(HELLO_TIMEOUT));
+    let mut exchange = Exchange::new(link);
+    let Some(mut session) = introduce(shared, &mut exchange) else {
+        return;
+    };
+    if exchange.link.set_timeout(None).is_err() {
+        shared.service.ended(session);
+        return;
+    }
+    // A panic in a handler is a bug, but what the session holds is given back all the same.
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        loop {
+            match exchange.next() {
+                Ok(()) => {}
+                Err(LinkError::Frame(e)) => {
+                    let _ = exchange.refuse(e.status(), &Refusal::new(e.to_string()));
+                    return;
+                }
+                Err(_) => return,
+            }
+            if shared.service.handle(&mut session, &mut exchange).is_err() {
+                return;
+            }
+        }
+    }));
+    shared.service.ended(session);
+    if ended.is_err() {
+        shared.panics.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn introduce<S: Service>(shared: &Shared<S>, exchange: &mut Exchange) -> Option<S::Session> {
+    let peer = Peer::of(&exchange.link);
+    let result = hello(shared, &peer, exchange);
+    match result {
+        Ok((session, welcome)) => {
+            exchange.answer(&welcome).ok()?;
+            Some(session)
+        }
+        Err(Some((status, refusal))) => {
+            let _ = exchange.refuse(status, &refusal);
+            None
+        }
+        Err(None) => None,
+    }
+}
+
+type Refused = Option<(Status, Refusal)>;
+
+fn hello<S: Service>(
+    shared: &Shared<S>,
+    peer: &Peer,
+    exchange: &mut Exchange,
+) -> Result<(S::Session, Welcome), Refused> {
+    let hello: Hello = first(exchange)?;
+    let needs_proof = !matches!(exchange.link.peer(), Ok(wire::link::PeerName::Unix { .. }));
+    let mut is_proven = false;
+    if let (true, Some(secret)) = (needs_proof, &shared.secret) {
+        let challenge = random();
+        let refusal = Refusal {
+            text: "prove that you know the secret of the service (PARIO_SECRET)".into(),
+            detail: Bytes(challenge.to_vec()),
+        };
+        exchange
+            .refuse(Status::Unauthenticated, &refusal)
+            .map_err(|_| None)?;
+        let prove: Prove = first(exchange)?;
+        if !control::capability::seals_equal(&prove.proof.0, &proof(secret, &challenge, &hello)) {
+            let text = "the secret is not the one of this service";
+            return Err(Some((Status::Unauthenticated, Refusal::new(text))));
+        }
+        is_proven = true;
+    }
+    shared.service.hello(peer, &hello, is_proven).map_err(Some)
+}
+
+/// The next frame, which has to be an `R`.
+fn first<R: Request>(exchange: &mut Exchange) -> Result<R, Refused> {
+    match exchange.next() {
+        Ok(()) => {}
+        Err(LinkError::Frame(e)) => return Err(Some((e.status(), Refusal::new(e.to_string())))),
+        Err(_) => return Err(None),
+    }
+    if exchange.header.kind != R::KIND {
+        let text = format!("the first message of a connection is {}", R::NAME);
+        return Err(Some((Status::Malformed, Refusal::new(text))));
+    }
+    message::decode(&exchange.control)
+        .map_err(|e| Some((Status::Malformed, Refusal::new(e.to_string()))))
+}
+
+/// 32 bytes that nobody can guess.
+fn random() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(n) => filled += n,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => panic!("the kernel gives no random bytes: {e}"),
+        }
+    }
+    bytes
+}

@@ -1,0 +1,131 @@
+//! Reading and writing bytes: the hot path.
+//!
+//! ```text
+//! write, short    client  Write + payload  ------>  server     ------>  Done
+//! write, long     client  Write (announced) ----->  server     ------>  Write, flag GO
+//!                 client  Data + payload   ------>  server     ------>  Done
+//! read            client  Read             ------>  server     ------>  Done + payload
+//! ```
+//!
+//! A request names a registered view and a range in view space, which no change of the layout alters.
+//! Both sides derive from it which bytes lie at this server: for every subfile of the file that this
+//! server holds, in ascending order of the subfile's index, the bytes of the range that lie in the
+//! subfile, in ascending file order. The payload is exactly that, so it needs no list. A range that
+//! holds no byte here is never asked for.
+//!
+//! Decoding borrows from the frame and allocates nothing.
+
+use crate::reader::{DecodeError, Reader, put_number};
+
+/// Kind of a read.
+pub const READ: u16 = 0x90;
+/// Kind of a write.
+pub const WRITE: u16 = 0x91;
+/// Kind of the payload that follows an announced write.
+pub const DATA: u16 = 0x92;
+
+/// Flag of a write: the payload follows in a [`DATA`] frame after the server said [`GO`].
+pub const ANNOUNCED: u16 = 1;
+/// Flag of an answer: send the payload now.
+pub const GO: u16 = 1;
+/// Flag of a write to the owner: it ends at [`Access::end`] and the size grows with it.
+pub const GROW: u16 = 2;
+
+/// A read or write at one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access<'a> {
+    /// The registered view.
+    pub view: u64,
+    /// First byte, in view space.
+    pub lo: u64,
+    /// One past the last byte, in view space.
+    pub hi: u64,
+    /// Bytes of the range that lie at this server.
+    pub bytes: u64,
+    /// The truncate epoch the client knows.
+    pub epoch: u64,
+    /// The lease of an atomic handle; 0 for all others.
+    pub number: u64,
+    /// One past the last byte of the whole write in file space, when the flag [`GROW`] is set.
+    pub end: u64,
+    /// The encoded version of the layout state it was planned with
+    /// ([`crate::StateVersion::put`]).
+    pub version: &'a [u8],
+}
+
+/// How an access went at one server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Nanoseconds it waited for buffers, memory and its turn.
+    pub waited_ns: u64,
+    /// Nanoseconds spent gathering or scattering.
+    pub copied_ns: u64,
+    /// Nanoseconds from the arrival of the request to the answer.
+    pub served_ns: u64,
+    /// Times a buffer was filled; 0 when bytes went straight to or from their place.
+    pub rounds: u64,
+}
+
+impl<'a> Access<'a> {
+    /// Replaces `out` by the request.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.clear();
+        for n in [
+            self.view,
+            self.lo,
+            self.hi,
+            self.bytes,
+            self.epoch,
+            self.number,
+            self.end,
+        ] {
+            put_number(out, n);
+        }
+        out.extend_from_slice(self.version);
+    }
+
+    /// Reads a request.
+    pub fn decode(control: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(control);
+        let mut next = || r.number();
+        let (view, lo, hi) = (next()?, next()?, next()?);
+        let (bytes, epoch, number, end) = (next()?, next()?, next()?, next()?);
+        if lo >= hi || hi > falls::MAX_OFFSET || bytes == 0 || bytes > hi - lo {
+            return Err(DecodeError::BadNumber);
+        }
+        let left = r.left();
+        Ok(Access {
+            view,
+            lo,
+            hi,
+            bytes,
+            epoch,
+            number,
+            end,
+            version: r.take(left)?,
+        })
+    }
+}
+
+impl Done {
+    /// Replaces `out` by the answer.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.clear();
+        for n in [self.waited_ns, self.copied_ns, self.served_ns, self.rounds] {
+            put_number(out, n);
+        }
+    }
+
+    /// Reads an answer.
+    pub fn decode(control: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(control);
+        let done = Done {
+            waited_ns: r.number()?,
+            copied_ns: r.number()?,
+            served_ns: r.number()?,
+            rounds: r.number()?,
+        };
+        r.finish()?;
+        Ok(done)
+    }
+}

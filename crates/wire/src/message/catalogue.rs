@@ -1,0 +1,527 @@
+//! What clients ask of the metadata manager: names, attributes, layouts, named views, members.
+//!
+//! A slice keeps one name: `Rename` here is `rename` in the client, in the manager and in the
+//! catalogue. Paths are absolute, with `/` between names of any UTF-8.
+
+use layout::View;
+
+use super::field::Bytes;
+use crate::layout_state::{LayoutState, Place};
+use crate::reader::{DecodeError, Reader, put_number};
+use crate::{FileId, HandleId, Rights, ServerId, Time};
+
+record! {
+    /// What a file holds and how it is cut, in the users' words.
+    #[derive(Default)]
+    pub struct LayoutSpec {
+        /// Such as `f64[4096,4096]`; nothing for plain bytes.
+        pub array: Option<String>,
+        /// Such as `(block, *) onto 4`; nothing for the default rule.
+        pub layout: Option<String>,
+    }
+
+    /// How a file is created.
+    #[derive(Default)]
+    pub struct CreateOptions {
+        /// Permission bits; the client has applied its mask.
+        pub mode: u32,
+        /// Refuse if the name is taken.
+        pub exclusive: bool,
+        /// What it holds and how it is laid out.
+        pub layout: LayoutSpec,
+    }
+
+    /// How a file is opened.
+    #[derive(Default)]
+    pub struct OpenOptions {
+        /// What the handle is for.
+        pub rights: Rights,
+        /// Create it if it is not there (or refuse if it is, when exclusive).
+        pub create: Option<CreateOptions>,
+        /// Every write goes to the end; needs the right to write.
+        pub append: bool,
+        /// Refuse if anybody has it open, and refuse others while this handle is open.
+        pub unique: bool,
+        /// The file goes with its last handle.
+        pub delete_on_close: bool,
+    }
+
+    /// Opens a file.
+    pub struct Open {
+        /// Which.
+        pub path: String,
+        /// How.
+        pub options: OpenOptions,
+    }
+
+    /// Opens a file again that was open before the metadata manager was restarted.
+    pub struct Reopen {
+        /// The capability that came with the handle; says which file and for what.
+        pub capability: Bytes,
+        /// Whether it was opened for this client alone.
+        pub unique: bool,
+    }
+
+    /// An open file.
+    pub struct Opened {
+        /// The handle.
+        pub handle: HandleId,
+        /// What it is for.
+        pub rights: Rights,
+        /// Whether the file was created by this.
+        pub is_new: bool,
+        /// Its attributes, with the durable size.
+        pub attributes: Attributes,
+        /// Where its bytes are.
+        pub layout: LayoutState,
+        /// What to show to I/O servers.
+        pub capability: Bytes,
+    }
+
+    /// Closes a handle.
+    pub struct Close {
+        /// Which.
+        pub handle: HandleId,
+    }
+
+    /// A handle is closed.
+    pub struct Closed {
+        /// Whether the file went with it.
+        pub is_removed: bool,
+    }
+
+    /// Asks for a fresh capability of a handle whose old one has expired.
+    pub struct RenewCapability {
+        /// Which handle.
+        pub handle: HandleId,
+    }
+
+    /// Creates a file without opening it.
+    pub struct Create {
+        /// Its path.
+        pub path: String,
+        /// How.
+        pub options: CreateOptions,
+    }
+
+    /// A file that exists now.
+    pub struct Created {
+        /// Its number.
+        pub file: FileId,
+        /// Whether it is new.
+        pub is_new: bool,
+    }
+
+    /// Creates a directory.
+    pub struct Mkdir {
+        /// Its path.
+        pub path: String,
+        /// Permission bits; the client has applied its mask.
+        pub mode: u32,
+    }
+
+    /// Removes the name of a file.
+    pub struct Unlink {
+        /// Which.
+        pub path: String,
+        /// What to do if somebody has it open.
+        pub how: UnlinkHow,
+    }
+
+    /// Removes an empty directory.
+    pub struct Rmdir {
+        /// Which.
+        pub path: String,
+    }
+
+    /// Gives a file or directory another name; what has that name is replaced.
+    pub struct Rename {
+        /// The name it has.
+        pub from: String,
+        /// The name it gets.
+        pub to: String,
+    }
+
+    /// Asks for attributes.
+    pub struct Stat {
+        /// Of what.
+        pub path: String,
+    }
+
+    /// What `stat` shows.
+    pub struct Attributes {
+        /// The number.
+        pub file: FileId,
+        /// File or directory.
+        pub kind: Kind,
+        /// User number of the owner.
+        pub owner: u32,
+        /// Group number.
+        pub group: u32,
+        /// The twelve permission bits.
+        pub mode: u32,
+        /// Last access, as set by `utimes`.
+        pub accessed: Time,
+        /// Last change of bytes or entries.
+        pub modified: Time,
+        /// Last change of attributes.
+        pub changed: Time,
+        /// Durable size; 0 for directories.
+        pub size: u64,
+        /// Counts truncates; the size of an earlier epoch says nothing about this one.
+        pub epoch: u64,
+        /// A truncate that is under way leads to this size.
+        pub truncate_to: Option<u64>,
+        /// The array a file holds, as its creator wrote it.
+        pub array: Option<String>,
+        /// The layout of a file, as its creator or the default rule wrote it.
+        pub layout: Option<String>,
+        /// The highest generation of its layout that was given out; 0 for directories.
+        pub generation: u64,
+        /// Whether it still has a name.
+        pub is_linked: bool,
+        /// Whether it goes with its last handle.
+        pub delete_on_close: bool,
+    }
+
+    /// Attributes, and whom to ask for the latest size.
+    pub struct StatAnswer {
+        /// The attributes.
+        pub attributes: Attributes,
+        /// The server that owns the file; nothing for directories.
+        pub owner: Option<Place>,
+    }
+
+    /// Asks for the names in a directory, a part at a time.
+    pub struct List {
+        /// Which directory.
+        pub path: String,
+        /// Only names behind this one.
+        pub after: Option<String>,
+        /// At most so many; the manager may give fewer.
+        pub limit: u32,
+        /// Whether attributes are wanted too.
+        pub with_attributes: bool,
+    }
+
+    /// A name in a directory.
+    pub struct Entry {
+        /// The name.
+        pub name: String,
+        /// What has it.
+        pub file: FileId,
+        /// File or directory.
+        pub kind: Kind,
+        /// Its attributes, if they were asked for; sizes are the durable ones.
+        pub attributes: Option<Attributes>,
+    }
+
+    /// Part of a directory.
+    pub struct Listing {
+        /// Names in ascending order of their bytes.
+        pub entries: Vec<Entry>,
+        /// Whether there are more behind the last.
+        pub has_more: bool,
+    }
+
+    /// Sets the permission bits.
+    pub struct Chmod {
+        /// Of what.
+        pub path: String,
+        /// The bits.
+        pub mode: u32,
+    }
+
+    /// Gives something to another owner or group.
+    pub struct Chown {
+        /// What.
+        pub path: String,
+        /// The new owner, if he changes.
+        pub owner: Option<u32>,
+        /// The new group, if it changes.
+        pub group: Option<u32>,
+    }
+
+    /// Sets times.
+    pub struct Utimes {
+        /// Of what.
+        pub path: String,
+        /// Of the last access.
+        pub accessed: SetTime,
+        /// Of the last change of bytes.
+        pub modified: SetTime,
+    }
+
+    /// Gives a file without bytes another layout.
+    pub struct SetLayout {
+        /// Which file.
+        pub path: String,
+        /// The layout.
+        pub spec: LayoutSpec,
+    }
+
+    /// Asks for the layout of a file.
+    pub struct GetLayout {
+        /// Which.
+        pub path: String,
+    }
+
+    /// Asks for the layout of a file by its number; the caller has it open.
+    pub struct GetState {
+        /// Which handle.
+        pub handle: HandleId,
+    }
+
+    /// The layout of a file.
+    pub struct LayoutAnswer {
+        /// The file.
+        pub file: FileId,
+        /// The array it holds.
+        pub array: Option<String>,
+        /// The layout, as it was written.
+        pub text: String,
+        /// Where its bytes are.
+        pub state: LayoutState,
+        /// Places whose bytes are lost.
+        pub lost: Vec<Place>,
+    }
+
+    /// A view that is kept with a file.
+    pub struct NamedView {
+        /// As the user wrote it.
+        pub text: String,
+        /// What it selects.
+        pub view: View,
+    }
+
+    /// Keeps a view; one of the same name is replaced.
+    pub struct PutView {
+        /// With which file.
+        pub path: String,
+        /// Under which name.
+        pub name: String,
+        /// The view.
+        pub view: NamedView,
+    }
+
+    /// Asks for a view.
+    pub struct GetView {
+        /// Of which file.
+        pub path: String,
+        /// Its name.
+        pub name: String,
+    }
+
+    /// Removes a view.
+    pub struct RemoveView {
+        /// Of which file.
+        pub path: String,
+        /// Its name.
+        pub name: String,
+    }
+
+    /// Asks for the names of the views of a file.
+    pub struct ListViews {
+        /// Which file.
+        pub path: String,
+        /// Only names behind this one.
+        pub after: Option<String>,
+        /// At most so many.
+        pub limit: u32,
+    }
+
+    /// A view without what it selects.
+    pub struct ViewName {
+        /// Its name.
+        pub name: String,
+        /// As the user wrote it.
+        pub text: String,
+    }
+
+    /// Asks for all servers that joined.
+    pub struct Members {}
+
+    /// A server that joined at some time.
+    pub struct Member {
+        /// Its number, over all starts.
+        pub server: ServerId,
+        /// Where it listens.
+        pub address: String,
+        /// Its latest start.
+        pub incarnation: u64,
+        /// The earliest start whose bytes it still has.
+        pub kept_since: u64,
+        /// Where it keeps bytes.
+        pub store: StoreKind,
+        /// Room in all; 0 is unknown, and counts as enough.
+        pub capacity_bytes: u64,
+        /// Room taken, as last reported.
+        pub used_bytes: u64,
+        /// How far it is from the clients, in units that only compare.
+        pub distance: u64,
+        /// Whether it takes part.
+        pub state: MemberState,
+    }
+
+    /// Asks what there is in all.
+    pub struct Count {}
+
+    /// What there is in all.
+    pub struct Counts {
+        /// Files, those included that are open but have no name.
+        pub files: u64,
+        /// Directories, the root included.
+        pub directories: u64,
+        /// Removals that wait for servers.
+        pub removals: u64,
+    }
+
+    /// Looks for contradictions in the catalogue. Only for the user who runs the service, and root.
+    pub struct Check {}
+
+    /// Something that does not fit.
+    pub struct Finding {
+        /// How bad it is.
+        pub severity: Severity,
+        /// What it is.
+        pub text: String,
+    }
+
+    /// Moves a file into another layout.
+    pub struct Relayout {
+        /// Which file.
+        pub path: String,
+        /// The new layout.
+        pub layout: String,
+    }
+
+    /// Asks how far the move of a file has come.
+    pub struct RelayoutProgress {
+        /// Which file.
+        pub file: FileId,
+    }
+
+    /// How far a move has come.
+    pub struct Progress {
+        /// The file.
+        pub file: FileId,
+        /// The generation it moves to.
+        pub generation: u64,
+        /// Bytes moved.
+        pub moved_bytes: u64,
+        /// Bytes to move.
+        pub total_bytes: u64,
+        /// Whether it goes on.
+        pub state: MoveState,
+        /// Why it failed, if it did.
+        pub failure: String,
+    }
+}
+
+choice! {
+    /// What a node is.
+    pub enum Kind {
+        /// Has entries.
+        Directory = 0,
+        /// Has bytes.
+        File = 1,
+    }
+
+    /// What to do with a file that somebody has open.
+    pub enum UnlinkHow {
+        /// Take its name; the bytes go with the last close.
+        EvenIfOpen = 0,
+        /// Refuse.
+        UnlessOpen = 1,
+    }
+
+    /// Where a server keeps bytes.
+    pub enum StoreKind {
+        /// In memory: gone with the process.
+        Memory = 0,
+        /// On disks: found again.
+        Disk = 1,
+    }
+
+    /// Whether a server takes part.
+    pub enum MemberState {
+        /// Serves, and takes new subfiles.
+        Alive = 0,
+        /// Was declared dead; may join again.
+        Dead = 1,
+        /// Serves what it has, but takes nothing new, or has gone on purpose.
+        Left = 2,
+    }
+
+    /// How bad a finding is.
+    pub enum Severity {
+        /// The catalogue contradicts itself.
+        Broken = 0,
+        /// Bytes are gone, as happens when memory servers die.
+        Lost = 1,
+    }
+
+    /// Whether a move goes on.
+    pub enum MoveState {
+        /// It does.
+        Moving = 0,
+        /// All bytes are in the new layout.
+        Done = 1,
+        /// It was given up; the file is in its old layout.
+        Failed = 2,
+    }
+}
+
+impl Member {
+    /// Whether what was bound to this incarnation of it still exists.
+    pub fn keeps(&self, incarnation: u64) -> bool {
+        (self.kept_since..=self.incarnation).contains(&incarnation)
+    }
+
+    /// Whether it takes new subfiles: more than a 64th of its room is free.
+    pub fn has_room(&self) -> bool {
+        let free = self.capacity_bytes.saturating_sub(self.used_bytes);
+        self.capacity_bytes == 0 || free > self.capacity_bytes / 64
+    }
+
+    /// The present start of it.
+    pub fn place(&self) -> Place {
+        Place {
+            server: self.server.0,
+            incarnation: self.incarnation,
+        }
+    }
+}
+
+/// A time to set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetTime {
+    /// Leave it.
+    Keep,
+    /// The time of the request; whoever may write may do that.
+    Now,
+    /// This one; only the owner may.
+    To(Time),
+}
+
+impl super::Field for SetTime {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            SetTime::Keep => put_number(out, 0),
+            SetTime::Now => put_number(out, 1),
+            SetTime::To(time) => {
+                put_number(out, 2);
+                time.put(out);
+            }
+        }
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(match r.number()? {
+            0 => SetTime::Keep,
+            1 => SetTime::Now,
+            2 => SetTime::To(super::Field::read(r)?),
+            other => return Err(DecodeError::BadTag(other)),
+        })
+    }
+}

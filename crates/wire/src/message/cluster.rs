@@ -1,0 +1,206 @@
+//! What servers ask of each other.
+//!
+//! An I/O server joins at the metadata manager and reports from then on; the end of that connection is
+//! the end of its membership. The owner of a file asks its other servers; the metadata manager asks
+//! all of them during a re-layout. Every connection between servers is made with the seal of the
+//! cluster ([`Role::Server`](super::session::Role)).
+
+use super::catalogue::{Member, StoreKind};
+use super::field::Bytes;
+use crate::layout_state::LayoutState;
+use crate::{ClientId, FileId, HandleId, ServerId, SizeState, Time};
+
+record! {
+    /// A server that starts, to the metadata manager.
+    pub struct Join {
+        /// Its number if it was here before.
+        pub server: Option<ServerId>,
+        /// The last incarnation that its store recorded, if it found one. A server records its
+        /// incarnation durably before it serves.
+        pub resumes: Option<u64>,
+        /// Where it listens.
+        pub address: String,
+        /// Where it keeps bytes.
+        pub store: StoreKind,
+        /// Room in all; 0 is unknown.
+        pub capacity_bytes: u64,
+        /// Room taken.
+        pub used_bytes: u64,
+        /// How far it is from the clients.
+        pub distance: u64,
+    }
+
+    /// A server is a member.
+    pub struct Joined {
+        /// As the catalogue knows it now.
+        pub member: Member,
+        /// The key of the cluster.
+        pub key: Bytes,
+        /// All members.
+        pub members: Vec<Member>,
+    }
+
+    /// A member says that it is there, and what room it has. Sent on the connection of the join.
+    pub struct Report {
+        /// Room in all; 0 is unknown.
+        pub capacity_bytes: u64,
+        /// Room taken.
+        pub used_bytes: u64,
+        /// Removals that were done since the last report.
+        pub removed: Vec<Removal>,
+    }
+
+    /// What a member has to know.
+    pub struct Reported {
+        /// Bytes to remove; the next report confirms them.
+        pub removals: Vec<Removal>,
+        /// All members.
+        pub members: Vec<Member>,
+    }
+
+    /// Bytes that a server is to remove.
+    pub struct Removal {
+        /// Of which file.
+        pub file: FileId,
+        /// Of which generation of its layout.
+        pub generation: u64,
+        /// Bound to which start of the server.
+        pub incarnation: u64,
+    }
+
+    /// Asks the metadata manager what is durable about a file.
+    pub struct FileState {
+        /// Which.
+        pub file: FileId,
+    }
+
+    /// What is durable about a file.
+    pub struct FileStateIs {
+        /// Where its bytes are.
+        pub layout: LayoutState,
+        /// Its size.
+        pub size: SizeState,
+        /// User number of the owner.
+        pub owner: u32,
+        /// Group number.
+        pub group: u32,
+        /// The twelve permission bits.
+        pub mode: u32,
+        /// The directory it is in.
+        pub directory: FileId,
+        /// What a server leaves in the header of the subfile: path, array and layout, so that a
+        /// directory can be rebuilt from the stores.
+        pub note: Bytes,
+    }
+
+    /// The owner of a file reports its size to the metadata manager.
+    pub struct ReportSize {
+        /// Of which file.
+        pub file: FileId,
+        /// Of which epoch.
+        pub epoch: u64,
+        /// The size.
+        pub size: u64,
+        /// When a byte was last written.
+        pub modified: Time,
+    }
+
+    /// The owner records the intent to truncate at the metadata manager.
+    pub struct BeginTruncate {
+        /// Who asked.
+        pub client: ClientId,
+        /// With which handle.
+        pub handle: HandleId,
+        /// The new size.
+        pub to: u64,
+    }
+
+    /// All servers have applied a truncate.
+    pub struct FinishTruncate {
+        /// Of which file.
+        pub file: FileId,
+        /// Of which epoch.
+        pub epoch: u64,
+    }
+
+    /// The owner, to another server of the file: cut at this size.
+    pub struct ApplyTruncate {
+        /// The file.
+        pub file: FileId,
+        /// The epoch that begins.
+        pub epoch: u64,
+        /// The new size.
+        pub to: u64,
+    }
+
+    /// The owner, after a restart: how far do your bytes of the file reach?
+    pub struct AskEnd {
+        /// The file.
+        pub file: FileId,
+    }
+
+    /// How far they reach.
+    pub struct EndIs {
+        /// The last epoch that was applied here.
+        pub epoch: u64,
+        /// One past the last byte of the file that was written here, in file space.
+        pub end: u64,
+    }
+
+    /// Refuse this client from now on; answered when nothing of it runs here.
+    pub struct Fence {
+        /// The client.
+        pub client: ClientId,
+    }
+
+    /// Refuse lower lease numbers of this file from now on; answered when nothing older runs here.
+    pub struct Tell {
+        /// The file.
+        pub file: FileId,
+        /// The number.
+        pub number: u64,
+    }
+
+    /// The owner, after a restart: what number were you told?
+    pub struct AskNumber {
+        /// The file.
+        pub file: FileId,
+    }
+
+    /// Stop serving the file; answered when nothing of it runs here. The owner answers with the size.
+    pub struct Freeze {
+        /// The file.
+        pub file: FileId,
+    }
+
+    /// How big a frozen file is, as the owner knows it; 0 at all others.
+    pub struct Frozen {
+        /// Bytes.
+        pub size: u64,
+        /// Epoch.
+        pub epoch: u64,
+    }
+
+    /// Serve the file again, with the state that the metadata manager has now.
+    pub struct Thaw {
+        /// The file.
+        pub file: FileId,
+    }
+
+    /// Fetch the bytes of your subfiles of the new generation from the servers of the old one and
+    /// make them durable. The file is frozen.
+    pub struct Pull {
+        /// The file.
+        pub file: FileId,
+        /// State with both generations, the old one first.
+        pub state: LayoutState,
+        /// File bytes below this are moved.
+        pub size: u64,
+    }
+
+    /// How many bytes were pulled so far.
+    pub struct PullProgress {
+        /// The file.
+        pub file: FileId,
+    }
+}

@@ -1,0 +1,264 @@
+//! What clients ask of I/O servers about a file: views, size, locks, pointers, durability.
+//!
+//! Everything goes through a *registered view*: a client chooses a number, shows the capability of
+//! the file once, and the number stands for (file, rights, view) from then on. A server that was
+//! restarted does not know it and says `UnknownView`; the client registers again and repeats.
+//!
+//! Requests marked *owner* go to the server that the layout state names as the file's owner; any other
+//! refuses them with `InvalidArgument`.
+
+use super::field::Bytes;
+use crate::{FileId, HandleId};
+
+record! {
+    /// Registers a view. A description longer than one message announces its length here and
+    /// follows in [`SetViewPart`]s.
+    pub struct SetView {
+        /// The number, chosen by the client; one that is in use is replaced.
+        pub view: u64,
+        /// Of which file.
+        pub file: FileId,
+        /// What the client may do with it.
+        pub capability: Bytes,
+        /// Bytes of the whole description; 0 stands for the whole file.
+        pub description_bytes: u64,
+        /// The description ([`crate::describe::put_view`]), or the first part of it.
+        pub description: Bytes,
+    }
+
+    /// The next part of a long description.
+    pub struct SetViewPart {
+        /// Of which view.
+        pub view: u64,
+        /// The part.
+        pub part: Bytes,
+    }
+
+    /// Forgets a view.
+    pub struct DropView {
+        /// Which.
+        pub view: u64,
+    }
+
+    /// Asks for the size. *Owner.*
+    pub struct Size {
+        /// A view of the file.
+        pub view: u64,
+    }
+
+    /// The size of a file.
+    pub struct SizeIs {
+        /// Bytes.
+        pub size: u64,
+        /// Counts truncates; travels in every access.
+        pub epoch: u64,
+    }
+
+    /// A write has ended here: the size is at least that from now on. *Owner.*
+    pub struct Grow {
+        /// A view of the file, with the right to write.
+        pub view: u64,
+        /// The epoch the write was made in.
+        pub epoch: u64,
+        /// One past its last byte, in file space.
+        pub end: u64,
+    }
+
+    /// Sets the size. *Owner.*
+    pub struct Truncate {
+        /// A view of the file, with the right to write.
+        pub view: u64,
+        /// The handle, which the catalogue checks again.
+        pub handle: HandleId,
+        /// The new size.
+        pub to: u64,
+    }
+
+    /// Commits space for the bytes of the file below `size` that lie here.
+    pub struct Preallocate {
+        /// A view of the file, with the right to write.
+        pub view: u64,
+        /// The epoch.
+        pub epoch: u64,
+        /// File bytes below this get space.
+        pub size: u64,
+    }
+
+    /// Makes everything that was written here to the file durable, where the store can; the owner
+    /// makes the size durable too.
+    pub struct Sync {
+        /// A view of the file.
+        pub view: u64,
+    }
+
+    /// What a sync has done.
+    pub struct Synced {
+        /// Whether the bytes survive the death of the server.
+        pub is_durable: bool,
+    }
+
+    /// A handle is about to be closed: its size is made durable. *Owner.*
+    pub struct Release {
+        /// A view of the file.
+        pub view: u64,
+    }
+
+    /// Asks for the space that the file takes here.
+    pub struct Allocated {
+        /// A view of the file; any rights.
+        pub view: u64,
+    }
+
+    /// Reserves a place behind the end. *Owner.*
+    pub struct Reserve {
+        /// A view of the file, with the right to write.
+        pub view: u64,
+        /// A number that rises from request to request of this client.
+        pub request: u64,
+        /// Bytes.
+        pub len: u64,
+    }
+
+    /// A place was reserved.
+    pub struct Reserved {
+        /// Its first byte, in file space.
+        pub offset: u64,
+        /// The epoch.
+        pub epoch: u64,
+    }
+
+    /// A reserved place is written, or given up when `end` is its start. *Owner.*
+    pub struct Appended {
+        /// A view of the file, with the right to write.
+        pub view: u64,
+        /// The request that reserved it.
+        pub request: u64,
+        /// The epoch.
+        pub epoch: u64,
+        /// One past the last byte that was written.
+        pub end: u64,
+    }
+
+    /// Takes part in a shared pointer. *Owner.*
+    pub struct JoinPointer {
+        /// A view of the file.
+        pub view: u64,
+        /// Which pointer.
+        pub group: u64,
+        /// Where it stands if it is new.
+        pub position: u64,
+    }
+
+    /// Takes part no more. *Owner.*
+    pub struct LeavePointer {
+        /// A view of the file.
+        pub view: u64,
+        /// Which pointer.
+        pub group: u64,
+    }
+
+    /// Moves a shared pointer and says where it stood before. *Owner.*
+    pub struct MovePointer {
+        /// A view of the file.
+        pub view: u64,
+        /// Which pointer.
+        pub group: u64,
+        /// A number that rises from request to request of this client.
+        pub request: u64,
+        /// How.
+        pub how: PointerMove,
+        /// By how much, or where to.
+        pub amount: u64,
+    }
+
+    /// Enters atomic mode with a view, or asks again after `StaleLease`. *Owner.*
+    pub struct Admit {
+        /// The view.
+        pub view: u64,
+        /// The handle.
+        pub handle: HandleId,
+    }
+
+    /// A handle is in atomic mode.
+    pub struct Admitted {
+        /// Travels in its accesses.
+        pub number: u64,
+        /// Whether every access takes a lock first.
+        pub use_locks: bool,
+    }
+
+    /// Leaves atomic mode. *Owner.*
+    pub struct LeaveAtomic {
+        /// The view it was admitted with.
+        pub view: u64,
+        /// The handle.
+        pub handle: HandleId,
+    }
+
+    /// Waits for a range of the view. *Owner.*
+    pub struct Lock {
+        /// The view it was admitted with.
+        pub view: u64,
+        /// The handle.
+        pub handle: HandleId,
+        /// A number that this client does not use twice at a time.
+        pub request: u64,
+        /// First byte, in view space.
+        pub lo: u64,
+        /// One past the last, in view space.
+        pub hi: u64,
+        /// Whether it is for writing.
+        pub is_exclusive: bool,
+    }
+
+    /// Releases a lock, or waits for it no longer. *Owner.*
+    pub struct Unlock {
+        /// The view it was admitted with.
+        pub view: u64,
+        /// The number of the lock.
+        pub request: u64,
+    }
+
+    /// Compares everything that is stored here of the file with its checksums.
+    pub struct Scrub {
+        /// A view of the file, with the right to read.
+        pub view: u64,
+    }
+
+    /// What was found.
+    pub struct Scrubbed {
+        /// Blocks read.
+        pub blocks: u64,
+        /// Blocks that are damaged.
+        pub damaged: u64,
+    }
+
+    /// Asks for all subfiles of a server. Only for the user who runs the service, and root.
+    pub struct ListSubfiles {}
+
+    /// A subfile as its server sees it.
+    pub struct SubfileEntry {
+        /// The file.
+        pub file: FileId,
+        /// Generation of the layout.
+        pub generation: u64,
+        /// Index in it.
+        pub index: u32,
+        /// End of what was ever written.
+        pub len: u64,
+        /// Space it takes.
+        pub allocated_bytes: u64,
+    }
+}
+
+choice! {
+    /// How a shared pointer moves.
+    pub enum PointerMove {
+        /// Forward by an amount.
+        Add = 0,
+        /// To a position.
+        To = 1,
+        /// Not at all.
+        Stay = 2,
+    }
+}

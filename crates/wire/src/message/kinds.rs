@@ -1,0 +1,85 @@
+//! The table of kinds: which number stands for which request, and what answers it.
+//!
+//! A number is never used for something else. Accesses to bytes have their own numbers in [`super::access`].
+
+use super::catalogue::*;
+use super::cluster::*;
+use super::field::Bytes;
+use super::file::*;
+use super::session::*;
+use crate::SizeState;
+use crate::layout_state::LayoutState;
+
+kinds! {
+    0x01 Hello => Welcome;
+    0x02 Prove => Welcome;
+    0x03 Ping => ();
+    0x04 Goodbye => ();
+    0x05 Statistics => Vec<Counter>;
+    0x06 Shutdown => ();
+
+    0x10 Open => Opened;
+    0x11 Reopen => Opened;
+    0x12 Close => Closed;
+    0x13 RenewCapability => Bytes;
+    0x14 Create => Created;
+    0x15 Mkdir => ();
+    0x16 Unlink => ();
+    0x17 Rmdir => ();
+    0x18 Rename => ();
+    0x19 Stat => StatAnswer;
+    0x1a List => Listing;
+    0x1b Chmod => ();
+    0x1c Chown => ();
+    0x1d Utimes => ();
+    0x1e SetLayout => LayoutState;
+    0x1f GetLayout => LayoutAnswer;
+    0x20 GetState => LayoutState;
+    0x21 PutView => ();
+    0x22 GetView => NamedView;
+    0x23 RemoveView => ();
+    0x24 ListViews => Vec<ViewName>;
+    0x25 Members => Vec<Member>;
+    0x26 Count => Counts;
+    0x27 Check => Vec<Finding>;
+    0x28 Relayout => Progress;
+    0x29 RelayoutProgress => Progress;
+
+    0x40 Join => Joined;
+    0x41 Report => Reported;
+    0x42 FileState => FileStateIs;
+    0x43 ReportSize => SizeState;
+    0x44 BeginTruncate => SizeState;
+    0x45 FinishTruncate => SizeState;
+    0x46 ApplyTruncate => ();
+    0x47 AskEnd => EndIs;
+    0x48 Fence => ();
+    0x49 Tell => ();
+    0x4a AskNumber => u64;
+    0x4b Freeze => Frozen;
+    0x4c Thaw => ();
+    0x4d Pull => ();
+    0x4e PullProgress => u64;
+
+    0x70 SetView => ();
+    0x71 SetViewPart => ();
+    0x72 DropView => ();
+    0x73 Size => SizeIs;
+    0x74 Grow => SizeIs;
+    0x75 Truncate => SizeIs;
+    0x76 Preallocate => ();
+    0x77 Sync => Synced;
+    0x78 Release => ();
+    0x79 Allocated => u64;
+    0x7a Reserve => Reserved;
+    0x7b Appended => SizeIs;
+    0x7c JoinPointer => ();
+    0x7d LeavePointer => ();
+    0x7e MovePointer => u64;
+    0x7f Admit => Admitted;
+    0x80 LeaveAtomic => ();
+    0x81 Lock => ();
+    0x82 Unlock => ();
+    0x83 Scrub => Scrubbed;
+    0x84 ListSubfiles => Vec<SubfileEntry>;
+}

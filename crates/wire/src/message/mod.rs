@@ -1,0 +1,68 @@
+//! The messages: what a client asks of the metadata manager and of the I/O servers, and what these
+//! ask of each other.
+//!
+//! Every request is a struct with a kind and an answer ([`Request`]); the kind stands in the frame's
+//! header and the struct is the control part. An answer repeats kind and request number and
+//! carries [`Status::Ok`](crate::Status), or another status and a [`Refusal`]. File data is the
+//! payload of [`access`] frames only.
+//!
+//! | module | who asks whom |
+//! |---|---|
+//! | [`session`] | anybody: who are you, are you there |
+//! | [`catalogue`] | a client the metadata manager |
+//! | [`file`] | a client an I/O server, about a file through a registered view |
+//! | [`access`] | a client an I/O server, for bytes |
+//! | [`cluster`] | servers each other |
+
+#[macro_use]
+mod macros;
+pub mod access;
+pub mod catalogue;
+pub mod cluster;
+mod field;
+pub mod file;
+mod kinds;
+pub mod session;
+
+pub use field::{Bytes, Field};
+pub use kinds::KINDS;
+pub use session::Refusal;
+
+use crate::reader::{DecodeError, Reader};
+
+/// A request with its kind and its answer.
+pub trait Request: Field {
+    /// Number in the frame's header.
+    const KIND: u16;
+    /// Name, for logs and tests.
+    const NAME: &'static str;
+    /// What comes back when it is done.
+    type Answer: Field;
+}
+
+/// One row of the table of kinds.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// Number in the frame's header.
+    pub number: u16,
+    /// Name of the request.
+    pub name: &'static str,
+    /// Whether bytes are such a request.
+    pub check_request: fn(&[u8]) -> Result<(), DecodeError>,
+    /// Whether bytes are its answer.
+    pub check_answer: fn(&[u8]) -> Result<(), DecodeError>,
+}
+
+/// Replaces `out` by a message.
+pub fn encode<T: Field>(message: &T, out: &mut Vec<u8>) {
+    out.clear();
+    message.put(out);
+}
+
+/// A message of a whole control part.
+pub fn decode<T: Field>(bytes: &[u8]) -> Result<T, DecodeError> {
+    let mut r = Reader::new(bytes);
+    let message = T::read(&mut r)?;
+    r.finish()?;
+    Ok(message)
+}
