@@ -7,12 +7,17 @@ use std::time::Instant;
 use falls::{Falls, FallsSet, Periodic, Segment};
 use kernels::{Nest, Program, Stream, copy};
 
-/// Best seconds per call of either, in turns.
-fn best(mut one: impl FnMut(), mut other: impl FnMut()) -> (f64, f64) {
-    let time = |work: &mut dyn FnMut(), calls: u32| {
+/// Best seconds per call of either, in turns on the same target: where a buffer lies is worth more
+/// than what is compared.
+fn best(
+    target: &mut [u8],
+    mut one: impl FnMut(&mut [u8]),
+    mut other: impl FnMut(&mut [u8]),
+) -> (f64, f64) {
+    let mut time = |work: &mut dyn FnMut(&mut [u8]), calls: u32| {
         let start = Instant::now();
         for _ in 0..calls {
-            work();
+            work(black_box(target));
         }
         start.elapsed().as_secs_f64() / f64::from(calls)
     };
@@ -42,30 +47,22 @@ fn row(name: &str, periodic: &Periodic, nests: &[Nest], bytes: u64) {
     copy(&gather, &memory, &mut other).expect("in bounds");
     assert!(packed == other, "{name}: not the same bytes");
     let gathered = best(
-        || {
+        &mut packed,
+        |packed| {
             stream
-                .gather(0..bytes, black_box(&memory[..]).into(), 0, &mut packed)
+                .gather(0..bytes, black_box(&memory[..]).into(), 0, packed)
                 .expect("in bounds");
-            black_box(&mut packed);
         },
-        || {
-            copy(&gather, black_box(&memory), &mut other).expect("in bounds");
-            black_box(&mut other);
-        },
+        |packed| copy(&gather, black_box(&memory), packed).expect("in bounds"),
     );
-    let mut again = memory.clone();
     let scattered = best(
-        || {
-            let target = memory[..].as_mut().into();
+        &mut memory,
+        |memory| {
             stream
-                .scatter(0..bytes, black_box(&packed), target, 0)
+                .scatter(0..bytes, black_box(&packed), memory.into(), 0)
                 .expect("in bounds");
-            black_box(&mut memory);
         },
-        || {
-            copy(&scatter, black_box(&packed), &mut again).expect("in bounds");
-            black_box(&mut again);
-        },
+        |memory| copy(&scatter, black_box(&packed), memory).expect("in bounds"),
     );
     let rate = |seconds: f64| bytes as f64 / seconds / 1e9;
     println!(

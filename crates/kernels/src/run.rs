@@ -207,15 +207,26 @@ unsafe fn dims_window(
 /// Cuts a window of a level of `count` iterations that move `per` bytes each into at most three:
 /// the end of an iteration, whole iterations, the beginning of an iteration. `visit(count, index
 /// of the first, part of each)`.
-pub(crate) fn each_in_window(
+fn each_in_window(
     count: u64,
     per: u64,
     window: Range<u64>,
-    mut visit: impl FnMut(u64, u64, Range<u64>),
+    visit: impl FnMut(u64, u64, Range<u64>),
 ) {
     debug_assert!(window.end <= per * count);
-    let (first, last) = (window.start / per, window.end / per);
-    let (head, tail) = (window.start % per, window.end % per);
+    let start = (window.start / per, window.start % per);
+    let end = (window.end / per, window.end % per);
+    each_between(start, end, per, visit);
+}
+
+/// As [`each_in_window`], for a window given as iteration and byte within it.
+#[inline(always)]
+pub(crate) fn each_between(
+    (first, head): (u64, u64),
+    (last, tail): (u64, u64),
+    per: u64,
+    mut visit: impl FnMut(u64, u64, Range<u64>),
+) {
     if first == last {
         visit(1, first, head..tail);
         return;

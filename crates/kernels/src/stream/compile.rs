@@ -22,6 +22,8 @@ pub(super) struct Level {
     pub(super) count: u64,
     pub(super) stride: u64,
     pub(super) unit: u64,
+    /// The logarithm of `unit`, if it is a power of two.
+    pub(super) shift: Option<u8>,
 }
 
 impl Level {
@@ -30,7 +32,27 @@ impl Level {
         count: 1,
         stride: 0,
         unit: 0,
+        shift: None,
     };
+
+    fn new(count: u64, stride: u64, unit: u64) -> Level {
+        Level {
+            count,
+            stride,
+            unit,
+            shift: unit.is_power_of_two().then(|| unit.trailing_zeros() as u8),
+        }
+    }
+
+    /// The iteration that holds byte `position`, and which of its bytes that is. Divisions are
+    /// what a short call spends its time with, and most units are powers of two.
+    #[inline(always)]
+    pub(super) fn split(&self, position: u64) -> (u64, u64) {
+        match self.shift {
+            Some(shift) => (position >> shift, position & (self.unit - 1)),
+            None => (position / self.unit, position % self.unit),
+        }
+    }
 }
 
 /// A perfect nest.
@@ -114,6 +136,36 @@ pub(super) struct Group {
 impl Group {
     pub(super) fn bytes(&self) -> u64 {
         self.before[self.ops.len()]
+    }
+
+    /// Where byte `position` lies; it is below [`Group::bytes`].
+    pub(super) fn place(&self, position: u64) -> u64 {
+        let index = match self.ops.len() {
+            1 => 0,
+            _ => self.before.partition_point(|&b| b <= position) - 1,
+        };
+        let op = &self.ops[index];
+        let mut rest = position - self.before[index];
+        let start = op.start;
+        match &op.body {
+            Body::Nest(nest) => {
+                let mut offset = start;
+                for level in &nest.levels {
+                    let (index, within) = level.split(rest);
+                    offset += index * level.stride;
+                    rest = within;
+                }
+                offset + rest
+            }
+            Body::List(list) => {
+                let (index, byte) = list.find(rest);
+                start + list.starts[index] + byte
+            }
+            Body::Repeat(level, body) => {
+                let (index, within) = level.split(rest);
+                start + index * level.stride + body.place(within)
+            }
+        }
     }
 
     fn new(drafts: Vec<Draft>) -> Group {
@@ -254,13 +306,10 @@ impl Draft {
     }
 }
 
-/// A set repeated as often as 63 bits hold, twice at least.
+/// A set repeated until 63 bits are full. The last period may reach beyond them; its end fits 64.
 pub(super) fn endless(set: &FallsSet, period: u64) -> Group {
-    let count = (i64::MAX as u64 / period).max(2);
-    let mut drafts = repeated(drafts(set), 0, count, period);
-    // An unrolled list leaves some periods behind; there are enough without.
-    drafts.truncate(1);
-    Group::new(drafts)
+    let count = i64::MAX as u64 / period + 1;
+    Group::new(repeated(drafts(set), 0, count, period))
 }
 
 /// The operations of a set.
@@ -337,11 +386,7 @@ fn repeated(mut drafts: Vec<Draft>, start: u64, count: u64, stride: u64) -> Vec<
         return drafts.into_iter().map(|draft| draft.moved(start)).collect();
     }
     let unit = drafts.iter().map(Draft::bytes).sum();
-    let level = Level {
-        count,
-        stride,
-        unit,
-    };
+    let level = Level::new(count, stride, unit);
     match &mut drafts[..] {
         [Draft::Nest { levels, len, .. }] => {
             match levels.first_mut() {
@@ -393,11 +438,7 @@ fn unrolled(segments: &[(u64, u64)], start: u64, level: Level) -> Vec<Draft> {
     let body = list(copies(times)).into_iter().collect();
     let mut out = vec![Draft::Repeat {
         start,
-        level: Level {
-            count: turns,
-            stride: level.stride * times,
-            unit: level.unit * times,
-        },
+        level: Level::new(turns, level.stride * times, level.unit * times),
         body: Arc::new(Group::new(body)),
     }];
     let rest = list(copies(level.count % times));

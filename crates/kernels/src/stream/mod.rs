@@ -23,7 +23,13 @@
 //!
 //! Cost: compiling takes time and memory in proportion to the nodes as written. A call
 //! takes O(depth x log fan-out) to find the first and the last byte, and runs in between with
-//! the kernels of the crate, as fast as a compiled [`Program`](crate::Program) in cache.
+//! the kernels of the crate, as fast as a [`Program`](crate::Program) compiled for that very range.
+//!
+//! Measured with `examples/stream_rates.rs` on two shared cores, gathers that touch 384 KiB, GB/s of
+//! the stream and of the program: 8 bytes every 16, 32.5 and 32.6; every 64, 12.8 and 12.8; every
+//! 512, 13.5 and 14.1; every 4096, 2.7 and 2.6; rows of 16 such blocks, 33.3 and 33.5; blocks of 8, 4
+//! and 12 in periods of 64, 7.5 and 3.5; irregular segments of 8, 12.9 and 10.5; 1 MiB in one run, 46.9
+//! and 46.9. Finding the ends costs some 15 ns a call: 64 bytes in eight blocks take 26 ns and 11.
 //!
 //! Left to others: copies with gaps on both sides (`program`), memory in any order (`nest`), and
 //! writing past the caches: a packet is sent or was received, and so is wanted in the cache.
@@ -36,7 +42,7 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use falls::Periodic;
+use falls::{MAX_OFFSET, Periodic};
 
 use crate::nest::Span;
 use crate::program::{BoundsError, Side};
@@ -53,7 +59,7 @@ use run::{At, Fill, Gather, Motion, Scatter};
 /// ```
 ///
 /// ```
-/// use falls::Periodic;
+/// use falls::{MAX_OFFSET, Periodic};
 /// use kernels::Stream;
 /// let stream = Stream::new(&Periodic::new(1, 6, "{(0,1),(4,4)}".parse()?)?);
 /// let mut packet = [0; 4];
@@ -75,7 +81,7 @@ pub struct Stream {
     origin: u64,
     /// Compiled bytes before byte 0 of the stream.
     lead: u64,
-    /// As many periods as 63 bits hold.
+    /// Periods until 63 bits are full.
     periods: Arc<Group>,
 }
 
@@ -234,12 +240,28 @@ impl Stream {
             return Ok(None);
         }
         let ends = self
-            .select(range.start)
-            .zip(self.select(range.end - 1))
+            .place(range.start)
+            .zip(self.place(range.end - 1))
             .filter(|&(first, last)| first >= base && last - base < len as u64);
         if ends.is_some() {
             return Ok(ends);
         }
+        Err(self.refusal(range, side, len, base))
+    }
+
+    /// What [`Stream::select`] says, by the compiled periods.
+    fn place(&self, position: u64) -> Option<u64> {
+        let position = position.checked_add(self.lead)?;
+        if position >= self.periods.bytes() {
+            return None;
+        }
+        // From the lead on bytes lie at or after the displacement, so the sum is below 2^64 again.
+        let offset = self.origin.wrapping_add(self.periods.place(position));
+        (offset < MAX_OFFSET).then_some(offset)
+    }
+
+    #[cold]
+    fn refusal(&self, range: &Range<u64>, side: Side, len: usize, base: u64) -> BoundsError {
         let place = |position| {
             let offset = self
                 .select(position)
@@ -250,7 +272,7 @@ impl Stream {
             start: place(range.start),
             end: place(range.end - 1) + 1,
         };
-        Err(BoundsError { side, span, len })
+        BoundsError { side, span, len }
     }
 
     /// Moves the bytes of a range between the memory that begins at offset `base` and a packet.
@@ -274,26 +296,13 @@ impl Stream {
             unsafe { M::any(at.moved(first - base, 0), len as usize) };
             return;
         }
-        // Positions and offsets fit 63 bits here, and so does the lead.
-        let size = self.bytes_per_period();
-        let position = range.start + self.lead;
-        let (index, within) = (position / size, position % size);
-        let start = self
-            .origin
-            .wrapping_add(index.wrapping_mul(self.period()))
-            .wrapping_sub(base);
-        let window = within..within + len;
-        // 63 bits of memory do not exist; this keeps the window in the loops all the same.
-        assert!(window.end <= self.periods.bytes());
-        // SAFETY: the compiled periods ascend and place byte `j + lead` where `select(j)` is, so
-        // the window lies between the ends that were checked, and its bytes in the packet.
-        unsafe {
-            run::group_window::<M>(
-                &self.periods,
-                at.moved(start, within.wrapping_neg()),
-                window,
-            )
-        };
+        // Both ends have places, so neither sum leaves the periods.
+        let window = range.start + self.lead..range.end + self.lead;
+        let start = self.origin.wrapping_sub(base);
+        let at = at.moved(start, window.start.wrapping_neg());
+        // SAFETY: the compiled periods ascend, and both ends of the window were checked by the
+        // places the same periods give them; its bytes lie in the packet.
+        unsafe { run::group_window::<M>(&self.periods, at, window) };
     }
 }
 

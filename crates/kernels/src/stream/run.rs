@@ -9,7 +9,7 @@ use super::compile::{Body, Group, Lens, Level, List, Nest, Op};
 use crate::inner::block::{copy_any, copy_class, copy_const, prefetch};
 use crate::inner::strided::strided;
 use crate::program::Dim;
-use crate::run::each_in_window;
+use crate::run::each_between;
 
 /// Where the walk stands in memory and in the packet. The packed side may point before the
 /// packet as long as what is moved lies in it.
@@ -185,6 +185,11 @@ pub(super) unsafe fn group_window<M: Motion>(group: &Group, at: At, window: Rang
     if window.is_empty() {
         return;
     }
+    if let [op] = &group.ops[..] {
+        // SAFETY: the window lies in the only operation.
+        unsafe { op_window::<M>(op, at.moved(op.start, 0), window) };
+        return;
+    }
     let first = group.before.partition_point(|&b| b <= window.start) - 1;
     for (op, bounds) in group.ops[first..]
         .iter()
@@ -258,7 +263,8 @@ unsafe fn op_window<M: Motion>(op: &Op, at: At, window: Range<u64>) {
             Body::Nest(nest) => nest_window::<M>(nest, &nest.levels, at, window),
             Body::List(list) => list_window::<M>(list, at, window),
             Body::Repeat(level, body) => {
-                each_in_window(level.count, level.unit, window, |count, index, part| {
+                let ends = (level.split(window.start), level.split(window.end));
+                each_between(ends.0, ends.1, level.unit, |count, index, part| {
                     let at = at.moved(index * level.stride, index * level.unit);
                     if part == (0..level.unit) {
                         iterations::<M>(level, body, at, count);
@@ -278,7 +284,8 @@ unsafe fn nest_window<M: Motion>(nest: &Nest, levels: &[Level], at: At, window: 
         unsafe { M::any(at.moved(window.start, window.start), len) };
         return;
     };
-    each_in_window(level.count, level.unit, window, |count, index, part| {
+    let ends = (level.split(window.start), level.split(window.end));
+    each_between(ends.0, ends.1, level.unit, |count, index, part| {
         let at = at.moved(index * level.stride, index * level.unit);
         let some = Level { count, ..*level };
         // SAFETY: parts of the window, by the caller's promise.

@@ -390,3 +390,99 @@ fn distant_bytes_and_extreme_numbers_are_served_or_refused() {
     let last = Periodic::new(0, i64::MAX as u64, "{(0,0)}".parse().expect("set")).expect("valid");
     assert_eq!(Stream::new(&last).contiguous(0..2), None);
 }
+
+/// Memory between two pages that fault.
+struct Guarded {
+    mapping: *mut u8,
+    len: usize,
+}
+
+const PAGE: usize = 4096;
+
+impl Guarded {
+    fn new(pages: usize) -> Guarded {
+        let len = pages * PAGE;
+        // SAFETY: an anonymous mapping at an address of the system's choice, whose inner pages
+        // are then made accessible.
+        unsafe {
+            let mapping = libc::mmap(
+                std::ptr::null_mut(),
+                len + 2 * PAGE,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(mapping, libc::MAP_FAILED);
+            let inner = mapping.cast::<u8>().add(PAGE);
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            assert_eq!(libc::mprotect(inner.cast(), len, access), 0);
+            Guarded {
+                mapping: mapping.cast(),
+                len,
+            }
+        }
+    }
+
+    /// The first `len` bytes, or the last.
+    fn edge(&mut self, len: usize, last: bool) -> &mut [u8] {
+        assert!(len <= self.len);
+        let start = PAGE + if last { self.len - len } else { 0 };
+        // SAFETY: within the accessible pages, which are zero or written since.
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.add(start), len) }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own.
+        unsafe { libc::munmap(self.mapping.cast(), self.len + 2 * PAGE) };
+    }
+}
+
+/// No kernel reads or writes a byte beside the first and the last one: both sides touch pages
+/// that fault.
+#[test]
+fn nothing_beside_the_range_is_touched() {
+    let (mut spread, mut packed) = (Guarded::new(16), Guarded::new(4));
+    let shapes = [
+        "{(0,L)}",
+        "{(0,L,S,5)}",
+        "{(0,L),(M,M)}",
+        "{(0,L,S,3),(N,N)}",
+    ];
+    for len in (1..=20u64).chain([31, 32, 33, 63, 64, 65, 100, 128, 129]) {
+        for stride in [len + 1, len + 2, len + 7, 2 * len + 5, 16 + len] {
+            for shape in shapes {
+                let text = shape
+                    .replace('L', &(len - 1).to_string())
+                    .replace('S', &stride.to_string())
+                    .replace('M', &(len + 1).to_string())
+                    .replace('N', &(3 * stride).to_string());
+                let set: FallsSet = text.parse().expect("set");
+                let period = set.end() + stride - len;
+                let stream = Stream::new(&Periodic::new(0, period, set).expect("valid"));
+                for bytes in [1, 7, 8, 31, 64, 65, 200, 1000] {
+                    let range = 3..3 + bytes;
+                    let first = stream.select(range.start).expect("there");
+                    let last = stream.select(range.end - 1).expect("there");
+                    let span = (last - first + 1) as usize;
+                    for at_end in [false, true] {
+                        let memory = spread.edge(span, at_end);
+                        let packet = packed.edge(bytes as usize, at_end);
+                        stream
+                            .gather(range.clone(), (&*memory).into(), first, packet)
+                            .expect("in bounds");
+                        stream
+                            .scatter(range.clone(), packet, memory.into(), first)
+                            .expect("in bounds");
+                        let memory = spread.edge(span, at_end);
+                        stream
+                            .fill_zeros(range.clone(), memory.into(), first)
+                            .expect("in bounds");
+                    }
+                }
+            }
+        }
+    }
+}
