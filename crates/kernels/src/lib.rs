@@ -41,6 +41,7 @@ mod program;
 mod property_tests;
 mod redistribute;
 mod run;
+mod share;
 mod shared;
 mod stream;
 
@@ -62,6 +63,7 @@ pub use redistribute::{
     Dealt, Distribution, Kind, Packets, RedistributeError, Redistribution, Unpacking, between,
     gather_part, two_steps_pay,
 };
+pub use share::Share;
 pub use shared::{SharedBytes, SharedBytesMut};
 pub use stream::Stream;
 

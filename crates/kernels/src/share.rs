@@ -1,0 +1,375 @@
+//! Owns [`Share`]: the bytes that two elements of a file have in common, as a stream that either
+//! side gathers from or scatters to its own memory.
+//!
+//! ```text
+//!  file    0 1 2 3 4 5 6 7 ...    left  takes 0 1 . . 4 5 . .     share  1 5 ...
+//!                                 right takes . 1 . 3 . 5 . 7     on left at 1 3, on right at 0 2
+//! ```
+//!
+//! A view and a subfile share bytes; the client holds the view's side, the server the subfile's. Both
+//! make the same share, name a range of the *file*, and mean the same bytes in the same order, so
+//! nothing but the bytes has to travel.
+//!
+//! Invariants:
+//! * byte n of a file range is the n-th byte of the share in it, ascending, on both sides;
+//! * where the meeting is symbolic, no call allocates, and finding the ends takes O(depth x log
+//!   fan-out). A lazy meeting goes by runs: constant memory, time by the number of runs.
+//!
+//! Left to others: which file range a view range is, and where memory begins (`base`).
+
+use std::ops::Range;
+
+use falls::{MAX_OFFSET, Meeting, Periodic};
+
+use crate::program::BoundsError;
+use crate::shared::{SharedBytes, SharedBytesMut};
+use crate::stream::Stream;
+
+/// The bytes that two elements have in common.
+///
+/// ```
+/// use falls::Periodic;
+/// use kernels::Share;
+/// // A view of every other pair of bytes, and a subfile of all odd bytes.
+/// let view = Periodic::new(0, 4, "{(0,1)}".parse()?)?;
+/// let subfile = Periodic::new(0, 2, "{(1,1)}".parse()?)?;
+/// let share = Share::new(&view, &subfile);
+/// assert_eq!(share.count(0..8), 2);
+///
+/// let mut packet = [0; 2];
+/// share.gather_left(0..8, b"abcd"[..].into(), 0, &mut packet)?;
+/// assert_eq!(&packet, b"bd");
+/// let mut stored = *b"....";
+/// share.scatter_right(0..8, &packet, stored[..].as_mut().into(), 0)?;
+/// assert_eq!(&stored, b"b.d.");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Share {
+    meeting: Meeting,
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Symbolic(Box<Streams>),
+    /// Everything, from 0 on: copies one run at a time.
+    Lazy(Stream),
+}
+
+#[derive(Clone, Debug)]
+struct Streams {
+    file: Stream,
+    left: Stream,
+    right: Stream,
+}
+
+#[derive(Clone, Copy)]
+enum Hand {
+    Left,
+    Right,
+}
+
+impl Share {
+    /// What `left` and `right` have in common.
+    pub fn new(left: &Periodic, right: &Periodic) -> Share {
+        Share::of(Meeting::new(left, right))
+    }
+
+    /// The same for a meeting that exists.
+    pub fn of(meeting: Meeting) -> Share {
+        let form = match (meeting.file(), meeting.on_left(), meeting.on_right()) {
+            (Some(file), Some(left), Some(right)) => Form::Symbolic(Box::new(Streams {
+                file: Stream::new(file),
+                left: Stream::new(left),
+                right: Stream::new(right),
+            })),
+            _ => Form::Lazy(Stream::new(&Periodic::everything())),
+        };
+        Share { meeting, form }
+    }
+
+    /// The meeting behind it.
+    pub fn meeting(&self) -> &Meeting {
+        &self.meeting
+    }
+
+    /// Bytes in a file range.
+    pub fn count(&self, file: Range<u64>) -> u64 {
+        match &self.form {
+            Form::Symbolic(s) => {
+                let positions = s.positions(&file);
+                positions.end - positions.start
+            }
+            Form::Lazy(_) => self.meeting.count(file),
+        }
+    }
+
+    /// One past the `n`-th byte of a file range, so that the range up to there has exactly `n`; the
+    /// end of the range if it has no more than that.
+    pub fn after(&self, file: Range<u64>, n: u64) -> u64 {
+        if n == 0 {
+            return file.start;
+        }
+        match &self.form {
+            Form::Symbolic(s) => {
+                let first = s.file.rank(file.start);
+                match first.checked_add(n - 1).and_then(|at| s.file.select(at)) {
+                    Some(x) if x < file.end => x + 1,
+                    _ => file.end,
+                }
+            }
+            Form::Lazy(_) => {
+                let mut left = n;
+                for run in self.meeting.runs(file.clone()) {
+                    if run.len >= left {
+                        return run.file + left;
+                    }
+                    left -= run.len;
+                }
+                file.end
+            }
+        }
+    }
+
+    /// First byte of a file range.
+    pub fn first(&self, file: Range<u64>) -> Option<u64> {
+        self.meeting.next_byte(file.start).filter(|&x| x < file.end)
+    }
+
+    /// Where the bytes of a file range begin on the left side, if they lie there in one run.
+    pub fn left_run(&self, file: Range<u64>) -> Option<u64> {
+        self.run(file, Hand::Left)
+    }
+
+    /// Where the bytes of a file range begin on the right side, if they lie there in one run.
+    pub fn right_run(&self, file: Range<u64>) -> Option<u64> {
+        self.run(file, Hand::Right)
+    }
+
+    fn run(&self, file: Range<u64>, hand: Hand) -> Option<u64> {
+        match &self.form {
+            Form::Symbolic(s) => s.side(hand).contiguous(s.positions(&file)),
+            Form::Lazy(_) => {
+                let mut runs = self.meeting.runs(file).map(|r| match hand {
+                    Hand::Left => r.left..r.left + r.len,
+                    Hand::Right => r.right..r.right + r.len,
+                });
+                let first = runs.next()?;
+                let mut end = first.end;
+                for run in runs {
+                    if run.start != end {
+                        return None;
+                    }
+                    end = run.end;
+                }
+                Some(first.start)
+            }
+        }
+    }
+
+    /// Packs the bytes of a file range from memory of the left side that begins at its byte `base`.
+    pub fn gather_left(
+        &self,
+        file: Range<u64>,
+        source: SharedBytes<'_>,
+        base: u64,
+        packed: &mut [u8],
+    ) -> Result<(), BoundsError> {
+        self.gather(file, Hand::Left, source, base, packed)
+    }
+
+    /// As [`Share::gather_left`], for the right side.
+    pub fn gather_right(
+        &self,
+        file: Range<u64>,
+        source: SharedBytes<'_>,
+        base: u64,
+        packed: &mut [u8],
+    ) -> Result<(), BoundsError> {
+        self.gather(file, Hand::Right, source, base, packed)
+    }
+
+    /// Unpacks the bytes of a file range into memory of the left side that begins at its byte
+    /// `base`.
+    pub fn scatter_left(
+        &self,
+        file: Range<u64>,
+        packed: &[u8],
+        target: SharedBytesMut<'_>,
+        base: u64,
+    ) -> Result<(), BoundsError> {
+        self.scatter(file, Hand::Left, packed, target, base)
+    }
+
+    /// As [`Share::scatter_left`], for the right side.
+    pub fn scatter_right(
+        &self,
+        file: Range<u64>,
+        packed: &[u8],
+        target: SharedBytesMut<'_>,
+        base: u64,
+    ) -> Result<(), BoundsError> {
+        self.scatter(file, Hand::Right, packed, target, base)
+    }
+
+    fn gather(
+        &self,
+        file: Range<u64>,
+        hand: Hand,
+        source: SharedBytes<'_>,
+        base: u64,
+        packed: &mut [u8],
+    ) -> Result<(), BoundsError> {
+        match &self.form {
+            Form::Symbolic(s) => {
+                let positions = s.positions(&file);
+                s.side(hand).gather(positions, source, base, packed)
+            }
+            Form::Lazy(whole) => {
+                let mut rest = packed;
+                for run in self.meeting.runs(file) {
+                    let at = hand.of(run.left, run.right);
+                    let n = (run.len as usize).min(rest.len());
+                    let (part, behind) = rest.split_at_mut(n);
+                    // A packet that is too short is refused by the copy itself.
+                    whole.gather(at..at + run.len, source, base, part)?;
+                    rest = behind;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn scatter(
+        &self,
+        file: Range<u64>,
+        hand: Hand,
+        packed: &[u8],
+        mut target: SharedBytesMut<'_>,
+        base: u64,
+    ) -> Result<(), BoundsError> {
+        match &self.form {
+            Form::Symbolic(s) => {
+                let positions = s.positions(&file);
+                s.side(hand).scatter(positions, packed, target, base)
+            }
+            Form::Lazy(whole) => {
+                let mut rest = packed;
+                for run in self.meeting.runs(file) {
+                    let at = hand.of(run.left, run.right);
+                    let n = (run.len as usize).min(rest.len());
+                    let (part, behind) = rest.split_at(n);
+                    whole.scatter(at..at + run.len, part, target.reborrow(), base)?;
+                    rest = behind;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Hand {
+    fn of(self, left: u64, right: u64) -> u64 {
+        match self {
+            Hand::Left => left,
+            Hand::Right => right,
+        }
+    }
+}
+
+impl Streams {
+    fn positions(&self, file: &Range<u64>) -> Range<u64> {
+        let end = file.end.min(MAX_OFFSET);
+        let first = self.file.rank(file.start.min(end));
+        first..self.file.rank(end)
+    }
+
+    fn side(&self, hand: Hand) -> &Stream {
+        match hand {
+            Hand::Left => &self.left,
+            Hand::Right => &self.right,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use falls::Budget;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_element() -> impl Strategy<Value = Periodic> {
+        (
+            0u64..9,
+            proptest::collection::btree_set(0u64..24, 1..12),
+            0u64..5,
+        )
+            .prop_map(|(displacement, bytes, extra)| {
+                let bytes: Vec<u64> = bytes.into_iter().collect();
+                let set = falls::compress_offsets(&bytes).unwrap();
+                Periodic::new(displacement, set.end() + extra, set).unwrap()
+            })
+    }
+
+    /// Positions of the common bytes of a range on both sides, byte by byte.
+    fn common_naive(left: &Periodic, right: &Periodic, file: Range<u64>) -> Vec<(u64, u64, u64)> {
+        file.filter_map(|x| Some((x, left.map(x)?, right.map(x)?)))
+            .collect()
+    }
+
+    proptest! {
+        #![proptest_config(testkit::laws::config(400))]
+
+        #[test]
+        fn both_forms_agree_with_bytes(
+            left in any_element(),
+            right in any_element(),
+            lo in 0u64..120,
+            len in 0u64..150,
+            n in 0u64..40,
+        ) {
+            let file = lo..lo + len;
+            let naive = common_naive(&left, &right, file.clone());
+            let symbolic = Share::new(&left, &right);
+            let lazy = Share::of(Meeting::with_budget(&left, &right, Budget(0)));
+            prop_assert!(matches!(symbolic.form, Form::Symbolic(_)));
+            for share in [symbolic, lazy] {
+                prop_assert_eq!(share.count(file.clone()), naive.len() as u64);
+                prop_assert_eq!(share.first(file.clone()), naive.first().map(|b| b.0));
+                let after = match n {
+                    0 => lo,
+                    n => naive.get(n as usize - 1).map_or(file.end, |b| b.0 + 1),
+                };
+                prop_assert_eq!(share.after(file.clone(), n), after);
+
+                let memory: Vec<u8> = (0..=255).collect();
+                let mut packet = vec![0; naive.len()];
+                share.gather_left(file.clone(), memory[..].into(), 0, &mut packet).unwrap();
+                let expected: Vec<u8> = naive.iter().map(|b| b.1 as u8).collect();
+                prop_assert_eq!(&packet, &expected);
+                let mut stored = vec![0u8; 256];
+                share.scatter_right(file.clone(), &packet, stored[..].as_mut().into(), 0).unwrap();
+                let mut expected = vec![0u8; 256];
+                for b in &naive {
+                    expected[b.2 as usize] = b.1 as u8;
+                }
+                prop_assert_eq!(&stored, &expected);
+                let mut back = vec![0; naive.len()];
+                share.gather_right(file.clone(), stored[..].into(), 0, &mut back).unwrap();
+                prop_assert_eq!(&back, &packet);
+                if let (Some(first), Some(run)) = (naive.first(), share.left_run(file.clone())) {
+                    prop_assert_eq!(run, first.1);
+                    prop_assert!(naive.windows(2).all(|w| w[0].1 + 1 == w[1].1));
+                } else if !naive.is_empty() {
+                    prop_assert!(naive.windows(2).any(|w| w[0].1 + 1 != w[1].1));
+                }
+                if !naive.is_empty() {
+                    let short = naive.len() - 1;
+                    prop_assert!(share.scatter_right(file.clone(), &packet[..short], stored[..].as_mut().into(), 0).is_err());
+                }
+            }
+        }
+    }
+}
