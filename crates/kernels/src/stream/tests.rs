@@ -217,6 +217,45 @@ proptest! {
     }
 }
 
+/// The same shapes with all distances `scale` times as long.
+fn scaled(shapes: &[Shape], scale: u64) -> Vec<Shape> {
+    let grow = |shape: &Shape| Shape {
+        gap: shape.gap * scale,
+        len: shape.len * scale,
+        extra: shape.extra * scale,
+        count: shape.count,
+        inner: scaled(&shape.inner, scale),
+    };
+    shapes.iter().map(grow).collect()
+}
+
+proptest! {
+    #![proptest_config(config(2048))]
+
+    /// The compiled periods agree with the set up to the last offset there is, however long the
+    /// period: bounds are taken from the one, and promised for the other.
+    #[test]
+    fn compiled_places_are_those_of_the_set(
+        shapes in shapes(),
+        bits in 0u32..62,
+        tail in prop_oneof![Just(0u64), 0u64..1 << 20],
+        displacement in prop_oneof![Just(0u64), any::<u64>().prop_map(|d| d >> 2)],
+        asked in prop::collection::vec(any::<u64>(), 20),
+    ) {
+        let room = build(&shapes).end().leading_zeros().saturating_sub(3);
+        let set = build(&scaled(&shapes, 1 << bits.min(room)));
+        let period = set.end() + tail;
+        let periodic = Periodic::new(displacement, period, set).expect("valid");
+        let stream = Stream::new(&periodic);
+        let (size, end) = (periodic.size(), periodic.rank(i64::MAX as u64));
+        let edges = [0, size - 1, size, end - 1, end, end + 1, end / size * size, u64::MAX];
+        let inside = asked.iter().map(|position| position % end);
+        for position in edges.into_iter().chain(inside).chain(asked.iter().copied()) {
+            prop_assert_eq!(stream.place(position), periodic.select(position), "{}", position);
+        }
+    }
+}
+
 /// Every set of a period of up to 7 bytes, every range of three periods.
 #[test]
 fn small_sets_exhaustively() {
