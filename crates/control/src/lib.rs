@@ -2,7 +2,8 @@
 //!
 //! [`locks`] and leases, shared [`pointers`] and append reservations, the file's size ([`sizes`]):
 //! volatile state machines. [`capability`] is what the metadata manager seals and the I/O servers
-//! check: what a client may do with a file, and who it is.
+//! check: what a client may do with a file, and who it is. [`introduction`] is what both ends of a
+//! new connection compute.
 //!
 //! Invariants
 //! - No sockets and no clocks: time comes in as an argument, messages come in as events and go out
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capability;
+pub mod introduction;
 pub mod locks;
 pub mod pointers;
 pub mod sizes;

@@ -14,13 +14,12 @@
 #![forbid(unsafe_code)]
 
 mod connection;
-mod handshake;
 mod peer;
 mod server;
 mod watch;
 
 pub use connection::{Exchange, Outcome};
-pub use handshake::{Secret, proof};
-pub use peer::{Peer, this_process};
+pub use control::introduction::{Secret, proof, this_process};
+pub use peer::Peer;
 pub use server::{Running, Service, start};
 pub use watch::Watch;

@@ -8,7 +8,7 @@ use std::fs;
 use std::net::SocketAddr;
 
 use wire::link::{Link, PeerName};
-use wire::message::session::{Credentials, Process};
+use wire::message::session::Credentials;
 
 /// The other end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,23 +46,6 @@ impl Peer {
             },
         }
     }
-}
-
-/// This process, as it introduces itself.
-pub fn this_process() -> Process {
-    Process {
-        pid: u64::from(std::process::id()),
-        host: host(),
-    }
-}
-
-/// The kernel's boot id and the space of process numbers.
-fn host() -> String {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let space = fs::read_link("/proc/self/ns/pid")
-        .map(|p| p.display().to_string())
-        .unwrap_or_default();
-    format!("{} {space}", boot.trim())
 }
 
 fn groups_of(pid: u64) -> Vec<u32> {

@@ -17,8 +17,8 @@ use wire::message::{self, Bytes, Refusal, Request};
 use wire::url::Endpoint;
 
 use crate::connection::{Exchange, Outcome};
-use crate::handshake::{Secret, proof};
 use crate::peer::Peer;
+use control::introduction::{Secret, proof};
 
 /// A connection that says nothing sensible for so long is closed.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,15 +1,18 @@
-//! The secret between hosts, and how a peer proves that it knows it.
+//! What both ends of a connection compute to get acquainted: the secret between hosts, the proof that
+//! a peer knows it, and how a process names itself.
 //!
 //! The secret itself never travels: the server sends random bytes, the peer seals them together with
-//! what it said about itself.
+//! what it said about itself. Left to others: sending and believing.
 
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use control::capability::seal;
-use wire::message::{Field, session::Hello};
+use wire::message::Field;
+use wire::message::session::{Hello, Process};
+
+use crate::capability::seal;
 
 /// What the processes of a service on several hosts share.
 #[derive(Clone)]
@@ -49,4 +52,21 @@ pub fn proof(secret: &Secret, challenge: &[u8], hello: &Hello) -> [u8; 32] {
     let mut said = Vec::new();
     hello.put(&mut said);
     seal(&secret.0, &[challenge, &said])
+}
+
+/// This process, as it introduces itself.
+pub fn this_process() -> Process {
+    Process {
+        pid: u64::from(std::process::id()),
+        host: host(),
+    }
+}
+
+/// The kernel's boot id and the space of process numbers.
+fn host() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let space = fs::read_link("/proc/self/ns/pid")
+        .map(|p| p.display().to_string())
+        .unwrap_or_default();
+    format!("{} {space}", boot.trim())
 }
