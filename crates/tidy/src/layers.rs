@@ -31,10 +31,11 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("layout", &["falls"]),
     ("plan", &["falls", "layout"]),
     ("kernels", &["falls"]),
-    ("store", &["falls", "kernels"]),
+    ("lockfile", &[]),
+    ("store", &["falls", "kernels", "lockfile"]),
     ("wire", &["falls", "layout"]),
     ("control", &["falls", "layout", "wire"]),
-    ("meta", &["control", "falls", "layout", "wire"]),
+    ("meta", &["control", "falls", "layout", "lockfile", "wire"]),
     ("serving", &["control", "kernels", "wire"]),
     (
         "metaserver",

@@ -17,6 +17,7 @@ pub const UNSAFE_FORBIDDEN: &[&str] = &[
     "crates/falls",
     "crates/ioserver",
     "crates/layout",
+    "crates/lockfile",
     "crates/meta",
     "crates/metaserver",
     "crates/plan",

@@ -7,15 +7,15 @@
 //! old part. Who moves the bytes, and when servers stop and go, is not known here.
 
 use wire::message::catalogue::LayoutSpec;
-use wire::{LayoutState, Piece};
+use wire::{LayoutState, Piece, Place};
 
 use super::access::{Caller, Permission, demand};
 use super::choose_layout::{Chosen, choose};
 use super::member::candidates;
 use super::path::resolve;
-use super::record::{Body, file_node, key, layout_state, put_layout_state, put_node};
+use super::record::{Body, file_node, key, layout_state, put_layout_state, put_node, read_node};
 use super::rows::Rows;
-use super::{Batch, Snapshot};
+use super::{Batch, Credentials, Snapshot};
 use crate::error::MetaError;
 use crate::{FileId, Rights};
 
@@ -29,6 +29,18 @@ impl LayoutInfo {
     /// The state in the encoding of `wire`.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The server that owns the file, without looking at the rest.
+    pub fn owner(&self) -> Result<Place, MetaError> {
+        super::record::decode(&key::layouts(), &self.bytes, |r| {
+            let owner = Place {
+                server: r.number()?,
+                incarnation: r.number()?,
+            };
+            r.take(r.left())?;
+            Ok(owner)
+        })
     }
 
     /// The state. Checks the partition again, which takes time in proportion to its description.
@@ -48,6 +60,38 @@ impl Snapshot {
     /// The layout state of a file.
     pub fn layout(&self, file: FileId) -> Result<LayoutInfo, MetaError> {
         layout_info(&self.rows, file)
+    }
+
+    /// The file that somebody wants to move into another layout, if he may and if the layout can be
+    /// had; whether something else has to end first is found when it begins.
+    pub fn may_relayout(
+        &self,
+        who: &Credentials,
+        path: &str,
+        layout: &str,
+    ) -> Result<FileId, MetaError> {
+        let (file, node) = resolve(&self.rows, who, path)?;
+        if node.is_directory() {
+            return Err(MetaError::IsDirectory(path.to_owned()));
+        }
+        demand(&node, who, Permission::Write, path)?;
+        let (_, body) = file_node(&self.rows, file)?;
+        let servers = candidates(&self.rows)?.len();
+        choose(body.array.as_deref(), Some(layout), servers)?;
+        Ok(file)
+    }
+
+    /// Files that are between two layouts.
+    pub fn moving_files(&self) -> Result<Vec<FileId>, MetaError> {
+        let mut moving = Vec::new();
+        self.rows.for_each(&key::nodes(), &mut |key, bytes| {
+            let node = read_node(key, bytes)?;
+            if node.file().is_some_and(|body| body.next_layout.is_some()) {
+                moving.extend(key::number(key, 0).map(FileId));
+            }
+            Ok(())
+        })?;
+        Ok(moving)
     }
 }
 
@@ -130,6 +174,11 @@ impl Batch<'_> {
             partition: chosen.partition,
             places: places.into_iter().map(|p| vec![p]).collect(),
         })
+    }
+
+    /// The number of what has this path now.
+    pub fn find(&mut self, caller: &Caller<'_>, path: &str) -> Result<FileId, MetaError> {
+        self.one(|b| Ok(resolve(&b.rows, caller.credentials, path)?.0))
     }
 
     /// Starts a re-layout of a file that has `size` bytes, in lanes that begin at `frontiers`.

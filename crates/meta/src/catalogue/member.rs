@@ -56,7 +56,8 @@ pub(crate) fn candidates(rows: &dyn Rows) -> Result<Vec<Member>, MetaError> {
 }
 
 impl Batch<'_> {
-    /// A server starts: it gets a new incarnation, and its number if it had none.
+    /// A server starts: it gets a new incarnation, and its number if it had none. One that
+    /// continues keeps its incarnation, unless it was replaced by a later start of itself.
     pub fn join(&mut self, join: &Join) -> Result<Member, MetaError> {
         self.one(|b| b.join_now(join))
     }
@@ -71,6 +72,9 @@ impl Batch<'_> {
             }
             None => None,
         };
+        if let Some(incarnation) = join.continues {
+            return self.continue_now(join, incarnation, before);
+        }
         let incarnation = count_up(&mut self.rows, Counter::NextIncarnation)? + 1;
         let resumed = before
             .as_ref()
@@ -103,6 +107,31 @@ impl Batch<'_> {
         for key in gone {
             self.rows.remove(key);
         }
+        Ok(member)
+    }
+
+    /// A process that was a member already is one again, with everything it has.
+    fn continue_now(
+        &mut self,
+        join: &Join,
+        incarnation: u64,
+        before: Option<Member>,
+    ) -> Result<Member, MetaError> {
+        let before = before.ok_or_else(|| {
+            MetaError::argument("server", "a server that continues says its number")
+        })?;
+        if before.incarnation != incarnation || before.store != join.store {
+            return Err(MetaError::StaleIncarnation(before.server));
+        }
+        let member = Member {
+            address: join.address.clone(),
+            capacity_bytes: join.capacity_bytes,
+            used_bytes: join.used_bytes,
+            distance: join.distance,
+            state: MemberState::Alive,
+            ..before
+        };
+        put_member(&mut self.rows, &member);
         Ok(member)
     }
 

@@ -22,6 +22,7 @@ mod attributes;
 mod check;
 mod choose_layout;
 mod handles;
+mod image;
 mod layouts;
 mod member;
 mod names;
@@ -33,6 +34,7 @@ mod size;
 mod views;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use redb::Database;
 pub use redb::StorageBackend;
@@ -66,8 +68,9 @@ const MAGIC: &str = "pario catalogue";
 /// Everything the service knows about its files.
 #[derive(Debug)]
 pub struct Catalogue {
-    db: Database,
+    db: Arc<Database>,
     handles: Handles,
+    commits: u64,
     /// The store failed; what is durable is not known until it is opened again.
     failed: Option<MetaError>,
 }
@@ -76,7 +79,7 @@ impl Catalogue {
     /// Opens the catalogue in a file, which is created if it does not exist. Another process that
     /// has it open is respected.
     pub fn open(path: &Path) -> Result<Self, MetaError> {
-        Catalogue::start(Database::builder().create(path)?)
+        Catalogue::open_on(image::Image::open(path)?)
     }
 
     /// Opens the catalogue on a disk of the caller's choice.
@@ -119,8 +122,9 @@ impl Catalogue {
         let changed = writing.finish()?;
         transaction.end(changed)?;
         Ok(Catalogue {
-            db,
+            db: Arc::new(db),
             handles: Handles::new(start, start > 0),
+            commits: 0,
             failed: None,
         })
     }
@@ -153,7 +157,20 @@ impl Catalogue {
             }
         };
         transaction.end(changed)?;
+        self.commits += u64::from(changed);
         Ok(result)
+    }
+
+    /// Takes snapshots for other threads while this one changes the catalogue.
+    pub fn reader(&self) -> Reader {
+        Reader {
+            db: Arc::clone(&self.db),
+        }
+    }
+
+    /// How many transactions had anything to make durable since the catalogue was opened.
+    pub fn commits(&self) -> u64 {
+        self.commits
     }
 
     /// The present state, for reading; later changes do not show in it.
@@ -244,6 +261,22 @@ impl Batch<'_> {
     }
 }
 
+/// Takes snapshots. It does not know whether the store has failed since: whoever runs the
+/// transactions does.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    db: Arc<Database>,
+}
+
+impl Reader {
+    /// The state after the last transaction that is durable.
+    pub fn snapshot(&self) -> Result<Snapshot, MetaError> {
+        Ok(Snapshot {
+            rows: Reading::begin(&self.db)?,
+        })
+    }
+}
+
 /// A state of the catalogue, for reading.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -254,5 +287,11 @@ impl Snapshot {
     /// The path of a file or directory; `None` when it has lost its name.
     pub fn path_of(&self, file: FileId) -> Result<Option<String>, MetaError> {
         path::path_of(&self.rows, file)
+    }
+
+    /// The directory that a file or directory is in, or was in when it still had a name; the root
+    /// is in itself.
+    pub fn parent_of(&self, file: FileId) -> Result<FileId, MetaError> {
+        Ok(record::node(&self.rows, file)?.parent)
     }
 }

@@ -184,6 +184,25 @@ impl Batch<'_> {
         })
     }
 
+    /// An open file as it is now, for whoever has the handle.
+    pub fn opened(&mut self, caller: &Caller<'_>, handle: HandleId) -> Result<Opened, MetaError> {
+        self.one(|b| {
+            let open = b
+                .handles
+                .get(caller.client, handle)
+                .ok_or(MetaError::BadHandle(handle))?;
+            Ok(Opened {
+                handle,
+                client: caller.client,
+                rights: open.rights,
+                file: open.file,
+                is_new: false,
+                attributes: super::attributes::attributes(&b.rows, open.file)?,
+                layout: super::layouts::layout_info(&b.rows, open.file)?,
+            })
+        })
+    }
+
     /// Closes a handle. Returns whether the file went with it.
     pub fn close(&mut self, caller: &Caller<'_>, handle: HandleId) -> Result<bool, MetaError> {
         self.one(|b| {

@@ -14,7 +14,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom};
+use lockfile::{LockError, LockFile};
+use rustix::fs::{FallocateFlags, SeekFrom};
 
 /// Room on a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,12 +126,11 @@ impl Disk for Directory {
     }
 
     fn lock(&self) -> io::Result<Box<dyn fmt::Debug + Send + Sync>> {
-        let file = Self::options()
-            .create(true)
-            .truncate(false)
-            .open(self.path.join("lock"))?;
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Box::new(file))
+        match LockFile::acquire(&self.path.join("lock")) {
+            Ok(lock) => Ok(Box::new(lock)),
+            Err(LockError::Held(_)) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(LockError::Io(_, e)) => Err(e),
+        }
     }
 
     fn label(&self) -> String {

@@ -1,0 +1,159 @@
+//! A file that one process at a time may hold, and that nobody holds after its death.
+//!
+//! Record locks of the kernel (`fcntl`), since they belong to the process: a child that was forked off
+//! does not inherit them, so the lock is free when its holder dies even if children live on with
+//! its descriptors. Locks by `flock` would stay with the children.
+//!
+//! Invariants
+//! - Record locks do not keep a process from itself, so a table of this process does.
+//! - The kernel drops a record lock when *any* descriptor of the file is closed by the holder; the
+//!   file is opened here only, and only after the table has said that it is free.
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::io::Errno;
+
+/// A lock that is held until this is dropped or the process ends.
+#[derive(Debug)]
+pub struct LockFile {
+    key: Key,
+    process: u32,
+    /// Closing it gives the lock back.
+    file: Option<File>,
+}
+
+/// Why a lock was not taken.
+#[derive(Debug)]
+pub enum LockError {
+    /// Somebody holds it.
+    Held(PathBuf),
+    /// The file cannot be opened or locked.
+    Io(PathBuf, io::Error),
+}
+
+impl fmt::Display for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LockError::Held(path) => write!(f, "{} is held by another process", path.display()),
+            LockError::Io(path, e) => write!(f, "{}: {e}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for LockError {}
+
+/// Device and inode.
+type Key = (u64, u64);
+
+/// What this process holds. Entries that a parent made are not ours and count for nothing.
+static HELD: Mutex<Option<HashMap<Key, u32>>> = Mutex::new(None);
+
+fn held() -> MutexGuard<'static, Option<HashMap<Key, u32>>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LockFile {
+    /// Takes the lock of a file, which is created with mode 0600 if it is not there. Does not wait.
+    pub fn acquire(path: &Path) -> Result<LockFile, LockError> {
+        let failed = |e: io::Error| LockError::Io(path.to_owned(), e);
+        let mut table = held();
+        let table = table.get_or_insert_default();
+        let process = std::process::id();
+        if let Ok(found) = path.metadata() {
+            let key = (found.dev(), found.ino());
+            if table.get(&key) == Some(&process) {
+                return Err(LockError::Held(path.to_owned()));
+            }
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(failed)?;
+        match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::AGAIN | Errno::ACCESS) => return Err(LockError::Held(path.to_owned())),
+            Err(e) => return Err(failed(e.into())),
+        }
+        let found = file.metadata().map_err(failed)?;
+        let key = (found.dev(), found.ino());
+        table.insert(key, process);
+        Ok(LockFile {
+            key,
+            process,
+            file: Some(file),
+        })
+    }
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        let mut table = held();
+        let is_ours = self.process == std::process::id();
+        if let (true, Some(table)) = (is_ours, table.as_mut()) {
+            table.remove(&self.key);
+        }
+        // Inside the table's lock: closing must not meet an acquisition.
+        drop(self.file.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn path(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("lockfile-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        dir.join(name)
+    }
+
+    #[test]
+    fn one_holder_at_a_time_in_one_process() {
+        let path = path("one");
+        let first = LockFile::acquire(&path).unwrap();
+        assert!(matches!(LockFile::acquire(&path), Err(LockError::Held(_))));
+        drop(first);
+        let again = LockFile::acquire(&path).unwrap();
+        // A second look must not have given the first lock away.
+        assert!(matches!(LockFile::acquire(&path), Err(LockError::Held(_))));
+        drop(again);
+    }
+
+    #[test]
+    fn other_process_is_kept_out_until_the_lock_is_given_back() {
+        let path = path("two");
+        let lock = LockFile::acquire(&path).unwrap();
+        let try_it = || {
+            Command::new("python3")
+                .arg("-c")
+                .arg("import fcntl,sys\nf=open(sys.argv[1],'r+')\ntry: fcntl.lockf(f,fcntl.LOCK_EX|fcntl.LOCK_NB)\nexcept OSError: sys.exit(3)")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .code()
+        };
+        assert_eq!(try_it(), Some(3));
+        drop(lock);
+        assert_eq!(try_it(), Some(0));
+    }
+
+    #[test]
+    fn path_that_cannot_be_opened_is_named() {
+        let error = LockFile::acquire(Path::new("/proc/none/lock")).unwrap_err();
+        assert!(error.to_string().contains("/proc/none/lock"));
+    }
+}
