@@ -142,6 +142,7 @@ fn seed001_s16_files_are_created_wholly_or_not_at_all() {
         let join = meta::catalogue::Join {
             server: None,
             resumes: None,
+            continues: None,
             address: "unix:/io".into(),
             store: meta::catalogue::StoreKind::Disk,
             capacity_bytes: 0,

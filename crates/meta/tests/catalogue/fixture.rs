@@ -131,6 +131,7 @@ pub(crate) fn memory(server: Option<u64>) -> Join {
     Join {
         server: server.map(ServerId),
         resumes: None,
+        continues: None,
         address: "unix:/run/io".into(),
         store: StoreKind::Memory,
         capacity_bytes: 1 << 30,

@@ -70,6 +70,7 @@ fn write_image() -> Vec<u8> {
                 b.join(&Join {
                     server: None,
                     resumes: None,
+                    continues: None,
                     address: "tcp:io:7000".into(),
                     store,
                     capacity_bytes: 1 << 40,

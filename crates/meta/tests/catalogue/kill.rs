@@ -34,6 +34,7 @@ fn join(catalogue: &mut Catalogue) {
     let join = Join {
         server: None,
         resumes: None,
+        continues: None,
         address: "unix:/io".into(),
         store: StoreKind::Disk,
         capacity_bytes: 0,

@@ -2,7 +2,7 @@
 //!
 //! Everything runs on memory; what survives a crash is in `crash.rs`.
 
-use meta::catalogue::{Finding, LayoutSpec, MemberState, NamedView, UnlinkHow};
+use meta::catalogue::{Finding, Join, LayoutSpec, MemberState, NamedView, UnlinkHow};
 use meta::{Rights, ServerId, Time};
 use wire::Status;
 
@@ -180,6 +180,56 @@ fn memory_is_lost_with_its_incarnation_and_disks_resume() {
 }
 
 #[test]
+fn continuing_server_keeps_its_memory_unless_it_was_replaced() {
+    let mut f = Fixture::new(0);
+    let first = f.join(memory(None));
+    let file = f.create(ALICE, "/x").unwrap();
+    f.by(0, |b, _| b.mark_dead(first.server, first.incarnation))
+        .unwrap();
+    let mut f = f.restart();
+    let again = |f: &mut Fixture, continues, join: Join| {
+        let join = Join { continues, ..join };
+        f.by(0, |b, _| b.join(&join))
+    };
+    // Its process lived on: nothing is lost, and it takes subfiles again.
+    let moved = Join {
+        address: "unix:/run/elsewhere".into(),
+        used_bytes: 77,
+        ..memory(Some(first.server.0))
+    };
+    let member = again(&mut f, Some(first.incarnation), moved.clone()).unwrap();
+    assert_eq!(
+        (member.incarnation, member.kept_since),
+        (first.incarnation, first.kept_since)
+    );
+    assert_eq!((member.state, member.used_bytes), (MemberState::Alive, 77));
+    assert_eq!(member.address, moved.address);
+    assert_eq!(f.catalogue.snapshot().unwrap().lost(file).unwrap(), []);
+    f.create(ALICE, "/y").unwrap();
+    // Another process took its number: whoever continues the old start is too late.
+    let replaced = f.join(memory(Some(first.server.0)));
+    assert!(replaced.incarnation > first.incarnation);
+    refused(
+        again(&mut f, Some(first.incarnation), memory(Some(0))),
+        Status::WrongIncarnation,
+    );
+    refused(
+        again(&mut f, Some(replaced.incarnation), disk(Some(0), None)),
+        Status::WrongIncarnation,
+    );
+    refused(
+        again(&mut f, Some(replaced.incarnation), memory(None)),
+        Status::InvalidArgument,
+    );
+    let snapshot = f.catalogue.snapshot().unwrap();
+    assert_eq!(
+        snapshot.members().unwrap()[0].incarnation,
+        replaced.incarnation
+    );
+    assert_eq!(snapshot.lost(file).unwrap().len(), 1);
+}
+
+#[test]
 fn servers_are_forgotten_when_no_file_names_them() {
     let mut f = Fixture::new(2);
     let file = f.create(ALICE, "/x").unwrap();
@@ -304,6 +354,39 @@ fn relayout_has_two_generations_until_it_ends() {
         .unwrap();
     assert_eq!(stat.layout.as_deref(), Some("(*, block) onto 4"));
     f.clean();
+}
+
+#[test]
+fn moves_are_found_and_judged_before_they_begin() {
+    let mut f = Fixture::new(2);
+    let file = f.create(ALICE, "/x").unwrap();
+    f.by(ALICE, |b, c| b.mkdir(c, "/d", 0o755)).unwrap();
+    let opened = f.open(ALICE, "/x", Rights::READ).unwrap();
+    let look = |f: &mut Fixture, user| f.by(user, |b, c| b.opened(c, opened.handle));
+    assert_eq!(look(&mut f, ALICE).unwrap().rights, Rights::READ);
+    refused(look(&mut f, BOB), Status::BadHandle);
+    let snapshot = f.catalogue.reader().snapshot().unwrap();
+    let layout = "striped(4KiB) over 2";
+    let may = |user, path, layout| snapshot.may_relayout(&who(user), path, layout);
+    assert_eq!(may(ALICE, "/x", layout), Ok(file));
+    refused(may(BOB, "/x", layout), Status::PermissionDenied);
+    refused(may(ALICE, "/d", layout), Status::IsDirectory);
+    refused(may(ALICE, "/x", "(block) onto 2"), Status::InvalidArgument);
+    assert_eq!(snapshot.moving_files(), Ok(vec![]));
+    let owner = snapshot.layout(file).unwrap().owner().unwrap();
+    assert_eq!(
+        owner,
+        snapshot.layout(file).unwrap().decode().unwrap().owner
+    );
+    assert_eq!(snapshot.parent_of(file).unwrap().0, 1);
+    drop(snapshot);
+    assert_eq!(f.by(ALICE, |b, c| b.find(c, "/x")), Ok(file));
+    let commits = f.catalogue.commits();
+    f.by(ALICE, |b, c| b.begin_relayout(c, "/x", layout, 0, &[0]))
+        .unwrap();
+    assert_eq!(f.catalogue.commits(), commits + 1);
+    let snapshot = f.catalogue.reader().snapshot().unwrap();
+    assert_eq!(snapshot.moving_files(), Ok(vec![file]));
 }
 
 #[test]

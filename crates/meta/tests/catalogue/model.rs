@@ -684,6 +684,7 @@ impl Model {
         let join = Join {
             server: known.as_ref().map(|_| ServerId(server)),
             resumes: known.as_ref().filter(|_| resumes).map(|m| m.incarnation),
+            continues: None,
             address: format!("unix:/io{server}"),
             store: if disk {
                 StoreKind::Disk

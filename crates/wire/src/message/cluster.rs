@@ -18,6 +18,10 @@ record! {
         /// The last incarnation that its store recorded, if it found one. A server records its
         /// incarnation durably before it serves.
         pub resumes: Option<u64>,
+        /// This very process is this incarnation already: it has lost the metadata manager, not its
+        /// bytes. Once it is a member again it serves every file that was frozen, with the state
+        /// that the metadata manager has then.
+        pub continues: Option<u64>,
         /// Where it listens.
         pub address: String,
         /// Where it keeps bytes.
