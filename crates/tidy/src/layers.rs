@@ -39,7 +39,9 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("serving", &["control", "kernels", "wire"]),
     (
         "metaserver",
-        &["control", "falls", "layout", "meta", "serving", "wire"],
+        &[
+            "control", "falls", "layout", "lockfile", "meta", "serving", "wire",
+        ],
     ),
     (
         "ioserver",
@@ -55,12 +57,10 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         "embedded",
         &[
             "client",
-            "control",
             "ioserver",
-            "meta",
+            "lockfile",
             "metaserver",
             "serving",
-            "store",
             "wire",
         ],
     ),
