@@ -5,6 +5,9 @@
 //! are variable-length, so a regular pattern of a terabyte takes a few dozen bytes; an irregular
 //! list takes two small numbers a segment.
 //!
+//! Equal trees have equal bytes, and bytes that are not what the encoder would have written are
+//! refused: a description can be compared, hashed and sealed without being read.
+//!
 //! Whoever receives a tree rebuilds it through the constructors of the algebra, so it is well
 //! formed or refused; depth and node count are limited, and a node cannot cost more memory than the
 //! bytes that describe it by more than a constant factor.
@@ -24,23 +27,22 @@ pub const LIMITS: Limits = Limits::DEFAULT;
 const NODES: u64 = 0;
 const SEGMENTS: u64 = 1;
 
+/// From this many members on, a set of plain segments is written as a list of segments; a shorter
+/// one as nodes. How the set is kept in memory has no influence.
+const LIST_FROM: usize = 32;
+
 /// Appends a set.
 pub fn put_set(out: &mut Vec<u8>, set: &FallsSet) {
-    put_number(
-        out,
-        set.len() as u64 * 2
-            + if set.is_segment_list() {
-                SEGMENTS
-            } else {
-                NODES
-            },
-    );
+    let is_list = set.len() >= LIST_FROM
+        && (set.is_segment_list() || set.nodes().all(|n| n.count == 1 && n.inner.is_none()));
+    let form = if is_list { SEGMENTS } else { NODES };
+    put_number(out, set.len() as u64 * 2 + form);
     let mut end = 0;
     for node in set.nodes() {
         put_number(out, node.start - end);
         put_number(out, node.len - 1);
         end = node.end();
-        if set.is_segment_list() {
+        if is_list {
             continue;
         }
         put_number(out, (node.count - 1) * 2 + u64::from(node.inner.is_some()));
@@ -77,6 +79,9 @@ fn set_within(r: &mut Reader<'_>, depth: u32, nodes: &mut u64) -> Result<FallsSe
     let count = count as usize;
     let mut end = 0u64;
     if form == SEGMENTS {
+        if count < LIST_FROM {
+            return Err(DecodeError::BadTag(head));
+        }
         let mut list = Vec::with_capacity(count);
         for _ in 0..count {
             let (start, len) = span(r, end)?;
@@ -87,9 +92,11 @@ fn set_within(r: &mut Reader<'_>, depth: u32, nodes: &mut u64) -> Result<FallsSe
         return Ok(FallsSet::from_segments(&list)?);
     }
     let mut members = Vec::with_capacity(count);
+    let mut is_list = count >= LIST_FROM;
     for _ in 0..count {
         let (start, len) = span(r, end)?;
         let head = r.number()?;
+        is_list &= head == 0;
         let blocks = (head / 2).checked_add(1).ok_or(DecodeError::BadNumber)?;
         let stride = if blocks == 1 {
             len
@@ -104,6 +111,9 @@ fn set_within(r: &mut Reader<'_>, depth: u32, nodes: &mut u64) -> Result<FallsSe
         };
         end = falls.end();
         members.push(falls);
+    }
+    if is_list {
+        return Err(DecodeError::BadTag(head));
     }
     Ok(FallsSet::with_limits(members, LIMITS)?)
 }
@@ -218,6 +228,40 @@ mod tests {
         assert_eq!(
             encoded("{(0,3,8,2,{(0,0,2,2)})}"),
             [2, 0, 3, 3, 4, 2, 0, 0, 2, 1]
+        );
+    }
+
+    #[test]
+    fn a_set_has_one_form_however_it_is_kept() {
+        for count in [0, 1, 31, 32, 33] {
+            let list: Vec<Segment> = (0..count)
+                .map(|i| Segment::new(i * i * 3, 2).unwrap())
+                .collect();
+            let nodes = list
+                .iter()
+                .map(|s| Falls::segment(s.start(), s.len()).unwrap())
+                .collect();
+            let (list, nodes) = (
+                FallsSet::from_segments(&list).unwrap(),
+                FallsSet::new(nodes).unwrap(),
+            );
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            put_set(&mut a, &list);
+            put_set(&mut b, &nodes);
+            assert_eq!(a, b, "{count} segments");
+            assert_eq!(set(&mut Reader::new(&a)), Ok(list));
+        }
+        // The other form of either is refused.
+        let short = [2 * 2 + 1, 0, 0, 1, 0];
+        assert_eq!(
+            set(&mut Reader::new(&short)),
+            Err(DecodeError::BadTag(2 * 2 + 1))
+        );
+        let mut long = vec![2 * 32];
+        long.extend([1, 0, 0].repeat(32));
+        assert_eq!(
+            set(&mut Reader::new(&long)),
+            Err(DecodeError::BadTag(2 * 32))
         );
     }
 

@@ -157,6 +157,13 @@ impl StateVersion {
             frontiers: numbers(r)?,
         })
     }
+
+    /// Reads over a version and keeps nothing, for whoever only compares its bytes.
+    pub fn skip(r: &mut Reader<'_>) -> Result<(), DecodeError> {
+        skip_numbers(r)?;
+        r.number()?;
+        skip_numbers(r)
+    }
 }
 
 fn put_place(out: &mut Vec<u8>, place: Place) {
@@ -181,4 +188,11 @@ fn put_numbers(out: &mut Vec<u8>, list: &[u64]) {
 fn numbers(r: &mut Reader<'_>) -> Result<Vec<u64>, DecodeError> {
     let n = r.length(1)?;
     (0..n).map(|_| r.number()).collect()
+}
+
+fn skip_numbers(r: &mut Reader<'_>) -> Result<(), DecodeError> {
+    for _ in 0..r.length(1)? {
+        r.number()?;
+    }
+    Ok(())
 }

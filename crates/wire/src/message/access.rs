@@ -13,8 +13,11 @@
 //! subfile, in ascending file order. The payload is exactly that, so it needs no list. A range that
 //! holds no byte here is never asked for.
 //!
+//! The answer that says [`GO`] and the frame of [`DATA`] have empty control parts.
+//!
 //! Decoding borrows from the frame and allocates nothing.
 
+use crate::StateVersion;
 use crate::reader::{DecodeError, Reader, put_number};
 
 /// Kind of a read.
@@ -93,6 +96,10 @@ impl<'a> Access<'a> {
         if lo >= hi || hi > falls::MAX_OFFSET || bytes == 0 || bytes > hi - lo {
             return Err(DecodeError::BadNumber);
         }
+        // A request is whole or refused, like every other; whose version it is, is the server's affair.
+        let mut rest = r.clone();
+        StateVersion::skip(&mut rest)?;
+        rest.finish()?;
         let left = r.left();
         Ok(Access {
             view,
