@@ -3,12 +3,14 @@
 //! The crate owns the bytes and nothing of the behaviour: clients and servers meet here and
 //! nowhere else. Framing is versioned and bounded, descriptions of sets and layouts are compact
 //! (a few numbers per node, whatever the number of pieces), and everything that comes in is
-//! validated by the constructors of the algebra before anybody computes with it.
+//! validated by the constructors of the algebra before anybody computes with it. The page
+//! `docs/formats/wire.md` has every byte.
 //!
 //! Invariants
 //! - Decoders accept any bytes: a typed error, never a panic, never an allocation beyond what the
 //!   input itself pays for.
-//! - Whatever encodes, decodes to an equal value; the golden frames in the tests pin the bytes.
+//! - Whatever encodes, decodes to an equal value, and whatever decodes, encodes to the same bytes; the
+//!   golden frames in `testdata/wire-v1.txt` pin them.
 //! - A change of meaning needs a new [`frame::VERSION`].
 #![forbid(unsafe_code)]
 

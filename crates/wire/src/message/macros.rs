@@ -68,6 +68,8 @@ macro_rules! kinds {
             name: stringify!($request),
             check_request: |bytes| $crate::message::decode::<$request>(bytes).map(drop),
             check_answer: |bytes| $crate::message::decode::<$answer>(bytes).map(drop),
+            recode_request: $crate::message::recode::<$request>,
+            recode_answer: $crate::message::recode::<$answer>,
         },)*];
     };
 }

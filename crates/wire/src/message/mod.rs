@@ -51,6 +51,10 @@ pub struct Kind {
     pub check_request: fn(&[u8]) -> Result<(), DecodeError>,
     /// Whether bytes are its answer.
     pub check_answer: fn(&[u8]) -> Result<(), DecodeError>,
+    /// Reads such a request and writes it again, which gives the same bytes.
+    pub recode_request: fn(&[u8]) -> Result<Vec<u8>, DecodeError>,
+    /// Reads its answer and writes it again, which gives the same bytes.
+    pub recode_answer: fn(&[u8]) -> Result<Vec<u8>, DecodeError>,
 }
 
 /// Replaces `out` by a message.
@@ -65,4 +69,10 @@ pub fn decode<T: Field>(bytes: &[u8]) -> Result<T, DecodeError> {
     let message = T::read(&mut r)?;
     r.finish()?;
     Ok(message)
+}
+
+fn recode<T: Field>(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    let mut out = Vec::new();
+    decode::<T>(bytes)?.put(&mut out);
+    Ok(out)
 }

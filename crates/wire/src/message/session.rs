@@ -90,7 +90,8 @@ record! {
         /// One sentence that names the argument and what would be right.
         pub text: String,
         /// What the status defines: the new layout state for `StaleLayout`, a challenge for
-        /// `Unauthenticated`, epoch and size for `StaleEpoch`, else nothing.
+        /// `Unauthenticated`, epoch and size ([`SizeIs`](super::file::SizeIs)) for `StaleEpoch`, else
+        /// nothing.
         pub detail: Bytes,
     }
 }

@@ -1,0 +1,183 @@
+//! Bytes that nobody vouches for: noise and damaged golden frames, through every decoder.
+//!
+//! None panics, none accepts bytes that its encoder would not write, and none allocates more than
+//! its input pays for. The seed is fixed; `PROPTEST_CASES` makes the runs longer.
+
+mod harness;
+#[allow(dead_code, reason = "names and checks are for the golden frames")]
+mod samples;
+
+use allocation_counter::measure;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use testkit::laws::check;
+use wire::message::{KINDS, Kind};
+use wire::{LayoutState, Reader, describe};
+
+/// What a byte of input may cost in memory. The dearest is an empty element of a partition: one
+/// byte, a set of its own.
+const FACTOR: u64 = 400;
+/// What any input may cost: texts of errors, and the smallest set.
+const FIXED: u64 = 4096;
+
+/// An input of the harness: kind, control part.
+fn inputs() -> Vec<Vec<u8>> {
+    samples::all()
+        .iter()
+        .map(|s| [&s.header.kind.to_le_bytes()[..], &s.control].concat())
+        .collect()
+}
+
+#[derive(Clone, Debug)]
+enum Damage {
+    Flip(Index, u8),
+    Remove(Index),
+    Insert(Index, u8),
+    Cut(Index),
+    Append(Vec<u8>),
+    /// Puts a piece of another sample in.
+    Splice(Index, Index, Index),
+}
+
+fn any_damage() -> impl Strategy<Value = Damage> {
+    let at = any::<Index>;
+    prop_oneof![
+        (at(), any::<u8>()).prop_map(|(i, b)| Damage::Flip(i, b)),
+        at().prop_map(Damage::Remove),
+        (at(), any::<u8>()).prop_map(|(i, b)| Damage::Insert(i, b)),
+        at().prop_map(Damage::Cut),
+        proptest::collection::vec(any::<u8>(), 1..9).prop_map(Damage::Append),
+        (at(), at(), at()).prop_map(|(i, j, k)| Damage::Splice(i, j, k)),
+    ]
+}
+
+fn damage(bytes: &mut Vec<u8>, what: &Damage, all: &[Vec<u8>]) {
+    let place = |index: &Index, bytes: &Vec<u8>| index.index(bytes.len() + 1);
+    match what {
+        Damage::Flip(i, b) if !bytes.is_empty() => {
+            let i = i.index(bytes.len());
+            bytes[i] = *b;
+        }
+        Damage::Remove(i) if !bytes.is_empty() => drop(bytes.remove(i.index(bytes.len()))),
+        Damage::Flip(..) | Damage::Remove(_) => {}
+        Damage::Insert(i, b) => bytes.insert(place(i, bytes), *b),
+        Damage::Cut(i) => bytes.truncate(place(i, bytes)),
+        Damage::Append(more) => bytes.extend(more),
+        Damage::Splice(i, j, k) => {
+            let other = &all[j.index(all.len())];
+            let from = k.index(other.len());
+            let i = place(i, bytes);
+            bytes.splice(i..i, other[from..].iter().copied());
+        }
+    }
+}
+
+fn damaged() -> impl Strategy<Value = (Index, Vec<Damage>)> {
+    (
+        any::<Index>(),
+        proptest::collection::vec(any_damage(), 1..4),
+    )
+}
+
+#[test]
+fn golden_frames_pass_the_harness() {
+    for sample in samples::all() {
+        let kind = sample.header.kind.to_le_bytes();
+        harness::messages(&[&kind[..], &sample.control].concat());
+        harness::messages(&[&kind[..], &sample.frame()].concat());
+    }
+}
+
+#[test]
+fn damaged_frames_are_refused_or_have_one_form() {
+    let all = inputs();
+    check(20_000, damaged(), |(which, damages)| {
+        let mut bytes = all[which.index(all.len())].clone();
+        for what in &damages {
+            damage(&mut bytes, what, &all);
+        }
+        harness::messages(&bytes);
+        Ok(())
+    });
+}
+
+#[test]
+fn noise_is_refused_or_has_one_form() {
+    let noise = (
+        any::<Index>(),
+        proptest::collection::vec(prop_oneof![any::<u8>(), 0u8..4], 0..120),
+    );
+    check(20_000, noise, |(which, bytes)| {
+        harness::control(&KINDS[which.index(KINDS.len())], &bytes);
+        Ok(())
+    });
+}
+
+/// Most memory held at a time while `bytes` are decoded as anything.
+fn most_bytes(kind: &Kind, bytes: &[u8]) -> u64 {
+    let decoders: [&dyn Fn(); 5] = [
+        &|| drop((kind.check_request)(bytes)),
+        &|| drop((kind.check_answer)(bytes)),
+        &|| drop(describe::view(&mut Reader::new(bytes))),
+        &|| drop(describe::partition(&mut Reader::new(bytes))),
+        &|| drop(LayoutState::read(&mut Reader::new(bytes))),
+    ];
+    let peaks = decoders.map(|decode| measure(decode).bytes_max);
+    peaks.into_iter().max().unwrap_or(0)
+}
+
+#[test]
+fn nothing_is_allocated_that_the_input_does_not_pay_for() {
+    let all = inputs();
+    let cases = (
+        damaged(),
+        proptest::collection::vec(prop_oneof![any::<u8>(), 0u8..4], 0..300),
+        any::<bool>(),
+    );
+    check(5_000, cases, |((which, damages), noise, is_noise)| {
+        let mut bytes = all[which.index(all.len())].clone();
+        for what in &damages {
+            damage(&mut bytes, what, &all);
+        }
+        let bytes = if is_noise { &noise } else { &bytes };
+        let most = most_bytes(&KINDS[which.index(KINDS.len())], bytes);
+        prop_assert!(
+            most <= FIXED + FACTOR * bytes.len() as u64,
+            "{most} bytes for {} bytes of input",
+            bytes.len()
+        );
+        Ok(())
+    });
+}
+
+/// Inputs that are cheap to write and would be dear to believe.
+#[test]
+fn large_claims_cost_nothing() {
+    let mut claims: Vec<Vec<u8>> = Vec::new();
+    // Lengths of every size in front of nothing, at every depth of a set.
+    for bits in 0..64 {
+        for lead in [&[][..], &[0], &[0, 1], &[0, 8, 1], &[0, 0, 0, 0, 1, 0]] {
+            let mut claim = lead.to_vec();
+            wire::put_number(&mut claim, 1 << bits);
+            claim.extend([0; 40]);
+            claims.push(claim);
+        }
+    }
+    // As many empty elements as fit, and a nest as deep as allowed in each of many members.
+    claims.push([vec![0, 1, 0xff, 0x7f], vec![0; 16_383]].concat());
+    let deep = [[2, 0, 0, 1].repeat(63), vec![2, 0, 0, 0]].concat();
+    claims.push([vec![0, 1], deep].concat());
+    for claim in &claims {
+        for kind in KINDS {
+            let most = most_bytes(kind, claim);
+            let bound = FIXED + FACTOR * claim.len() as u64;
+            assert!(
+                most <= bound,
+                "{most} bytes for {} as {}: {:02x?}...",
+                claim.len(),
+                kind.name,
+                &claim[..claim.len().min(16)]
+            );
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Samples of what servers ask of each other.
+//!
+//! Joining for the first time and again, sizes with and without a truncate, both shapes of a state.
+
+use wire::message::Bytes;
+use wire::message::catalogue::{MemberState, StoreKind};
+use wire::message::cluster::*;
+use wire::{ClientId, FileId, HandleId, ServerId, SizeState, Time};
+
+use super::catalogue::{member, members};
+use super::{Samples, one_piece, two_pieces};
+
+pub(super) fn add(list: &mut Samples) {
+    for (word, server, resumes, store) in [
+        ("first", None, None, StoreKind::Memory),
+        ("again", Some(ServerId(2)), Some(16), StoreKind::Disk),
+    ] {
+        let join = Join {
+            server,
+            resumes,
+            continues: resumes.map(|_| u64::MAX),
+            address: "unix:/tmp/größe/io-2.sock".into(),
+            store,
+            capacity_bytes: 0,
+            used_bytes: 1,
+            distance: 300,
+        };
+        let joined = Joined {
+            member: member(2, store, MemberState::Alive),
+            key: Bytes((1..33).collect()),
+            members: members(),
+        };
+        list.pair(word, join, joined);
+    }
+    let removal = |file| Removal {
+        file: FileId(file),
+        generation: 2,
+        incarnation: 16,
+    };
+    let report = Report {
+        capacity_bytes: 1 << 40,
+        used_bytes: 1 << 39,
+        removed: vec![removal(1), removal(u64::MAX)],
+    };
+    let reported = Reported {
+        removals: vec![removal(300)],
+        members: members(),
+    };
+    list.pair("", report, reported);
+    add_sizes(list);
+    add_moves(list);
+}
+
+fn add_sizes(list: &mut Samples) {
+    let file = FileId(1 << 21);
+    let size = |truncate_to| SizeState {
+        size: 1 << 45,
+        epoch: 6,
+        truncate_to,
+    };
+    let state = FileStateIs {
+        layout: two_pieces(),
+        size: size(Some(77)),
+        owner: 1000,
+        group: 100,
+        mode: 0o600,
+        directory: FileId(1),
+        note: Bytes("/Maße f64[2,2]".into()),
+    };
+    list.pair("", FileState { file }, state);
+    let report = ReportSize {
+        file,
+        epoch: 6,
+        size: 1 << 45,
+        modified: Time(-1),
+    };
+    list.pair("", report, size(None));
+    let begin = BeginTruncate {
+        client: ClientId(77),
+        handle: HandleId(99),
+        to: 0,
+    };
+    list.pair("", begin, size(Some(0)));
+    list.pair("", FinishTruncate { file, epoch: 7 }, size(None));
+    let apply = ApplyTruncate {
+        file,
+        epoch: 7,
+        to: 1,
+    };
+    list.pair("", apply, ());
+    let end = EndIs {
+        epoch: 7,
+        end: falls::MAX_OFFSET,
+    };
+    list.pair("", AskEnd { file }, end);
+}
+
+fn add_moves(list: &mut Samples) {
+    let file = FileId(5);
+    let client = ClientId(128);
+    list.pair("", Fence { client }, ());
+    list.pair("", Tell { file, number: 127 }, ());
+    list.pair("", AskNumber { file }, 128);
+    let frozen = Frozen {
+        size: 1 << 30,
+        epoch: 2,
+    };
+    list.pair("", Freeze { file }, frozen);
+    list.pair("", Thaw { file }, ());
+    for (word, state) in [("one", one_piece()), ("two", two_pieces())] {
+        let pull = Pull {
+            file,
+            state,
+            size: 1 << 30,
+        };
+        list.pair(word, pull, ());
+    }
+    list.pair("", PullProgress { file }, u64::MAX);
+}

@@ -1,0 +1,144 @@
+//! Samples of what clients ask of I/O servers about a file.
+//!
+//! A view is registered in all three ways: the whole file, in one part, in several.
+
+use wire::message::Bytes;
+use wire::message::file::*;
+use wire::{FileId, HandleId, describe};
+
+use super::{Samples, nested_view};
+
+pub(super) fn add(list: &mut Samples) {
+    add_views(list);
+    add_sizes(list);
+    add_pointers(list);
+    add_locks(list);
+    let view = 7;
+    let scrubbed = Scrubbed {
+        blocks: 1 << 20,
+        damaged: 3,
+    };
+    list.pair("", Scrub { view }, scrubbed);
+    let entries = [0, u32::MAX].map(|index| SubfileEntry {
+        file: FileId(12),
+        generation: 8,
+        index,
+        len: 1 << 33,
+        allocated_bytes: 65536,
+    });
+    list.pair("", ListSubfiles {}, entries.into());
+}
+
+fn add_views(list: &mut Samples) {
+    let mut description = Vec::new();
+    describe::put_view(&mut description, &nested_view());
+    let (first, rest) = description.split_at(5);
+    let set_view = |part: &[u8], bytes: usize| SetView {
+        view: 7,
+        file: FileId(12),
+        capability: Bytes((0..64).collect()),
+        description_bytes: bytes as u64,
+        description: Bytes(part.to_vec()),
+    };
+    list.pair("file", set_view(&[], 0), ());
+    list.pair("whole", set_view(&description, description.len()), ());
+    list.pair("begun", set_view(first, description.len()), ());
+    let part = SetViewPart {
+        view: 7,
+        part: Bytes(rest.to_vec()),
+    };
+    list.pair("", part, ());
+    list.pair("", DropView { view: 7 }, ());
+}
+
+fn add_sizes(list: &mut Samples) {
+    let (view, epoch) = (7, 3);
+    let size = || SizeIs {
+        size: 1 << 34,
+        epoch,
+    };
+    list.pair("", Size { view }, size());
+    let end = 1 << 34;
+    list.pair("", Grow { view, epoch, end }, size());
+    let truncate = Truncate {
+        view,
+        handle: HandleId(99),
+        to: 100,
+    };
+    list.pair("", truncate, size());
+    let size_bytes = falls::MAX_OFFSET;
+    let preallocate = Preallocate {
+        view,
+        epoch,
+        size: size_bytes,
+    };
+    list.pair("", preallocate, ());
+    for (word, is_durable) in [("memory", false), ("disk", true)] {
+        list.pair(word, Sync { view }, Synced { is_durable });
+    }
+    list.pair("", Release { view }, ());
+    list.pair("", Allocated { view }, 0);
+    let request = 12;
+    let reserve = Reserve {
+        view,
+        request,
+        len: 4096,
+    };
+    let offset = 1 << 20;
+    list.pair("", reserve, Reserved { offset, epoch });
+    let appended = Appended {
+        view,
+        request,
+        epoch,
+        end: (1 << 20) + 4096,
+    };
+    list.pair("", appended, size());
+}
+
+fn add_pointers(list: &mut Samples) {
+    let (view, group) = (7, 0x1234_5678_9abc_def0);
+    let join = JoinPointer {
+        view,
+        group,
+        position: 1 << 50,
+    };
+    list.pair("", join, ());
+    list.pair("", LeavePointer { view, group }, ());
+    for (word, how, amount) in [
+        ("add", PointerMove::Add, 512),
+        ("to", PointerMove::To, u64::MAX),
+        ("stay", PointerMove::Stay, 0),
+    ] {
+        let request = 13;
+        let go = MovePointer {
+            view,
+            group,
+            request,
+            how,
+            amount,
+        };
+        list.pair(word, go, 1 << 50);
+    }
+}
+
+fn add_locks(list: &mut Samples) {
+    let (view, handle, request) = (7, HandleId(99), 14);
+    for (word, use_locks) in [("lease", false), ("locks", true)] {
+        let number = 127 + u64::from(use_locks);
+        let admitted = Admitted { number, use_locks };
+        list.pair(word, Admit { view, handle }, admitted);
+    }
+    list.pair("", LeaveAtomic { view, handle }, ());
+    for (word, is_exclusive) in [("shared", false), ("exclusive", true)] {
+        let lock = Lock {
+            view,
+            handle,
+            request,
+            lo: 128,
+            hi: 1 << 42,
+            is_exclusive,
+        };
+        list.pair(word, lock, ());
+    }
+    list.pair("", Unlock { view, request }, ());
+}
