@@ -184,6 +184,16 @@ impl Appends {
         self.reserved.values().map(|r| r.end).fold(size, u64::max)
     }
 
+    /// What is reserved under this ticket.
+    pub fn reserved(&self, ticket: Ticket) -> Option<Range<u64>> {
+        self.reserved.get(&ticket).cloned()
+    }
+
+    /// Whether a client has anything reserved.
+    pub fn has(&self, client: ClientId) -> bool {
+        self.reserved.keys().any(|t| t.client == client)
+    }
+
     /// The bytes are there and counted in the size; the range.
     pub fn complete(&mut self, ticket: Ticket) -> Option<Range<u64>> {
         self.reserved.remove(&ticket)
@@ -301,6 +311,8 @@ mod tests {
         assert_eq!(a.reserve(ticket(0, 1), 10, 100), Ok(100));
         assert_eq!(a.reserve(ticket(1, 1), 5, 100), Ok(110));
         assert_eq!(a.reserve(ticket(0, 1), 10, 100), Ok(100)); // asked again
+        assert_eq!(a.reserved(ticket(1, 1)), Some(110..115));
+        assert!(a.has(ClientId(1)) && !a.has(ClientId(2)));
         // The second is done first: the size is behind both.
         assert_eq!(a.complete(ticket(1, 1)), Some(110..115));
         assert_eq!(a.reserve(ticket(1, 2), 5, 115), Ok(115));

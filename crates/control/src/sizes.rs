@@ -46,6 +46,10 @@ pub enum Event {
         /// To what.
         to: u64,
     },
+    /// Whoever set the size waits no longer; what has not asked for its intent yet is dropped.
+    Withdrawn(Ticket),
+    /// The catalogue has a newer epoch than this owner: an intent arrived whose answer was lost.
+    Overtaken(SizeState),
     /// The catalogue has the intent durably.
     Intended {
         /// Its epoch.
@@ -75,6 +79,8 @@ pub enum Event {
     ServerBack(ServerId),
     /// Its bytes are gone for good, or it has none of the file any more.
     ServerLost(ServerId),
+    /// A server has bytes of the file from now on; what it has is counted already.
+    ServerAdded(ServerId),
 }
 
 /// What is to be done.
@@ -93,6 +99,8 @@ pub enum Effect {
     Hint(u64),
     /// The catalogue is to record the intent ([`Event::Intended`] answers).
     Intend {
+        /// Who asked.
+        ticket: Ticket,
         /// The new size.
         to: u64,
     },
@@ -166,15 +174,26 @@ impl SizeOwner {
         owner.epoch = durable.epoch;
         owner.asked = owner.servers.keys().copied().collect();
         let servers: Vec<ServerId> = owner.asked.iter().copied().collect();
-        let mut effects = vec![Effect::AskEnds(servers.clone())];
+        let mut effects = vec![Effect::AskEnds(servers)];
         if let Some(to) = durable.truncate_to {
-            owner.cutting = Some(Cutting {
-                ticket: None,
-                to,
-                left: owner.asked.clone(),
-            });
-            let epoch = owner.epoch;
-            effects.push(Effect::Apply { epoch, to, servers });
+            owner.cut(None, to, &mut effects);
+        }
+        owner.proceed(&mut effects);
+        (owner, effects)
+    }
+
+    /// For a file whose size is the durable one: nothing was written that the catalogue does not
+    /// know. A truncate that is pending is applied.
+    pub fn known(
+        durable: SizeState,
+        servers: impl IntoIterator<Item = ServerId>,
+    ) -> (Self, Vec<Effect>) {
+        let mut owner = SizeOwner::new(servers);
+        let mut effects = Vec::new();
+        owner.size = durable.size;
+        owner.epoch = durable.epoch;
+        if let Some(to) = durable.truncate_to {
+            owner.cut(None, to, &mut effects);
         }
         owner.proceed(&mut effects);
         (owner, effects)
@@ -188,6 +207,15 @@ impl SizeOwner {
     /// Counts truncates; travels with every write.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Servers that cannot be reached and hold up the size, or the truncates in the queue.
+    pub fn held_up_by(&self) -> Vec<ServerId> {
+        let cutting = self.cutting.iter().flat_map(|c| &c.left);
+        let all: BTreeSet<ServerId> = self.asked.iter().chain(cutting).copied().collect();
+        all.into_iter()
+            .filter(|s| self.servers.get(s) == Some(&false))
+            .collect()
     }
 
     /// What the catalogue is to have at the next sync or close.
@@ -209,6 +237,20 @@ impl SizeOwner {
                 }
             }
             Event::Truncate { ticket, to } => self.queue.push_back((ticket, to)),
+            Event::Withdrawn(ticket) => {
+                // The first has asked already if `intending`.
+                let first = usize::from(self.intending);
+                let found = self
+                    .queue
+                    .iter()
+                    .skip(first)
+                    .position(|(t, _)| *t == ticket);
+                if let Some(at) = found {
+                    self.queue.remove(first + at);
+                    effects.push(Effect::NotTruncated(ticket));
+                }
+            }
+            Event::Overtaken(durable) => self.overtaken(durable, &mut effects),
             Event::Intended { epoch } => self.intended(epoch, &mut effects),
             Event::IntentRefused => {
                 if std::mem::take(&mut self.intending)
@@ -242,6 +284,18 @@ impl SizeOwner {
                 self.asked.remove(&server);
                 if let Some(cutting) = &mut self.cutting {
                     cutting.left.remove(&server);
+                }
+            }
+            Event::ServerAdded(server) => {
+                if self.servers.insert(server, true).is_none()
+                    && let Some(cutting) = &mut self.cutting
+                {
+                    cutting.left.insert(server);
+                    effects.push(Effect::Apply {
+                        epoch: self.epoch,
+                        to: cutting.to,
+                        servers: vec![server],
+                    });
                 }
             }
         }
@@ -279,13 +333,33 @@ impl SizeOwner {
         };
         self.epoch = epoch;
         self.size = to;
-        let servers: Vec<ServerId> = self.servers.keys().copied().collect();
-        self.cutting = Some(Cutting {
-            ticket: Some(ticket),
+        self.cut(Some(ticket), to, effects);
+    }
+
+    fn overtaken(&mut self, durable: SizeState, effects: &mut Vec<Effect>) {
+        if durable.epoch <= self.epoch {
+            return;
+        }
+        // Whoever waited for a truncate of an earlier epoch has what he wanted: it is cut over.
+        let waiting = self.cutting.take().and_then(|c| c.ticket);
+        effects.extend(waiting.map(Effect::Truncated));
+        self.epoch = durable.epoch;
+        self.size = durable.size;
+        effects.push(Effect::Hint(self.size));
+        if let Some(to) = durable.truncate_to {
+            self.cut(None, to, effects);
+        }
+    }
+
+    /// Begins to apply the truncate of the present epoch everywhere.
+    fn cut(&mut self, ticket: Option<Ticket>, to: u64, effects: &mut Vec<Effect>) {
+        let left: BTreeSet<ServerId> = self.servers.keys().copied().collect();
+        effects.push(Effect::Apply {
+            epoch: self.epoch,
             to,
-            left: servers.iter().copied().collect(),
+            servers: left.iter().copied().collect(),
         });
-        effects.push(Effect::Apply { epoch, to, servers });
+        self.cutting = Some(Cutting { ticket, to, left });
     }
 
     fn server_back(&mut self, server: ServerId, effects: &mut Vec<Effect>) {
@@ -321,10 +395,10 @@ impl SizeOwner {
             }
         }
         let idle = self.cutting.is_none() && !self.intending && self.asked.is_empty();
-        if let Some(&(_, to)) = self.queue.front().filter(|_| idle) {
+        if let Some(&(ticket, to)) = self.queue.front().filter(|_| idle) {
             self.intending = true;
             effects.push(Effect::Hint(self.size.min(to)));
-            effects.push(Effect::Intend { to });
+            effects.push(Effect::Intend { ticket, to });
         }
     }
 }
@@ -371,6 +445,11 @@ mod tests {
         }
     }
 
+    fn intend(request: u64, to: u64) -> Effect {
+        let ticket = ticket(request);
+        Effect::Intend { ticket, to }
+    }
+
     #[test]
     fn size_only_grows() {
         let mut owner = SizeOwner::new([A, B]);
@@ -388,7 +467,7 @@ mod tests {
         owner.handle(wrote(1, 0, 100));
         assert_eq!(
             owner.handle(truncate(2, 10)),
-            [Effect::Hint(10), Effect::Intend { to: 10 }]
+            [Effect::Hint(10), intend(2, 10)]
         );
         // A write that returns before the intent is durable counts, but the hint stays low.
         assert_eq!(owner.handle(wrote(3, 0, 200)), [Effect::Counted(ticket(3))]);
@@ -418,7 +497,7 @@ mod tests {
                 Effect::Truncated(ticket(2)),
                 Effect::Finish { epoch: 1 },
                 Effect::Hint(30),
-                Effect::Intend { to: 50 },
+                intend(4, 50),
             ]
         );
         // The next one was refused by the catalogue.
@@ -489,10 +568,82 @@ mod tests {
             owner.handle(Event::ServerBack(A)),
             [Effect::AskEnds(vec![A])]
         );
+        assert_eq!(owner.handle(end(A, 3, 4)), [Effect::Hint(0), intend(1, 0)]);
+    }
+
+    #[test]
+    fn known_size_asks_nobody_and_applies_what_is_pending() {
+        let durable = SizeState {
+            size: 10,
+            epoch: 3,
+            truncate_to: None,
+        };
+        let (owner, effects) = SizeOwner::known(durable, [A, B]);
         assert_eq!(
-            owner.handle(end(A, 3, 4)),
-            [Effect::Hint(0), Effect::Intend { to: 0 }]
+            (owner.size(), owner.epoch(), effects),
+            (Some(10), 3, vec![])
         );
+        let pending = SizeState {
+            truncate_to: Some(10),
+            ..durable
+        };
+        let (mut owner, effects) = SizeOwner::known(pending, [A]);
+        assert_eq!(effects, [apply(3, 10, &[A])]);
+        // Who comes to the file meanwhile applies it too.
+        assert_eq!(owner.handle(Event::ServerAdded(B)), [apply(3, 10, &[B])]);
+        assert_eq!(owner.handle(Event::ServerAdded(B)), []);
+        assert_eq!(owner.handle(applied(A, 3)), []);
+        assert_eq!(owner.handle(applied(B, 3)), [Effect::Finish { epoch: 3 }]);
+        assert_eq!(owner.handle(Event::ServerAdded(ServerId(2))), []);
+    }
+
+    #[test]
+    fn waiting_truncates_can_be_withdrawn_but_not_what_was_asked_for() {
+        let mut owner = SizeOwner::new([A, B]);
+        owner.handle(truncate(1, 10));
+        owner.handle(truncate(2, 20));
+        owner.handle(truncate(3, 30));
+        assert_eq!(owner.handle(Event::Withdrawn(ticket(1))), []);
+        assert_eq!(
+            owner.handle(Event::Withdrawn(ticket(2))),
+            [Effect::NotTruncated(ticket(2))]
+        );
+        assert_eq!(owner.handle(Event::Withdrawn(ticket(2))), []);
+        owner.handle(Event::Intended { epoch: 1 });
+        assert_eq!(owner.held_up_by(), []);
+        owner.handle(Event::ServerGone(B));
+        assert_eq!(owner.held_up_by(), [B]);
+        owner.handle(applied(A, 1));
+        owner.handle(Event::ServerBack(B));
+        assert_eq!(owner.held_up_by(), []);
+        let effects = owner.handle(applied(B, 1));
+        assert_eq!(effects.last(), Some(&intend(3, 30)));
+    }
+
+    #[test]
+    fn an_intent_whose_answer_was_lost_is_taken_over() {
+        let mut owner = SizeOwner::new([A]);
+        owner.handle(wrote(1, 0, 100));
+        let durable = SizeState {
+            size: 7,
+            epoch: 1,
+            truncate_to: Some(7),
+        };
+        assert_eq!(
+            owner.handle(Event::Overtaken(durable)),
+            [Effect::Hint(7), apply(1, 7, &[A])]
+        );
+        assert_eq!(owner.handle(Event::Overtaken(durable)), []);
+        assert_eq!((owner.size(), owner.epoch()), (Some(7), 1));
+        assert_eq!(owner.handle(applied(A, 1)), [Effect::Finish { epoch: 1 }]);
+        // One that is over is only taken note of.
+        let over = SizeState {
+            size: 9,
+            epoch: 5,
+            truncate_to: None,
+        };
+        assert_eq!(owner.handle(Event::Overtaken(over)), [Effect::Hint(9)]);
+        assert_eq!(owner.report(), Some((5, 9)));
     }
 
     /// Random writes, truncates and crashes of the owner against plain servers: whatever was
@@ -535,7 +686,7 @@ mod tests {
                     3 => owner.handle(truncate(request, below(100))),
                     4 if round % 2 == 0 => {
                         under_way.retain(|e| matches!(e, Effect::Intend { .. }));
-                        if let Some(Effect::Intend { to }) = under_way.pop() {
+                        if let Some(Effect::Intend { to, .. }) = under_way.pop() {
                             // The intent was sent before the crash and arrives.
                             durable = SizeState {
                                 size: to,
@@ -555,7 +706,7 @@ mod tests {
                     }
                     _ if under_way.is_empty() => continue,
                     _ => match under_way.remove(below(under_way.len() as u64) as usize) {
-                        Effect::Intend { to } => {
+                        Effect::Intend { to, .. } => {
                             let epoch = durable.epoch + 1;
                             durable = SizeState {
                                 size: to,

@@ -99,6 +99,8 @@ pub enum Event {
     },
     /// A lock is released, or no longer waited for.
     Unlock(Ticket),
+    /// A client has gone on purpose, with all its requests done: nothing has to be fenced.
+    Left(ClientId),
     /// A client is dead.
     Died(ClientId),
     /// A server refuses this client from now on, and nothing of it runs there.
@@ -124,7 +126,8 @@ pub enum Event {
     },
     /// A server is gone with all that ran there; a later start of it knows no old client.
     ServerGone(ServerId),
-    /// A server takes part in the file; it is not used before it has confirmed what it is told.
+    /// A server takes part in the file, or does so again; it is not used before it has confirmed what
+    /// it is told, and whoever is dead is fenced there too.
     ServerAdded(ServerId),
 }
 
@@ -148,7 +151,8 @@ impl Refusal {
     pub fn status(self) -> wire::Status {
         match self {
             Refusal::Fenced => wire::Status::Fenced,
-            Refusal::NotAdmitted => wire::Status::BadHandle,
+            // A manager that was restarted knows no handle: each asks to be admitted again.
+            Refusal::NotAdmitted => wire::Status::StaleLease,
             Refusal::BadTicket | Refusal::BadRange | Refusal::BadView => {
                 wire::Status::InvalidArgument
             }
@@ -312,6 +316,8 @@ impl LockManager {
                 mode,
             } => self.lock(ticket, handle, range, mode, &mut effects),
             Event::Unlock(ticket) => self.unlock(ticket, &mut effects),
+            Event::Left(client) if self.dead.contains(&client) => {}
+            Event::Left(client) => self.let_go(client, &mut effects),
             Event::Died(client) => self.died(client, &mut effects),
             Event::Fenced { server, client } => {
                 if let Some(left) = self.fencing.get_mut(&client) {
@@ -494,8 +500,11 @@ impl LockManager {
         if !self.servers.insert(server) {
             return;
         }
-        for (&client, left) in &mut self.fencing {
-            left.insert(server);
+        // Also those that all others refuse by now: this one may have missed it.
+        for &client in &self.dead {
+            if let Some(left) = self.fencing.get_mut(&client) {
+                left.insert(server);
+            }
             effects.push(Effect::Fence {
                 client,
                 servers: vec![server],
@@ -576,16 +585,26 @@ impl LockManager {
             .collect();
         for client in done {
             self.fencing.remove(&client);
-            for (ticket, _) in self.queue.of_client(client) {
-                self.remove_lock(ticket, effects);
-            }
-            let handles: Vec<HandleKey> = self.admitted.keys().copied().collect();
-            for who in handles.into_iter().filter(|(c, _)| *c == client) {
-                self.leave(who);
-            }
+            self.let_go(client, effects);
         }
         let dead = &self.dead;
         effects.retain(|e| !matches!(e, Effect::Granted(t) if dead.contains(&t.client)));
+    }
+
+    /// Drops everything that a client has and waits for.
+    fn let_go(&mut self, client: ClientId, effects: &mut Vec<Effect>) {
+        for (ticket, _) in self.queue.of_client(client) {
+            self.remove_lock(ticket, effects);
+        }
+        effects.retain(|e| !matches!(e, Effect::Granted(t) if t.client == client));
+        let admitted = self.admitted.keys().copied();
+        let handles: Vec<HandleKey> = admitted
+            .chain(self.arriving.iter().map(|(who, _)| *who))
+            .filter(|(c, _)| *c == client)
+            .collect();
+        for who in handles {
+            self.leave(who);
+        }
     }
 
     fn tell_servers(&mut self, then_locks: bool, effects: &mut Vec<Effect>) {

@@ -867,3 +867,40 @@ fn manager_of_a_file_without_servers_answers_at_once() {
         .count();
     assert_eq!(told, 2);
 }
+
+#[test]
+fn whoever_leaves_on_purpose_lets_go_without_fences() {
+    let mut m = crowd(3);
+    settle(&mut m, lock(0, 0, 0..10, Mode::Exclusive));
+    settle(&mut m, lock(0, 1, 0..10, Mode::Exclusive));
+    settle(&mut m, lock(1, 0, 0..10, Mode::Exclusive));
+    let effects = settle(&mut m, Event::Left(ClientId(0)));
+    assert_eq!(effects, [Effect::Granted(ticket(1, 0))]);
+    // Its handle is gone with it, and it is not dead: it may come again.
+    assert_eq!(
+        settle(&mut m, lock(0, 2, 0..1, Mode::Shared)),
+        [Effect::Refused(ticket(0, 2), Refusal::NotAdmitted)]
+    );
+    settle(&mut m, Event::Left(ClientId(2)));
+    settle(&mut m, Event::Unlock(ticket(1, 0)));
+    let effects = settle(&mut m, admit(1, 0, &View::whole_file()));
+    assert!(matches!(effects[..], [Effect::Lease { .. }]), "{effects:?}");
+    // Who is dead stays fenced, whatever is said about it later.
+    settle(&mut m, Event::Died(ClientId(1)));
+    assert_eq!(settle(&mut m, Event::Left(ClientId(1))), []);
+}
+
+#[test]
+fn a_server_that_comes_back_refuses_those_who_died_meanwhile() {
+    let mut m = crowd(2);
+    settle(&mut m, lock(0, 0, 0..10, Mode::Exclusive));
+    settle(&mut m, Event::ServerGone(SERVERS[1]));
+    settle(&mut m, Event::Died(ClientId(0)));
+    assert_eq!(m.held().count(), 0);
+    let effects = m.handle(Event::ServerAdded(SERVERS[1]));
+    let fence = Effect::Fence {
+        client: ClientId(0),
+        servers: vec![SERVERS[1]],
+    };
+    assert!(effects.contains(&fence), "{effects:?}");
+}
