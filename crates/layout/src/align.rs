@@ -76,7 +76,7 @@ impl Alignment {
                 return Err(LayoutError::argument(
                     argument,
                     format!(
-                        "{count} for a template of {} dimensions; give one for each",
+                        "{count} for the dimensions of a template, which number {}; give one for each",
                         template.len()
                     ),
                 ));
@@ -162,7 +162,7 @@ impl Alignment {
             let refuse = |detail: String| Err(LayoutError::argument(format!("axes[{t}]"), detail));
             let Some(&extent) = array.extents().get(dimension) else {
                 return refuse(format!(
-                    "array dimension {dimension} of an array of {} dimensions",
+                    "array dimension {dimension}, but the dimensions of the array number {}",
                     array.dimensions()
                 ));
             };

@@ -74,7 +74,7 @@ impl Distribution {
             }
             Distribution::CyclicOf(0) => refuse("CYCLIC(0); blocks have at least 1 index".into()),
             Distribution::GenBlock(lengths) if lengths.count() != processors => refuse(format!(
-                "GEN_BLOCK has {} lengths for {processors} processors; give one for each",
+                "the lengths of GEN_BLOCK number {}, the processors {processors}; give one for each",
                 lengths.count()
             )),
             Distribution::GenBlock(lengths) if lengths.total() != extent => refuse(format!(

@@ -56,7 +56,7 @@ impl Servers {
             return Err(LayoutError::argument(
                 "start",
                 format!(
-                    "index {start}, but there are {count} servers; indices run from 0 to {}",
+                    "index {start}, but the servers number {count}; indices run from 0 to {}",
                     count - 1
                 ),
             ));

@@ -458,7 +458,7 @@ fn distributions_that_do_not_suit_are_refused() {
     );
     assert_eq!(
         refusal(Distribution::gen_block(&[3, 4]).unwrap(), 7, 3),
-        "distributions[0]: GEN_BLOCK has 2 lengths for 3 processors; give one for each"
+        "distributions[0]: the lengths of GEN_BLOCK number 2, the processors 3; give one for each"
     );
     assert_eq!(
         refusal(Distribution::indirect(&[0, 1]), 3, 2),

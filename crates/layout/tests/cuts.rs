@@ -247,7 +247,7 @@ fn seed000_s25_striping_over_a_subset_from_a_start() {
     let error = Servers::first(4, 4).unwrap_err().to_string();
     assert_eq!(
         error,
-        "start: index 4, but there are 4 servers; indices run from 0 to 3"
+        "start: index 4, but the servers number 4; indices run from 0 to 3"
     );
     assert!(
         Servers::listed([1, 2, 1], 0)

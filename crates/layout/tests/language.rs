@@ -121,7 +121,7 @@ fn errors_point_at_the_character() {
         (
             "(*, gen_block(1,2)) onto 3",
             4,
-            "2 lengths for 3 processors",
+            "lengths of GEN_BLOCK number 2, the processors 3",
         ),
         ("(indirect(0,5)) onto 3", 1, "names processor 5"),
         ("(block) onto 99999999999999999999", 13, "reaches 2^63"),
@@ -161,7 +161,7 @@ fn errors_point_at_the_character() {
         (
             "striped(4) over 4 from 4",
             16,
-            "index 4, but there are 4 servers",
+            "index 4, but the servers number 4",
         ),
         ("striped(4) over [1,2,1]", 16, "server 1 is listed twice"),
         ("chunks(4,0)", 9, "a chunk length is 0"),
