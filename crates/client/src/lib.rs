@@ -1,4 +1,64 @@
 //! The client library: files, views, reads and writes for programs.
 //!
-//! Runs in the caller's threads. What servers do is known here only through `wire`.
+//! ```no_run
+//! use client::{Client, ConnectOptions, OpenOptions};
+//! let url = "unix:/run/user/1000/pario.sock".parse()?;
+//! let client = Client::connect(&url, ConnectOptions::from_env()?)?;
+//! let options = OpenOptions::new().read().write().create().array("f64[1024,1024]").layout("(block, *) onto 4");
+//! let file = client.open("/results/matrix", &options)?;
+//! file.set_view_text("(*, block) onto 4 [2]")?; // the third quarter of the columns
+//! file.write_at(0, &vec![1; 2 << 20])?;
+//! file.close()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Everything runs in the caller's threads; only non-blocking operations have threads of their own,
+//! started with the first of them. What servers do is known here only through `wire`.
+//!
+//! Invariants
+//! - A client reads its own writes.
+//! - Every wait has a limit, except for locks, which end with the connection to the file's owner.
+//! - A steady sequence of reads or writes allocates nothing.
+//! - After a fork the child gets [`Error::Forked`] and sends nothing.
+//!
+//! Left to others: embedded mode (`embedded`), collective operations, what offsets mean in units
+//! other than bytes (bindings).
 #![forbid(unsafe_code)]
+#![allow(dead_code)] // until the bodies are there
+
+mod access;
+mod client;
+mod connect;
+mod error;
+mod file;
+mod hints;
+mod lane;
+mod nonblocking;
+mod open_options;
+mod patience;
+mod phases;
+mod pipe;
+mod relayout;
+mod session;
+
+pub use client::{Client, FileLayout, Listed, Metadata};
+pub use connect::{ConnectOptions, Connector};
+pub use error::{Error, Failure, Result};
+pub use file::File;
+pub use hints::Hints;
+pub use nonblocking::{Buffer, Request};
+pub use open_options::OpenOptions;
+pub use phases::{Phases, ServerPhases};
+pub use relayout::Relayout;
+
+/// What the service's own messages are made of, for those who show them.
+pub use control::introduction::Secret;
+pub use layout::{Layout, Sequence, View};
+pub use wire::message::catalogue::{
+    Counts, Entry, Finding, Kind, LayoutSpec, Member, MemberState, MoveState, NamedView, Progress,
+    SetTime, Severity, StoreKind, ViewName,
+};
+pub use wire::message::file::{SubfileEntry, Synced};
+pub use wire::message::session::Counter;
+pub use wire::url::{Endpoint, ServiceUrl};
+pub use wire::{ClientId, FileId, HandleId, LayoutState, Place, Rights, ServerId, Status, Time};

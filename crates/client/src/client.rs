@@ -1,0 +1,447 @@
+//! The client: one session with a service, and everything that goes by path names.
+//!
+//! Paths are any UTF-8 with `/` between names; one without `/` in front is taken from the root.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use layout::View;
+use wire::message::catalogue::*;
+use wire::message::file::{ListSubfiles, SubfileEntry};
+use wire::message::session::{Counter, Shutdown, Statistics};
+use wire::url::ServiceUrl;
+use wire::{ClientId, FileId, ServerId};
+
+use crate::connect::{ConnectOptions, Connector};
+use crate::error::{Error, Result};
+use crate::file::{File, Open as OpenFile};
+use crate::open_options::{OpenOptions, file_mode_mask};
+use crate::relayout::Relayout;
+use crate::session::{Repeat, Session};
+
+/// What [`Client::stat`] shows; the size is the latest, not only the durable one.
+pub type Metadata = Attributes;
+/// What [`Client::layout`] shows.
+pub type FileLayout = LayoutAnswer;
+
+/// Names asked for at a time.
+const LISTING: u32 = 1000;
+
+/// A session with a service. Clones are the same session; it ends with the last clone and the last
+/// file. After a fork a child gets errors from it and sends nothing.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub(crate) session: Arc<Session>,
+}
+
+impl Client {
+    /// Connects to a running service.
+    pub fn connect(url: &ServiceUrl, options: ConnectOptions) -> Result<Client> {
+        match url {
+            ServiceUrl::At(endpoint) => Client::connect_with(Arc::new(endpoint.clone()), options),
+            other => Err(Error::argument(
+                "url",
+                format!("'{other}' names no running service; give unix:PATH or tcp:HOST:PORT"),
+            )),
+        }
+    }
+
+    /// Connects to whatever the connector says, now and whenever the connection has to be made again.
+    pub fn connect_with(connector: Arc<dyn Connector>, options: ConnectOptions) -> Result<Client> {
+        let session = Session::connect(connector, options)?;
+        Ok(Client { session })
+    }
+
+    /// The number of this client in the service.
+    pub fn id(&self) -> ClientId {
+        self.session.client
+    }
+
+    /// Frames sent so far: all, and those that ask for or carry bytes of files.
+    pub fn messages_sent(&self) -> (u64, u64) {
+        self.session.sent()
+    }
+
+    /// Creates a file without opening it; whether it is new.
+    pub fn create(&self, path: &str, options: &OpenOptions) -> Result<bool> {
+        let options = OpenOptions {
+            create: true,
+            ..options.clone()
+        };
+        let create = options.to_message()?.create.expect("asked for");
+        let repeat = match create.exclusive {
+            true => Repeat::Traces,
+            false => Repeat::Same,
+        };
+        let path = absolute(path);
+        let created = self.session.manager(repeat, || Create {
+            path: path.clone(),
+            options: create.clone(),
+        })?;
+        Ok(created.is_new)
+    }
+
+    /// Opens a file.
+    pub fn open(&self, path: &str, options: &OpenOptions) -> Result<File> {
+        let opened = self.open_raw(path, options)?;
+        let file = File::new(opened);
+        file.begin(options)?;
+        Ok(file)
+    }
+
+    fn open_raw(&self, path: &str, options: &OpenOptions) -> Result<Arc<OpenFile>> {
+        let path = absolute(path);
+        let message = options.to_message()?;
+        let repeat = match options.exclusive || options.unique {
+            true => Repeat::Traces,
+            false => Repeat::Same,
+        };
+        let opened = self.session.manager(repeat, || Open {
+            path: path.clone(),
+            options: message.clone(),
+        })?;
+        OpenFile::new(&self.session, path, options, opened)
+    }
+
+    /// An open file for questions about it, without rights on its bytes.
+    fn open_for_questions(&self, path: &str) -> Result<File> {
+        Ok(File::new(self.open_raw(path, &OpenOptions::new())?))
+    }
+
+    /// Removes the name of a file; its bytes go with the last handle.
+    pub fn unlink(&self, path: &str) -> Result<()> {
+        self.unlink_how(path, UnlinkHow::EvenIfOpen)
+    }
+
+    /// Removes a file unless somebody has it open.
+    pub fn unlink_unless_open(&self, path: &str) -> Result<()> {
+        self.unlink_how(path, UnlinkHow::UnlessOpen)
+    }
+
+    fn unlink_how(&self, path: &str, how: UnlinkHow) -> Result<()> {
+        let path = absolute(path);
+        self.session.manager(Repeat::Traces, || Unlink {
+            path: path.clone(),
+            how,
+        })
+    }
+
+    /// Gives a file or directory another name; what has that name is replaced.
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let (from, to) = (absolute(from), absolute(to));
+        self.session.manager(Repeat::Traces, || Rename {
+            from: from.clone(),
+            to: to.clone(),
+        })
+    }
+
+    /// Creates a directory. The mode is what is left after the process's mask; 0o777 if not given.
+    pub fn mkdir(&self, path: &str, mode: Option<u32>) -> Result<()> {
+        let path = absolute(path);
+        let mode = mode.unwrap_or(0o777) & !file_mode_mask();
+        self.session.manager(Repeat::Traces, || Mkdir {
+            path: path.clone(),
+            mode,
+        })
+    }
+
+    /// Creates a directory and those above it; one that exists is fine.
+    pub fn mkdir_all(&self, path: &str, mode: Option<u32>) -> Result<()> {
+        let path = absolute(path);
+        let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
+        for end in ends.chain([path.len()]) {
+            let part = &path[..end];
+            if part.is_empty() || part.ends_with('/') {
+                continue;
+            }
+            match self.mkdir(part, mode) {
+                Err(e) if e.status() == wire::Status::Exists => {
+                    if self.attributes(part)?.kind != Kind::Directory {
+                        return Err(e);
+                    }
+                }
+                Err(Error::Uncertain { .. }) => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes an empty directory.
+    pub fn rmdir(&self, path: &str) -> Result<()> {
+        let path = absolute(path);
+        self.session
+            .manager(Repeat::Traces, || Rmdir { path: path.clone() })
+    }
+
+    /// The names in a directory, ascending, fetched in parts while they are consumed.
+    pub fn list(&self, path: &str) -> Result<Listed> {
+        self.list_how(path, false)
+    }
+
+    /// The same with attributes; sizes are the durable ones.
+    pub fn list_with_attributes(&self, path: &str) -> Result<Listed> {
+        self.list_how(path, true)
+    }
+
+    fn list_how(&self, path: &str, with_attributes: bool) -> Result<Listed> {
+        let mut listed = Listed {
+            client: self.clone(),
+            path: absolute(path),
+            with_attributes,
+            entries: VecDeque::new(),
+            after: None,
+            has_more: true,
+        };
+        listed.fetch()?;
+        Ok(listed)
+    }
+
+    /// Attributes as the catalogue has them; the size is the durable one.
+    pub fn attributes(&self, path: &str) -> Result<Metadata> {
+        Ok(self.stat_answer(path)?.attributes)
+    }
+
+    fn stat_answer(&self, path: &str) -> Result<StatAnswer> {
+        let path = absolute(path);
+        self.session
+            .manager(Repeat::Same, || Stat { path: path.clone() })
+    }
+
+    /// Attributes, with the latest size from the server that owns the file.
+    pub fn stat(&self, path: &str) -> Result<Metadata> {
+        let mut attributes = self.attributes(path)?;
+        if attributes.kind == Kind::File {
+            // A file that may not be opened still has attributes, with the size at its last sync.
+            if let Ok(file) = self.open_for_questions(path)
+                && file.id() == attributes.file
+                && let Ok(size) = file.size()
+            {
+                attributes.size = size;
+            }
+        }
+        Ok(attributes)
+    }
+
+    /// Sets the permission bits.
+    pub fn chmod(&self, path: &str, mode: u32) -> Result<()> {
+        let path = absolute(path);
+        self.session.manager(Repeat::Same, || Chmod {
+            path: path.clone(),
+            mode,
+        })
+    }
+
+    /// Gives a file or directory to another owner or group.
+    pub fn chown(&self, path: &str, owner: Option<u32>, group: Option<u32>) -> Result<()> {
+        let path = absolute(path);
+        self.session.manager(Repeat::Same, || Chown {
+            path: path.clone(),
+            owner,
+            group,
+        })
+    }
+
+    /// Sets the times of the last access and the last change.
+    pub fn utimes(&self, path: &str, accessed: SetTime, modified: SetTime) -> Result<()> {
+        let path = absolute(path);
+        self.session.manager(Repeat::Same, || Utimes {
+            path: path.clone(),
+            accessed,
+            modified,
+        })
+    }
+
+    /// How a file is laid out, and what of it is lost.
+    pub fn layout(&self, path: &str) -> Result<FileLayout> {
+        let path = absolute(path);
+        self.session
+            .manager(Repeat::Same, || GetLayout { path: path.clone() })
+    }
+
+    /// Gives a file without bytes another layout.
+    pub fn set_layout(&self, path: &str, spec: LayoutSpec) -> Result<()> {
+        let path = absolute(path);
+        self.session
+            .manager(Repeat::Same, || SetLayout {
+                path: path.clone(),
+                spec: spec.clone(),
+            })
+            .map(drop)
+    }
+
+    /// Begins to move a file into another layout. It goes on without this client.
+    pub fn relayout(&self, path: &str, layout: &str) -> Result<Relayout> {
+        let path = absolute(path);
+        let progress =
+            self.session
+                .manager(Repeat::Traces, || wire::message::catalogue::Relayout {
+                    path: path.clone(),
+                    layout: layout.into(),
+                })?;
+        Ok(Relayout::new(self, progress))
+    }
+
+    /// How far the move of a file has come.
+    pub fn relayout_progress(&self, file: FileId) -> Result<Progress> {
+        self.session
+            .manager(Repeat::Same, || RelayoutProgress { file })
+    }
+
+    /// Keeps a view with a file, under a name.
+    pub fn put_view(&self, path: &str, name: &str, text: &str, view: &View) -> Result<()> {
+        let path = absolute(path);
+        self.session.manager(Repeat::Same, || PutView {
+            path: path.clone(),
+            name: name.into(),
+            view: NamedView {
+                text: text.into(),
+                view: view.clone(),
+            },
+        })
+    }
+
+    /// A view that is kept with a file.
+    pub fn get_view(&self, path: &str, name: &str) -> Result<NamedView> {
+        let path = absolute(path);
+        self.session.manager(Repeat::Same, || GetView {
+            path: path.clone(),
+            name: name.into(),
+        })
+    }
+
+    /// Names and texts of all views that are kept with a file.
+    pub fn list_views(&self, path: &str) -> Result<Vec<ViewName>> {
+        let path = absolute(path);
+        let mut all: Vec<ViewName> = Vec::new();
+        loop {
+            let part = self.session.manager(Repeat::Same, || ListViews {
+                path: path.clone(),
+                after: all.last().map(|v| v.name.clone()),
+                limit: LISTING,
+            })?;
+            let is_end = part.len() < LISTING as usize;
+            all.extend(part);
+            if is_end {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Removes a view that is kept with a file.
+    pub fn remove_view(&self, path: &str, name: &str) -> Result<()> {
+        let path = absolute(path);
+        self.session.manager(Repeat::Traces, || RemoveView {
+            path: path.clone(),
+            name: name.into(),
+        })
+    }
+
+    /// All servers that joined the service.
+    pub fn members(&self) -> Result<Vec<Member>> {
+        self.session.with_lane(|lane| self.session.members(lane))
+    }
+
+    /// What there is in all.
+    pub fn counts(&self) -> Result<Counts> {
+        self.session.manager(Repeat::Same, || Count {})
+    }
+
+    /// Looks for contradictions in the catalogue.
+    pub fn check(&self) -> Result<Vec<Finding>> {
+        self.session.manager(Repeat::Same, || Check {})
+    }
+
+    /// What an I/O server has counted since it started.
+    pub fn server_statistics(&self, server: ServerId) -> Result<Vec<Counter>> {
+        self.session.server(server, &Statistics {})
+    }
+
+    /// What the metadata manager has counted since it started.
+    pub fn meta_statistics(&self) -> Result<Vec<Counter>> {
+        self.session.manager(Repeat::Same, || Statistics {})
+    }
+
+    /// Space that a file takes at all its servers.
+    pub fn allocated(&self, path: &str) -> Result<u64> {
+        self.open_for_questions(path)?.allocated()
+    }
+
+    /// All subfiles of a server.
+    pub fn subfiles(&self, server: ServerId) -> Result<Vec<SubfileEntry>> {
+        self.session.server(server, &ListSubfiles {})
+    }
+
+    /// Ends the metadata manager, and with it the service.
+    pub fn shutdown(&self) -> Result<()> {
+        self.session.manager(Repeat::Same, || Shutdown {})
+    }
+
+    /// Ends one I/O server.
+    pub fn shutdown_server(&self, server: ServerId) -> Result<()> {
+        self.session.server(server, &Shutdown {})
+    }
+}
+
+/// The names in a directory, fetched in parts. See [`Client::list`].
+#[derive(Debug)]
+pub struct Listed {
+    client: Client,
+    path: String,
+    with_attributes: bool,
+    entries: VecDeque<Entry>,
+    after: Option<String>,
+    has_more: bool,
+}
+
+impl Listed {
+    fn fetch(&mut self) -> Result<()> {
+        let part = self.client.session.manager(Repeat::Same, || List {
+            path: self.path.clone(),
+            after: self.after.clone(),
+            limit: LISTING,
+            with_attributes: self.with_attributes,
+        })?;
+        self.has_more = part.has_more && !part.entries.is_empty();
+        if let Some(last) = part.entries.last() {
+            self.after = Some(last.name.clone());
+        }
+        self.entries = part.entries.into();
+        Ok(())
+    }
+}
+
+impl Iterator for Listed {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.entries.is_empty()
+            && self.has_more
+            && let Err(error) = self.fetch()
+        {
+            self.has_more = false;
+            return Some(Err(error));
+        }
+        self.entries.pop_front().map(Ok)
+    }
+}
+
+/// A path from the root on.
+pub(crate) fn absolute(path: &str) -> String {
+    match path.starts_with('/') {
+        true => path.into(),
+        false => format!("/{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_taken_from_the_root() {
+        assert_eq!(absolute("a/b"), "/a/b");
+        assert_eq!(absolute("/a"), "/a");
+        assert_eq!(absolute(""), "/");
+    }
+}

@@ -1,0 +1,89 @@
+//! How a service is reached: addresses, limits of waiting, the secret.
+//!
+//! `PARIO_SECRET` names a file with the secret, `PARIO_TIMEOUT` the seconds for which a server that
+//! cannot be reached is tried again. Both can be given in [`ConnectOptions`] instead; the
+//! environment is read only by [`ConnectOptions::from_env`].
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use control::introduction::Secret;
+use wire::url::Endpoint;
+
+use crate::error::{Error, Result};
+
+/// Says where the metadata manager is. Asked again whenever the connection has to be made again, so
+/// that a directory that is served by changing processes stays reachable.
+pub trait Connector: Send + Sync + fmt::Debug {
+    /// Where it listens now; may first make somebody listen.
+    fn endpoint(&self) -> Result<Endpoint>;
+}
+
+impl Connector for Endpoint {
+    fn endpoint(&self) -> Result<Endpoint> {
+        Ok(self.clone())
+    }
+}
+
+/// Limits and credentials of a client.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ConnectOptions {
+    /// What proves to servers on other hosts that this client belongs to them.
+    pub secret: Option<Secret>,
+    /// How long a server that cannot be reached is tried again.
+    pub timeout: Duration,
+    /// How long a server that says it is busy is asked again.
+    pub busy_timeout: Duration,
+    /// How long an answer may take once the request was sent. Locks are waited for without limit.
+    pub answer_timeout: Duration,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        ConnectOptions {
+            secret: None,
+            timeout: Duration::from_secs(10),
+            busy_timeout: Duration::from_secs(60),
+            answer_timeout: Duration::from_secs(120),
+        }
+    }
+}
+
+impl ConnectOptions {
+    /// What the environment says; the defaults where it says nothing.
+    pub fn from_env() -> Result<ConnectOptions> {
+        let mut options = ConnectOptions::default();
+        if let Some(path) = std::env::var_os("PARIO_SECRET").filter(|v| !v.is_empty()) {
+            options = options.with_secret_file(Path::new(&path))?;
+        }
+        if let Ok(text) = std::env::var("PARIO_TIMEOUT")
+            && !text.is_empty()
+        {
+            options.timeout = text
+                .parse()
+                .ok()
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+                .filter(|t| !t.is_zero())
+                .ok_or_else(|| {
+                    Error::argument("PARIO_TIMEOUT", format!("'{text}' is no number of seconds"))
+                })?;
+        }
+        Ok(options)
+    }
+
+    /// With the secret in a file.
+    pub fn with_secret_file(mut self, path: &Path) -> Result<ConnectOptions> {
+        let secret = Secret::read(path)
+            .map_err(|e| Error::argument("PARIO_SECRET", format!("{}: {e}", path.display())))?;
+        self.secret = Some(secret);
+        Ok(self)
+    }
+
+    /// With another limit for servers that cannot be reached.
+    pub fn with_timeout(mut self, timeout: Duration) -> ConnectOptions {
+        self.timeout = timeout;
+        self
+    }
+}

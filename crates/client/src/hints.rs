@@ -1,0 +1,112 @@
+//! Hints: names and values that a program gives with a file, as MPI does.
+//!
+//! Known names are checked when they are set; unknown ones are kept and can be read again, since
+//! programs pass hints of other systems along. None changes what a program reads or writes.
+//!
+//! | hint | meaning |
+//! |---|---|
+//! | `message_bytes` | longest payload of one message, at most what the server takes |
+//! | `rendezvous_bytes` | writes with a longer payload are announced first |
+//! | `array`, `layout` | of a file that is created |
+//! | `striping_unit`, `striping_factor` | a new file without layout is `striped(unit) over factor` |
+//! | `shared_pointer_group` | number of the shared pointer |
+
+use std::collections::BTreeMap;
+
+use crate::error::{Error, Result};
+
+/// Names with their values.
+///
+/// ```
+/// use client::Hints;
+/// let mut hints = Hints::new();
+/// hints.set("message_bytes", "1048576").unwrap();
+/// hints.set("cb_nodes", "4").unwrap(); // unknown here, kept
+/// assert_eq!(hints.get("cb_nodes"), Some("4"));
+/// let error = hints.set("message_bytes", "many").unwrap_err();
+/// assert!(error.to_string().contains("message_bytes"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hints(BTreeMap<String, String>);
+
+/// Hints that are numbers, with their least value.
+const NUMBERS: &[(&str, u64)] = &[
+    ("message_bytes", 4096),
+    ("rendezvous_bytes", 0),
+    ("striping_unit", 1),
+    ("striping_factor", 1),
+    ("shared_pointer_group", 0),
+];
+
+impl Hints {
+    /// None.
+    pub fn new() -> Hints {
+        Hints::default()
+    }
+
+    /// Sets a hint; a known one is checked.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        if let Some((_, least)) = NUMBERS.iter().find(|(n, _)| *n == name) {
+            let is_good = value.trim().parse::<u64>().is_ok_and(|n| n >= *least);
+            if !is_good {
+                return Err(Error::argument(
+                    "hints",
+                    format!("{name} is '{value}'; give a number from {least} on"),
+                ));
+            }
+        }
+        let parsed = match name {
+            "array" => value.parse::<layout::ArrayType>().map(drop),
+            "layout" => value.parse::<layout::Layout>().map(drop),
+            _ => Ok(()),
+        };
+        if let Err(e) = parsed {
+            return Err(Error::argument(
+                "hints",
+                format!("{name} is '{value}': {e}"),
+            ));
+        }
+        self.0.insert(name.into(), value.into());
+        Ok(())
+    }
+
+    /// With a hint.
+    pub fn with(mut self, name: &str, value: &str) -> Result<Hints> {
+        self.set(name, value)?;
+        Ok(self)
+    }
+
+    /// The value of a hint.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// All hints, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(n, v)| (n.as_str(), v.as_str()))
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        self.get(name)?.trim().parse().ok()
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.get(name).map(Into::into)
+    }
+
+    /// The layout of a new file, given directly or as striping.
+    pub(crate) fn layout(&self) -> Option<String> {
+        if let Some(text) = self.text("layout") {
+            return Some(text);
+        }
+        let factor = self.number("striping_factor")?;
+        let unit = self.number("striping_unit").unwrap_or(1 << 20);
+        Some(format!("striped({unit}) over {factor}"))
+    }
+
+    /// Takes over all of `other`.
+    pub(crate) fn merge(&mut self, other: &Hints) {
+        self.0
+            .extend(other.0.iter().map(|(n, v)| (n.clone(), v.clone())));
+    }
+}

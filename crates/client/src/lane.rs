@@ -1,0 +1,51 @@
+//! A lane: connections that one thread uses at a time, and the memory its accesses reuse.
+
+use crate::access::Work;
+use crate::pipe::Pipe;
+
+/// One connection per server, made when needed.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    pub(crate) manager: Option<Pipe>,
+    /// Few, so a list.
+    pub(crate) servers: Vec<(u64, Pipe)>,
+    /// What accesses reuse.
+    pub(crate) work: Work,
+}
+
+impl Lane {
+    pub(crate) fn with_manager(pipe: Pipe) -> Lane {
+        Lane {
+            manager: Some(pipe),
+            ..Lane::default()
+        }
+    }
+
+    pub(crate) fn find(&self, server: u64) -> Option<usize> {
+        self.servers.iter().position(|(s, _)| *s == server)
+    }
+
+    pub(crate) fn add(&mut self, server: u64, pipe: Pipe) -> usize {
+        self.servers.push((server, pipe));
+        self.servers.len() - 1
+    }
+
+    pub(crate) fn pipe(&mut self, index: usize) -> &mut Pipe {
+        &mut self.servers[index].1
+    }
+
+    /// Gives a failed connection up.
+    pub(crate) fn drop_pipe(&mut self, server: u64) {
+        self.servers.retain(|(s, _)| *s != server);
+    }
+
+    /// Everybody it is connected to; the metadata manager is server 0.
+    pub(crate) fn all_pipes(&mut self) -> impl Iterator<Item = (u64, &mut Pipe)> {
+        let manager = self.manager.as_mut().map(|pipe| (0, pipe));
+        manager.into_iter().chain(
+            self.servers
+                .iter_mut()
+                .map(|(server, pipe)| (*server, pipe)),
+        )
+    }
+}

@@ -1,0 +1,79 @@
+//! How long and how often something is tried again.
+//!
+//! Two limits, because two things are waited for: a server that cannot be reached, and one that says
+//! it is busy. Pauses begin at a millisecond and double to a tenth of a second; they end by the
+//! system's own timer, nothing spins. The third limit counts repairs (a layout fetched, a view
+//! registered again) and only keeps a contradicting service from being asked for ever.
+
+use std::time::{Duration, Instant};
+
+use rustix::event::{Timespec, poll};
+
+use crate::connect::ConnectOptions;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+const MOST_REPAIRS: u32 = 64;
+
+/// What is left of the patience of one operation.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    timeout: Duration,
+    busy_timeout: Duration,
+    broken_until: Option<Instant>,
+    busy_until: Option<Instant>,
+    pause: Duration,
+    repairs: u32,
+}
+
+impl Patience {
+    pub(crate) fn new(options: &ConnectOptions) -> Patience {
+        Patience {
+            timeout: options.timeout,
+            busy_timeout: options.busy_timeout,
+            broken_until: None,
+            busy_until: None,
+            pause: FIRST_PAUSE,
+            repairs: 0,
+        }
+    }
+
+    /// Pauses before a server that could not be reached is tried again; false when the time is over.
+    pub(crate) fn broken(&mut self) -> bool {
+        let now = Instant::now();
+        let until = *self.broken_until.get_or_insert(now + self.timeout);
+        self.wait(now, until)
+    }
+
+    /// Pauses before a busy server is asked again; false when the time is over.
+    pub(crate) fn busy(&mut self) -> bool {
+        let now = Instant::now();
+        let until = *self.busy_until.get_or_insert(now + self.busy_timeout);
+        self.wait(now, until)
+    }
+
+    /// Counts a repair; false when there were too many.
+    pub(crate) fn repaired(&mut self) -> bool {
+        self.repairs += 1;
+        self.repairs <= MOST_REPAIRS
+    }
+
+    fn wait(&mut self, now: Instant, until: Instant) -> bool {
+        if now >= until {
+            return false;
+        }
+        let pause = self.pause.min(until - now);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        pause_for(pause);
+        true
+    }
+}
+
+pub(crate) fn pause_for(pause: Duration) {
+    let time = Timespec {
+        tv_sec: pause.as_secs() as i64,
+        tv_nsec: i64::from(pause.subsec_nanos()),
+    };
+    // An interrupted pause is a short one.
+    let _ = poll(&mut [], Some(&time));
+}

@@ -1,0 +1,417 @@
+//! One connection to one server, after the introduction: frames out, frames in, payloads straight
+//! between the socket and the memory they are meant for.
+//!
+//! Reading goes through a small buffer, so that an answer with a short payload takes one call of the
+//! system; the rest of a long payload is received where it belongs. Every step exists in two forms,
+//! waiting and not waiting ([`Wait`]); with several servers none is waited for alone.
+//!
+//! Invariants: a connection that has failed is never used again (its owner drops it); a steady
+//! exchange allocates nothing.
+//!
+//! Left to others: what frames mean, repeating, who is asked.
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use control::introduction::{Secret, proof, this_process};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
+use wire::Status;
+use wire::ask::{AskError, decode_answer};
+use wire::frame::{HEADER_BYTES, Header};
+use wire::link::Link;
+use wire::message::session::{Credentials, Hello, Prove, Role, Welcome};
+use wire::message::{self, Bytes, Request};
+use wire::url::Endpoint;
+
+use crate::error::Trouble;
+
+/// Bytes read ahead; an answer to a small read fits.
+const INBOX_BYTES: usize = 16 << 10;
+
+/// Places handed to the system at once.
+const BATCH: usize = 16;
+
+/// Whether a step may wait for the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Until the timeout of the connection.
+    Yes,
+    /// Not at all.
+    No,
+}
+
+/// Bytes of a payload: a place in the user's memory or in the packed memory of the lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Whether it lies in the user's memory.
+    pub(crate) is_direct: bool,
+    pub(crate) start: usize,
+    pub(crate) len: usize,
+}
+
+impl Piece {
+    pub(crate) fn of<'a>(&self, user: &'a [u8], packed: &'a [u8]) -> &'a [u8] {
+        let memory = if self.is_direct { user } else { packed };
+        &memory[self.start..self.start + self.len]
+    }
+
+    pub(crate) fn of_mut<'a>(&self, user: &'a mut [u8], packed: &'a mut [u8]) -> &'a mut [u8] {
+        let memory = if self.is_direct { user } else { packed };
+        &mut memory[self.start..self.start + self.len]
+    }
+}
+
+/// Where a transfer through header, control part and pieces stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cursor {
+    /// 0 is the head, n is piece n - 1.
+    pub(crate) place: usize,
+    pub(crate) byte: usize,
+}
+
+impl Cursor {
+    fn advance(&mut self, mut bytes: usize, len: impl Fn(usize) -> usize) {
+        while bytes > 0 {
+            let rest = len(self.place) - self.byte;
+            if bytes < rest {
+                self.byte += bytes;
+                return;
+            }
+            bytes -= rest;
+            self.place += 1;
+            self.byte = 0;
+        }
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    link: Link,
+    pub(crate) address: String,
+    pub(crate) welcome: Welcome,
+    inbox: Box<[u8]>,
+    filled: std::ops::Range<usize>,
+    /// The header whose control part is not complete, as it came.
+    partial: Option<(Header, [u8; HEADER_BYTES])>,
+    control: Vec<u8>,
+    control_have: usize,
+    payload_left: u64,
+    /// Header and control part of the frame on its way out.
+    head: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+fn broken(error: impl std::fmt::Display) -> Trouble {
+    Trouble::Broken(error.to_string())
+}
+
+impl Pipe {
+    /// Connects and introduces itself.
+    pub(crate) fn connect(
+        endpoint: &Endpoint,
+        role: &Role,
+        secret: Option<&Secret>,
+        connect_timeout: Duration,
+        answer_timeout: Duration,
+    ) -> Result<Pipe, Trouble> {
+        let mut link = Link::connect(endpoint, connect_timeout).map_err(broken)?;
+        link.set_timeout(Some(connect_timeout)).map_err(broken)?;
+        let hello = Hello {
+            role: role.clone(),
+            process: this_process(),
+            credentials: credentials(),
+        };
+        let mut out = Vec::new();
+        let welcome = match link.ask(1, &hello, &mut out) {
+            Err(AskError::Refused(Status::Unauthenticated, refusal))
+                if !refusal.detail.0.is_empty() =>
+            {
+                let Some(secret) = secret else {
+                    return Err(Trouble::Refused(
+                        Status::Unauthenticated,
+                        message::Refusal::new(format!(
+                            "{endpoint} wants the secret of the service; set PARIO_SECRET to its file"
+                        )),
+                    ));
+                };
+                let prove = Prove {
+                    proof: Bytes(proof(secret, &refusal.detail.0, &hello).to_vec()),
+                };
+                link.ask::<Prove>(2, &prove, &mut out)?
+            }
+            other => other?,
+        };
+        link.set_timeout(Some(answer_timeout)).map_err(broken)?;
+        Ok(Pipe {
+            link,
+            address: endpoint.to_string(),
+            welcome,
+            inbox: vec![0; INBOX_BYTES].into_boxed_slice(),
+            filled: 0..0,
+            partial: None,
+            control: Vec::new(),
+            control_have: 0,
+            payload_left: 0,
+            head: Vec::with_capacity(256),
+            scratch: Vec::with_capacity(256),
+        })
+    }
+
+    /// Sets another limit for answers.
+    pub(crate) fn limit(&self, timeout: Duration) {
+        // A connection that takes no options has failed, which the next step says.
+        let _ = self.link.set_timeout(Some(timeout));
+    }
+
+    /// For waiting.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+
+    /// Whether the peer has neither closed nor said anything unasked.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let mut byte = [0; 1];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        self.filled.is_empty()
+            && matches!(
+                rustix::net::recv(self.fd(), &mut byte[..], flags),
+                Err(Errno::AGAIN)
+            )
+    }
+
+    /// Prepares a frame whose control part `put` writes; [`Pipe::send`] sends it.
+    pub(crate) fn prepare(
+        &mut self,
+        kind: u16,
+        flags: u16,
+        request: u64,
+        payload_bytes: u64,
+        put: impl FnOnce(&mut Vec<u8>),
+    ) {
+        self.scratch.clear();
+        put(&mut self.scratch);
+        let header = Header {
+            kind,
+            status: Status::Ok,
+            flags,
+            request,
+            control_bytes: self.scratch.len() as u32,
+            payload_bytes,
+        };
+        self.head.clear();
+        self.head.extend_from_slice(&header.encode(&self.scratch));
+        self.head.extend_from_slice(&self.scratch);
+    }
+
+    /// Sends the prepared frame with its payload from the cursor on; whether all of it is sent.
+    pub(crate) fn send(
+        &mut self,
+        cursor: &mut Cursor,
+        pieces: &[Piece],
+        user: &[u8],
+        packed: &[u8],
+        wait: Wait,
+    ) -> Result<bool, Trouble> {
+        let flags = match wait {
+            Wait::Yes => SendFlags::NOSIGNAL,
+            Wait::No => SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
+        };
+        loop {
+            let mut batch = [IoSlice::new(&[]); BATCH];
+            let mut count = 0;
+            let mut at = *cursor;
+            while at.place <= pieces.len() && count < BATCH {
+                let bytes = match at.place {
+                    0 => &self.head[..],
+                    n => pieces[n - 1].of(user, packed),
+                };
+                if at.byte < bytes.len() {
+                    batch[count] = IoSlice::new(&bytes[at.byte..]);
+                    count += 1;
+                }
+                at.place += 1;
+                at.byte = 0;
+            }
+            if count == 0 {
+                return Ok(true);
+            }
+            let mut nothing = SendAncillaryBuffer::default();
+            match rustix::net::sendmsg(self.link.as_fd(), &batch[..count], &mut nothing, flags) {
+                Ok(0) => return Err(broken("the connection takes no more bytes")),
+                Ok(n) => {
+                    let head = self.head.len();
+                    cursor.advance(n, |place| match place {
+                        0 => head,
+                        n => pieces[n - 1].len,
+                    });
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if wait == Wait::No => return Ok(false),
+                Err(Errno::AGAIN) => return Err(Trouble::Late),
+                Err(e) => return Err(broken(format!("the connection failed: {e}"))),
+            }
+        }
+    }
+
+    /// Reads the next header and control part; `None` if they are not there yet.
+    pub(crate) fn frame(&mut self, wait: Wait) -> Result<Option<Header>, Trouble> {
+        debug_assert_eq!(self.payload_left, 0, "payloads are received first");
+        loop {
+            if self.partial.is_none() && self.filled.len() >= HEADER_BYTES {
+                let start = self.filled.start;
+                let bytes: [u8; HEADER_BYTES] = self.inbox[start..start + HEADER_BYTES]
+                    .try_into()
+                    .expect("a header");
+                self.filled.start += HEADER_BYTES;
+                let header = Header::decode(&bytes).map_err(broken)?;
+                self.control.resize(header.control_bytes as usize, 0);
+                self.control_have = 0;
+                self.partial = Some((header, bytes));
+            }
+            if let Some((header, bytes)) = &self.partial {
+                let missing = self.control.len() - self.control_have;
+                let n = missing.min(self.filled.len());
+                self.control[self.control_have..self.control_have + n]
+                    .copy_from_slice(&self.inbox[self.filled.start..self.filled.start + n]);
+                self.control_have += n;
+                self.filled.start += n;
+                if n == missing {
+                    Header::verify(bytes, &self.control).map_err(broken)?;
+                    let header = *header;
+                    self.partial = None;
+                    self.payload_left = header.payload_bytes;
+                    return Ok(Some(header));
+                }
+            }
+            if !self.fill(wait)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The control part of the frame that came last.
+    pub(crate) fn control(&self) -> &[u8] {
+        &self.control
+    }
+
+    /// Receives the next bytes of the payload where they belong; how many, 0 if none are there yet.
+    pub(crate) fn payload(&mut self, into: &mut [u8], wait: Wait) -> Result<usize, Trouble> {
+        let most = (into.len() as u64).min(self.payload_left) as usize;
+        if most == 0 {
+            return Ok(0);
+        }
+        let into = &mut into[..most];
+        let n = if self.filled.is_empty() {
+            let flags = match wait {
+                Wait::Yes => RecvFlags::WAITALL,
+                Wait::No => RecvFlags::DONTWAIT,
+            };
+            self.receive_into(into, flags, wait)?
+        } else {
+            let n = into.len().min(self.filled.len());
+            into[..n].copy_from_slice(&self.inbox[self.filled.start..self.filled.start + n]);
+            self.filled.start += n;
+            n
+        };
+        self.payload_left -= n as u64;
+        Ok(n)
+    }
+
+    /// Drops what is left of a payload; whether all of it is gone.
+    pub(crate) fn skip(&mut self, wait: Wait) -> Result<bool, Trouble> {
+        let mut sink = [0; 4096];
+        while self.payload_left > 0 {
+            if self.payload(&mut sink, wait)? == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Bytes of the payload that have not been received.
+    pub(crate) fn payload_left(&self) -> u64 {
+        self.payload_left
+    }
+
+    /// Reads ahead; whether anything came.
+    fn fill(&mut self, wait: Wait) -> Result<bool, Trouble> {
+        if self.filled.is_empty() {
+            self.filled = 0..0;
+        } else if self.filled.end == self.inbox.len() {
+            self.inbox.copy_within(self.filled.clone(), 0);
+            self.filled = 0..self.filled.len();
+        }
+        let mut inbox = std::mem::take(&mut self.inbox);
+        let flags = match wait {
+            Wait::Yes => RecvFlags::empty(),
+            Wait::No => RecvFlags::DONTWAIT,
+        };
+        let received = self.receive_into(&mut inbox[self.filled.end..], flags, wait);
+        self.inbox = inbox;
+        let n = received?;
+        self.filled.end += n;
+        Ok(n > 0)
+    }
+
+    fn receive_into(
+        &self,
+        into: &mut [u8],
+        flags: RecvFlags,
+        wait: Wait,
+    ) -> Result<usize, Trouble> {
+        loop {
+            match rustix::net::recv(self.link.as_fd(), &mut *into, flags) {
+                Ok((0, _)) => return Err(broken("the server closed the connection")),
+                Ok((n, _)) => return Ok(n),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if wait == Wait::No => return Ok(0),
+                Err(Errno::AGAIN) => return Err(Trouble::Late),
+                Err(e) => return Err(broken(format!("the connection failed: {e}"))),
+            }
+        }
+    }
+
+    /// Sends a request; the answer is taken with [`Pipe::answer`].
+    pub(crate) fn put<R: Request>(&mut self, number: u64, request: &R) -> Result<(), Trouble> {
+        self.prepare(R::KIND, 0, number, 0, |out| request.put(out));
+        self.send(&mut Cursor::default(), &[], &[], &[], Wait::Yes)?;
+        Ok(())
+    }
+
+    /// Waits for the answer to a request, which is the next frame.
+    pub(crate) fn answer<R: Request>(&mut self, number: u64) -> Result<R::Answer, Trouble> {
+        let header = self.frame(Wait::Yes)?.ok_or(Trouble::Late)?;
+        self.skip(Wait::Yes)?;
+        if header.kind != R::KIND || header.request != number {
+            return Err(Trouble::Nonsense(format!(
+                "an answer of kind {} came where {} was asked",
+                header.kind,
+                R::NAME
+            )));
+        }
+        Ok(decode_answer(header.status, &self.control)?)
+    }
+
+    /// Asks and waits.
+    pub(crate) fn ask<R: Request>(
+        &mut self,
+        number: u64,
+        request: &R,
+    ) -> Result<R::Answer, Trouble> {
+        self.put(number, request)?;
+        self.answer::<R>(number)
+    }
+}
+
+/// Whom this process works for; believed only where the kernel cannot say and a secret is known.
+fn credentials() -> Credentials {
+    let groups = rustix::process::getgroups().unwrap_or_default();
+    Credentials {
+        user: rustix::process::geteuid().as_raw(),
+        group: rustix::process::getegid().as_raw(),
+        groups: groups.into_iter().map(|g| g.as_raw()).collect(),
+    }
+}

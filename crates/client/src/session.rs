@@ -1,0 +1,425 @@
+//! A client's session with a service: its number, its lanes, the members it knows.
+//!
+//! A *lane* is a set of connections (to the metadata manager and to servers) that one thread uses at
+//! a time. Lanes are pooled: an operation takes one and gives it back; their number follows the
+//! number of threads that were busy at once. Connections are made when they are first used.
+//!
+//! Invariants
+//! - Nothing is sent from a process other than the one that connected.
+//! - Connections are closed only at the end, since a server far away may take the end of the last
+//!   one for the death of the client.
+//! - Every wait has a limit.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use wire::message::Request;
+use wire::message::catalogue::{Member, Members};
+use wire::message::session::{Goodbye, Role};
+use wire::url::Endpoint;
+use wire::{ClientId, Place, ServerId, Status};
+
+use crate::connect::{ConnectOptions, Connector};
+use crate::error::{Error, Result, Trouble};
+use crate::file::Open;
+use crate::lane::Lane;
+use crate::nonblocking::Workers;
+use crate::patience::Patience;
+use crate::pipe::Pipe;
+
+/// Whether a request of the metadata manager may be done twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// Twice is as good as once.
+    Same,
+    /// A second time finds the traces of the first.
+    Traces,
+}
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    pid: u32,
+    pub(crate) options: ConnectOptions,
+    connector: Arc<dyn Connector>,
+    pub(crate) client: ClientId,
+    role: Role,
+    /// Which start of the metadata manager the handles are known to.
+    manager_start: Mutex<u64>,
+    /// Boxed, since they are taken and given for every access.
+    #[allow(clippy::vec_box)]
+    lanes: Mutex<Vec<Box<Lane>>>,
+    members: Mutex<HashMap<u64, Member>>,
+    numbers: AtomicU64,
+    /// Files that are open, so that they can be opened again.
+    pub(crate) files: Mutex<Vec<Weak<Open>>>,
+    /// Held while a shared pointer or the end of a file is asked for: these questions carry numbers
+    /// that have to arrive in order.
+    pub(crate) ordered: Mutex<()>,
+    /// How many handles take part in a shared pointer, by file and group.
+    pub(crate) groups: Mutex<HashMap<(u64, u64), u64>>,
+    pub(crate) workers: Workers,
+    messages: AtomicU64,
+    data_messages: AtomicU64,
+}
+
+/// Locks whatever a panicking thread left: nothing here is ever half changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+impl Session {
+    pub(crate) fn connect(
+        connector: Arc<dyn Connector>,
+        options: ConnectOptions,
+    ) -> Result<Arc<Session>> {
+        let mut patience = Patience::new(&options);
+        let pipe = loop {
+            match connect_manager(&*connector, &Role::NewClient, &options) {
+                Ok(pipe) => break pipe,
+                Err((Trouble::Broken(_), _)) if patience.broken() => {}
+                Err((Trouble::Refused(Status::Busy | Status::ShuttingDown, _), _))
+                    if patience.busy() => {}
+                Err((trouble, address)) => return Err(trouble.into_error(None, &address)),
+            }
+        };
+        let session = Session {
+            pid: std::process::id(),
+            client: pipe.welcome.client,
+            role: Role::Client {
+                client: pipe.welcome.client,
+                session: pipe.welcome.session.clone(),
+            },
+            manager_start: Mutex::new(pipe.welcome.incarnation),
+            options,
+            connector,
+            lanes: Mutex::new(vec![Box::new(Lane::with_manager(pipe))]),
+            members: Mutex::default(),
+            numbers: AtomicU64::new(1),
+            files: Mutex::default(),
+            ordered: Mutex::default(),
+            groups: Mutex::default(),
+            workers: Workers::default(),
+            messages: AtomicU64::new(0),
+            data_messages: AtomicU64::new(0),
+        };
+        Ok(Arc::new(session))
+    }
+
+    /// Refuses to go on in a forked child. Asked of the system every time: nothing else notices a
+    /// fork.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_ours() {
+            return Ok(());
+        }
+        Err(Error::Forked)
+    }
+
+    pub(crate) fn is_ours(&self) -> bool {
+        std::process::id() == self.pid
+    }
+
+    /// A number that was not used before.
+    pub(crate) fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_message(&self) {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_data(&self, messages: u64) {
+        self.messages.fetch_add(messages, Ordering::Relaxed);
+        self.data_messages.fetch_add(messages, Ordering::Relaxed);
+    }
+
+    /// Frames sent so far: all, and those about bytes.
+    pub(crate) fn sent(&self) -> (u64, u64) {
+        (
+            self.messages.load(Ordering::Relaxed),
+            self.data_messages.load(Ordering::Relaxed),
+        )
+    }
+
+    /// Takes a lane for one operation.
+    pub(crate) fn lane(&self) -> Box<Lane> {
+        lock(&self.lanes).pop().unwrap_or_default()
+    }
+
+    /// Gives a lane back.
+    pub(crate) fn give(&self, lane: Box<Lane>) {
+        lock(&self.lanes).push(lane);
+    }
+
+    /// Runs an operation with a lane of its own.
+    pub(crate) fn with_lane<T>(&self, run: impl FnOnce(&mut Lane) -> Result<T>) -> Result<T> {
+        self.check()?;
+        let mut lane = self.lane();
+        let result = run(&mut lane);
+        self.give(lane);
+        result
+    }
+
+    /// Asks the metadata manager. `make` is called for every attempt, since handles change when it
+    /// was restarted.
+    pub(crate) fn manager<R: Request>(
+        &self,
+        repeat: Repeat,
+        make: impl Fn() -> R,
+    ) -> Result<R::Answer> {
+        self.with_lane(|lane| self.manager_on(lane, repeat, make))
+    }
+
+    /// The same on a lane that the caller has.
+    pub(crate) fn manager_on<R: Request>(
+        &self,
+        lane: &mut Lane,
+        repeat: Repeat,
+        make: impl Fn() -> R,
+    ) -> Result<R::Answer> {
+        let mut patience = Patience::new(&self.options);
+        let mut was_sent = false;
+        loop {
+            let pipe = match self.manager_pipe(lane) {
+                Ok(pipe) => pipe,
+                Err((Trouble::Broken(_), _)) if patience.broken() => continue,
+                Err((trouble, address)) => return Err(trouble.into_error(None, &address)),
+            };
+            self.count_message();
+            let trouble = match pipe.ask(self.number(), &make()) {
+                Ok(answer) => return Ok(answer),
+                Err(trouble) => trouble,
+            };
+            let address = pipe.address.clone();
+            match trouble {
+                Trouble::Broken(_) => {
+                    was_sent = true;
+                    lane.manager = None;
+                    if patience.broken() {
+                        continue;
+                    }
+                }
+                Trouble::Late | Trouble::Nonsense(_) => lane.manager = None,
+                Trouble::Refused(Status::Busy | Status::ShuttingDown, _) if patience.busy() => {
+                    continue;
+                }
+                Trouble::Refused(
+                    Status::NotFound | Status::Exists | Status::InUse,
+                    ref refusal,
+                ) if was_sent && repeat == Repeat::Traces => {
+                    return Err(Error::Uncertain {
+                        what: R::NAME,
+                        text: refusal.text.clone(),
+                    });
+                }
+                _ => {}
+            }
+            return Err(trouble.into_error(None, &address));
+        }
+    }
+
+    /// The lane's connection to the metadata manager; made, and handles opened again, if need be.
+    fn manager_pipe<'l>(
+        &self,
+        lane: &'l mut Lane,
+    ) -> std::result::Result<&'l mut Pipe, (Trouble, String)> {
+        if lane.manager.as_ref().is_some_and(|pipe| !pipe.is_quiet()) {
+            lane.manager = None;
+        }
+        if lane.manager.is_none() {
+            let mut pipe = connect_manager(&*self.connector, &self.role, &self.options)?;
+            let mut start = lock(&self.manager_start);
+            if *start != pipe.welcome.incarnation {
+                // Another start of the manager: it knows the session by its seal, but no handles.
+                let files: Vec<Arc<Open>> =
+                    lock(&self.files).iter().filter_map(Weak::upgrade).collect();
+                for file in files {
+                    if let Err(trouble) = file.reopen(&mut pipe) {
+                        return Err((trouble, pipe.address.clone()));
+                    }
+                }
+                *start = pipe.welcome.incarnation;
+            }
+            lane.manager = Some(pipe);
+        }
+        Ok(lane.manager.as_mut().expect("just made"))
+    }
+
+    /// Makes sure that handles are known to the present start of the metadata manager.
+    pub(crate) fn refresh_handles(&self, lane: &mut Lane) -> Result<()> {
+        match self.manager_pipe(lane) {
+            Ok(_) => Ok(()),
+            Err((trouble, address)) => Err(trouble.into_error(None, &address)),
+        }
+    }
+
+    /// What is known about a server.
+    fn member(&self, lane: &mut Lane, server: u64) -> std::result::Result<Member, Trouble> {
+        if let Some(member) = lock(&self.members).get(&server) {
+            return Ok(member.clone());
+        }
+        let found = self.members(lane)?;
+        found
+            .into_iter()
+            .find(|m| m.server.0 == server)
+            .ok_or_else(|| {
+                Trouble::Final(Error::Refused {
+                    status: Status::NotFound,
+                    text: "no such server has joined the service".into(),
+                    server: Some(ServerId(server)),
+                })
+            })
+    }
+
+    /// All members, asked afresh.
+    pub(crate) fn members(&self, lane: &mut Lane) -> Result<Vec<Member>> {
+        let found = self.manager_on(lane, Repeat::Same, || Members {})?;
+        let mut known = lock(&self.members);
+        known.clear();
+        known.extend(found.iter().map(|m| (m.server.0, m.clone())));
+        Ok(found)
+    }
+
+    /// Forgets what is known about a server, because it seems to be wrong.
+    pub(crate) fn forget_member(&self, server: u64) {
+        lock(&self.members).remove(&server);
+    }
+
+    /// Where a server was last known to listen.
+    pub(crate) fn address(&self, server: u64) -> String {
+        lock(&self.members)
+            .get(&server)
+            .map_or_else(|| "an unknown address".into(), |m| m.address.clone())
+    }
+
+    /// Index of the lane's connection to the server of a place; made if need be.
+    pub(crate) fn server_pipe(
+        &self,
+        lane: &mut Lane,
+        place: Place,
+    ) -> std::result::Result<usize, Trouble> {
+        if let Some(index) = lane.find(place.server) {
+            return Ok(index);
+        }
+        let member = self.member(lane, place.server)?;
+        if place.incarnation != 0 && !member.keeps(place.incarnation) {
+            // What is known may be older than the layout.
+            self.forget_member(place.server);
+            let member = self.member(lane, place.server)?;
+            if !member.keeps(place.incarnation) && member.incarnation >= place.incarnation {
+                return Err(Trouble::Final(Error::Lost {
+                    server: member.server,
+                }));
+            }
+        }
+        let endpoint: Endpoint = member
+            .address
+            .parse()
+            .map_err(|e| Trouble::Nonsense(format!("the address of {}: {e}", member.server)))?;
+        let pipe = Pipe::connect(
+            &endpoint,
+            &self.role,
+            self.options.secret.as_ref(),
+            self.options.timeout,
+            self.options.answer_timeout,
+        );
+        let pipe = match pipe {
+            Ok(pipe) if pipe.welcome.server.0 == place.server => pipe,
+            other => {
+                self.forget_member(place.server);
+                return Err(match other {
+                    Ok(_) => Trouble::Broken("another server listens there".into()),
+                    Err(trouble) => trouble,
+                });
+            }
+        };
+        if pipe.welcome.incarnation > member.incarnation {
+            self.forget_member(place.server);
+            let member = self.member(lane, place.server)?;
+            if place.incarnation != 0
+                && member.incarnation >= pipe.welcome.incarnation
+                && !member.keeps(place.incarnation)
+            {
+                return Err(Trouble::Final(Error::Lost {
+                    server: member.server,
+                }));
+            }
+        }
+        Ok(lane.add(place.server, pipe))
+    }
+
+    /// Asks an I/O server something that is not about a file.
+    pub(crate) fn server<R: Request>(&self, server: ServerId, request: &R) -> Result<R::Answer> {
+        self.with_lane(|lane| {
+            let mut patience = Patience::new(&self.options);
+            let place = Place {
+                server: server.0,
+                incarnation: 0,
+            };
+            loop {
+                let trouble = match self.server_pipe(lane, place) {
+                    Ok(index) => {
+                        self.count_message();
+                        match lane.pipe(index).ask(self.number(), request) {
+                            Ok(answer) => return Ok(answer),
+                            Err(trouble) => {
+                                if !matches!(trouble, Trouble::Refused(..)) {
+                                    lane.drop_pipe(server.0);
+                                }
+                                trouble
+                            }
+                        }
+                    }
+                    Err(trouble) => trouble,
+                };
+                match trouble {
+                    Trouble::Broken(_) if patience.broken() => self.forget_member(server.0),
+                    Trouble::Refused(Status::Busy, _) if patience.busy() => {}
+                    trouble => {
+                        return Err(trouble.into_error(Some(server), &self.address(server.0)));
+                    }
+                }
+            }
+        })
+    }
+}
+
+fn connect_manager(
+    connector: &dyn Connector,
+    role: &Role,
+    options: &ConnectOptions,
+) -> std::result::Result<Pipe, (Trouble, String)> {
+    let endpoint = connector
+        .endpoint()
+        .map_err(|e| (e.into(), String::new()))?;
+    Pipe::connect(
+        &endpoint,
+        role,
+        options.secret.as_ref(),
+        options.timeout,
+        options.answer_timeout,
+    )
+    .map_err(|trouble| (trouble, endpoint.to_string()))
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.is_ours() {
+            return;
+        }
+        // One farewell per server is enough: the connections are one session.
+        let mut lanes = std::mem::take(&mut *lock(&self.lanes));
+        let mut told: Vec<u64> = Vec::new();
+        for lane in &mut lanes {
+            for (server, pipe) in lane.all_pipes() {
+                if told.contains(&server) || !pipe.is_quiet() {
+                    continue;
+                }
+                told.push(server);
+                pipe.limit(std::time::Duration::from_secs(1));
+                // Whoever does not hear it notices the end of the connection.
+                let _ = pipe.ask(u64::MAX, &Goodbye {});
+            }
+        }
+    }
+}
