@@ -9,13 +9,23 @@ use wire::link::{Link, LinkError};
 use wire::message::{self, Field, Refusal, Request};
 use wire::{DecodeError, Status};
 
+/// Before there is a request, and when what came could not be read.
+const NO_REQUEST: Header = Header {
+    kind: 0,
+    status: Status::Ok,
+    flags: 0,
+    request: 0,
+    control_bytes: 0,
+    payload_bytes: 0,
+};
+
 /// How a handler ended; an error closes the connection.
 pub type Outcome = Result<(), LinkError>;
 
 /// A request that was received, and the way to answer it.
 ///
-/// The payload, if there is one, is still in the socket: the handler receives all of it or
-/// calls [`Exchange::skip_payload`]. Answering skips what is left.
+/// The payload, if there is one, is still in the socket. What the handler does not receive of it is
+/// dropped when it answers, or before the next request.
 #[derive(Debug)]
 pub struct Exchange {
     pub(crate) link: Link,
@@ -29,14 +39,7 @@ impl Exchange {
     pub(crate) fn new(link: Link) -> Self {
         Exchange {
             link,
-            header: Header {
-                kind: 0,
-                status: Status::Ok,
-                flags: 0,
-                request: 0,
-                control_bytes: 0,
-                payload_bytes: 0,
-            },
+            header: NO_REQUEST,
             control: Vec::new(),
             out: Vec::new(),
             payload_left: 0,
@@ -45,6 +48,8 @@ impl Exchange {
 
     /// Waits for the next request.
     pub(crate) fn next(&mut self) -> Outcome {
+        self.skip_payload()?;
+        self.header = NO_REQUEST;
         let (header, control) = self.link.receive()?;
         self.control.clear();
         self.control.extend_from_slice(control);
@@ -103,7 +108,6 @@ impl Exchange {
     /// Waits for a further frame of this exchange (the data of an announced write), which takes
     /// the place of the request.
     pub fn receive_next(&mut self) -> Outcome {
-        self.skip_payload()?;
         self.next()
     }
 
@@ -152,5 +156,60 @@ impl Exchange {
             payload_bytes,
             ..self.header
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use wire::link::Listener;
+    use wire::message::catalogue::Counts;
+    use wire::message::session::Ping;
+    use wire::url::Endpoint;
+
+    #[test]
+    fn a_steady_exchange_allocates_nothing() {
+        let endpoint = Endpoint::Tcp {
+            host: "127.0.0.1".into(),
+            port: 0,
+        };
+        let listener = Listener::bind(&endpoint).unwrap();
+        let endpoint = listener.endpoint().unwrap();
+        let wait = Duration::from_secs(20);
+        let client = std::thread::spawn(move || {
+            let mut link = Link::connect(&endpoint, wait).unwrap();
+            let mut control = Vec::new();
+            message::encode(&Ping {}, &mut control);
+            for request in 0..110 {
+                let header = Header {
+                    kind: Ping::KIND,
+                    request,
+                    ..NO_REQUEST
+                };
+                link.send(header, &control, &[&[7; 3000]]).unwrap();
+                let (answer, _) = link.receive().unwrap();
+                assert_eq!(answer.request, request);
+            }
+        });
+        let mut exchange = Exchange::new(listener.accept().unwrap());
+        let answer = Counts {
+            files: 1,
+            directories: 2,
+            removals: u64::MAX,
+        };
+        let mut serve = |times: u32| {
+            for _ in 0..times {
+                exchange.next().unwrap();
+                exchange.request::<Ping>().unwrap();
+                exchange.receive_payload(&mut [0; 1000]).unwrap();
+                assert_eq!(exchange.payload_left(), 2000);
+                exchange.answer(&answer).unwrap();
+            }
+        };
+        serve(10);
+        let seen = allocation_counter::measure(|| serve(100));
+        assert_eq!(seen.count_total, 0);
+        client.join().unwrap();
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use wire::Status;
@@ -16,12 +16,15 @@ use wire::message::session::{Hello, Prove, Welcome};
 use wire::message::{self, Bytes, Refusal, Request};
 use wire::url::Endpoint;
 
+use control::introduction::{Secret, proof};
+
 use crate::connection::{Exchange, Outcome};
 use crate::peer::Peer;
-use control::introduction::{Secret, proof};
 
 /// A connection that says nothing sensible for so long is closed.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// A connection that was told why it ends has so long to read it.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a server does with its connections.
 pub trait Service: Send + Sync + 'static {
@@ -59,6 +62,7 @@ struct Shared<S> {
 pub struct Running<S> {
     shared: Arc<Shared<S>>,
     endpoints: Vec<Endpoint>,
+    accepting: Mutex<Vec<(Arc<Listener>, JoinHandle<()>)>>,
 }
 
 impl<S> std::fmt::Debug for Running<S> {
@@ -89,13 +93,25 @@ pub fn start<S: Service>(
         .iter()
         .map(Listener::endpoint)
         .collect::<io::Result<_>>()?;
-    for listener in listeners {
-        let shared = Arc::clone(&shared);
-        thread::Builder::new()
+    let running = Running {
+        shared,
+        endpoints,
+        accepting: Mutex::new(Vec::new()),
+    };
+    for listener in listeners.into_iter().map(Arc::new) {
+        let (shared, theirs) = (Arc::clone(&running.shared), Arc::clone(&listener));
+        let spawned = thread::Builder::new()
             .name("accept".into())
-            .spawn(move || accept(&shared, &listener))?;
+            .spawn(move || accept(&shared, &theirs));
+        match spawned {
+            Ok(thread) => lock(&running.accepting).push((listener, thread)),
+            Err(error) => {
+                running.stop(Duration::ZERO);
+                return Err(error);
+            }
+        }
     }
-    Ok(Running { shared, endpoints })
+    Ok(running)
 }
 
 impl<S: Service> Running<S> {
@@ -123,9 +139,10 @@ impl<S: Service> Running<S> {
     /// with what they were doing, or the time is over.
     pub fn stop(&self, patience: Duration) {
         self.shared.is_stopping.store(true, Ordering::SeqCst);
-        for endpoint in &self.endpoints {
-            // Wakes the thread that accepts; it sees the flag and ends.
-            let _ = Link::connect(endpoint, Duration::from_secs(1));
+        for (listener, thread) in lock(&self.accepting).drain(..) {
+            listener.close();
+            // It waits for nothing else, and no connection is new once it has ended.
+            let _ = thread.join();
         }
         let mut open = lock(&self.shared.open);
         for link in open.values() {
@@ -162,14 +179,18 @@ fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
             }
             Err(_) => return,
         };
-        if shared.is_stopping.load(Ordering::SeqCst) {
-            return;
-        }
         let number = shared.next.fetch_add(1, Ordering::Relaxed);
         let Ok(second) = link.try_clone() else {
             continue;
         };
-        lock(&shared.open).insert(number, second);
+        {
+            // Under the lock: whoever stops ends what is in the table then.
+            let mut open = lock(&shared.open);
+            if shared.is_stopping.load(Ordering::SeqCst) {
+                return;
+            }
+            open.insert(number, second);
+        }
         let theirs = Arc::clone(shared);
         let spawned = thread::Builder::new()
             .name(format!("connection {number}"))
@@ -213,20 +234,28 @@ fn converse<S: Service>(shared: &Shared<S>, link: Link) {
         loop {
             match exchange.next() {
                 Ok(()) => {}
-                Err(LinkError::Frame(e)) => {
-                    let _ = exchange.refuse(e.status(), &Refusal::new(e.to_string()));
-                    return;
-                }
-                Err(_) => return,
+                Err(LinkError::Frame(e)) => return Some(e),
+                Err(_) => return None,
             }
             if shared.service.handle(&mut session, &mut exchange).is_err() {
-                return;
+                return None;
             }
         }
     }));
-    shared.service.ended(session);
     if ended.is_err() {
         shared.panics.fetch_add(1, Ordering::Relaxed);
+    }
+    shared.service.ended(session);
+    if let Ok(Some(e)) = ended {
+        farewell(&mut exchange, e.status(), &Refusal::new(e.to_string()));
+    }
+}
+
+/// Says why the connection ends, and lets the peer read it.
+fn farewell(exchange: &mut Exchange, status: Status, refusal: &Refusal) {
+    let _ = exchange.link.set_timeout(Some(FAREWELL_TIMEOUT));
+    if exchange.refuse(status, refusal).is_ok() {
+        exchange.link.finish(FAREWELL_TIMEOUT);
     }
 }
 
@@ -234,12 +263,15 @@ fn introduce<S: Service>(shared: &Shared<S>, exchange: &mut Exchange) -> Option<
     let peer = Peer::of(&exchange.link);
     let result = hello(shared, &peer, exchange);
     match result {
-        Ok((session, welcome)) => {
-            exchange.answer(&welcome).ok()?;
-            Some(session)
-        }
+        Ok((session, welcome)) => match exchange.answer(&welcome) {
+            Ok(()) => Some(session),
+            Err(_) => {
+                shared.service.ended(session);
+                None
+            }
+        },
         Err(Some((status, refusal))) => {
-            let _ = exchange.refuse(status, &refusal);
+            farewell(exchange, status, &refusal);
             None
         }
         Err(None) => None,
@@ -253,7 +285,7 @@ fn hello<S: Service>(
     peer: &Peer,
     exchange: &mut Exchange,
 ) -> Result<(S::Session, Welcome), Refused> {
-    let hello: Hello = first(exchange)?;
+    let hello: Hello = next_is(exchange, "the first message of a connection")?;
     let needs_proof = !matches!(exchange.link.peer(), Ok(wire::link::PeerName::Unix { .. }));
     let mut is_proven = false;
     if let (true, Some(secret)) = (needs_proof, &shared.secret) {
@@ -265,7 +297,7 @@ fn hello<S: Service>(
         exchange
             .refuse(Status::Unauthenticated, &refusal)
             .map_err(|_| None)?;
-        let prove: Prove = first(exchange)?;
+        let prove: Prove = next_is(exchange, "the answer to a challenge")?;
         if !control::capability::seals_equal(&prove.proof.0, &proof(secret, &challenge, &hello)) {
             let text = "the secret is not the one of this service";
             return Err(Some((Status::Unauthenticated, Refusal::new(text))));
@@ -275,15 +307,15 @@ fn hello<S: Service>(
     shared.service.hello(peer, &hello, is_proven).map_err(Some)
 }
 
-/// The next frame, which has to be an `R`.
-fn first<R: Request>(exchange: &mut Exchange) -> Result<R, Refused> {
+/// The next frame, which has to be an `R`; `what` it is, for those who sent something else.
+fn next_is<R: Request>(exchange: &mut Exchange, what: &str) -> Result<R, Refused> {
     match exchange.next() {
         Ok(()) => {}
         Err(LinkError::Frame(e)) => return Err(Some((e.status(), Refusal::new(e.to_string())))),
         Err(_) => return Err(None),
     }
     if exchange.header.kind != R::KIND {
-        let text = format!("the first message of a connection is {}", R::NAME);
+        let text = format!("{what} is {}", R::NAME);
         return Err(Some((Status::Malformed, Refusal::new(text))));
     }
     message::decode(&exchange.control)

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -20,6 +22,7 @@ struct Watched {
 }
 
 struct Shared {
+    is_over: AtomicBool,
     watched: Mutex<HashMap<u64, Watched>>,
     wake: OwnedFd,
 }
@@ -39,6 +42,7 @@ impl Watch {
     /// Starts the thread that waits.
     pub fn start() -> io::Result<Watch> {
         let shared = Arc::new(Shared {
+            is_over: AtomicBool::new(false),
             watched: Mutex::new(HashMap::new()),
             wake: eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?,
         });
@@ -49,8 +53,8 @@ impl Watch {
         Ok(Watch { shared })
     }
 
-    /// Calls back once when process `pid` has ended; at once if it has already. `key` names the
-    /// watch, and a second one of the same key replaces the first.
+    /// Calls back once when process `pid` has ended; at once, in the caller's thread, if there is no
+    /// such process. `key` names the watch, and a second one of the same key replaces the first.
     pub fn add(
         &self,
         key: u64,
@@ -64,6 +68,7 @@ impl Watch {
         let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(fd) => fd,
             Err(rustix::io::Errno::SRCH) => {
+                self.remove(key);
                 callback();
                 return Ok(());
             }
@@ -78,7 +83,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Watches no longer.
+    /// Watches no longer. A callback that has begun runs to its end.
     pub fn remove(&self, key: u64) {
         self.lock().remove(&key);
         self.wake();
@@ -94,6 +99,15 @@ impl Watch {
     }
 }
 
+impl Drop for Watch {
+    /// Nobody is called back any more, and the thread ends.
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        self.lock().clear();
+        self.wake();
+    }
+}
+
 fn lock(shared: &Shared) -> std::sync::MutexGuard<'_, HashMap<u64, Watched>> {
     shared
         .watched
@@ -102,7 +116,7 @@ fn lock(shared: &Shared) -> std::sync::MutexGuard<'_, HashMap<u64, Watched>> {
 }
 
 fn wait(shared: &Shared) {
-    loop {
+    while !shared.is_over.load(Ordering::SeqCst) {
         let pidfds: Vec<(u64, Arc<OwnedFd>)> = lock(shared)
             .iter()
             .map(|(&key, w)| (key, Arc::clone(&w.pidfd)))
@@ -138,7 +152,8 @@ fn wait(shared: &Shared) {
                 same.then(|| watched.remove(key)).flatten()
             };
             if let Some(found) = found {
-                (found.callback)();
+                // A panic of one who is told is his bug, and no reason not to tell the others.
+                let _ = catch_unwind(AssertUnwindSafe(found.callback));
             }
         }
     }

@@ -12,7 +12,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::frame::{FrameError, HEADER_BYTES, Header};
 use crate::status::Status;
@@ -190,6 +190,27 @@ impl Link {
         };
     }
 
+    /// Sends nothing more, and drops what the peer still sends until it has closed too or the time is
+    /// over. A connection closed with bytes unread takes the last answer with it.
+    pub fn finish(&mut self, patience: Duration) {
+        let ended = match &self.stream {
+            Stream::Unix(s) => s.shutdown(std::net::Shutdown::Write),
+            Stream::Tcp(s) => s.shutdown(std::net::Shutdown::Write),
+        };
+        let deadline = Instant::now() + patience;
+        let mut sink = [0; 16 << 10];
+        let mut is_open = ended.is_ok();
+        while is_open {
+            let left = deadline.saturating_duration_since(Instant::now());
+            is_open = !left.is_zero()
+                && self.set_timeout(Some(left)).is_ok()
+                && match self.read(&mut sink) {
+                    Ok(n) => n > 0,
+                    Err(e) => e.kind() == io::ErrorKind::Interrupted,
+                };
+        }
+    }
+
     /// Sends a frame. Lengths in the header are taken from the parts.
     pub fn send(
         &mut self,
@@ -243,6 +264,9 @@ impl Link {
 
     /// Drops the next bytes of the payload.
     pub fn skip_payload(&mut self, mut bytes: u64) -> Result<(), LinkError> {
+        if bytes == 0 {
+            return Ok(());
+        }
         let mut sink = [0; 16 << 10];
         while bytes > 0 {
             let n = bytes.min(sink.len() as u64) as usize;
@@ -343,6 +367,16 @@ impl Listener {
             Listener::Unix(l) => Ok(Link::unix(l.accept()?.0)),
             Listener::Tcp(l) => Link::tcp(l.accept()?.0),
         }
+    }
+
+    /// Accepts nobody any more; a thread that waits in [`Listener::accept`] gets an error.
+    pub fn close(&self) {
+        let both = rustix::net::Shutdown::Both;
+        // A listener that is closed already is as closed as it can be.
+        let _ = match self {
+            Listener::Unix(l) => rustix::net::shutdown(l, both),
+            Listener::Tcp(l) => rustix::net::shutdown(l, both),
+        };
     }
 
     /// Where it listens, with the port it was given.
