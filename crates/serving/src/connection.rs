@@ -3,6 +3,7 @@
 //! An [`Exchange`] lives as long as its connection and reuses its buffers.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use wire::frame::Header;
 use wire::link::{Link, LinkError};
@@ -55,6 +56,16 @@ impl Exchange {
         self.control.extend_from_slice(control);
         self.header = header;
         self.payload_left = header.payload_bytes;
+        Ok(())
+    }
+
+    /// Waits for the next request, but not longer than `patience` until all of it is there.
+    pub(crate) fn next_within(&mut self, patience: Duration) -> Outcome {
+        self.header = NO_REQUEST;
+        let (header, control) = self.link.receive_within(patience)?;
+        self.control.clear();
+        self.control.extend_from_slice(control);
+        self.header = header;
         Ok(())
     }
 
@@ -162,7 +173,6 @@ impl Exchange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
     use wire::link::Listener;
     use wire::message::catalogue::Counts;
     use wire::message::session::Ping;

@@ -220,7 +220,6 @@ fn pause() {
 }
 
 fn converse<S: Service>(shared: &Shared<S>, link: Link) {
-    let _ = link.set_timeout(Some(HELLO_TIMEOUT));
     let mut exchange = Exchange::new(link);
     let Some(mut session) = introduce(shared, &mut exchange) else {
         return;
@@ -309,13 +308,17 @@ fn hello<S: Service>(
 
 /// The next frame, which has to be an `R`; `what` it is, for those who sent something else.
 fn next_is<R: Request>(exchange: &mut Exchange, what: &str) -> Result<R, Refused> {
-    match exchange.next() {
+    match exchange.next_within(HELLO_TIMEOUT) {
         Ok(()) => {}
         Err(LinkError::Frame(e)) => return Err(Some((e.status(), Refusal::new(e.to_string())))),
         Err(_) => return Err(None),
     }
     if exchange.header.kind != R::KIND {
         let text = format!("{what} is {}", R::NAME);
+        return Err(Some((Status::Malformed, Refusal::new(text))));
+    }
+    if exchange.header.payload_bytes > 0 {
+        let text = format!("{} has no payload", R::NAME);
         return Err(Some((Status::Malformed, Refusal::new(text))));
     }
     message::decode(&exchange.control)

@@ -155,6 +155,16 @@ fn the_first_message_is_hello() {
         let (status, _) = refused(link.take_answer::<Hello>(1));
         assert_eq!(status, Status::Malformed);
         is_closed(&mut link);
+
+        // Strangers have nobody read their payloads.
+        let mut link = connect(&endpoint);
+        let mut control = Vec::new();
+        wire::message::encode(&hello_of(1), &mut control);
+        link.send(header, &control, &[&[0; 4096]]).unwrap();
+        let (status, text) = refused(link.take_answer::<Hello>(1));
+        assert_eq!(status, Status::Malformed);
+        assert_eq!(text, "Hello has no payload");
+        is_closed(&mut link);
     }
     toy.is_alive();
 }

@@ -10,7 +10,9 @@
 //!
 //! Whoever receives a tree rebuilds it through the constructors of the algebra, so it is well
 //! formed or refused; depth and node count are limited, and a node cannot cost more memory than the
-//! bytes that describe it by more than a constant factor.
+//! bytes that describe it by more than a constant factor. That the elements of a partition are
+//! disjoint is checked within a number of steps of its own ([`falls::Overlay`]); only servers send
+//! partitions.
 //!
 //! Descriptions longer than a control part travel in [`parts`]; the receiver collects them
 //! in an [`Assembly`] under a quota.

@@ -104,6 +104,8 @@ pub enum PeerName {
 pub struct Link {
     stream: Stream,
     control: Vec<u8>,
+    /// When reading has to be over, whatever trickles in until then.
+    deadline: Option<Instant>,
 }
 
 impl Link {
@@ -128,6 +130,7 @@ impl Link {
         Link {
             stream: Stream::Unix(stream),
             control: Vec::new(),
+            deadline: None,
         }
     }
 
@@ -136,6 +139,7 @@ impl Link {
         Ok(Link {
             stream: Stream::Tcp(stream),
             control: Vec::new(),
+            deadline: None,
         })
     }
 
@@ -178,6 +182,7 @@ impl Link {
         Ok(Link {
             stream,
             control: Vec::new(),
+            deadline: None,
         })
     }
 
@@ -197,18 +202,16 @@ impl Link {
             Stream::Unix(s) => s.shutdown(std::net::Shutdown::Write),
             Stream::Tcp(s) => s.shutdown(std::net::Shutdown::Write),
         };
-        let deadline = Instant::now() + patience;
+        self.deadline = Some(Instant::now() + patience);
         let mut sink = [0; 16 << 10];
         let mut is_open = ended.is_ok();
         while is_open {
-            let left = deadline.saturating_duration_since(Instant::now());
-            is_open = !left.is_zero()
-                && self.set_timeout(Some(left)).is_ok()
-                && match self.read(&mut sink) {
-                    Ok(n) => n > 0,
-                    Err(e) => e.kind() == io::ErrorKind::Interrupted,
-                };
+            is_open = match self.read(&mut sink) {
+                Ok(n) => n > 0,
+                Err(e) => e.kind() == io::ErrorKind::Interrupted,
+            };
         }
+        self.deadline = None;
     }
 
     /// Sends a frame. Lengths in the header are taken from the parts.
@@ -243,8 +246,23 @@ impl Link {
         Ok(())
     }
 
+    /// [`Link::receive`] of a frame that has to be there after `patience`, however slowly it trickles in.
+    /// That is also the timeout from then on.
+    pub fn receive_within(&mut self, patience: Duration) -> Result<(Header, &[u8]), LinkError> {
+        self.deadline = Some(Instant::now() + patience);
+        let header = self.receive_frame();
+        self.deadline = None;
+        self.set_timeout(Some(patience))?;
+        Ok((header?, &self.control))
+    }
+
     /// Receives header and control part. The payload is still to be received or skipped.
     pub fn receive(&mut self) -> Result<(Header, &[u8]), LinkError> {
+        let header = self.receive_frame()?;
+        Ok((header, &self.control))
+    }
+
+    fn receive_frame(&mut self) -> Result<Header, LinkError> {
         let mut bytes = [0; HEADER_BYTES];
         self.read_first(&mut bytes)?;
         let header = Header::decode(&bytes)?;
@@ -254,7 +272,7 @@ impl Link {
         self.control = control;
         read?;
         Header::verify(&bytes, &self.control)?;
-        Ok((header, &self.control))
+        Ok(header)
     }
 
     /// Receives the next bytes of the payload where they belong.
@@ -292,13 +310,26 @@ impl Link {
     }
 
     fn read_exact(&mut self, into: &mut [u8]) -> io::Result<()> {
-        match &mut self.stream {
-            Stream::Unix(s) => s.read_exact(into),
-            Stream::Tcp(s) => s.read_exact(into),
+        let mut done = 0;
+        while done < into.len() {
+            match self.read(&mut into[done..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
         }
+        Ok(())
     }
 
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.set_timeout(Some(left))?;
+        }
         match &mut self.stream {
             Stream::Unix(s) => s.read(into),
             Stream::Tcp(s) => s.read(into),

@@ -8,11 +8,12 @@ mod harness;
 mod samples;
 
 use allocation_counter::measure;
+use falls::{Falls, FallsSet};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use testkit::laws::check;
 use wire::message::{KINDS, Kind};
-use wire::{LayoutState, Reader, describe};
+use wire::{DecodeError, LayoutState, Reader, describe};
 
 /// What a byte of input may cost in memory. The dearest is an empty element of a partition: one
 /// byte, a set of its own.
@@ -180,4 +181,24 @@ fn large_claims_cost_nothing() {
             );
         }
     }
+}
+
+/// Whether elements share a byte is found out by merging them, in a number of steps that has a limit;
+/// without it this would list a common period of a billion bytes.
+#[test]
+fn a_partition_that_is_hard_to_check_is_given_up() {
+    let mut bytes = vec![0];
+    let period = 1 << 45;
+    wire::put_number(&mut bytes, period);
+    let strides = [3, 5, 7, 11, 13, 17].map(|prime| 32 * prime);
+    wire::put_number(&mut bytes, strides.len() as u64);
+    for (start, stride) in (0..).zip(strides) {
+        let family = Falls::family(start, 1, stride, period / stride - 1).unwrap();
+        describe::put_set(&mut bytes, &FallsSet::new(vec![family]).unwrap());
+    }
+    let mut found = Ok(());
+    let seen = measure(|| found = describe::partition(&mut Reader::new(&bytes)).map(drop));
+    let error = found.unwrap_err();
+    assert!(matches!(error, DecodeError::Layout(_)), "{error}");
+    assert!(seen.bytes_max < 64 << 20, "{} bytes", seen.bytes_max);
 }

@@ -182,3 +182,64 @@ fn a_silent_peer_times_out() {
     assert_eq!(error.status(), Status::TimedOut);
     drop(listener);
 }
+
+#[test]
+fn a_peer_that_trickles_times_out_as_a_whole() {
+    for (listener, endpoint) in listeners() {
+        let mut link = Link::connect(&endpoint, WAIT).unwrap();
+        let whole = header(1, 1).encode(&[]);
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let server = listener.accept().unwrap();
+        let trickle = thread::spawn(move || {
+            // A byte at a time; the header alone takes longer than the client is ready to wait.
+            for byte in whole {
+                let _ = stopped.recv_timeout(Duration::from_millis(10));
+                if rustix::io::write(&server, &[byte]).is_err() {
+                    return;
+                }
+            }
+            let _ = stopped.recv_timeout(WAIT);
+        });
+        let patience = Duration::from_millis(100);
+        let error = link.receive_within(patience).map(|(h, _)| h).unwrap_err();
+        assert_eq!(error.status(), Status::TimedOut);
+        drop((link, stop));
+        trickle.join().unwrap();
+        remove(&endpoint);
+    }
+}
+
+#[test]
+fn a_last_answer_is_not_lost_with_bytes_that_were_not_read() {
+    for (listener, endpoint) in listeners() {
+        let mut link = Link::connect(&endpoint, WAIT).unwrap();
+        link.set_timeout(Some(WAIT)).unwrap();
+        let server = thread::spawn(move || {
+            let mut link = listener.accept().unwrap();
+            link.receive().unwrap();
+            link.send(header(2, 1), b"no", &[]).unwrap();
+            link.finish(WAIT);
+        });
+        // More than the buffers of both sockets hold.
+        link.send(header(1, 1), b"", &[&vec![0; 16 << 20]]).unwrap();
+        assert_eq!(link.receive().unwrap().1, b"no");
+        let end = link.receive().map(|(h, _)| h);
+        assert!(matches!(end, Err(LinkError::Closed)), "{end:?}");
+        drop(link);
+        server.join().unwrap();
+        remove(&endpoint);
+    }
+}
+
+#[test]
+fn a_closed_listener_wakes_whoever_accepts() {
+    for (listener, endpoint) in listeners() {
+        thread::scope(|scope| {
+            let accepting = scope.spawn(|| listener.accept().map(drop));
+            listener.close();
+            assert!(accepting.join().unwrap().is_err());
+        });
+        assert!(Link::connect(&endpoint, WAIT).is_err());
+        remove(&endpoint);
+    }
+}
