@@ -2,4 +2,42 @@
 //!
 //! Owns sessions of clients, membership of I/O servers, capabilities, and the coordination of
 //! re-layouts. What is durable is the affair of `meta`; file data never comes here.
+//!
+//! Invariants
+//! - One process serves a directory at a time.
+//! - What was answered with success is durable. All changes go through one thread, which runs
+//!   everything that waits in one transaction; reads come from snapshots and wait for nobody.
+//! - A number of a client is never given out twice. What a client has open ends with it, whatever
+//!   way it ends, and nothing is opened for it afterwards.
+//! - An I/O server takes part as long as the connection it joined on.
+//! - When the store of the catalogue fails nothing is acknowledged and nothing is shown any more.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `start` | starting and stopping |
+//! | `directory` | the lock and the key |
+//! | `committer` | the thread that changes the catalogue |
+//! | `manager` | introductions, and which request goes where |
+//! | `requests`, `cluster` | what clients and what servers ask |
+//! | `clients`, `members` | who is there, and what happens when he goes |
+//! | `relayout` | moving a file into another layout |
+//! | `servers` | asking I/O servers |
 #![forbid(unsafe_code)]
+
+mod clients;
+mod cluster;
+mod committer;
+mod directory;
+mod manager;
+mod members;
+pub mod note;
+mod relayout;
+mod requests;
+mod servers;
+mod start;
+mod statistics;
+mod timer;
+
+pub use serving::Secret;
+pub use start::{MetaServer, Options, StartError, start};
+pub use wire::url::Endpoint;

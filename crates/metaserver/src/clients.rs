@@ -1,0 +1,114 @@
+//! Which clients are there, and what happens when one goes.
+//!
+//! A client on this host lives as long as its process, which is watched: connections that were lost or
+//! inherited by a child say nothing. A client elsewhere lives as long as it has a connection, and
+//! a short while longer, so that it can connect again. Either may say goodbye before.
+//!
+//! A client that is not in the table is dead: work for it that comes late is refused by the thread
+//! that commits, after which its handles are released. So nothing is opened for the dead.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use wire::ClientId;
+
+use crate::manager::Manager;
+
+/// How long a client elsewhere may be without a connection.
+const GRACE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Default)]
+struct Client {
+    connections: usize,
+    is_watched: bool,
+    /// Counts how often it connected; tells whether it came back.
+    arrivals: u64,
+}
+
+/// The clients that are alive.
+#[derive(Debug, Default)]
+pub(crate) struct Clients(Mutex<HashMap<ClientId, Client>>);
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ClientId, Client>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is alive.
+    pub(crate) fn has(&self, client: ClientId) -> bool {
+        self.lock().contains_key(&client)
+    }
+
+    /// How many are alive.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+}
+
+impl Manager {
+    /// A client has a connection more. `pid` is its process, if that is on this host.
+    pub(crate) fn client_connected(&self, client: ClientId, pid: Option<u64>) {
+        let watch_now = {
+            let mut clients = self.clients.lock();
+            let entry = clients.entry(client).or_default();
+            entry.connections += 1;
+            entry.arrivals += 1;
+            let watch_now = pid.filter(|_| !entry.is_watched);
+            entry.is_watched |= watch_now.is_some();
+            watch_now
+        };
+        let Some(pid) = watch_now else { return };
+        // Outside the lock: a process that is dead already is reported inside the call.
+        let this = self.this();
+        let watched = self.watch.add(client.0, pid, move || {
+            if let Some(manager) = this.upgrade() {
+                manager.client_gone(client);
+            }
+        });
+        if watched.is_err()
+            && let Some(entry) = self.clients.lock().get_mut(&client)
+        {
+            entry.is_watched = false;
+        }
+    }
+
+    /// A client has a connection less.
+    pub(crate) fn client_disconnected(&self, client: ClientId) {
+        let arrivals = {
+            let mut clients = self.clients.lock();
+            let Some(entry) = clients.get_mut(&client) else {
+                return;
+            };
+            entry.connections = entry.connections.saturating_sub(1);
+            if entry.connections > 0 || entry.is_watched {
+                return;
+            }
+            entry.arrivals
+        };
+        let this = self.this();
+        self.timer.after(GRACE, move || {
+            let Some(manager) = this.upgrade() else {
+                return;
+            };
+            let is_back = manager
+                .clients
+                .lock()
+                .get(&client)
+                .is_none_or(|entry| entry.arrivals != arrivals);
+            if !is_back {
+                manager.client_gone(client);
+            }
+        });
+    }
+
+    /// A client has died or said goodbye: everything it has open is closed.
+    pub(crate) fn client_gone(&self, client: ClientId) {
+        if self.clients.lock().remove(&client).is_none() {
+            return;
+        }
+        self.watch.remove(client.0);
+        // A store that failed has told whoever waits; the handles are gone with it.
+        let _ = self.committer.run(move |batch| Ok(batch.release(client)?));
+    }
+}

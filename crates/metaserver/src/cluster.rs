@@ -1,0 +1,78 @@
+//! What I/O servers ask about files: their durable state, their sizes, truncates.
+//!
+//! Only servers of the cluster may ask. A truncate is asked by the owner of a file for a client, whose
+//! handle is checked here once more.
+
+use meta::catalogue::Caller;
+use wire::SizeState;
+use wire::message::Bytes;
+use wire::message::cluster::{BeginTruncate, FileState, FileStateIs, FinishTruncate, ReportSize};
+use wire::message::session::Credentials;
+
+use crate::committer::Refused;
+use crate::manager::{Manager, Session, now};
+use crate::note::Note;
+
+impl Manager {
+    pub(crate) fn file_state(
+        &self,
+        session: &mut Session,
+        r: FileState,
+    ) -> Result<FileStateIs, Refused> {
+        session.demand_server()?;
+        let snapshot = self.snapshot()?;
+        let attributes = snapshot.stat_file(r.file)?;
+        let note = Note {
+            path: snapshot.path_of(r.file)?.unwrap_or_default(),
+            array: attributes.array,
+            layout: attributes.layout,
+        };
+        Ok(FileStateIs {
+            layout: snapshot.layout(r.file)?.decode()?,
+            size: snapshot.size(r.file)?,
+            owner: attributes.owner,
+            group: attributes.group,
+            mode: attributes.mode,
+            directory: snapshot.parent_of(r.file)?,
+            note: Bytes(note.encode()),
+        })
+    }
+
+    pub(crate) fn report_size(
+        &self,
+        session: &mut Session,
+        r: ReportSize,
+    ) -> Result<SizeState, Refused> {
+        session.demand_server()?;
+        self.committer
+            .run(move |b| Ok(b.report_size(r.file, r.epoch, r.size, r.modified)?))
+    }
+
+    pub(crate) fn begin_truncate(
+        &self,
+        session: &mut Session,
+        r: BeginTruncate,
+    ) -> Result<SizeState, Refused> {
+        session.demand_server()?;
+        let now = now();
+        self.committer.run(move |b| {
+            let caller = Caller {
+                client: r.client,
+                // The handle says what it may; who is behind it was asked when it was opened.
+                credentials: &Credentials::ROOT,
+                now,
+            };
+            Ok(b.begin_truncate(&caller, r.handle, r.to)?)
+        })
+    }
+
+    pub(crate) fn finish_truncate(
+        &self,
+        session: &mut Session,
+        r: FinishTruncate,
+    ) -> Result<SizeState, Refused> {
+        session.demand_server()?;
+        self.committer
+            .run(move |b| Ok(b.finish_truncate(r.file, r.epoch)?))
+    }
+}

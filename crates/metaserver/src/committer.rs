@@ -1,0 +1,196 @@
+//! Group commit: one thread changes the catalogue and runs everything that waits in one transaction.
+//!
+//! Threads of connections hand it work and wait until that is durable. While one transaction is
+//! being made durable the next one gathers, so the number of commits follows the disk and not
+//! the number of requests.
+//!
+//! When the store fails, whoever waits and whoever comes later is told so. A panic in some work
+//! counts as such a failure: half of an operation must not be committed with its neighbours.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::thread::{self, JoinHandle};
+
+use meta::MetaError;
+use meta::catalogue::{Batch, Catalogue, Reader, Snapshot};
+use wire::Status;
+use wire::message::Refusal;
+
+/// Most operations of one transaction; bounds how long the first of them waits.
+const MAX_OPERATIONS: usize = 1024;
+
+/// Why something was not done, as it goes to whoever asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused(pub(crate) Status, pub(crate) Refusal);
+
+impl Refused {
+    pub(crate) fn new(status: Status, text: impl Into<String>) -> Self {
+        Refused(status, Refusal::new(text))
+    }
+}
+
+impl From<MetaError> for Refused {
+    fn from(error: MetaError) -> Self {
+        Refused::new(error.status(), error.to_string())
+    }
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.1.text)
+    }
+}
+
+type Work = Box<dyn FnOnce(&mut Batch<'_>) + Send>;
+
+struct Job {
+    work: Work,
+    done: SyncSender<Result<(), Refused>>,
+}
+
+/// What the thread has counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) operations: AtomicU64,
+    pub(crate) commits: AtomicU64,
+    pub(crate) most_operations: AtomicU64,
+    pub(crate) handles: AtomicU64,
+}
+
+struct Shared {
+    failed: OnceLock<Refused>,
+    counts: Counts,
+}
+
+/// The thread that changes the catalogue, and the way to read it.
+pub(crate) struct Committer {
+    jobs: Mutex<Option<Sender<Job>>>,
+    reader: RwLock<Option<Reader>>,
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Committer {
+    /// Starts the thread.
+    pub(crate) fn start(catalogue: Catalogue) -> std::io::Result<Committer> {
+        let (sender, receiver) = channel();
+        let shared = Arc::new(Shared {
+            failed: OnceLock::new(),
+            counts: Counts::default(),
+        });
+        let theirs = Arc::clone(&shared);
+        let reader = catalogue.reader();
+        let thread = thread::Builder::new()
+            .name("commit".into())
+            .spawn(move || commit(catalogue, &receiver, &theirs))?;
+        Ok(Committer {
+            jobs: Mutex::new(Some(sender)),
+            reader: RwLock::new(Some(reader)),
+            shared,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Runs work in the next transaction; returns when it is durable.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Batch<'_>) -> Result<T, Refused> + Send + 'static,
+    ) -> Result<T, Refused> {
+        let result = Arc::new(Mutex::new(None));
+        let (done, wait) = sync_channel(1);
+        let slot = Arc::clone(&result);
+        let job = Job {
+            work: Box::new(move |batch| *lock(&slot) = Some(work(batch))),
+            done,
+        };
+        lock(&self.jobs)
+            .as_ref()
+            .and_then(|jobs| jobs.send(job).ok())
+            .ok_or_else(stopping)?;
+        wait.recv().unwrap_or_else(|_| Err(stopping()))?;
+        let value = lock(&result).take();
+        value.unwrap_or_else(|| Err(stopping()))
+    }
+
+    /// What is durable now.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, Refused> {
+        if let Some(refused) = self.shared.failed.get() {
+            return Err(refused.clone());
+        }
+        let reader = self.reader.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(reader.as_ref().ok_or_else(stopping)?.snapshot()?)
+    }
+
+    /// What was counted.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.shared.counts
+    }
+
+    /// Finishes what waits, takes nothing more, and closes the catalogue.
+    pub(crate) fn stop(&self) {
+        drop(lock(&self.jobs).take());
+        if let Some(thread) = lock(&self.thread).take() {
+            // It catches the panics of its work; there is nobody to tell of another.
+            let _ = thread.join();
+        }
+        *self.reader.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+fn stopping() -> Refused {
+    Refused::new(
+        Status::ShuttingDown,
+        "the metadata manager is shutting down",
+    )
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn commit(mut catalogue: Catalogue, jobs: &Receiver<Job>, shared: &Shared) {
+    while let Ok(first) = jobs.recv() {
+        let waiting = std::iter::once(first).chain(jobs.try_iter());
+        let (work, done): (Vec<_>, Vec<_>) = waiting
+            .take(MAX_OPERATIONS)
+            .map(|job| (job.work, job.done))
+            .unzip();
+        if shared.failed.get().is_none() {
+            transact(&mut catalogue, work, shared);
+        }
+        let outcome = match shared.failed.get() {
+            Some(refused) => Err(refused.clone()),
+            None => Ok(()),
+        };
+        let counts = &shared.counts;
+        counts
+            .operations
+            .fetch_add(done.len() as u64, Ordering::Relaxed);
+        counts
+            .most_operations
+            .fetch_max(done.len() as u64, Ordering::Relaxed);
+        counts.commits.store(catalogue.commits(), Ordering::Relaxed);
+        counts
+            .handles
+            .store(catalogue.handle_count() as u64, Ordering::Relaxed);
+        for done in done {
+            // Whoever does not wait any more need not know.
+            let _ = done.send(outcome.clone());
+        }
+    }
+}
+
+fn transact(catalogue: &mut Catalogue, work: Vec<Work>, shared: &Shared) {
+    let run = || catalogue.transact(|batch| work.into_iter().for_each(|work| work(batch)));
+    let failure = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => Refused::from(error),
+        Err(_) => Refused::new(
+            Status::Internal,
+            "the metadata manager has a bug and stopped changing the catalogue; start it again",
+        ),
+    };
+    let _ = shared.failed.set(failure);
+}

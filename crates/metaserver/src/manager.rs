@@ -1,0 +1,462 @@
+//! The service itself: who may connect, as whom, and which request goes where.
+//!
+//! Whom a client works for is said by the kernel where it knows, and by the client where it has proven
+//! that it knows the secret. On TCP of this host the kernel knows only the user, so whoever has
+//! proven himself adds his groups; root may speak for others, since it could become them.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use control::capability::{ClusterKey, seals_equal, server_seal, session, verify_session};
+use meta::MetaError;
+use meta::catalogue::{Batch, Caller, Snapshot};
+use serving::{Exchange, Outcome, Peer, Secret, Service, Watch};
+use wire::frame::MAX_CONTROL_BYTES;
+use wire::link::LinkError;
+use wire::message::catalogue::*;
+use wire::message::cluster::*;
+use wire::message::session::{
+    Credentials, Goodbye, Hello, Ping, Role, Shutdown, Statistics, Welcome,
+};
+use wire::message::{Bytes, Field, Refusal, Request};
+use wire::{ClientId, ServerId, Status, Time};
+
+use crate::clients::Clients;
+use crate::committer::{Committer, Refused};
+use crate::members::Membership;
+use crate::relayout::Moves;
+use crate::statistics::Requests;
+use crate::timer::Timer;
+
+/// How long I/O servers may take to end when everything ends.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(30);
+
+/// The metadata manager.
+pub(crate) struct Manager {
+    pub(crate) this: Weak<Manager>,
+    pub(crate) key: ClusterKey,
+    pub(crate) secret: Option<Secret>,
+    /// Who runs it.
+    pub(crate) user: u32,
+    /// This host, as processes name it.
+    pub(crate) host: String,
+    /// Which start of the catalogue this is.
+    pub(crate) starts: u64,
+    pub(crate) capability_ms: u64,
+    pub(crate) member_timeout: Duration,
+    pub(crate) committer: Committer,
+    pub(crate) clients: Arc<Clients>,
+    pub(crate) next_client: AtomicU64,
+    pub(crate) members: Membership,
+    pub(crate) moves: Moves,
+    pub(crate) timer: Timer,
+    pub(crate) watch: Watch,
+    pub(crate) requests: Requests,
+    pub(crate) is_ending: AtomicBool,
+    pub(crate) asked_to_end: Mutex<bool>,
+    pub(crate) ended: Condvar,
+}
+
+/// As whom a connection speaks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Who {
+    /// A client.
+    Client(ClientId),
+    /// A server that has not joined.
+    NewServer,
+    /// A server of the cluster.
+    Server(ServerId),
+    /// A server on the connection that it joined on.
+    Member {
+        /// Which.
+        server: ServerId,
+        /// Which start of it.
+        incarnation: u64,
+        /// Which connection.
+        token: u64,
+    },
+}
+
+/// One connection.
+pub(crate) struct Session {
+    pub(crate) who: Who,
+    pub(crate) credentials: Arc<Credentials>,
+    manager: Weak<Manager>,
+}
+
+impl Session {
+    /// The client, for requests that only clients make.
+    pub(crate) fn client(&self) -> Result<ClientId, Refused> {
+        match self.who {
+            Who::Client(client) => Ok(client),
+            _ => Err(denied("only clients ask that")),
+        }
+    }
+
+    /// Refuses everybody but servers of the cluster.
+    pub(crate) fn demand_server(&self) -> Result<(), Refused> {
+        match self.who {
+            Who::Server(_) | Who::Member { .. } => Ok(()),
+            _ => Err(denied("only servers of the cluster ask that")),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let Some(manager) = self.manager.upgrade() else {
+            return;
+        };
+        match self.who {
+            Who::Client(client) => manager.client_disconnected(client),
+            Who::Member { server, token, .. } => manager.member_gone(server, token),
+            Who::NewServer | Who::Server(_) => {}
+        }
+    }
+}
+
+fn denied(text: impl Into<String>) -> Refused {
+    Refused::new(Status::PermissionDenied, text)
+}
+
+/// The time, for attributes.
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Time(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
+impl Manager {
+    /// For callbacks and threads, which must not keep it alive.
+    pub(crate) fn this(&self) -> Weak<Manager> {
+        Weak::clone(&self.this)
+    }
+
+    /// Whether connections end because this process does.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::SeqCst)
+    }
+
+    /// The state of the catalogue.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, Refused> {
+        self.committer.snapshot()
+    }
+
+    /// The state of the catalogue, for a client that is alive.
+    pub(crate) fn read(&self, session: &Session) -> Result<Snapshot, Refused> {
+        let client = session.client()?;
+        if !self.clients.has(client) {
+            return Err(fenced(client));
+        }
+        self.snapshot()
+    }
+
+    /// Changes the catalogue for a client, if it is still alive when its turn comes.
+    pub(crate) fn change<T: Send + 'static>(
+        &self,
+        session: &Session,
+        work: impl FnOnce(&mut Batch<'_>, &Caller<'_>) -> Result<T, MetaError> + Send + 'static,
+    ) -> Result<T, Refused> {
+        let client = session.client()?;
+        let clients = Arc::clone(&self.clients);
+        let credentials = Arc::clone(&session.credentials);
+        let now = now();
+        self.committer.run(move |batch| {
+            if !clients.has(client) {
+                return Err(fenced(client));
+            }
+            let caller = Caller {
+                client,
+                credentials: &credentials,
+                now,
+            };
+            Ok(work(batch, &caller)?)
+        })
+    }
+
+    /// Refuses everybody but root and the user who runs this.
+    pub(crate) fn demand_operator(&self, session: &Session) -> Result<(), Refused> {
+        session.client()?;
+        let user = session.credentials.user;
+        if user == 0 || user == self.user {
+            return Ok(());
+        }
+        Err(denied(format!(
+            "user {user}: only root and user {}, who runs the service, may do that",
+            self.user
+        )))
+    }
+
+    /// Whom a client works for.
+    fn credentials(
+        &self,
+        peer: &Peer,
+        hello: &Hello,
+        is_proven: bool,
+    ) -> Result<Credentials, Refused> {
+        let claimed = &hello.credentials;
+        match &peer.credentials {
+            Some(known) if peer.pid.is_some() => Ok(known.clone()),
+            Some(known) if !is_proven => Ok(known.clone()),
+            Some(known) if known.is_root() || known.user == claimed.user => Ok(claimed.clone()),
+            Some(known) => Err(denied(format!(
+                "user {} cannot connect as user {}",
+                known.user, claimed.user
+            ))),
+            None if is_proven => Ok(claimed.clone()),
+            None => Err(Refused::new(
+                Status::Unauthenticated,
+                "nobody knows who connects; start the service with a secret and give it to its \
+                 clients (PARIO_SECRET)",
+            )),
+        }
+    }
+
+    /// The process to watch for a client, if it is on this host.
+    fn process_of(&self, peer: &Peer, hello: &Hello) -> Option<u64> {
+        let claimed = &hello.process;
+        let is_here = peer.is_local && claimed.host == self.host;
+        peer.pid
+            .or(is_here.then_some(claimed.pid))
+            .filter(|&pid| pid != 0)
+    }
+
+    fn introduce(
+        &self,
+        peer: &Peer,
+        hello: &Hello,
+        is_proven: bool,
+    ) -> Result<(Session, Welcome), Refused> {
+        let mut seal = Vec::new();
+        let (who, credentials) = match &hello.role {
+            Role::NewClient => {
+                let credentials = self.credentials(peer, hello, is_proven)?;
+                let count = self.next_client.fetch_add(1, Ordering::Relaxed);
+                let client = ClientId((self.starts << 32) + count);
+                seal = session(&self.key, client, credentials.user);
+                (Who::Client(client), credentials)
+            }
+            Role::Client { client, session } => {
+                let user = verify_session(&self.key, *client, &session.0).ok_or_else(|| {
+                    Refused::new(
+                        Status::Unauthenticated,
+                        "the session was not sealed by this cluster; connect as a new client",
+                    )
+                })?;
+                let credentials = self.credentials(peer, hello, is_proven)?;
+                if credentials.user != user {
+                    return Err(denied(format!(
+                        "user {}: the session is that of user {user}",
+                        credentials.user
+                    )));
+                }
+                seal.clone_from(&session.0);
+                (Who::Client(*client), credentials)
+            }
+            Role::NewServer => {
+                let known = peer.credentials.as_ref().map(|c| c.user);
+                if !is_proven && !known.is_some_and(|user| user == 0 || user == self.user) {
+                    return Err(denied(format!(
+                        "servers are started by root, by user {}, or with the secret \
+                         (PARIO_SECRET)",
+                        self.user
+                    )));
+                }
+                (Who::NewServer, Credentials::ROOT)
+            }
+            Role::Server { server, seal } => {
+                if !seals_equal(&seal.0, &server_seal(&self.key, *server)) {
+                    return Err(Refused::new(
+                        Status::Unauthenticated,
+                        format!("{server}: the seal is not that of this cluster"),
+                    ));
+                }
+                (Who::Server(*server), Credentials::ROOT)
+            }
+        };
+        let client = match who {
+            Who::Client(client) => {
+                self.client_connected(client, self.process_of(peer, hello));
+                client
+            }
+            _ => ClientId(0),
+        };
+        let welcome = Welcome {
+            client,
+            session: Bytes(seal),
+            server: ServerId(0),
+            incarnation: self.starts,
+            rendezvous_bytes: 0,
+            message_bytes: 0,
+        };
+        let session = Session {
+            who,
+            credentials: Arc::new(credentials),
+            manager: self.this(),
+        };
+        Ok((session, welcome))
+    }
+
+    /// Tells all I/O servers to end.
+    fn shutdown(&self, session: &mut Session, _: Shutdown) -> Result<(), Refused> {
+        self.demand_operator(session)?;
+        let mut members = self.snapshot()?.members()?;
+        members.retain(|m| self.members.has(m.server, m.incarnation));
+        // One that does not answer is dead or will notice that this process is.
+        self.ask_all(&members, &Shutdown {}, SHUTDOWN_LIMIT);
+        Ok(())
+    }
+
+    fn goodbye(&self, session: &mut Session, _: Goodbye) -> Result<(), Refused> {
+        match session.who {
+            Who::Client(client) => self.client_gone(client),
+            Who::Member { server, token, .. } => self.member_gone(server, token),
+            Who::NewServer | Who::Server(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Lets [`crate::MetaServer::wait`] return.
+    pub(crate) fn end(&self) {
+        *self
+            .asked_to_end
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = true;
+        self.ended.notify_all();
+    }
+
+    /// Decodes a request, lets it be done, and answers.
+    fn reply<R: Request>(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        work: impl FnOnce(&Manager, &mut Session, R) -> Result<R::Answer, Refused>,
+    ) -> Outcome {
+        let result = exchange
+            .request::<R>()
+            .map_err(|e| Refused::new(Status::Malformed, format!("{}: {e}", R::NAME)))
+            .and_then(|request| work(self, session, request));
+        respond(exchange, result)
+    }
+}
+
+/// Answers; what does not fit into a frame is refused.
+fn respond<A: Field>(exchange: &mut Exchange, result: Result<A, Refused>) -> Outcome {
+    match result {
+        Ok(answer) => {
+            let mut out = Vec::new();
+            answer.put(&mut out);
+            if out.len() > MAX_CONTROL_BYTES as usize {
+                let text = format!(
+                    "the answer has {} bytes, at most {MAX_CONTROL_BYTES} travel",
+                    out.len()
+                );
+                return exchange.refuse(Status::TooLarge, &Refusal::new(text));
+            }
+            exchange.send(Status::Ok, 0, &out, &[])
+        }
+        Err(Refused(status, refusal)) => exchange.refuse(status, &refusal),
+    }
+}
+
+fn fenced(client: ClientId) -> Refused {
+    let text = format!("{client} has ended; connect as a new client");
+    Refused::new(Status::Fenced, text)
+}
+
+impl Service for Manager {
+    type Session = Session;
+
+    fn hello(
+        &self,
+        peer: &Peer,
+        hello: &Hello,
+        is_proven: bool,
+    ) -> Result<(Session, Welcome), (Status, Refusal)> {
+        self.introduce(peer, hello, is_proven)
+            .map_err(|Refused(status, refusal)| (status, refusal))
+    }
+
+    fn handle(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
+        let kind = exchange.header().kind;
+        self.requests.count(kind);
+        macro_rules! table {
+            ($($request:ident => $work:expr;)*) => {
+                match kind {
+                    $($request::KIND => self.reply::<$request>(session, exchange, $work),)*
+                    other => {
+                        let text = format!("the metadata manager does not answer kind {other:#x}");
+                        exchange.refuse(Status::Unsupported, &Refusal::new(text))
+                    }
+                }
+            };
+        }
+        match kind {
+            Join::KIND => {
+                let socket = exchange.socket().try_clone_to_owned();
+                let socket = socket.map_err(LinkError::Io)?;
+                return self.reply::<Join>(session, exchange, |manager, session, request| {
+                    manager.join(session, request, socket)
+                });
+            }
+            Shutdown::KIND => {
+                let mut is_done = false;
+                let outcome = self.reply::<Shutdown>(session, exchange, |m, session, request| {
+                    m.shutdown(session, request)?;
+                    is_done = true;
+                    Ok(())
+                });
+                if is_done {
+                    self.end();
+                }
+                return outcome;
+            }
+            _ => {}
+        }
+        table! {
+            Ping => |_, _, _| Ok(());
+            Goodbye => Manager::goodbye;
+            Statistics => |manager, _, _| manager.statistics();
+
+            Open => Manager::open;
+            Reopen => Manager::reopen;
+            Close => Manager::close;
+            RenewCapability => Manager::renew_capability;
+            Create => Manager::create;
+            Mkdir => Manager::mkdir;
+            Unlink => Manager::unlink;
+            Rmdir => Manager::rmdir;
+            Rename => Manager::rename;
+            Stat => Manager::stat;
+            List => Manager::list;
+            Chmod => Manager::chmod;
+            Chown => Manager::chown;
+            Utimes => Manager::utimes;
+            SetLayout => Manager::set_layout;
+            GetLayout => Manager::get_layout;
+            GetState => Manager::get_state;
+            PutView => Manager::put_view;
+            GetView => Manager::get_view;
+            RemoveView => Manager::remove_view;
+            ListViews => Manager::list_views;
+            Members => Manager::list_members;
+            Count => Manager::count;
+            Check => Manager::check;
+            Relayout => Manager::relayout;
+            RelayoutProgress => Manager::relayout_progress;
+
+            Report => Manager::report;
+            FileState => Manager::file_state;
+            ReportSize => Manager::report_size;
+            BeginTruncate => Manager::begin_truncate;
+            FinishTruncate => Manager::finish_truncate;
+        }
+    }
+
+    fn ended(&self, session: Session) {
+        // The session knows what to give back, also when it never got this far.
+        drop(session);
+    }
+}

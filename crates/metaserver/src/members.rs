@@ -1,0 +1,248 @@
+//! Membership: the connections on which I/O servers joined.
+//!
+//! A member is alive as long as its connection, if it reports in time. Whoever joins under a number
+//! replaces whoever had it; the one that was replaced finds out when it wants to go on. Members that
+//! were alive when the metadata manager was started again have some time to come back before they
+//! are declared dead.
+//!
+//! Joining and dying of members happen one at a time, so the end of an old connection cannot be taken
+//! for the end of a new one.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use meta::catalogue::{Member, MemberState};
+use rustix::net::{Shutdown, shutdown};
+use wire::message::Bytes;
+use wire::message::cluster::{Join, Joined, Report, Reported};
+use wire::{ServerId, Status};
+
+use crate::committer::Refused;
+use crate::manager::{Manager, Session, Who};
+
+/// Removals that one answer tells; the rest follows with later reports.
+const REMOVALS: usize = 1024;
+
+#[derive(Debug)]
+struct Live {
+    /// Which connection of all.
+    token: u64,
+    incarnation: u64,
+    reported: Instant,
+    /// To end the connection from outside.
+    socket: OwnedFd,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    live: HashMap<ServerId, Live>,
+    next_token: u64,
+}
+
+/// The members that are connected.
+#[derive(Debug, Default)]
+pub(crate) struct Membership {
+    /// Taken for as long as somebody joins or dies.
+    changing: Mutex<()>,
+    table: Mutex<Table>,
+}
+
+impl Membership {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many are connected.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().live.len()
+    }
+
+    /// Whether this start of a server is connected.
+    pub(crate) fn has(&self, server: ServerId, incarnation: u64) -> bool {
+        let table = self.lock();
+        table
+            .live
+            .get(&server)
+            .is_some_and(|live| live.incarnation == incarnation)
+    }
+}
+
+impl Manager {
+    /// Those who were alive before this start have to come back.
+    pub(crate) fn expect_members(&self, members: &[Member]) {
+        for member in members.iter().filter(|m| m.state == MemberState::Alive) {
+            let (server, incarnation) = (member.server, member.incarnation);
+            let this = self.this();
+            self.timer.after(self.member_timeout, move || {
+                let Some(manager) = this.upgrade() else {
+                    return;
+                };
+                let _changing = manager.members.change();
+                if !manager.members.has(server, incarnation) {
+                    manager.declare_dead(server, incarnation);
+                }
+            });
+        }
+    }
+
+    /// A server joins on the connection of a session.
+    pub(crate) fn join(
+        &self,
+        session: &mut Session,
+        join: Join,
+        socket: OwnedFd,
+    ) -> Result<Joined, Refused> {
+        match (session.who, join.server) {
+            (Who::NewServer, _) => {}
+            (Who::Server(own), Some(server)) if own == server => {}
+            (Who::Server(own), _) => {
+                let text = format!("server: this connection is that of {own}");
+                return Err(Refused::new(Status::InvalidArgument, text));
+            }
+            (Who::Member { .. }, _) => {
+                let text = "this connection has joined already; use another one";
+                return Err(Refused::new(Status::InvalidArgument, text));
+            }
+            (Who::Client(_), _) => {
+                let text = "clients do not join";
+                return Err(Refused::new(Status::PermissionDenied, text));
+            }
+        }
+        if let Err(e) = join.address.parse::<wire::url::Endpoint>() {
+            return Err(Refused::new(
+                Status::InvalidArgument,
+                format!("address: {e}"),
+            ));
+        }
+        let changing = self.members.change();
+        let member = self.committer.run(move |batch| Ok(batch.join(&join)?))?;
+        let (server, incarnation) = (member.server, member.incarnation);
+        let token = {
+            let mut table = self.members.lock();
+            table.next_token += 1;
+            let live = Live {
+                token: table.next_token,
+                incarnation,
+                reported: Instant::now(),
+                socket,
+            };
+            let token = live.token;
+            if let Some(old) = table.live.insert(server, live) {
+                let _ = shutdown(&old.socket, Shutdown::Both);
+                if old.incarnation != incarnation {
+                    self.moves.server_died(server);
+                }
+            }
+            token
+        };
+        drop(changing);
+        session.who = Who::Member {
+            server,
+            incarnation,
+            token,
+        };
+        self.watch_reports(server, token, self.member_timeout);
+        self.thaw_after_join(server);
+        Ok(Joined {
+            member,
+            key: Bytes(self.key.secret().to_vec()),
+            members: self.snapshot()?.members()?,
+        })
+    }
+
+    /// Declares a member dead that has not reported for too long.
+    fn watch_reports(&self, server: ServerId, token: u64, wait: std::time::Duration) {
+        let this = self.this();
+        self.timer.after(wait, move || {
+            let Some(manager) = this.upgrade() else {
+                return;
+            };
+            let silent = {
+                let table = manager.members.lock();
+                match table.live.get(&server).filter(|live| live.token == token) {
+                    Some(live) => live.reported.elapsed(),
+                    None => return,
+                }
+            };
+            match manager.member_timeout.checked_sub(silent) {
+                Some(left) if !left.is_zero() => manager.watch_reports(server, token, left),
+                _ => manager.member_gone(server, token),
+            }
+        });
+    }
+
+    /// The connection of a member has ended, or is to be ended.
+    pub(crate) fn member_gone(&self, server: ServerId, token: u64) {
+        // Connections that end because this process does say nothing about the member.
+        if self.is_ending() {
+            return;
+        }
+        let _changing = self.members.change();
+        let live = {
+            let mut table = self.members.lock();
+            match table.live.get(&server) {
+                Some(live) if live.token == token => table.live.remove(&server),
+                _ => None,
+            }
+        };
+        if let Some(live) = live {
+            let _ = shutdown(&live.socket, Shutdown::Both);
+            self.declare_dead(server, live.incarnation);
+        }
+    }
+
+    fn declare_dead(&self, server: ServerId, incarnation: u64) {
+        self.moves.server_died(server);
+        // One that has started again since is not meant, and a store that failed has said so.
+        let _ = self
+            .committer
+            .run(move |batch| Ok(batch.mark_dead(server, incarnation)?));
+    }
+
+    /// A member reports. An error closes the connection: somebody else is this server now.
+    pub(crate) fn report(
+        &self,
+        session: &mut Session,
+        report: Report,
+    ) -> Result<Reported, Refused> {
+        let Who::Member {
+            server,
+            incarnation,
+            token,
+        } = session.who
+        else {
+            let text = "only a connection that has joined reports";
+            return Err(Refused::new(Status::PermissionDenied, text));
+        };
+        match self.members.lock().live.get_mut(&server) {
+            Some(live) if live.token == token => live.reported = Instant::now(),
+            _ => {
+                let text = format!("{server} was declared dead or has started again; join again");
+                return Err(Refused::new(Status::WrongIncarnation, text));
+            }
+        }
+        self.committer.run(move |batch| {
+            batch.report_room(
+                server,
+                incarnation,
+                report.capacity_bytes,
+                report.used_bytes,
+            )?;
+            for removal in &report.removed {
+                batch.confirm_removal(server, removal.file, removal.generation)?;
+            }
+            Ok(())
+        })?;
+        let snapshot = self.snapshot()?;
+        Ok(Reported {
+            removals: snapshot.removals(server, None, REMOVALS)?,
+            members: snapshot.members()?,
+        })
+    }
+}

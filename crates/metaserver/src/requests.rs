@@ -1,0 +1,268 @@
+//! What clients ask: names, attributes, layouts, views, members. One function per message.
+//!
+//! Changes go to the thread that commits, reads come from a snapshot. Answers are kept below what a
+//! frame carries: lists end early and say so.
+
+use control::capability::Capability;
+use meta::catalogue as durable;
+use wire::frame::MAX_CONTROL_BYTES;
+use wire::message::catalogue::*;
+use wire::message::{Bytes, Field};
+use wire::{LayoutState, Place, Status};
+
+use crate::committer::Refused;
+use crate::manager::{Manager, Session, now};
+
+/// Most entries of one answer.
+const MAX_ENTRIES: usize = 4096;
+
+/// Bytes that a list may take, with room for what stands around it.
+const LIST_BYTES: usize = MAX_CONTROL_BYTES as usize - 4096;
+
+/// Keeps the items that fit into an answer, at least one. Returns whether all do.
+fn keep_what_fits<T: Field>(list: &mut Vec<T>) -> bool {
+    let mut bytes = Vec::new();
+    let fits = list
+        .iter()
+        .take_while(|item| {
+            item.put(&mut bytes);
+            bytes.len() <= LIST_BYTES
+        })
+        .count();
+    let all = fits == list.len();
+    list.truncate(fits.max(1));
+    all
+}
+
+impl Manager {
+    /// The seal for what a handle allows, from now on.
+    fn seal(&self, opened: &durable::Opened) -> Bytes {
+        let now_ms = now().0.max(0) as u64 / 1_000_000;
+        let expires_ms = now_ms.saturating_add(self.capability_ms);
+        Bytes(opened.capability(expires_ms).issue(&self.key).to_vec())
+    }
+
+    fn answer_opened(&self, opened: durable::Opened) -> Result<Opened, Refused> {
+        Ok(Opened {
+            handle: opened.handle,
+            rights: opened.rights,
+            is_new: opened.is_new,
+            layout: opened.layout.decode()?,
+            capability: self.seal(&opened),
+            attributes: opened.attributes,
+        })
+    }
+
+    pub(crate) fn open(&self, session: &mut Session, r: Open) -> Result<Opened, Refused> {
+        let opened = self.change(session, move |b, caller| {
+            b.open(caller, &r.path, &r.options)
+        })?;
+        self.answer_opened(opened)
+    }
+
+    pub(crate) fn reopen(&self, session: &mut Session, r: Reopen) -> Result<Opened, Refused> {
+        let client = session.client()?;
+        let slip = Capability::unseal(&r.capability.0, &self.key)
+            .map_err(|e| Refused::new(e.status(), format!("capability: {e}")))?;
+        if slip.client != client {
+            return Err(Refused::new(
+                Status::BadCapability,
+                format!("capability: it was issued to {}", slip.client),
+            ));
+        }
+        let opened = self.change(session, move |b, caller| {
+            b.reopen(caller, slip.file, slip.rights, r.unique)
+        })?;
+        self.answer_opened(opened)
+    }
+
+    pub(crate) fn close(&self, session: &mut Session, r: Close) -> Result<Closed, Refused> {
+        let is_removed = self.change(session, move |b, caller| b.close(caller, r.handle))?;
+        Ok(Closed { is_removed })
+    }
+
+    pub(crate) fn renew_capability(
+        &self,
+        session: &mut Session,
+        r: RenewCapability,
+    ) -> Result<Bytes, Refused> {
+        let opened = self.change(session, move |b, caller| b.opened(caller, r.handle))?;
+        Ok(self.seal(&opened))
+    }
+
+    pub(crate) fn create(&self, session: &mut Session, r: Create) -> Result<Created, Refused> {
+        self.change(session, move |b, caller| {
+            b.create(caller, &r.path, &r.options)
+        })
+    }
+
+    pub(crate) fn mkdir(&self, session: &mut Session, r: Mkdir) -> Result<(), Refused> {
+        self.change(session, move |b, caller| {
+            b.mkdir(caller, &r.path, r.mode).map(drop)
+        })
+    }
+
+    pub(crate) fn unlink(&self, session: &mut Session, r: Unlink) -> Result<(), Refused> {
+        self.change(session, move |b, caller| {
+            b.unlink(caller, &r.path, r.how).map(drop)
+        })
+    }
+
+    pub(crate) fn rmdir(&self, session: &mut Session, r: Rmdir) -> Result<(), Refused> {
+        self.change(session, move |b, caller| b.rmdir(caller, &r.path))
+    }
+
+    pub(crate) fn rename(&self, session: &mut Session, r: Rename) -> Result<(), Refused> {
+        self.change(session, move |b, caller| b.rename(caller, &r.from, &r.to))
+    }
+
+    pub(crate) fn stat(&self, session: &mut Session, r: Stat) -> Result<StatAnswer, Refused> {
+        let snapshot = self.read(session)?;
+        let attributes = snapshot.stat(&session.credentials, &r.path)?;
+        let owner = match attributes.kind {
+            Kind::Directory => None,
+            Kind::File => Some(snapshot.layout(attributes.file)?.owner()?),
+        };
+        Ok(StatAnswer { attributes, owner })
+    }
+
+    pub(crate) fn list(&self, session: &mut Session, r: List) -> Result<Listing, Refused> {
+        let snapshot = self.read(session)?;
+        let limit = (r.limit as usize).min(MAX_ENTRIES);
+        let after = r.after.as_deref();
+        let mut listing = snapshot.list(&session.credentials, &r.path, after, limit)?;
+        if r.with_attributes {
+            for entry in &mut listing.entries {
+                entry.attributes = Some(snapshot.stat_file(entry.file)?);
+            }
+        }
+        if !keep_what_fits(&mut listing.entries) {
+            listing.has_more = true;
+        }
+        Ok(listing)
+    }
+
+    pub(crate) fn chmod(&self, session: &mut Session, r: Chmod) -> Result<(), Refused> {
+        self.change(session, move |b, caller| b.chmod(caller, &r.path, r.mode))
+    }
+
+    pub(crate) fn chown(&self, session: &mut Session, r: Chown) -> Result<(), Refused> {
+        self.change(session, move |b, caller| {
+            b.chown(caller, &r.path, r.owner, r.group)
+        })
+    }
+
+    pub(crate) fn utimes(&self, session: &mut Session, r: Utimes) -> Result<(), Refused> {
+        self.change(session, move |b, caller| {
+            b.utimes(caller, &r.path, r.accessed, r.modified)
+        })
+    }
+
+    pub(crate) fn set_layout(
+        &self,
+        session: &mut Session,
+        r: SetLayout,
+    ) -> Result<LayoutState, Refused> {
+        let layout = self.change(session, move |b, caller| {
+            b.set_layout(caller, &r.path, &r.spec)
+        })?;
+        Ok(layout.decode()?)
+    }
+
+    pub(crate) fn get_layout(
+        &self,
+        session: &mut Session,
+        r: GetLayout,
+    ) -> Result<LayoutAnswer, Refused> {
+        let snapshot = self.read(session)?;
+        let attributes = snapshot.stat(&session.credentials, &r.path)?;
+        let Some(text) = attributes.layout else {
+            return Err(meta::MetaError::IsDirectory(r.path).into());
+        };
+        let mut lost: Vec<Place> = Vec::new();
+        for (_, place) in snapshot.lost(attributes.file)? {
+            if !lost.contains(&place) {
+                lost.push(place);
+            }
+        }
+        Ok(LayoutAnswer {
+            file: attributes.file,
+            array: attributes.array,
+            text,
+            state: snapshot.layout(attributes.file)?.decode()?,
+            lost,
+        })
+    }
+
+    pub(crate) fn get_state(
+        &self,
+        session: &mut Session,
+        r: GetState,
+    ) -> Result<LayoutState, Refused> {
+        let opened = self.change(session, move |b, caller| b.opened(caller, r.handle))?;
+        Ok(opened.layout.decode()?)
+    }
+
+    pub(crate) fn put_view(&self, session: &mut Session, r: PutView) -> Result<(), Refused> {
+        self.change(session, move |b, caller| {
+            b.put_view(caller, &r.path, &r.name, &r.view)
+        })
+    }
+
+    pub(crate) fn get_view(&self, session: &mut Session, r: GetView) -> Result<NamedView, Refused> {
+        let snapshot = self.read(session)?;
+        Ok(snapshot.view(&session.credentials, &r.path, &r.name)?)
+    }
+
+    pub(crate) fn remove_view(&self, session: &mut Session, r: RemoveView) -> Result<(), Refused> {
+        self.change(session, move |b, caller| {
+            b.remove_view(caller, &r.path, &r.name)
+        })
+    }
+
+    /// Whoever gets fewer than he asked for asks again behind the last; the end is an empty answer.
+    pub(crate) fn list_views(
+        &self,
+        session: &mut Session,
+        r: ListViews,
+    ) -> Result<Vec<ViewName>, Refused> {
+        let snapshot = self.read(session)?;
+        let limit = (r.limit as usize).min(MAX_ENTRIES);
+        let found = snapshot.views(&session.credentials, &r.path, r.after.as_deref(), limit)?;
+        let mut list = found
+            .into_iter()
+            .map(|(name, text)| ViewName { name, text })
+            .collect();
+        keep_what_fits(&mut list);
+        Ok(list)
+    }
+
+    pub(crate) fn list_members(&self, _: &mut Session, _: Members) -> Result<Vec<Member>, Refused> {
+        Ok(self.snapshot()?.members()?)
+    }
+
+    pub(crate) fn count(&self, session: &mut Session, _: Count) -> Result<Counts, Refused> {
+        Ok(self.read(session)?.counts()?)
+    }
+
+    pub(crate) fn check(&self, session: &mut Session, _: Check) -> Result<Vec<Finding>, Refused> {
+        self.demand_operator(session)?;
+        let found = self.snapshot()?.check()?;
+        let count = found.len();
+        let mut list: Vec<Finding> = found
+            .iter()
+            .take(MAX_ENTRIES)
+            .map(|finding| Finding {
+                severity: finding.severity(),
+                text: finding.to_string(),
+            })
+            .collect();
+        keep_what_fits(&mut list);
+        if list.len() < count {
+            let severity = Severity::Broken;
+            let text = format!("{} more findings", count - list.len());
+            list.push(Finding { severity, text });
+        }
+        Ok(list)
+    }
+}

@@ -1,0 +1,154 @@
+//! Asking I/O servers: connections that the metadata manager makes, as server 0.
+//!
+//! Every question has a time limit, except those that a server may work on for long; these end with
+//! the server, whose death cuts their connections.
+
+use std::fmt;
+use std::thread;
+use std::time::Duration;
+
+use control::capability::server_seal;
+use meta::catalogue::Member;
+use serving::{proof, this_process};
+use wire::ask::AskError;
+use wire::link::Link;
+use wire::message::session::{Credentials, Hello, Prove, Role};
+use wire::message::{Bytes, Request};
+use wire::url::Endpoint;
+use wire::{ServerId, Status};
+
+use crate::manager::Manager;
+
+/// How long a connection and an introduction may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Why a server did not answer.
+#[derive(Debug)]
+pub(crate) struct ServerError {
+    server: ServerId,
+    status: Status,
+    text: String,
+}
+
+impl ServerError {
+    pub(crate) fn new(server: ServerId, status: Status, text: impl Into<String>) -> Self {
+        ServerError {
+            server,
+            status,
+            text: text.into(),
+        }
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.status
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.server, self.text)
+    }
+}
+
+/// A connection to an I/O server.
+#[derive(Debug)]
+pub(crate) struct ServerLink {
+    server: ServerId,
+    link: Link,
+    number: u64,
+    out: Vec<u8>,
+}
+
+impl ServerLink {
+    /// A second handle on the connection, to end it from outside.
+    pub(crate) fn second(&self) -> Option<Link> {
+        self.link.try_clone().ok()
+    }
+
+    /// Asks and waits; without a limit it waits until the connection ends.
+    pub(crate) fn ask<R: Request>(
+        &mut self,
+        request: &R,
+        limit: Option<Duration>,
+    ) -> Result<R::Answer, ServerError> {
+        let failed = |e: AskError| ServerError::new(self.server, e.status(), e.to_string());
+        self.number += 1;
+        self.link
+            .set_timeout(limit)
+            .map_err(|e| failed(AskError::Link(e.into())))?;
+        self.link
+            .ask(self.number, request, &mut self.out)
+            .map_err(failed)
+    }
+}
+
+impl Manager {
+    /// Connects to a member and says who this is.
+    pub(crate) fn connect(&self, member: &Member) -> Result<ServerLink, ServerError> {
+        let server = member.server;
+        let failed = |status, text: String| ServerError::new(server, status, text);
+        let endpoint: Endpoint = member
+            .address
+            .parse()
+            .map_err(|e| failed(Status::Unreachable, format!("address: {e}")))?;
+        let link = Link::connect(&endpoint, CONNECT_TIMEOUT)
+            .map_err(|e| failed(Status::Unreachable, format!("{endpoint}: {e}")))?;
+        let mut link = ServerLink {
+            server,
+            link,
+            number: 0,
+            out: Vec::new(),
+        };
+        let hello = Hello {
+            role: Role::Server {
+                server: ServerId(0),
+                seal: Bytes(server_seal(&self.key, ServerId(0)).to_vec()),
+            },
+            process: this_process(),
+            credentials: Credentials::new(self.user, rustix::process::getegid().as_raw()),
+        };
+        link.link
+            .set_timeout(Some(CONNECT_TIMEOUT))
+            .map_err(|e| failed(Status::Unreachable, e.to_string()))?;
+        match (link.link.ask(1, &hello, &mut link.out), &self.secret) {
+            (Ok(_), _) => {}
+            (Err(AskError::Refused(Status::Unauthenticated, refusal)), Some(secret)) => {
+                let prove = Prove {
+                    proof: Bytes(proof(secret, &refusal.detail.0, &hello).to_vec()),
+                };
+                link.ask(&prove, Some(CONNECT_TIMEOUT))?;
+            }
+            (Err(e), _) => return Err(failed(e.status(), e.to_string())),
+        }
+        Ok(link)
+    }
+
+    /// Asks all members the same at once, each on a connection of its own.
+    pub(crate) fn ask_all<R: Request + Sync>(
+        &self,
+        members: &[Member],
+        request: &R,
+        limit: Duration,
+    ) -> Vec<Result<R::Answer, ServerError>>
+    where
+        R::Answer: Send,
+    {
+        let ask = |member: &Member| self.connect(member)?.ask(request, Some(limit));
+        thread::scope(|scope| {
+            let threads: Vec<_> = members
+                .iter()
+                .map(|member| scope.spawn(move || ask(member)))
+                .collect();
+            threads
+                .into_iter()
+                .zip(members)
+                .map(|(thread, member)| {
+                    thread.join().unwrap_or_else(|_| {
+                        let text = "asking it failed";
+                        Err(ServerError::new(member.server, Status::Internal, text))
+                    })
+                })
+                .collect()
+        })
+    }
+}

@@ -1,0 +1,279 @@
+//! Starting and stopping the metadata manager.
+//!
+//! Everything that can be refused is refused before the first connection is accepted, and moves of an
+//! earlier start are given up by then. Stopping ends connections, then the catalogue, then gives the
+//! directory back.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::ToSocketAddrs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use meta::MetaError;
+use meta::catalogue::Catalogue;
+use serving::{Running, Secret, Watch, this_process};
+use wire::link::Listener;
+use wire::url::Endpoint;
+
+use crate::committer::{Committer, Refused};
+use crate::directory::Directory;
+use crate::manager::Manager;
+use crate::timer::Timer;
+
+/// How long connections may take to finish what they do.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How a metadata manager is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the catalogue, the key and the lock are; made if it does not exist.
+    pub dir: PathBuf,
+    /// Where to listen.
+    pub listen: Vec<Endpoint>,
+    /// What peers on TCP have to know; without it only this host may connect.
+    pub secret: Option<Secret>,
+    /// How long capabilities are good.
+    pub capability_seconds: u64,
+    /// How long clients have to open their files again after a restart.
+    pub recovery: Duration,
+    /// How long an I/O server may be silent.
+    pub member_timeout: Duration,
+}
+
+impl Options {
+    /// The usual ones, without anywhere to listen.
+    pub fn new(dir: impl Into<PathBuf>) -> Options {
+        Options {
+            dir: dir.into(),
+            listen: Vec::new(),
+            secret: None,
+            capability_seconds: 86_400,
+            recovery: Duration::from_secs(3),
+            member_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why a metadata manager was not started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Another process serves the directory.
+    Served(PathBuf),
+    /// The directory or a file in it cannot be used.
+    Directory(PathBuf, io::Error),
+    /// The key is not one.
+    BadKey(PathBuf),
+    /// The catalogue cannot be opened.
+    Catalogue(PathBuf, Box<MetaError>),
+    /// There is nowhere to listen.
+    NoListener,
+    /// Others than this host could connect, and nothing keeps them out.
+    NeedsSecret(Endpoint),
+    /// It cannot listen there.
+    Listen(Endpoint, io::Error),
+    /// The system gives no thread or descriptor.
+    System(io::Error),
+    /// The catalogue failed at once.
+    Failed(String),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Served(dir) => write!(
+                f,
+                "{}: another metadata manager serves this directory; stop it or use another one",
+                dir.display()
+            ),
+            StartError::Directory(path, e) => write!(f, "{}: {e}", path.display()),
+            StartError::BadKey(path) => write!(
+                f,
+                "{}: a key has 32 bytes; restore the file that belongs to the catalogue",
+                path.display()
+            ),
+            StartError::Catalogue(path, e) => write!(f, "{}: {e}", path.display()),
+            StartError::NoListener => f.write_str("listen: name at least one endpoint"),
+            StartError::NeedsSecret(endpoint) => write!(
+                f,
+                "{endpoint}: listening beyond this host needs a secret; give one with PARIO_SECRET \
+                 or listen on a loopback address"
+            ),
+            StartError::Listen(endpoint, e) => write!(f, "{endpoint}: {e}"),
+            StartError::System(e) => e.fmt(f),
+            StartError::Failed(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<Refused> for StartError {
+    fn from(refused: Refused) -> Self {
+        StartError::Failed(refused.to_string())
+    }
+}
+
+/// A metadata manager that serves. Dropping it stops it.
+pub struct MetaServer {
+    manager: Arc<Manager>,
+    running: Running<Manager>,
+    /// Given back last.
+    _directory: Directory,
+}
+
+impl fmt::Debug for MetaServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MetaServer")
+            .field("endpoints", &self.running.endpoints())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens the catalogue and listens; returns when it serves.
+pub fn start(options: Options) -> Result<MetaServer, StartError> {
+    if options.listen.is_empty() {
+        return Err(StartError::NoListener);
+    }
+    for endpoint in &options.listen {
+        if options.secret.is_none() && !is_of_this_host(endpoint)? {
+            return Err(StartError::NeedsSecret(endpoint.clone()));
+        }
+    }
+    let directory = Directory::take(&options.dir)?;
+    let key = directory.key()?;
+    let path = directory.catalogue();
+    let opened = |e| StartError::Catalogue(path.clone(), Box::new(e));
+    let catalogue = Catalogue::open(&path).map_err(opened)?;
+    let starts = catalogue.starts().map_err(opened)?;
+    let is_recovering = catalogue.is_recovering();
+    let committer = Committer::start(catalogue).map_err(StartError::System)?;
+    let timer = Timer::start().map_err(StartError::System)?;
+    let watch = Watch::start().map_err(StartError::System)?;
+    let manager = Arc::new_cyclic(|this| Manager {
+        this: this.clone(),
+        key,
+        secret: options.secret.clone(),
+        user: rustix::process::geteuid().as_raw(),
+        host: this_process().host,
+        starts,
+        capability_ms: options.capability_seconds.saturating_mul(1000),
+        member_timeout: options.member_timeout,
+        committer,
+        clients: Arc::default(),
+        next_client: AtomicU64::new(1),
+        members: Default::default(),
+        moves: Default::default(),
+        timer,
+        watch,
+        requests: Default::default(),
+        is_ending: AtomicBool::new(false),
+        asked_to_end: Mutex::new(false),
+        ended: Condvar::new(),
+    });
+    let running = serve(&manager, &options, is_recovering);
+    match running {
+        Ok(running) => Ok(MetaServer {
+            manager,
+            running,
+            _directory: directory,
+        }),
+        Err(e) => {
+            end(&manager);
+            Err(e)
+        }
+    }
+}
+
+fn serve(
+    manager: &Arc<Manager>,
+    options: &Options,
+    is_recovering: bool,
+) -> Result<Running<Manager>, StartError> {
+    manager.give_up_old_moves()?;
+    let members = manager.snapshot()?.members().map_err(Refused::from)?;
+    let mut listeners = Vec::new();
+    for endpoint in &options.listen {
+        let failed = |e| StartError::Listen(endpoint.clone(), e);
+        listeners.push(Listener::bind(endpoint).map_err(failed)?);
+        if let Endpoint::Unix(path) = endpoint {
+            // Everybody may connect: the kernel says who it is, and the catalogue what he may do.
+            fs::set_permissions(path, fs::Permissions::from_mode(0o666)).map_err(failed)?;
+        }
+    }
+    let running = serving::start(Arc::clone(manager), listeners, options.secret.clone())
+        .map_err(StartError::System)?;
+    manager.expect_members(&members);
+    if is_recovering {
+        let this = manager.this();
+        manager.timer.after(options.recovery, move || {
+            if let Some(manager) = this.upgrade() {
+                // A store that failed has no files to clear away.
+                let _ = manager.committer.run(|b| Ok(b.end_recovery()?));
+            }
+        });
+    }
+    Ok(running)
+}
+
+fn is_of_this_host(endpoint: &Endpoint) -> Result<bool, StartError> {
+    match endpoint {
+        Endpoint::Unix(_) => Ok(true),
+        Endpoint::Tcp { host, port } => {
+            let mut addresses = (host.as_str(), *port)
+                .to_socket_addrs()
+                .map_err(|e| StartError::Listen(endpoint.clone(), e))?;
+            Ok(addresses.all(|address| address.ip().is_loopback()))
+        }
+    }
+}
+
+/// Ends the threads and closes the catalogue.
+fn end(manager: &Manager) {
+    manager.is_ending.store(true, Ordering::SeqCst);
+    manager.end();
+    manager.timer.stop();
+    manager.committer.stop();
+}
+
+impl MetaServer {
+    /// Where it listens, with the ports it was given.
+    pub fn endpoints(&self) -> &[Endpoint] {
+        self.running.endpoints()
+    }
+
+    /// Returns when somebody has asked for a shutdown.
+    pub fn wait(&self) {
+        let asked = self
+            .manager
+            .asked_to_end
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        drop(self.manager.ended.wait_while(asked, |asked| !*asked));
+    }
+
+    /// Ends all connections, closes the catalogue and gives the directory back. I/O servers go on
+    /// and join the next metadata manager of the directory.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for MetaServer {
+    fn drop(&mut self) {
+        self.manager.is_ending.store(true, Ordering::SeqCst);
+        self.running.stop(PATIENCE);
+        end(&self.manager);
+        for endpoint in self.running.endpoints() {
+            if let Endpoint::Unix(path) = endpoint {
+                // It may be gone with its directory.
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}

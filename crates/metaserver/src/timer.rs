@@ -1,0 +1,120 @@
+//! Things to do later: one thread that waits for the earliest of them.
+//!
+//! Tasks are short; what takes long gets a thread of its own. When the timer stops, what is left is
+//! dropped without being done.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+type Task = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Tasks {
+    /// By time, and by number among those of one time.
+    queue: BTreeMap<(Instant, u64), Task>,
+    next: u64,
+    is_over: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    tasks: Mutex<Tasks>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Tasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs tasks at their time.
+pub(crate) struct Timer {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Timer {
+    /// Starts the thread.
+    pub(crate) fn start() -> std::io::Result<Timer> {
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("timer".into())
+            .spawn(move || run(&theirs))?;
+        Ok(Timer {
+            shared,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Runs a task after a while, unless the timer is stopped before.
+    pub(crate) fn after(&self, delay: Duration, task: impl FnOnce() + Send + 'static) {
+        let mut tasks = self.shared.lock();
+        if tasks.is_over {
+            return;
+        }
+        let key = (Instant::now() + delay, tasks.next);
+        tasks.next += 1;
+        tasks.queue.insert(key, Box::new(task));
+        self.shared.changed.notify_one();
+    }
+
+    /// Waits for that long; returns early, and false, when the timer is stopped.
+    pub(crate) fn pause(&self, time: Duration) -> bool {
+        let tasks = self.shared.lock();
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(tasks, time, |tasks| !tasks.is_over);
+        !waited.unwrap_or_else(PoisonError::into_inner).0.is_over
+    }
+
+    /// Drops all tasks and ends the thread.
+    pub(crate) fn stop(&self) {
+        let left = {
+            let mut tasks = self.shared.lock();
+            tasks.is_over = true;
+            std::mem::take(&mut tasks.queue)
+        };
+        drop(left);
+        self.shared.changed.notify_all();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread.filter(|t| t.thread().id() != thread::current().id()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(shared: &Shared) {
+    let mut tasks = shared.lock();
+    while !tasks.is_over {
+        let now = Instant::now();
+        let first = tasks.queue.keys().next().copied();
+        tasks = match first {
+            Some(key) if key.0 <= now => {
+                let task = tasks.queue.remove(&key);
+                drop(tasks);
+                if let Some(task) = task {
+                    // A task that panics is a bug, but the others are still to be done.
+                    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(task));
+                }
+                shared.lock()
+            }
+            Some(key) => {
+                let waited = shared.changed.wait_timeout(tasks, key.0 - now);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => shared
+                .changed
+                .wait(tasks)
+                .unwrap_or_else(PoisonError::into_inner),
+        };
+    }
+}

@@ -1,0 +1,13 @@
+//! The metadata manager over real sockets.
+//!
+//! A manager runs in the test's process, or in a child that is this binary started again when it has
+//! to be killed. Clients and I/O servers are plain links that ask one question at a time.
+
+mod crowd;
+mod fixture;
+mod kill;
+mod life;
+mod members;
+mod names;
+mod relayout;
+mod strangers;

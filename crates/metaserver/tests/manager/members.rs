@@ -1,0 +1,197 @@
+//! I/O servers come, report, go and come back.
+//!
+//! A server here is the connection that it joined on; nothing is stored anywhere.
+
+use std::time::Duration;
+
+use metaserver::Options;
+use wire::message::catalogue::*;
+use wire::message::cluster::{BeginTruncate, FinishTruncate, Join, Report};
+use wire::{Rights, ServerId, Status};
+
+use crate::fixture::*;
+
+fn state_of(members: &[Member], server: ServerId) -> MemberState {
+    let found = members.iter().find(|m| m.server == server);
+    found.expect("it joined").state
+}
+
+/// Asks until a member is in this state.
+fn wait_for(c: &mut Asker, server: ServerId, state: MemberState) {
+    c.wait(&Members {}, |members| {
+        state_of(members.as_ref().unwrap(), server) == state
+    });
+}
+
+#[test]
+fn member_dies_with_its_connection() {
+    let (scratch, _manager, mut members) = with_members("death", 2);
+    let mut c = Asker::client(&scratch.socket());
+    let gone = members.remove(0);
+    let (server, address) = (gone.server(), gone.joined.member.address.clone());
+    // Other connections of the server do not count.
+    let mut lane = Asker::as_role(&scratch.socket(), gone.role()).unwrap();
+    drop(gone);
+    wait_for(&mut c, server, MemberState::Dead);
+    lane.ask(&wire::message::session::Ping {});
+    c.wait_for_statistic("members_alive", 1);
+    c.create("/f");
+    let layout = c.ask(&GetLayout { path: "/f".into() });
+    assert_eq!(layout.state.pieces[0].places.len(), 1);
+    // It starts again: in memory everything is new.
+    let again = Joiner::with(
+        &scratch.socket(),
+        Join {
+            server: Some(server),
+            ..join(&address)
+        },
+    );
+    assert_eq!(again.server(), server);
+    wait_for(&mut c, server, MemberState::Alive);
+}
+
+#[test]
+fn silent_member_is_declared_dead_and_disconnected() {
+    let scratch = Scratch::new("silent");
+    let options = Options {
+        member_timeout: Duration::from_millis(300),
+        ..scratch.options()
+    };
+    let _manager = metaserver::start(options).unwrap();
+    let mut c = Asker::client(&scratch.socket());
+    let mut member = Joiner::new(&scratch.socket());
+    wait_for(&mut c, member.server(), MemberState::Dead);
+    let error = member.asker.try_ask(&report()).unwrap_err();
+    assert_eq!(error.status(), Status::Unreachable, "{error}");
+    // Its process lives: it goes on as what it was, with all its bytes.
+    let before = member.joined.member.clone();
+    let again = Joiner::with(
+        &scratch.socket(),
+        Join {
+            server: Some(before.server),
+            continues: Some(before.incarnation),
+            ..join(&before.address)
+        },
+    );
+    assert_eq!(again.joined.member, before);
+}
+
+#[test]
+fn reports_carry_room_and_removals() {
+    let (scratch, _manager, mut members) = with_members("reports", 1);
+    let mut c = Asker::client(&scratch.socket());
+    let file = c.create("/f").file;
+    c.ask(&Unlink {
+        path: "/f".into(),
+        how: UnlinkHow::UnlessOpen,
+    });
+    let member = &mut members[0];
+    let told = member.report();
+    assert_eq!(told.members.len(), 1);
+    assert_eq!(told.removals.len(), 1);
+    assert_eq!(told.removals[0].file, file);
+    assert_eq!(
+        told.removals[0].incarnation,
+        member.joined.member.incarnation
+    );
+    // Not confirmed: told again.
+    assert_eq!(member.report().removals, told.removals);
+    let confirmed = member.asker.ask(&Report {
+        capacity_bytes: 1000,
+        used_bytes: 999,
+        removed: told.removals,
+    });
+    assert_eq!(confirmed.removals, []);
+    assert_eq!(confirmed.members[0].used_bytes, 999);
+    c.refused(&create("/g"), Status::NoSpace);
+}
+
+#[test]
+fn replaced_server_cannot_go_on() {
+    let (scratch, _manager, mut members) = with_members("replaced", 1);
+    let mut old = members.remove(0);
+    let before = old.joined.member.clone();
+    let same_number = |continues| Join {
+        server: Some(before.server),
+        continues,
+        ..join(&before.address)
+    };
+    let mut new = Joiner::with(&scratch.socket(), same_number(None));
+    assert!(new.joined.member.incarnation > before.incarnation);
+    assert!(old.asker.try_ask(&report()).is_err());
+    let mut late = Asker::as_role(&scratch.socket(), old.role()).unwrap();
+    late.refused(
+        &same_number(Some(before.incarnation)),
+        Status::WrongIncarnation,
+    );
+    drop(old);
+    new.report();
+    let mut c = Asker::client(&scratch.socket());
+    let list = c.ask(&Members {});
+    assert_eq!(state_of(&list, before.server), MemberState::Alive);
+}
+
+#[test]
+fn members_survive_a_restart_of_the_manager() {
+    let (scratch, manager, mut members) = with_members("restart", 2);
+    let mut c = Asker::client(&scratch.socket());
+    c.create("/f");
+    let file = c.ask(&stat("/f")).attributes.file;
+    manager.stop();
+    assert!(members[0].asker.try_ask(&report()).is_err());
+    let options = Options {
+        member_timeout: Duration::from_millis(500),
+        ..scratch.options()
+    };
+    let _manager = metaserver::start(options).unwrap();
+    let mut c = c.again(&scratch.socket()).unwrap();
+    for member in &members {
+        let state = state_of(&c.ask(&Members {}), member.server());
+        assert_eq!(state, MemberState::Alive);
+    }
+    let before = members[0].joined.member.clone();
+    let mut lane = Asker::as_role(&scratch.socket(), members[0].role()).unwrap();
+    let joined = lane.ask(&Join {
+        server: Some(before.server),
+        continues: Some(before.incarnation),
+        ..join(&before.address)
+    });
+    assert_eq!(joined.member, before);
+    // The other one never comes back.
+    wait_for(&mut c, members[1].server(), MemberState::Dead);
+    let list = c.try_ask(&Members {}).unwrap();
+    if lane.try_ask(&report()).is_ok() {
+        assert_eq!(state_of(&list, before.server), MemberState::Alive);
+    }
+    let layout = c.ask(&GetLayout { path: "/f".into() });
+    assert_eq!((layout.file, layout.lost), (file, vec![]));
+}
+
+#[test]
+fn truncates_are_asked_by_the_owner_for_a_client() {
+    let (scratch, _manager, mut members) = with_members("truncate", 1);
+    let mut c = Asker::client(&scratch.socket());
+    c.create("/f");
+    let reader = c.open("/f", Rights::READ);
+    let writer = c.open("/f", Rights::WRITE);
+    let begin = |handle, client| BeginTruncate {
+        client,
+        handle,
+        to: 10,
+    };
+    let owner = &mut members[0].asker;
+    owner.refused(&begin(reader.handle, c.id()), Status::BadHandle);
+    let other = wire::ClientId(c.id().0 + 1);
+    owner.refused(&begin(writer.handle, other), Status::BadHandle);
+    let state = owner.ask(&begin(writer.handle, c.id()));
+    assert_eq!(
+        (state.size, state.epoch, state.truncate_to),
+        (10, 1, Some(10))
+    );
+    owner.refused(&begin(writer.handle, c.id()), Status::Busy);
+    let state = owner.ask(&FinishTruncate {
+        file: writer.attributes.file,
+        epoch: 1,
+    });
+    assert_eq!((state.size, state.truncate_to), (10, None));
+}
