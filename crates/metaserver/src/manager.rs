@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use control::capability::{ClusterKey, seals_equal, server_seal, session, verify_session};
 use meta::MetaError;
@@ -43,6 +43,8 @@ pub(crate) struct Manager {
     pub(crate) host: String,
     /// Which start of the catalogue this is.
     pub(crate) starts: u64,
+    /// When this start was.
+    pub(crate) since: Instant,
     pub(crate) capability_ms: u64,
     pub(crate) member_timeout: Duration,
     pub(crate) committer: Committer,

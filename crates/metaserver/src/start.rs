@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use meta::MetaError;
 use meta::catalogue::Catalogue;
@@ -162,6 +162,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         user: rustix::process::geteuid().as_raw(),
         host: this_process().host,
         starts,
+        since: Instant::now(),
         capability_ms: options.capability_seconds.saturating_mul(1000),
         member_timeout: options.member_timeout,
         committer,
@@ -255,6 +256,21 @@ impl MetaServer {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         drop(self.manager.ended.wait_while(asked, |asked| !*asked));
+    }
+
+    /// Lets [`MetaServer::wait`] return, from another thread: a signal has come.
+    pub fn stopper(&self) -> impl Fn() + Send + Sync + use<> {
+        let manager = Arc::downgrade(&self.manager);
+        move || {
+            if let Some(manager) = manager.upgrade() {
+                manager.end();
+            }
+        }
+    }
+
+    /// Clients that are connected.
+    pub fn clients(&self) -> usize {
+        self.manager.clients.len()
     }
 
     /// Ends all connections, closes the catalogue and gives the directory back. I/O servers go on

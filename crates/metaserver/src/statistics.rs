@@ -40,6 +40,7 @@ impl Manager {
         let catalogue = self.snapshot()?.counts()?;
         let mut list: Vec<(String, u64)> = [
             ("starts", self.starts),
+            ("uptime_seconds", self.since.elapsed().as_secs()),
             ("commits", of(&counts.commits)),
             ("operations", of(&counts.operations)),
             ("most_operations_at_once", of(&counts.most_operations)),
