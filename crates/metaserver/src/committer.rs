@@ -194,3 +194,114 @@ fn transact(catalogue: &mut Catalogue, work: Vec<Work>, shared: &Shared) {
     };
     let _ = shared.failed.set(failure);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::atomic::AtomicBool;
+
+    use meta::catalogue::{Caller, StorageBackend};
+    use meta::{ClientId, Time};
+    use wire::message::session::Credentials;
+
+    use super::*;
+
+    /// Memory that fails when it is told to.
+    #[derive(Clone, Debug, Default)]
+    struct Disk {
+        content: Arc<Mutex<Vec<u8>>>,
+        fails: Arc<AtomicBool>,
+    }
+
+    impl StorageBackend for Disk {
+        fn len(&self) -> io::Result<u64> {
+            Ok(lock(&self.content).len() as u64)
+        }
+
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            let at = offset as usize;
+            out.copy_from_slice(&lock(&self.content)[at..at + out.len()]);
+            Ok(())
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            lock(&self.content).resize(len as usize, 0);
+            Ok(())
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            match self.fails.load(Ordering::SeqCst) {
+                true => Err(io::Error::other("the disk is broken")),
+                false => Ok(()),
+            }
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            let at = offset as usize;
+            lock(&self.content)[at..at + data.len()].copy_from_slice(data);
+            Ok(())
+        }
+    }
+
+    fn mkdir(committer: &Committer, path: &'static str) -> Result<(), Refused> {
+        committer.run(move |batch| {
+            let caller = Caller {
+                client: ClientId(1),
+                credentials: &Credentials::ROOT,
+                now: Time(0),
+            };
+            Ok(batch.mkdir(&caller, path, 0o755).map(drop)?)
+        })
+    }
+
+    fn start(disk: &Disk) -> Committer {
+        Committer::start(Catalogue::open_on(disk.clone()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_acknowledged_or_shown_after_the_store_has_failed() {
+        let disk = Disk::default();
+        let committer = start(&disk);
+        mkdir(&committer, "/a").unwrap();
+        // What the caller got wrong concerns nobody else.
+        assert_eq!(mkdir(&committer, "/a").unwrap_err().0, Status::Exists);
+        let commits = committer.counts().commits.load(Ordering::Relaxed);
+        assert_eq!(commits, 1);
+        disk.fails.store(true, Ordering::SeqCst);
+        let refused = mkdir(&committer, "/b").unwrap_err();
+        assert_eq!(refused.0, Status::Io);
+        assert!(refused.1.text.contains("broken"), "{refused}");
+        // The disk recovers; what is durable is not known all the same.
+        disk.fails.store(false, Ordering::SeqCst);
+        assert_eq!(mkdir(&committer, "/c").unwrap_err().0, Status::Io);
+        assert_eq!(committer.snapshot().unwrap_err().0, Status::Io);
+        committer.stop();
+        let committer = start(&disk);
+        mkdir(&committer, "/c").unwrap();
+        let snapshot = committer.snapshot().unwrap();
+        assert!(snapshot.stat(&Credentials::ROOT, "/a").is_ok());
+        assert_eq!(snapshot.check().unwrap(), []);
+    }
+
+    #[test]
+    fn panic_in_some_work_commits_nothing() {
+        let disk = Disk::default();
+        let committer = start(&disk);
+        let refused = committer.run(|_| -> Result<(), Refused> { panic!("a bug") });
+        assert_eq!(refused.unwrap_err().0, Status::Internal);
+        assert_eq!(mkdir(&committer, "/a").unwrap_err().0, Status::Internal);
+        assert_eq!(committer.snapshot().unwrap_err().0, Status::Internal);
+    }
+
+    #[test]
+    fn stopped_thread_refuses_and_closes_the_catalogue() {
+        let disk = Disk::default();
+        let committer = start(&disk);
+        mkdir(&committer, "/a").unwrap();
+        committer.stop();
+        let refused = mkdir(&committer, "/b").unwrap_err();
+        assert_eq!(refused.0, Status::ShuttingDown);
+        assert_eq!(committer.snapshot().unwrap_err().0, Status::ShuttingDown);
+        committer.stop();
+    }
+}

@@ -290,8 +290,9 @@ impl Manager {
             session: Bytes(seal),
             server: ServerId(0),
             incarnation: self.starts,
+            // No payloads come here.
             rendezvous_bytes: 0,
-            message_bytes: 0,
+            message_bytes: u64::from(MAX_CONTROL_BYTES),
         };
         let session = Session {
             who,

@@ -31,7 +31,7 @@ use wire::{LayoutState, Piece, Place, ServerId, Status, Time};
 
 use crate::committer::Refused;
 use crate::manager::{Manager, Session, now};
-use crate::servers::ServerError;
+use crate::servers::{ServerError, for_all};
 
 /// Files whose last move is remembered.
 const REMEMBERED: usize = 1024;
@@ -102,6 +102,14 @@ impl Moves {
             .flat_map(|m| &m.links)
             .filter(|(s, _)| *s == server)
         {
+            link.shutdown();
+        }
+    }
+
+    /// Nobody waits any longer for anybody.
+    pub(crate) fn cut(&self) {
+        let table = self.lock();
+        for (_, link) in table.under_way.values().flat_map(|m| &m.links) {
             link.shutdown();
         }
     }
@@ -318,11 +326,12 @@ impl Manager {
 
     /// The long part of a move.
     fn finish_move(&self, begun: &Begun, progress: Progress) {
-        let (file, generation) = (begun.file, begun.generation);
-        let moved = self.pull_all(begun).and_then(|()| {
-            self.committer
-                .run(move |b| Ok(b.commit_relayout(file, generation).map(drop)?))
-        });
+        let file = begun.file;
+        let moved = self.pull_all(begun).and_then(|()| self.commit_move(begun));
+        // The next start of the metadata manager decides, and may have moved the file again by now.
+        if self.is_ending() {
+            return;
+        }
         match moved {
             Ok(()) => {
                 self.moves.finish(Progress {
@@ -334,6 +343,23 @@ impl Manager {
             }
             Err(refused) => self.give_up(begun, progress, &refused.1.text),
         }
+    }
+
+    /// Lets the old generation go, if everybody who has the new one is still there.
+    fn commit_move(&self, begun: &Begun) -> Result<(), Refused> {
+        let (file, generation) = (begun.file, begun.generation);
+        let new = begun.new.clone();
+        let this = self.this();
+        self.committer.run(move |b| {
+            let is_there = |m: &Member| {
+                this.upgrade()
+                    .is_some_and(|manager| manager.members.has(m.server, m.incarnation))
+            };
+            match new.iter().find(|m| !is_there(m)) {
+                Some(gone) => Err(MetaError::ServerNotAlive(gone.server).into()),
+                None => Ok(b.commit_relayout(file, generation).map(drop)?),
+            }
+        })
     }
 
     fn give_up(&self, begun: &Begun, progress: Progress, why: &str) {
@@ -378,19 +404,11 @@ impl Manager {
             }
             link.ask(&pull, None)
         };
-        let results: Vec<Result<(), Refused>> = thread::scope(|scope| {
-            let threads: Vec<_> = begun
-                .new
-                .iter()
-                .map(|member| scope.spawn(|| pull_one(member).map_err(|e| unreachable(&e))))
-                .collect();
-            let join = |t: thread::ScopedJoinHandle<'_, Result<(), Refused>>| {
-                t.join()
-                    .unwrap_or_else(|_| Err(Refused::new(Status::Internal, "asking failed")))
-            };
-            threads.into_iter().map(join).collect()
-        });
-        results.into_iter().collect()
+        let results = for_all(&begun.new, pull_one);
+        results
+            .into_iter()
+            .collect::<Result<(), ServerError>>()
+            .map_err(|e| unreachable(&e))
     }
 
     /// Lets servers serve the file again. Those that cannot be told now are told later, as long as
@@ -414,6 +432,9 @@ impl Manager {
 
     /// Those that were not told.
     fn thaw_once(&self, file: FileId, members: Vec<Member>) -> Vec<Member> {
+        if self.is_ending() {
+            return Vec::new();
+        }
         let answers = self.ask_all(&members, &Thaw { file }, THAW_LIMIT);
         let failed = members.into_iter().zip(answers).filter(|(_, a)| a.is_err());
         failed.map(|(member, _)| member).collect()

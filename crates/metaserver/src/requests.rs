@@ -19,8 +19,14 @@ const MAX_ENTRIES: usize = 4096;
 /// Bytes that a list may take, with room for what stands around it.
 const LIST_BYTES: usize = MAX_CONTROL_BYTES as usize - 4096;
 
-/// Keeps the items that fit into an answer, at least one. Returns whether all do.
-fn keep_what_fits<T: Field>(list: &mut Vec<T>) -> bool {
+/// Texts of layouts and arrays that are longer are told by `Stat` and `GetLayout` only.
+const LISTED_TEXT_BYTES: usize = 4096;
+
+/// Views that are read at a time; each may be as large as a message.
+const VIEWS: usize = 16;
+
+/// Keeps the items that fit into an answer.
+fn keep_what_fits<T: Field>(list: &mut Vec<T>) {
     let mut bytes = Vec::new();
     let fits = list
         .iter()
@@ -29,9 +35,7 @@ fn keep_what_fits<T: Field>(list: &mut Vec<T>) -> bool {
             bytes.len() <= LIST_BYTES
         })
         .count();
-    let all = fits == list.len();
-    list.truncate(fits.max(1));
-    all
+    list.truncate(fits);
 }
 
 impl Manager {
@@ -131,14 +135,24 @@ impl Manager {
         let limit = (r.limit as usize).min(MAX_ENTRIES);
         let after = r.after.as_deref();
         let mut listing = snapshot.list(&session.credentials, &r.path, after, limit)?;
-        if r.with_attributes {
-            for entry in &mut listing.entries {
-                entry.attributes = Some(snapshot.stat_file(entry.file)?);
+        let mut bytes = Vec::new();
+        let mut fits = 0;
+        for entry in &mut listing.entries {
+            if r.with_attributes {
+                let mut attributes = snapshot.stat_file(entry.file)?;
+                for text in [&mut attributes.array, &mut attributes.layout] {
+                    text.take_if(|text| text.len() > LISTED_TEXT_BYTES);
+                }
+                entry.attributes = Some(attributes);
             }
+            entry.put(&mut bytes);
+            if bytes.len() > LIST_BYTES {
+                break;
+            }
+            fits += 1;
         }
-        if !keep_what_fits(&mut listing.entries) {
-            listing.has_more = true;
-        }
+        listing.has_more |= fits < listing.entries.len();
+        listing.entries.truncate(fits);
         Ok(listing)
     }
 
@@ -228,12 +242,30 @@ impl Manager {
     ) -> Result<Vec<ViewName>, Refused> {
         let snapshot = self.read(session)?;
         let limit = (r.limit as usize).min(MAX_ENTRIES);
-        let found = snapshot.views(&session.credentials, &r.path, r.after.as_deref(), limit)?;
-        let mut list = found
-            .into_iter()
-            .map(|(name, text)| ViewName { name, text })
-            .collect();
-        keep_what_fits(&mut list);
+        let mut list: Vec<ViewName> = Vec::new();
+        let mut bytes = Vec::new();
+        while list.len() < limit {
+            let after = list.last().map(|view| &view.name).or(r.after.as_ref());
+            let count = VIEWS.min(limit - list.len());
+            let found = snapshot.views(
+                &session.credentials,
+                &r.path,
+                after.map(String::as_str),
+                count,
+            )?;
+            let is_last = found.len() < count;
+            for (name, text) in found {
+                let view = ViewName { name, text };
+                view.put(&mut bytes);
+                if bytes.len() > LIST_BYTES && !list.is_empty() {
+                    return Ok(list);
+                }
+                list.push(view);
+            }
+            if is_last {
+                break;
+            }
+        }
         Ok(list)
     }
 

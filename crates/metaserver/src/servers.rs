@@ -133,22 +133,41 @@ impl Manager {
     where
         R::Answer: Send,
     {
-        let ask = |member: &Member| self.connect(member)?.ask(request, Some(limit));
-        thread::scope(|scope| {
-            let threads: Vec<_> = members
-                .iter()
-                .map(|member| scope.spawn(move || ask(member)))
-                .collect();
-            threads
-                .into_iter()
-                .zip(members)
-                .map(|(thread, member)| {
-                    thread.join().unwrap_or_else(|_| {
-                        let text = "asking it failed";
-                        Err(ServerError::new(member.server, Status::Internal, text))
-                    })
-                })
-                .collect()
+        for_all(members, |member| {
+            self.connect(member)?.ask(request, Some(limit))
         })
     }
+}
+
+/// Does the same with all members at once, each in a thread of its own. One that gets none is told
+/// as a failure of that member.
+pub(crate) fn for_all<T: Send>(
+    members: &[Member],
+    work: impl Fn(&Member) -> Result<T, ServerError> + Sync,
+) -> Vec<Result<T, ServerError>> {
+    let work = &work;
+    thread::scope(|scope| {
+        let threads: Vec<_> = members
+            .iter()
+            .map(|member| {
+                thread::Builder::new()
+                    .name(format!("ask {}", member.server.0))
+                    .spawn_scoped(scope, move || work(member))
+            })
+            .collect();
+        threads
+            .into_iter()
+            .zip(members)
+            .map(|(thread, member)| {
+                let failed =
+                    |text: String| Err(ServerError::new(member.server, Status::NoMemory, text));
+                match thread {
+                    Ok(thread) => thread
+                        .join()
+                        .unwrap_or_else(|_| failed("asking it failed".into())),
+                    Err(e) => failed(format!("no thread to ask it: {e}")),
+                }
+            })
+            .collect()
+    })
 }

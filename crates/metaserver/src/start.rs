@@ -238,6 +238,7 @@ fn is_of_this_host(endpoint: &Endpoint) -> Result<bool, StartError> {
 fn end(manager: &Manager) {
     manager.is_ending.store(true, Ordering::SeqCst);
     manager.end();
+    manager.moves.cut();
     manager.timer.stop();
     manager.committer.stop();
 }

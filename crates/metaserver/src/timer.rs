@@ -59,7 +59,8 @@ impl Timer {
         let key = (Instant::now() + delay, tasks.next);
         tasks.next += 1;
         tasks.queue.insert(key, Box::new(task));
-        self.shared.changed.notify_one();
+        // All, since those who pause wait for the same.
+        self.shared.changed.notify_all();
     }
 
     /// Waits for that long; returns early, and false, when the timer is stopped.
@@ -116,5 +117,53 @@ fn run(shared: &Shared) {
                 .wait(tasks)
                 .unwrap_or_else(PoisonError::into_inner),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn tasks_run_in_the_order_of_their_times_and_not_after_the_end() {
+        let timer = Timer::start().unwrap();
+        let (sender, receiver) = channel();
+        let send = |delay_ms, word: &'static str| {
+            let sender = sender.clone();
+            let delay = Duration::from_millis(delay_ms);
+            timer.after(delay, move || sender.send(word).unwrap());
+        };
+        timer.after(Duration::ZERO, || panic!("a bug of a task"));
+        send(60_000, "never");
+        send(40, "second");
+        send(1, "first");
+        assert_eq!(receiver.recv(), Ok("first"));
+        assert_eq!(receiver.recv(), Ok("second"));
+        assert!(timer.pause(Duration::from_millis(1)));
+        timer.stop();
+        assert!(!timer.pause(Duration::from_secs(60)));
+        send(0, "late");
+        drop(sender);
+        assert!(receiver.recv().is_err());
+    }
+
+    #[test]
+    fn earlier_task_is_noticed_while_somebody_pauses() {
+        let timer = Timer::start().unwrap();
+        timer.after(Duration::from_secs(60), || {});
+        let (sender, receiver) = channel();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| timer.pause(Duration::from_secs(60)));
+            }
+            for _ in 0..50 {
+                let sender = sender.clone();
+                timer.after(Duration::ZERO, move || sender.send(()).unwrap());
+                receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+            }
+            timer.stop();
+        });
     }
 }

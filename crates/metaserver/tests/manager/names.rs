@@ -434,3 +434,53 @@ fn capability_of_another_client_opens_nothing() {
     c.refused(&reopen(Bytes(forged)), Status::BadCapability);
     c.refused(&reopen(Bytes(vec![1, 2])), Status::Malformed);
 }
+
+#[test]
+fn long_texts_do_not_make_a_directory_unreadable() {
+    let (scratch, _manager, _members) = with_members("texts", 1);
+    let mut c = Asker::client(&scratch.socket());
+    let spaces = " ".repeat(900_000);
+    let long = format!("striped(4KiB){spaces}over 1");
+    for i in 0..5 {
+        c.ask(&laid_out(&format!("/f{i}"), None, &long));
+    }
+    let listing = c.ask(&list("/", None, 100));
+    assert_eq!((listing.entries.len(), listing.has_more), (5, false));
+    let attributes = listing.entries[0].attributes.clone().unwrap();
+    assert_eq!(attributes.layout, None);
+    assert_eq!(c.ask(&stat("/f0")).attributes.layout, Some(long.clone()));
+    // Views are told as far as they fit; the rest is behind them.
+    for i in 0..40 {
+        c.ask(&PutView {
+            path: "/f0".into(),
+            name: format!("v{i:02}"),
+            view: NamedView {
+                text: spaces[..100_000].to_owned(),
+                ..a_view()
+            },
+        });
+    }
+    let mut names: Vec<String> = Vec::new();
+    loop {
+        let part = c.ask(&ListViews {
+            path: "/f0".into(),
+            after: names.last().cloned(),
+            limit: 100,
+        });
+        if part.is_empty() {
+            break;
+        }
+        assert!(part.len() < 12);
+        names.extend(part.into_iter().map(|v| v.name));
+    }
+    assert_eq!(names.len(), 40);
+    assert_eq!(
+        c.ask(&ListViews {
+            path: "/f0".into(),
+            after: None,
+            limit: 3,
+        })
+        .len(),
+        3
+    );
+}
