@@ -30,7 +30,7 @@ pub struct Piece {
     pub generation: u64,
     /// How the file is cut into subfiles.
     pub partition: Partition,
-    /// Places by subfile.
+    /// Places by subfile; at least one each.
     pub places: Vec<Vec<Place>>,
 }
 
@@ -122,6 +122,10 @@ impl LayoutState {
                 let mut list = Vec::new();
                 for _ in 0..r.length(2)? {
                     list.push(place(r)?);
+                }
+                // Who holds a state may take the first place of every subfile.
+                if list.is_empty() {
+                    return Err(DecodeError::BadTag(0));
                 }
                 places.push(list);
             }
