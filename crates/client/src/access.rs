@@ -1,5 +1,544 @@
-//! The data path of one access. Skeleton: what a lane keeps for it.
+//! Reading and writing bytes: which servers, all driven at once, repeated where that helps.
+//!
+//! ```text
+//!  access  ->  parts per server (plan)  ->  flows  ->  drive: send to all, take answers in any order
+//!                     ^                                   |
+//!                     +------ repair and repeat <---------+  stale layout, unknown view, busy, ...
+//! ```
+//!
+//! With one server its connection is simply waited on; with several they are polled, and nothing is
+//! sent in a way that could wait for one of them. An access is complete when every byte is accounted
+//! for; one that failed at some servers is repeated there only.
+//!
+//! Left to others: cutting into messages (`flow`), what can be repaired and how (`open`).
 
-/// What accesses reuse.
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use wire::{ServerId, Status};
+
+use crate::error::{Error, Failure, Result, Trouble};
+use crate::flow::{Flow, Memory, Terms};
+use crate::lane::Lane;
+use crate::open::Open;
+use crate::patience::Patience;
+use crate::phases::Phases;
+use crate::pipe::Wait;
+use crate::plan::Plan;
+use crate::seen::Seen;
+use crate::session::{Session, lock};
+
+/// Connections polled without a list on the heap.
+const FEW: usize = 16;
+
+/// What accesses of a lane reuse.
 #[derive(Debug, Default)]
-pub(crate) struct Work {}
+pub(crate) struct Work {
+    /// Only the first `used` are part of the access.
+    flows: Vec<Flow>,
+    used: usize,
+    /// What servers have confirmed in an attempt that failed elsewhere: server, view offset.
+    progress: Vec<(u64, u64)>,
+    /// Memory for described buffers.
+    pub(crate) described: Vec<u8>,
+    failed: Vec<usize>,
+}
+
+/// How an access is done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct How {
+    /// The lease or lock number of an atomic handle.
+    pub(crate) lease: u64,
+    /// The write goes to a place that was reserved in this epoch, and grows nothing by itself.
+    pub(crate) reserved_epoch: Option<u64>,
+}
+
+/// How an attempt ended.
+enum Attempt {
+    Done,
+    Again,
+}
+
+impl Open {
+    /// Writes all of `bytes` at a view offset.
+    pub(crate) fn write_range(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        lo: u64,
+        bytes: &[u8],
+        how: How,
+    ) -> Result<usize> {
+        let started = Instant::now();
+        let mut phases = Phases {
+            requested: bytes.len() as u64,
+            servers: self.take_servers(),
+            ..Phases::default()
+        };
+        let file = if bytes.is_empty() {
+            0..0
+        } else {
+            file_range(seen, lo, bytes.len() as u64)?
+        };
+        let mut patience = Patience::new(&self.session.options);
+        lane.work.progress.clear();
+        let mut planned: Option<std::sync::Arc<Plan>> = None;
+        while !bytes.is_empty() {
+            let plan = seen.plan(&self.state());
+            if planned
+                .as_ref()
+                .is_none_or(|p| !std::sync::Arc::ptr_eq(p, &plan))
+            {
+                // Another layout: what was confirmed lies elsewhere now.
+                lane.work.progress.clear();
+                planned = Some(plan.clone());
+            }
+            let size = self.known_size();
+            let epoch = how.reserved_epoch.unwrap_or(size.epoch);
+            let must_grow = how.reserved_epoch.is_none() && file.end > size.size;
+            let is_owner_only =
+                lane.work
+                    .spread(&plan, seen, lo, bytes.len() as u64, &file, &mut phases)?
+                    && lane.work.flows[0].place.map(|p| p.server) == Some(plan.state.owner.server);
+            let hints = self.limits();
+            let terms = Terms {
+                plan: &plan,
+                view: &seen.view,
+                view_number: seen.number,
+                base: lo,
+                epoch,
+                lease: how.lease,
+                grows: must_grow && is_owner_only,
+                message_bytes: hints.0,
+                rendezvous_bytes: hints.1,
+            };
+            let mut memory = Memory::From(bytes);
+            match self.attempt(lane, seen, &terms, &mut memory, &mut patience, &mut phases)? {
+                Attempt::Again => continue,
+                Attempt::Done => {}
+            }
+            if must_grow && !is_owner_only && !self.grow(lane, seen, epoch, file.end)? {
+                // Cut off by somebody before its end was known: it counts as written after that.
+                lane.work.progress.clear();
+                continue;
+            }
+            if must_grow {
+                self.grown(epoch, file.end);
+            }
+            break;
+        }
+        phases.moved = bytes.len() as u64;
+        phases.total_ns = started.elapsed().as_nanos() as u64;
+        self.keep_phases(phases);
+        Ok(bytes.len())
+    }
+
+    /// Reads at a view offset; less than asked for only at the end of the file.
+    pub(crate) fn read_range(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        lo: u64,
+        into: &mut [u8],
+        how: How,
+    ) -> Result<usize> {
+        let started = Instant::now();
+        let mut phases = Phases {
+            requested: into.len() as u64,
+            servers: self.take_servers(),
+            ..Phases::default()
+        };
+        let mut patience = Patience::new(&self.session.options);
+        lane.work.progress.clear();
+        let mut planned: Option<(std::sync::Arc<Plan>, u64)> = None;
+        let moved = loop {
+            let wanted = into.len() as u64;
+            let mut size = self.known_size();
+            let mut shown = seen.view.len_within(size.size).saturating_sub(lo);
+            if shown < wanted {
+                size = self.ask_size(lane)?;
+                shown = seen.view.len_within(size.size).saturating_sub(lo);
+            }
+            let n = shown.min(wanted);
+            if n == 0 {
+                break 0;
+            }
+            let file = file_range(seen, lo, n)?;
+            let plan = seen.plan(&self.state());
+            let is_same = planned
+                .as_ref()
+                .is_some_and(|(p, count)| std::sync::Arc::ptr_eq(p, &plan) && *count == n);
+            if !is_same {
+                lane.work.progress.clear();
+                planned = Some((plan.clone(), n));
+            }
+            let into = &mut into[..n as usize];
+            lane.work.spread(&plan, seen, lo, n, &file, &mut phases)?;
+            let hints = self.limits();
+            let terms = Terms {
+                plan: &plan,
+                view: &seen.view,
+                view_number: seen.number,
+                base: lo,
+                epoch: size.epoch,
+                lease: how.lease,
+                grows: false,
+                message_bytes: hints.0,
+                rendezvous_bytes: hints.1,
+            };
+            let mut memory = Memory::Into(into);
+            match self.attempt(lane, seen, &terms, &mut memory, &mut patience, &mut phases)? {
+                Attempt::Again => {}
+                Attempt::Done => break n,
+            }
+        };
+        phases.moved = moved;
+        phases.is_end_of_file = moved < into.len() as u64;
+        phases.total_ns = started.elapsed().as_nanos() as u64;
+        self.keep_phases(phases);
+        Ok(moved as usize)
+    }
+
+    /// Drives all flows once and repairs what failed.
+    fn attempt(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        terms: &Terms<'_>,
+        memory: &mut Memory<'_>,
+        patience: &mut Patience,
+        phases: &mut Phases,
+    ) -> Result<Attempt> {
+        let used = lane.work.used;
+        // Connections and registrations first, so that nothing is half sent when they fail.
+        for i in 0..used {
+            let place = lane.work.flows[i].place.expect("set by spread");
+            match self.ready(lane, seen, place) {
+                Ok(_) => {}
+                Err(trouble) => lane.work.flows[i].fail(trouble),
+            }
+        }
+        for i in 0..used {
+            if let Some(place) = lane.work.flows[i].place {
+                // Looked up after all were made: the list of connections does not change from here.
+                match lane.find(place.server) {
+                    Some(index) => lane.work.flows[i].pipe = index,
+                    None => {
+                        lane.work.flows[i].fail(Trouble::Broken("the connection failed".into()))
+                    }
+                }
+            }
+        }
+        let started = Instant::now();
+        drive(lane, memory, terms, &self.session);
+        phases.send_to_last_answer_ns += started.elapsed().as_nanos() as u64;
+        let mut failed = std::mem::take(&mut lane.work.failed);
+        failed.clear();
+        for (i, flow) in lane.work.flows[..used].iter().enumerate() {
+            phases.gather_ns += flow.gather_ns;
+            phases.scatter_ns += flow.scatter_ns;
+            phases.servers.push(flow.phases);
+            if flow.failure.is_some() {
+                failed.push(i);
+            }
+        }
+        phases.send_to_last_answer_ns = phases
+            .send_to_last_answer_ns
+            .saturating_sub(phases.gather_ns + phases.scatter_ns);
+        let outcome = match failed.is_empty() {
+            true => Ok(Attempt::Done),
+            false => self.recover(lane, seen, terms, memory, patience, &failed),
+        };
+        lane.work.failed = failed;
+        outcome
+    }
+
+    /// After an attempt that failed somewhere: remembers what is done, repairs what can be.
+    fn recover(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        terms: &Terms<'_>,
+        memory: &Memory<'_>,
+        patience: &mut Patience,
+        failed: &[usize],
+    ) -> Result<Attempt> {
+        let used = lane.work.used;
+        let Work {
+            flows, progress, ..
+        } = &mut lane.work;
+        for flow in &flows[..used] {
+            let server = flow.place.map_or(0, |p| p.server);
+            progress.retain(|(s, _)| *s != server);
+            progress.push((server, flow.confirmed));
+        }
+        let servers = progress.len();
+        let mut errors: Vec<(usize, Error)> = Vec::new();
+        for &i in failed {
+            let flow = &mut lane.work.flows[i];
+            let place = flow.place.expect("set by spread");
+            let trouble = flow.failure.take().expect("it failed");
+            if let Err(error) = self.repair(lane, seen, place, trouble, patience) {
+                errors.push((i, error));
+            }
+        }
+        if errors.is_empty() {
+            return Ok(Attempt::Again);
+        }
+        let is_alone = servers == 1 && lane.work.flows[errors[0].0].confirmed == terms.base;
+        let is_read = matches!(memory, Memory::Into(_));
+        let passes = errors[0].1.status() == Status::StaleLease;
+        if is_read || is_alone || passes {
+            return Err(errors.swap_remove(0).1);
+        }
+        // What is safe: everything before the first byte that a failed server was to write.
+        let end = terms.base + memory.len() as u64;
+        let bytes = terms.view.bytes();
+        let safe = errors.iter().map(|(i, _)| {
+            let flow = &lane.work.flows[*i];
+            if flow.confirmed >= end {
+                return end;
+            }
+            let from = bytes.select(flow.confirmed).unwrap_or(u64::MAX);
+            let to = bytes.select(end - 1).map_or(u64::MAX, |x| x + 1);
+            terms
+                .plan
+                .first(&flow.parts, from..to)
+                .map_or(end, |x| bytes.rank(x))
+        });
+        let confirmed = safe.min().unwrap_or(end) - terms.base;
+        let failures = errors.iter().map(|(i, error)| {
+            let server = lane.work.flows[*i].phases.server;
+            Failure {
+                server: ServerId(server),
+                address: self.session.address(server),
+                status: error.status(),
+                text: error.to_string(),
+            }
+        });
+        Err(Error::Partial {
+            confirmed,
+            failures: failures.collect(),
+        })
+    }
+}
+
+/// The smallest file range with `len` view bytes from `lo` on.
+fn file_range(seen: &Seen, lo: u64, len: u64) -> Result<Range<u64>> {
+    let bytes = seen.view.bytes();
+    let last = lo.checked_add(len - 1).and_then(|last| bytes.select(last));
+    match (bytes.select(lo), last) {
+        (Some(first), Some(last)) => Ok(first..last + 1),
+        _ if bytes.is_empty() => Err(Error::argument(
+            "view",
+            "shows no byte; set another before reading or writing",
+        )),
+        _ => Err(Error::argument(
+            "offset",
+            "is beyond the largest offset of a file, 2^63 - 1",
+        )),
+    }
+}
+
+impl Work {
+    /// Spreads an access over flows, one per server that has bytes of it; whether there is one only.
+    fn spread(
+        &mut self,
+        plan: &Plan,
+        seen: &Seen,
+        lo: u64,
+        len: u64,
+        file: &Range<u64>,
+        phases: &mut Phases,
+    ) -> Result<bool> {
+        let started = Instant::now();
+        let intersected = phases.intersect_ns;
+        let Work {
+            flows,
+            used,
+            progress,
+            ..
+        } = self;
+        *used = 0;
+        let mut found = 0;
+        let mut nobody = 0;
+        let mut intersect_ns = 0;
+        plan.parts(file.clone(), &mut intersect_ns, |slot, part| {
+            let Some(slot) = slot else {
+                nobody += part.bytes;
+                return;
+            };
+            found += part.bytes;
+            let i = match flows[..*used].iter().position(|flow| flow.slot == slot) {
+                Some(i) => i,
+                None => {
+                    if flows.len() == *used {
+                        flows.push(Flow::default());
+                    }
+                    let flow = &mut flows[*used];
+                    flow.slot = slot;
+                    flow.place = Some(plan.places[slot]);
+                    flow.parts.clear();
+                    *used += 1;
+                    *used - 1
+                }
+            };
+            flows[i].parts.push(part);
+        });
+        if found != len {
+            let text = match nobody {
+                0 => format!("{} bytes lie in no subfile of the file", len - found),
+                n => format!("{n} bytes lie in subfiles that no server holds"),
+            };
+            let status = match nobody {
+                0 => Status::InvalidArgument,
+                _ => Status::Lost,
+            };
+            return Err(Error::Refused {
+                status,
+                text,
+                server: None,
+            });
+        }
+        let is_alone = *used == 1;
+        let hi = lo + len;
+        for flow in &mut flows[..*used] {
+            let server = flow.place.map_or(0, |p| p.server);
+            let done = progress.iter().find(|(s, _)| *s == server).map(|p| p.1);
+            match done {
+                Some(from) if from >= hi => {
+                    flow.parts.clear();
+                    flow.begin(hi, hi);
+                }
+                Some(from) if from > lo => {
+                    let start = seen.view.bytes().select(from).expect("inside the access");
+                    let rest = start..file.end;
+                    flow.parts = flow
+                        .parts
+                        .iter()
+                        .filter_map(|part| plan.clip(part, &rest))
+                        .collect();
+                    flow.begin(from, hi);
+                }
+                _ => flow.begin(lo, hi),
+            }
+        }
+        phases.intersect_ns += intersect_ns;
+        let spent = started.elapsed().as_nanos() as u64;
+        phases.map_ns += spent.saturating_sub(phases.intersect_ns - intersected);
+        Ok(is_alone)
+    }
+}
+
+/// Runs all flows to their end.
+fn drive(lane: &mut Lane, memory: &mut Memory<'_>, terms: &Terms<'_>, session: &Session) {
+    let Lane { servers, work, .. } = lane;
+    let flows = &mut work.flows[..work.used];
+    let mut open = flows.iter().filter(|flow| !flow.is_finished()).count();
+    if open > 1 {
+        for flow in flows.iter_mut().filter(|flow| !flow.is_finished()) {
+            let pipe = &mut servers[flow.pipe].1;
+            if let Err(trouble) = flow.send(pipe, memory, terms, || session.number(), Wait::No) {
+                flow.fail(trouble);
+            }
+        }
+        open = flows.iter().filter(|flow| !flow.is_finished()).count();
+    }
+    while open > 1 {
+        if !wait_for_any(servers, flows, session.options.answer_timeout) {
+            for flow in flows.iter_mut().filter(|flow| !flow.is_finished()) {
+                flow.fail(Trouble::Late);
+            }
+            break;
+        }
+        open = 0;
+        for flow in flows.iter_mut().filter(|flow| !flow.is_finished()) {
+            let pipe = &mut servers[flow.pipe].1;
+            let stepped = loop {
+                match flow.receive(pipe, memory, terms, Wait::No) {
+                    Ok(true) if flow.is_finished() => break Ok(()),
+                    Ok(true) => {
+                        let sent = flow.send(pipe, memory, terms, || session.number(), Wait::No);
+                        if sent.is_err() {
+                            break sent;
+                        }
+                    }
+                    Ok(false) => {
+                        break flow.send(pipe, memory, terms, || session.number(), Wait::No);
+                    }
+                    Err(trouble) => break Err(trouble),
+                }
+            };
+            if let Err(trouble) = stepped {
+                flow.fail(trouble);
+            }
+            open += usize::from(!flow.is_finished());
+        }
+    }
+    // The last one, or the only one, is simply waited for.
+    if let Some(flow) = flows.iter_mut().find(|flow| !flow.is_finished()) {
+        let pipe = &mut servers[flow.pipe].1;
+        while !flow.is_finished() {
+            let stepped = flow
+                .send(pipe, memory, terms, || session.number(), Wait::Yes)
+                .and_then(|()| flow.receive(pipe, memory, terms, Wait::Yes));
+            if let Err(trouble) = stepped {
+                flow.fail(trouble);
+            }
+        }
+    }
+    let messages: u64 = flows.iter().map(|flow| flow.phases.messages).sum();
+    session.count_data(messages);
+}
+
+/// Waits until a flow can go on; false when none could for too long.
+fn wait_for_any(servers: &[(u64, crate::pipe::Pipe)], flows: &[Flow], timeout: Duration) -> bool {
+    let waiting = || flows.iter().filter(|flow| !flow.is_finished());
+    let entry = |flow: &Flow| {
+        let mut events = PollFlags::IN;
+        if flow.wants_to_send() {
+            events |= PollFlags::OUT;
+        }
+        PollFd::from_borrowed_fd(servers[flow.pipe].1.fd(), events)
+    };
+    let time = Timespec {
+        tv_sec: timeout.as_secs() as i64,
+        tv_nsec: i64::from(timeout.subsec_nanos()),
+    };
+    let count = waiting().count();
+    let ready = if count <= FEW {
+        let mut all = waiting();
+        let mut last = None;
+        // Places beyond the count repeat one and are not polled.
+        let mut list: [PollFd<'_>; FEW] = std::array::from_fn(|_| {
+            if let Some(flow) = all.next() {
+                last = Some(flow);
+            }
+            entry(last.expect("at least one waits"))
+        });
+        poll(&mut list[..count], Some(&time))
+    } else {
+        let mut list: Vec<PollFd<'_>> = waiting().map(entry).collect();
+        poll(&mut list, Some(&time))
+    };
+    match ready {
+        Ok(n) => n > 0,
+        Err(Errno::INTR) => true,
+        Err(_) => false,
+    }
+}
+
+impl Open {
+    /// The list of the last access, to be filled again.
+    fn take_servers(&self) -> Vec<crate::phases::ServerPhases> {
+        let mut list = std::mem::take(&mut lock(&self.phases).servers);
+        list.clear();
+        list
+    }
+
+    fn keep_phases(&self, phases: Phases) {
+        *lock(&self.phases) = phases;
+    }
+}

@@ -14,7 +14,8 @@ use wire::{ClientId, FileId, ServerId};
 
 use crate::connect::{ConnectOptions, Connector};
 use crate::error::{Error, Result};
-use crate::file::{File, Open as OpenFile};
+use crate::file::File;
+use crate::open::Open as OpenFile;
 use crate::open_options::{OpenOptions, file_mode_mask};
 use crate::relayout::Relayout;
 use crate::session::{Repeat, Session};

@@ -1,63 +1,38 @@
 //! An open file: views, pointers, and the operations of users.
 //!
-//! Skeleton: the signatures others build on; bodies follow.
+//! Offsets are in bytes of the handle's view. Threads may share a handle; accesses run beside each
+//! other, each in the thread that asked for it, and only a change of the view or of the mode waits
+//! for those under way. State calls ([`File::position`], [`File::view`], [`File::last_access`], ...)
+//! send nothing.
+//!
+//! Left to others: how bytes travel (`access`), threads for non-blocking operations (`nonblocking`).
 
 use std::io::SeekFrom;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 
-use layout::{Sequence, View};
-use wire::message::catalogue::Opened;
-use wire::message::file::Synced;
+use layout::{ArrayType, FileOffset, Layout, Sequence, View};
+use wire::message::file::*;
 use wire::{FileId, HandleId, LayoutState, Rights, Status};
 
-use crate::error::{Error, Result, Trouble};
+use crate::access::How;
+use crate::error::{Error, Result};
 use crate::hints::Hints;
-use crate::nonblocking::{Buffer, Request};
+use crate::lane::Lane;
+use crate::nonblocking::{self, Buffer, Request};
+use crate::open::Open;
 use crate::open_options::OpenOptions;
 use crate::phases::Phases;
-use crate::pipe::Pipe;
-use crate::session::{Session, lock};
+use crate::seen::Seen;
+use crate::session::lock;
 
-fn not_yet<T>() -> Result<T> {
-    Err(Error::Refused {
-        status: Status::Unsupported,
-        text: "not built yet".into(),
-        server: None,
-    })
-}
+/// Most bytes of described memory that are packed at a time.
+const DESCRIBED_BYTES: u64 = 8 << 20;
 
-/// What threads and handles of an open file share.
-#[derive(Debug)]
-pub(crate) struct Open {
-    session: Arc<Session>,
-    opened: Opened,
-    hints: Mutex<Hints>,
-}
-
-impl Open {
-    pub(crate) fn new(
-        session: &Arc<Session>,
-        _path: String,
-        options: &OpenOptions,
-        opened: Opened,
-    ) -> Result<Arc<Open>> {
-        Ok(Arc::new(Open {
-            session: session.clone(),
-            opened,
-            hints: Mutex::new(options.hints.clone()),
-        }))
-    }
-
-    pub(crate) fn reopen(&self, _pipe: &mut Pipe) -> std::result::Result<(), Trouble> {
-        Ok(())
-    }
-}
-
-/// An open file. Threads may share it; it is closed when the last clone of the handle is dropped, or
-/// by [`File::close`], which reports errors.
+/// An open file. Clones are the same handle, and threads may share it. It is closed when the last
+/// clone is dropped, or by [`File::close`], which reports errors.
 #[derive(Clone, Debug)]
 pub struct File {
-    open: Arc<Open>,
+    pub(crate) open: Arc<Open>,
 }
 
 impl File {
@@ -65,176 +40,490 @@ impl File {
         File { open }
     }
 
-    pub(crate) fn begin(&self, _options: &OpenOptions) -> Result<()> {
-        self.open.session.check()
+    /// What the options want done right after opening.
+    pub(crate) fn begin(&self, options: &OpenOptions) -> Result<()> {
+        if let Some(group) = self.open.pointer_group {
+            self.open
+                .session
+                .with_lane(|lane| self.open.join_pointer(lane, group))?;
+        }
+        if options.atomic {
+            self.set_atomic(true)?;
+        }
+        Ok(())
     }
 
     /// The file's number.
     pub fn id(&self) -> FileId {
-        self.open.opened.attributes.file
+        self.open.file
+    }
+
+    /// The path it was opened by; it may have another by now.
+    pub fn path(&self) -> &str {
+        &self.open.path
     }
 
     /// The handle, as the metadata manager knows it at present.
     pub fn handle(&self) -> HandleId {
-        self.open.opened.handle
+        self.open.handle()
     }
 
     /// What the handle is for.
     pub fn rights(&self) -> Rights {
-        self.open.opened.rights
+        self.open.rights
     }
 
     /// Whether the file was created by this opening.
     pub fn is_new(&self) -> bool {
-        self.open.opened.is_new
+        self.open.is_new
     }
 
     /// The array the file holds, if its creator said so.
-    pub fn array(&self) -> Option<&layout::ArrayType> {
-        None
+    pub fn array(&self) -> Option<&ArrayType> {
+        self.open.array.as_ref()
     }
 
     /// Where the bytes of the file are, as last heard.
     pub fn layout(&self) -> Arc<LayoutState> {
-        Arc::new(self.open.opened.layout.clone())
+        self.open.state()
     }
 
-    /// Sets the view of this handle. Its cost does not depend on the size of the file.
-    pub fn set_view(&self, _view: &View) -> Result<()> {
-        not_yet()
+    /// Sets the view of this handle. Its cost does not depend on the size of the file. The pointer of
+    /// the handle goes to the beginning.
+    pub fn set_view(&self, view: &View) -> Result<()> {
+        self.open.check()?;
+        let _gate = self.alone();
+        let seen = match view.bytes().is_everything() {
+            true => self.open.whole.clone(),
+            false => Seen::new(&self.open.session, view),
+        };
+        self.open.session.with_lane(|lane| {
+            if self.is_atomic() {
+                self.admit(lane, &seen)?;
+            }
+            self.open.replace_view(lane, seen);
+            *lock(&self.open.position) = 0;
+            Ok(())
+        })
     }
 
     /// Sets a view in the layout language, applied to the file's array or to plain bytes, from the
     /// first byte of the file on: `(block, *) onto 4 [2]`, `slice[0:10, 3]`.
-    pub fn set_view_text(&self, _text: &str) -> Result<()> {
-        not_yet()
+    pub fn set_view_text(&self, text: &str) -> Result<()> {
+        self.set_view_text_at(0, text)
     }
 
     /// The same from another byte on.
-    pub fn set_view_text_at(&self, _displacement: u64, _text: &str) -> Result<()> {
-        not_yet()
+    pub fn set_view_text_at(&self, displacement: u64, text: &str) -> Result<()> {
+        self.open.check()?;
+        self.set_view(&view_of_text(self.array(), displacement, text)?)
     }
 
     /// The view of this handle.
     pub fn view(&self) -> View {
-        View::whole_file()
+        self.open.current().view.clone()
     }
 
     /// Reads at an offset in view bytes; less than asked for only at the end of the file.
-    pub fn read_at(&self, _offset: u64, _buffer: &mut [u8]) -> Result<usize> {
-        not_yet()
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.open.check_right(Rights::READ)?;
+        let _gate = self.beside();
+        let seen = self.open.current();
+        self.open.session.with_lane(|lane| {
+            let range = (offset, buffer.len() as u64);
+            self.guarded(lane, &seen, range, false, |lane, how| {
+                self.open.read_range(lane, &seen, offset, buffer, how)
+            })
+        })
     }
 
     /// Writes at an offset in view bytes. With [`OpenOptions::append`] it goes to the end instead.
-    pub fn write_at(&self, _offset: u64, _bytes: &[u8]) -> Result<usize> {
-        not_yet()
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<usize> {
+        self.open.check_right(Rights::WRITE)?;
+        if self.open.is_append {
+            return self.append(bytes).map(|_| bytes.len());
+        }
+        let _gate = self.beside();
+        let seen = self.open.current();
+        self.open.session.with_lane(|lane| {
+            let range = (offset, bytes.len() as u64);
+            self.guarded(lane, &seen, range, true, |lane, how| {
+                self.open.write_range(lane, &seen, offset, bytes, how)
+            })
+        })
     }
 
     /// Reads into described memory: byte j goes to `memory[origin + places.select(j)]`.
     pub fn read_at_memory(
         &self,
-        _offset: u64,
-        _memory: &mut [u8],
-        _origin: usize,
-        _places: &Sequence,
+        offset: u64,
+        memory: &mut [u8],
+        origin: usize,
+        places: &Sequence,
     ) -> Result<usize> {
-        not_yet()
+        self.open.check_right(Rights::READ)?;
+        check_places(memory.len(), origin, places)?;
+        if places.has_overlap() {
+            return Err(Error::argument(
+                "places",
+                "names a byte twice; describe memory to read into without overlap",
+            ));
+        }
+        let _gate = self.beside();
+        let seen = self.open.current();
+        self.open.session.with_lane(|lane| {
+            let range = (offset, places.size());
+            self.guarded(lane, &seen, range, false, |lane, how| {
+                let mut done = 0;
+                while done < places.size() {
+                    let n = (places.size() - done).min(DESCRIBED_BYTES);
+                    let mut packed = take_packed(lane, n);
+                    let read = self.open.read_range(
+                        lane,
+                        &seen,
+                        offset + done,
+                        &mut packed[..n as usize],
+                        how,
+                    );
+                    if let Ok(read) = read {
+                        let mut rest = &packed[..read];
+                        for run in places.runs_in(done..done + read as u64) {
+                            let at = (origin as i64 + run.start) as usize;
+                            let (part, behind) = rest.split_at(run.len as usize);
+                            memory[at..at + part.len()].copy_from_slice(part);
+                            rest = behind;
+                        }
+                    }
+                    lane.work.described = packed;
+                    let read = read? as u64;
+                    done += read;
+                    if read < n {
+                        break;
+                    }
+                }
+                Ok(done as usize)
+            })
+        })
     }
 
     /// Writes from described memory: byte j comes from `memory[origin + places.select(j)]`.
     pub fn write_at_memory(
         &self,
-        _offset: u64,
-        _memory: &[u8],
-        _origin: usize,
-        _places: &Sequence,
+        offset: u64,
+        memory: &[u8],
+        origin: usize,
+        places: &Sequence,
     ) -> Result<usize> {
-        not_yet()
+        self.open.check_right(Rights::WRITE)?;
+        check_places(memory.len(), origin, places)?;
+        if self.open.is_append {
+            let mut packed = vec![0; places.size() as usize];
+            pack(memory, origin, places, 0, &mut packed);
+            return self.append(&packed).map(|_| packed.len());
+        }
+        let _gate = self.beside();
+        let seen = self.open.current();
+        self.open.session.with_lane(|lane| {
+            let range = (offset, places.size());
+            self.guarded(lane, &seen, range, true, |lane, how| {
+                let mut done = 0;
+                while done < places.size() {
+                    let n = (places.size() - done).min(DESCRIBED_BYTES);
+                    let mut packed = take_packed(lane, n);
+                    pack(memory, origin, places, done, &mut packed[..n as usize]);
+                    let written = self.open.write_range(
+                        lane,
+                        &seen,
+                        offset + done,
+                        &packed[..n as usize],
+                        how,
+                    );
+                    lane.work.described = packed;
+                    match written {
+                        Ok(_) => done += n,
+                        Err(Error::Partial {
+                            confirmed,
+                            failures,
+                        }) => {
+                            return Err(Error::Partial {
+                                confirmed: done + confirmed,
+                                failures,
+                            });
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(done as usize)
+            })
+        })
     }
 
     /// Reads at the pointer of this handle and moves it.
-    pub fn read(&self, _buffer: &mut [u8]) -> Result<usize> {
-        not_yet()
+    pub fn read(&self, buffer: &mut [u8]) -> Result<usize> {
+        self.open.check_right(Rights::READ)?;
+        let mut position = lock(&self.open.position);
+        let n = self.read_at(*position, buffer)?;
+        *position += n as u64;
+        Ok(n)
     }
 
-    /// Writes at the pointer of this handle and moves it.
-    pub fn write(&self, _bytes: &[u8]) -> Result<usize> {
-        not_yet()
+    /// Writes at the pointer of this handle and moves it. With [`OpenOptions::append`] it goes to the
+    /// end, and the pointer behind it.
+    pub fn write(&self, bytes: &[u8]) -> Result<usize> {
+        self.open.check_right(Rights::WRITE)?;
+        let mut position = lock(&self.open.position);
+        if self.open.is_append {
+            let end = self.append(bytes)? + bytes.len() as u64;
+            *position = self.open.current().view.len_within(end);
+            return Ok(bytes.len());
+        }
+        let n = self.write_at(*position, bytes)?;
+        *position += n as u64;
+        Ok(n)
     }
 
     /// Moves the pointer of this handle, in view bytes. The end is that of the view in the file.
-    pub fn seek(&self, _to: SeekFrom) -> Result<u64> {
-        not_yet()
+    pub fn seek(&self, to: SeekFrom) -> Result<u64> {
+        self.open.check()?;
+        let mut position = lock(&self.open.position);
+        *position = self.target(to, || Ok(*position))?;
+        Ok(*position)
+    }
+
+    fn target(&self, to: SeekFrom, current: impl FnOnce() -> Result<u64>) -> Result<u64> {
+        let (from, by) = match to {
+            SeekFrom::Start(at) => (at, 0),
+            SeekFrom::Current(by) => (current()?, by),
+            SeekFrom::End(by) => {
+                let size = self.size()?;
+                (self.open.current().view.len_within(size), by)
+            }
+        };
+        from.checked_add_signed(by)
+            .filter(|at| *at <= falls::MAX_OFFSET)
+            .ok_or_else(|| {
+                Error::argument(
+                    "offset",
+                    format!("{from} moved by {by} is before the beginning or beyond 2^63 - 1"),
+                )
+            })
     }
 
     /// Where the pointer of this handle stands, in view bytes.
     pub fn position(&self) -> u64 {
-        0
+        *lock(&self.open.position)
     }
 
-    /// Reads at the shared pointer and moves it.
-    pub fn read_shared(&self, _buffer: &mut [u8]) -> Result<usize> {
-        not_yet()
+    fn group(&self) -> Result<u64> {
+        self.open.pointer_group.ok_or_else(|| {
+            Error::argument(
+                "shared_pointer",
+                "the file was opened without one; say which with OpenOptions::shared_pointer",
+            )
+        })
+    }
+
+    /// Moves the shared pointer and says where it stood.
+    fn move_shared(&self, lane: &mut Lane, how: PointerMove, amount: u64) -> Result<u64> {
+        let group = self.group()?;
+        // The owner answers a question only if none of this client with a higher number came before.
+        let _ordered = lock(&self.open.session.ordered);
+        let request = self.open.session.number();
+        let make = |view| MovePointer {
+            view,
+            group,
+            request,
+            how,
+            amount,
+        };
+        let moved = self.open.ask_owner(lane, &self.open.whole, make);
+        match moved {
+            // An owner that was restarted knows nobody; the pointer begins where the file does.
+            Err(e) if e.status() == Status::BadHandle => {
+                self.open
+                    .ask_owner(lane, &self.open.whole, |view| JoinPointer {
+                        view,
+                        group,
+                        position: 0,
+                    })?;
+                self.open.ask_owner(lane, &self.open.whole, make)
+            }
+            other => other,
+        }
+    }
+
+    /// Reads at the shared pointer and moves it by the length of the buffer.
+    pub fn read_shared(&self, buffer: &mut [u8]) -> Result<usize> {
+        self.open.check_right(Rights::READ)?;
+        let len = buffer.len() as u64;
+        let at = self
+            .open
+            .session
+            .with_lane(|lane| self.move_shared(lane, PointerMove::Add, len))?;
+        self.read_at(at, buffer)
     }
 
     /// Writes at the shared pointer and moves it.
-    pub fn write_shared(&self, _bytes: &[u8]) -> Result<usize> {
-        not_yet()
+    pub fn write_shared(&self, bytes: &[u8]) -> Result<usize> {
+        self.open.check_right(Rights::WRITE)?;
+        let len = bytes.len() as u64;
+        let at = self
+            .open
+            .session
+            .with_lane(|lane| self.move_shared(lane, PointerMove::Add, len))?;
+        self.write_at(at, bytes)
     }
 
     /// Moves the shared pointer, in view bytes; where it stands then.
-    pub fn seek_shared(&self, _to: SeekFrom) -> Result<u64> {
-        not_yet()
+    pub fn seek_shared(&self, to: SeekFrom) -> Result<u64> {
+        self.open.check()?;
+        let to = self.target(to, || self.position_shared())?;
+        self.open
+            .session
+            .with_lane(|lane| self.move_shared(lane, PointerMove::To, to))?;
+        Ok(to)
     }
 
     /// Where the shared pointer stands.
     pub fn position_shared(&self) -> Result<u64> {
-        not_yet()
+        self.open.check()?;
+        self.open
+            .session
+            .with_lane(|lane| self.move_shared(lane, PointerMove::Stay, 0))
     }
 
     /// Writes behind the end of the file, wherever that is by then; the offset in the file.
-    pub fn append(&self, _bytes: &[u8]) -> Result<u64> {
-        not_yet()
+    pub fn append(&self, bytes: &[u8]) -> Result<u64> {
+        self.open.check_right(Rights::WRITE)?;
+        let _gate = self.beside();
+        let whole = &self.open.whole;
+        self.open.session.with_lane(|lane| {
+            let (request, reserved) = {
+                let _ordered = lock(&self.open.session.ordered);
+                let request = self.open.session.number();
+                let make = |view| Reserve {
+                    view,
+                    request,
+                    len: bytes.len() as u64,
+                };
+                (request, self.open.ask_owner(lane, whole, make)?)
+            };
+            let how = How {
+                lease: 0,
+                reserved_epoch: Some(reserved.epoch),
+            };
+            let written = self
+                .open
+                .write_range(lane, whole, reserved.offset, bytes, how);
+            let end = match &written {
+                Ok(n) => reserved.offset + *n as u64,
+                Err(Error::Partial { confirmed, .. }) => reserved.offset + confirmed,
+                Err(_) => reserved.offset,
+            };
+            let told = self.open.ask_owner(lane, whole, |view| Appended {
+                view,
+                request,
+                epoch: reserved.epoch,
+                end,
+            });
+            written?;
+            self.open.heard_size(told?);
+            Ok(reserved.offset)
+        })
     }
 
     /// Begins to read; the buffer comes back with the [`Request`].
-    pub fn read_at_nonblocking(&self, _offset: u64, buffer: Vec<u8>) -> Request {
-        Request::done(not_yet(), Buffer::Owned(buffer))
+    pub fn read_at_nonblocking(&self, offset: u64, buffer: Vec<u8>) -> Request {
+        nonblocking::read(self, offset, buffer)
     }
 
     /// Begins to write; the buffer comes back with the [`Request`].
-    pub fn write_at_nonblocking(&self, _offset: u64, bytes: impl Into<Buffer>) -> Request {
-        Request::done(not_yet(), bytes.into())
+    pub fn write_at_nonblocking(&self, offset: u64, bytes: impl Into<Buffer>) -> Request {
+        nonblocking::write(self, offset, bytes.into())
     }
 
     /// The size of the file, from the server that owns it.
     pub fn size(&self) -> Result<u64> {
-        not_yet()
+        self.open.check()?;
+        self.open
+            .session
+            .with_lane(|lane| Ok(self.open.ask_size(lane)?.size))
     }
 
     /// Sets the size. What is cut off is gone; what is added reads as zeros.
-    pub fn resize(&self, _size: u64) -> Result<()> {
-        not_yet()
+    pub fn resize(&self, size: u64) -> Result<()> {
+        self.open.check_right(Rights::WRITE)?;
+        check_size(size)?;
+        let whole = &self.open.whole;
+        self.open.session.with_lane(|lane| {
+            let heard = self.open.ask_owner(lane, whole, |view| Truncate {
+                view,
+                handle: self.open.handle(),
+                to: size,
+            })?;
+            self.open.heard_size(heard);
+            Ok(())
+        })
     }
 
     /// Commits space for the bytes below `size`, and grows the file to it if it is shorter.
-    pub fn preallocate(&self, _size: u64) -> Result<()> {
-        not_yet()
+    pub fn preallocate(&self, size: u64) -> Result<()> {
+        self.open.check_right(Rights::WRITE)?;
+        check_size(size)?;
+        let whole = &self.open.whole;
+        self.open.session.with_lane(|lane| {
+            loop {
+                let epoch = self.open.ask_size(lane)?.epoch;
+                let make = |view| Preallocate { view, epoch, size };
+                match self.open.ask_all(lane, whole, make, |()| {}) {
+                    Err(e) if e.status() == Status::StaleEpoch => continue,
+                    other => other?,
+                }
+                if self.open.grow(lane, whole, epoch, size)? {
+                    return Ok(());
+                }
+            }
+        })
     }
 
-    /// Makes everything written so far durable, where the stores can; says whether they can.
+    /// Makes everything written to the file so far durable, where the stores can; says whether they
+    /// can.
     pub fn sync(&self) -> Result<Synced> {
-        not_yet()
+        self.open.check()?;
+        let mut is_durable = true;
+        self.open.session.with_lane(|lane| {
+            self.open.ask_all(
+                lane,
+                &self.open.whole,
+                |view| Sync { view },
+                |synced: Synced| is_durable &= synced.is_durable,
+            )
+        })?;
+        Ok(Synced { is_durable })
     }
 
     /// Enters or leaves atomic mode.
-    pub fn set_atomic(&self, _is_atomic: bool) -> Result<()> {
-        not_yet()
+    pub fn set_atomic(&self, is_atomic: bool) -> Result<()> {
+        self.open.check()?;
+        let _gate = self.alone();
+        let seen = self.open.current();
+        self.open.session.with_lane(|lane| {
+            if is_atomic {
+                return self.admit(lane, &seen);
+            }
+            if lock(&self.open.lease).take().is_none() {
+                return Ok(());
+            }
+            self.open.ask_owner(lane, &seen, |view| LeaveAtomic {
+                view,
+                handle: self.open.handle(),
+            })
+        })
     }
 
     /// Whether the handle is in atomic mode.
     pub fn is_atomic(&self) -> bool {
-        false
+        lock(&self.open.lease).is_some()
     }
 
     /// The hints of this handle.
@@ -244,27 +533,134 @@ impl File {
 
     /// Adds hints, replacing those of the same name.
     pub fn set_hints(&self, hints: &Hints) -> Result<()> {
-        lock(&self.open.hints).merge(hints);
+        self.open.check()?;
+        self.open.set_hints(hints);
         Ok(())
     }
 
-    /// How the last access of this handle went. Sends nothing.
+    /// How the last access of this handle went: bytes, end of file, phases. Sends nothing.
     pub fn last_access(&self) -> Phases {
-        Phases::default()
+        lock(&self.open.phases).clone()
     }
 
     /// Space that the file takes at all its servers.
     pub fn allocated(&self) -> Result<u64> {
-        not_yet()
+        self.open.check()?;
+        let mut sum = 0;
+        self.open.session.with_lane(|lane| {
+            self.open.ask_all(
+                lane,
+                &self.open.whole,
+                |view| Allocated { view },
+                |bytes| sum += bytes,
+            )
+        })?;
+        Ok(sum)
     }
 
-    /// Compares everything that is stored of the file with its checksums: blocks read and damaged.
-    pub fn scrub(&self) -> Result<(u64, u64)> {
-        not_yet()
+    /// Compares everything that is stored of the file with its checksums.
+    pub fn scrub(&self) -> Result<Scrubbed> {
+        self.open.check_right(Rights::READ)?;
+        let mut all = Scrubbed {
+            blocks: 0,
+            damaged: 0,
+        };
+        self.open.session.with_lane(|lane| {
+            self.open.ask_all(
+                lane,
+                &self.open.whole,
+                |view| Scrub { view },
+                |part: Scrubbed| {
+                    all.blocks += part.blocks;
+                    all.damaged += part.damaged;
+                },
+            )
+        })?;
+        Ok(all)
     }
 
-    /// Closes the file. Everything fails after that; closing again does nothing.
+    /// Closes the file after its non-blocking operations are done. Everything fails after that;
+    /// closing again does nothing.
     pub fn close(&self) -> Result<()> {
-        Ok(())
+        self.open.close()
+    }
+
+    fn beside(&self) -> RwLockReadGuard<'_, ()> {
+        self.open.gate.read().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.open.gate.write().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// A view in the layout language, for an array or plain bytes.
+pub(crate) fn view_of_text(
+    array: Option<&ArrayType>,
+    displacement: u64,
+    text: &str,
+) -> Result<View> {
+    let layout: Layout = text.parse()?;
+    let applied = match array {
+        Some(array) => layout.on_array(array)?,
+        None => layout.on_bytes()?,
+    };
+    if applied.count() != 1 {
+        return Err(Error::argument(
+            "view",
+            format!(
+                "`{layout}` has {} elements; pick one, as in `{layout} [0]`",
+                applied.count()
+            ),
+        ));
+    }
+    let view = View::new(
+        FileOffset(displacement),
+        applied.period(),
+        applied.element(0)?,
+    )?;
+    Ok(view)
+}
+
+fn check_size(size: u64) -> Result<()> {
+    if size <= falls::MAX_OFFSET {
+        return Ok(());
+    }
+    Err(Error::argument("size", "is beyond 2^63 - 1"))
+}
+
+/// Refuses descriptions that leave the memory.
+fn check_places(len: usize, origin: usize, places: &Sequence) -> Result<()> {
+    let fits = places.hull().is_none_or(|hull| {
+        let origin = origin as i128;
+        origin + i128::from(hull.start) >= 0 && origin + i128::from(hull.end) <= len as i128
+    });
+    if fits {
+        return Ok(());
+    }
+    Err(Error::argument(
+        "places",
+        format!("reaches outside the memory of {len} bytes around byte {origin}"),
+    ))
+}
+
+/// The lane's memory for described buffers, at least so long.
+fn take_packed(lane: &mut Lane, len: u64) -> Vec<u8> {
+    let mut packed = std::mem::take(&mut lane.work.described);
+    if (packed.len() as u64) < len {
+        packed.resize(len as usize, 0);
+    }
+    packed
+}
+
+/// Copies stream bytes from `done` on out of described memory.
+fn pack(memory: &[u8], origin: usize, places: &Sequence, done: u64, packed: &mut [u8]) {
+    let mut rest = packed;
+    let range = done..done + rest.len() as u64;
+    for run in places.runs_in(range) {
+        let at = (origin as i64 + run.start) as usize;
+        let (part, behind) = rest.split_at_mut(run.len as usize);
+        part.copy_from_slice(&memory[at..at + part.len()]);
+        rest = behind;
     }
 }

@@ -1,4 +1,6 @@
 //! A lane: connections that one thread uses at a time, and the memory its accesses reuse.
+//!
+//! Left to others: making connections (`session`) and what goes over them.
 
 use crate::access::Work;
 use crate::pipe::Pipe;

@@ -24,21 +24,25 @@
 //! Left to others: embedded mode (`embedded`), collective operations, what offsets mean in units
 //! other than bytes (bindings).
 #![forbid(unsafe_code)]
-#![allow(dead_code)] // until the bodies are there
 
 mod access;
+mod atomic;
 mod client;
 mod connect;
 mod error;
 mod file;
+mod flow;
 mod hints;
 mod lane;
 mod nonblocking;
+mod open;
 mod open_options;
 mod patience;
 mod phases;
 mod pipe;
+mod plan;
 mod relayout;
+mod seen;
 mod session;
 
 pub use client::{Client, FileLayout, Listed, Metadata};
@@ -58,7 +62,7 @@ pub use wire::message::catalogue::{
     Counts, Entry, Finding, Kind, LayoutSpec, Member, MemberState, MoveState, NamedView, Progress,
     SetTime, Severity, StoreKind, ViewName,
 };
-pub use wire::message::file::{SubfileEntry, Synced};
+pub use wire::message::file::{Scrubbed, SubfileEntry, Synced};
 pub use wire::message::session::Counter;
 pub use wire::url::{Endpoint, ServiceUrl};
 pub use wire::{ClientId, FileId, HandleId, LayoutState, Place, Rights, ServerId, Status, Time};

@@ -1,11 +1,30 @@
 //! Operations that go on while their caller does something else.
 //!
-//! Skeleton: the types others build on.
+//! Each runs in a worker thread, with connections of its own, so it goes on whatever the caller does
+//! and requests do not wait for each other. Workers are started when there is work and nobody idle, 8
+//! at most, with all signals blocked; one that has had nothing to do for some seconds ends.
+//!
+//! Invariants: the buffer belongs to the operation until it is done; completion is told once.
 
+use std::collections::VecDeque;
+use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
 
-use crate::error::Result;
+use nix::sys::signal::SigSet;
+use wire::Status;
+
+use crate::error::{Error, Result};
+use crate::file::File;
+use crate::session::lock;
+
+/// Most operations that run at once.
+const MOST_WORKERS: usize = 8;
+/// How long an idle worker waits for more.
+const IDLE: Duration = Duration::from_secs(5);
 
 /// Memory that a non-blocking operation holds until it is done.
 #[derive(Clone, Debug)]
@@ -49,29 +68,202 @@ impl From<Arc<[u8]>> for Buffer {
     }
 }
 
+type Outcome = (Result<usize>, Buffer);
+
+/// Where an operation leaves what came of it.
+#[derive(Debug, Default)]
+struct Slot {
+    outcome: Mutex<Option<Outcome>>,
+    is_done: Condvar,
+}
+
 /// A non-blocking operation. Dropping it does not stop the operation.
 #[derive(Debug)]
 pub struct Request {
-    result: Result<usize>,
-    buffer: Buffer,
+    slot: Arc<Slot>,
+    pid: u32,
 }
 
 impl Request {
-    pub(crate) fn done(result: Result<usize>, buffer: Buffer) -> Request {
-        Request { result, buffer }
+    fn new() -> Request {
+        Request {
+            slot: Arc::default(),
+            pid: std::process::id(),
+        }
+    }
+
+    fn done(result: Result<usize>, buffer: Buffer) -> Request {
+        let request = Request::new();
+        *lock(&request.slot.outcome) = Some((result, buffer));
+        request
     }
 
     /// Whether it is done. Never waits.
     pub fn test(&self) -> bool {
-        true
+        // In a forked child nobody will ever finish it, which is told by `wait`.
+        std::process::id() != self.pid || lock(&self.slot.outcome).is_some()
     }
 
     /// Waits until it is done: the bytes moved, and the buffer.
-    pub fn wait(self) -> (Result<usize>, Buffer) {
-        (self.result, self.buffer)
+    pub fn wait(self) -> Outcome {
+        if std::process::id() != self.pid {
+            return (Err(Error::Forked), Buffer::Owned(Vec::new()));
+        }
+        let mut outcome = lock(&self.slot.outcome);
+        loop {
+            if let Some(done) = outcome.take() {
+                return done;
+            }
+            outcome = self
+                .slot
+                .is_done
+                .wait(outcome)
+                .unwrap_or_else(|e| e.into_inner());
+        }
     }
 }
 
+enum Task {
+    Read(Vec<u8>),
+    Write(Buffer),
+}
+
+struct Job {
+    file: File,
+    offset: u64,
+    task: Task,
+    slot: Arc<Slot>,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+}
+
 /// Threads that run non-blocking operations.
-#[derive(Debug, Default)]
-pub(crate) struct Workers {}
+#[derive(Default)]
+pub(crate) struct Workers(Arc<(Mutex<Queue>, Condvar)>);
+
+impl fmt::Debug for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Workers({})", lock(&self.0.0).threads)
+    }
+}
+
+pub(crate) fn read(file: &File, offset: u64, buffer: Vec<u8>) -> Request {
+    begin(file, offset, Task::Read(buffer))
+}
+
+pub(crate) fn write(file: &File, offset: u64, bytes: Buffer) -> Request {
+    begin(file, offset, Task::Write(bytes))
+}
+
+fn begin(file: &File, offset: u64, task: Task) -> Request {
+    if let Err(error) = file.open.check() {
+        return refused(error, task);
+    }
+    let request = Request::new();
+    let shared = &file.open.session.workers.0;
+    let mut queue = lock(&shared.0);
+    if queue.idle <= queue.jobs.len() && queue.threads < MOST_WORKERS {
+        match start(shared.clone()) {
+            Ok(()) => queue.threads += 1,
+            // Without any thread nobody would ever run it; with some it only waits longer.
+            Err(error) if queue.threads == 0 => {
+                let error = Error::Refused {
+                    status: Status::NoMemory,
+                    text: format!("no thread for a non-blocking operation: {error}"),
+                    server: None,
+                };
+                return refused(error, task);
+            }
+            Err(_) => {}
+        }
+    }
+    *lock(&file.open.pending) += 1;
+    queue.jobs.push_back(Job {
+        file: file.clone(),
+        offset,
+        task,
+        slot: request.slot.clone(),
+    });
+    drop(queue);
+    shared.1.notify_one();
+    request
+}
+
+fn refused(error: Error, task: Task) -> Request {
+    let buffer = match task {
+        Task::Read(buffer) => Buffer::Owned(buffer),
+        Task::Write(buffer) => buffer,
+    };
+    Request::done(Err(error), buffer)
+}
+
+/// Starts a worker that gets no signals: they are blocked before it exists and restored after.
+fn start(shared: Arc<(Mutex<Queue>, Condvar)>) -> std::io::Result<()> {
+    let before = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK)?;
+    let started = thread::Builder::new()
+        .name("pario-worker".into())
+        .spawn(move || work(&shared));
+    before.thread_set_mask()?;
+    started.map(drop)
+}
+
+fn work(shared: &(Mutex<Queue>, Condvar)) {
+    loop {
+        let mut queue = lock(&shared.0);
+        let job = loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                break job;
+            }
+            queue.idle += 1;
+            let (again, waited) = shared
+                .1
+                .wait_timeout(queue, IDLE)
+                .unwrap_or_else(|e| e.into_inner());
+            queue = again;
+            queue.idle -= 1;
+            if waited.timed_out() && queue.jobs.is_empty() {
+                queue.threads -= 1;
+                return;
+            }
+        };
+        drop(queue);
+        run(job);
+    }
+}
+
+fn run(job: Job) {
+    let Job {
+        file,
+        offset,
+        task,
+        slot,
+    } = job;
+    let (result, buffer) = match task {
+        Task::Read(mut buffer) => (
+            catch_unwind(AssertUnwindSafe(|| file.read_at(offset, &mut buffer))),
+            Buffer::Owned(buffer),
+        ),
+        Task::Write(buffer) => (
+            catch_unwind(AssertUnwindSafe(|| file.write_at(offset, &buffer))),
+            buffer,
+        ),
+    };
+    let result = result.unwrap_or_else(|_| {
+        Err(Error::Refused {
+            status: Status::Internal,
+            text: "the operation failed by a bug of the client".into(),
+            server: None,
+        })
+    });
+    *lock(&file.open.pending) -= 1;
+    file.open.idle.notify_all();
+    // The file is let go before completion is told: whoever waits may close it then.
+    drop(file);
+    *lock(&slot.outcome) = Some((result, buffer));
+    slot.is_done.notify_all();
+}

@@ -1,4 +1,6 @@
-//! How a file is opened or created.
+//! How a file is opened or created: a builder, and what the metadata manager is asked for it.
+//!
+//! Nothing is checked here that the metadata manager checks anyway.
 
 use wire::Rights;
 use wire::message::catalogue as messages;

@@ -24,6 +24,8 @@ pub(crate) struct Patience {
     busy_until: Option<Instant>,
     pause: Duration,
     repairs: u32,
+    /// Servers for which a capability or a handle was renewed.
+    renewed: Vec<u64>,
 }
 
 impl Patience {
@@ -35,6 +37,7 @@ impl Patience {
             busy_until: None,
             pause: FIRST_PAUSE,
             repairs: 0,
+            renewed: Vec::new(),
         }
     }
 
@@ -56,6 +59,13 @@ impl Patience {
     pub(crate) fn repaired(&mut self) -> bool {
         self.repairs += 1;
         self.repairs <= MOST_REPAIRS
+    }
+
+    /// Whether a capability or handle may be renewed because of this server: once.
+    pub(crate) fn renewed(&mut self, server: u64) -> bool {
+        let is_first = !self.renewed.contains(&server);
+        self.renewed.push(server);
+        is_first
     }
 
     fn wait(&mut self, now: Instant, until: Instant) -> bool {

@@ -331,11 +331,6 @@ impl Pipe {
         Ok(true)
     }
 
-    /// Bytes of the payload that have not been received.
-    pub(crate) fn payload_left(&self) -> u64 {
-        self.payload_left
-    }
-
     /// Reads ahead; whether anything came.
     fn fill(&mut self, wait: Wait) -> Result<bool, Trouble> {
         if self.filled.is_empty() {

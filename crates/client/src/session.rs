@@ -22,9 +22,9 @@ use wire::{ClientId, Place, ServerId, Status};
 
 use crate::connect::{ConnectOptions, Connector};
 use crate::error::{Error, Result, Trouble};
-use crate::file::Open;
 use crate::lane::Lane;
 use crate::nonblocking::Workers;
+use crate::open::Open;
 use crate::patience::Patience;
 use crate::pipe::Pipe;
 

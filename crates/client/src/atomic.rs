@@ -1,0 +1,140 @@
+//! Atomic mode: a handle is admitted by the owner of the file, and its accesses carry the number it
+//! was given; where views overlap they take a lock first.
+//!
+//! A number that is no longer good (`StaleLease`) means that views were admitted or left meanwhile:
+//! the handle asks again and repeats the access, with a lock if it is told so.
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use wire::Status;
+use wire::message::file::{Admit, Lock, Unlock};
+
+use crate::access::How;
+use crate::error::{Error, Result, Trouble};
+use crate::file::File;
+use crate::lane::Lane;
+use crate::open::Lease;
+use crate::patience::Patience;
+use crate::seen::Seen;
+use crate::session::lock;
+
+/// Times an access asks to be admitted again.
+const MOST_ADMISSIONS: u32 = 1000;
+
+impl File {
+    /// Enters atomic mode with a view, or asks for the present number.
+    pub(crate) fn admit(&self, lane: &mut Lane, seen: &Seen) -> Result<()> {
+        let admitted = self.open.ask_owner(lane, seen, |view| Admit {
+            view,
+            handle: self.open.handle(),
+        })?;
+        *lock(&self.open.lease) = Some(Lease {
+            number: admitted.number,
+            use_locks: admitted.use_locks,
+        });
+        Ok(())
+    }
+
+    /// Runs an access as the mode of the handle wants it.
+    pub(crate) fn guarded<T>(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        (lo, len): (u64, u64),
+        is_write: bool,
+        mut run: impl FnMut(&mut Lane, How) -> Result<T>,
+    ) -> Result<T> {
+        let mut left = MOST_ADMISSIONS;
+        loop {
+            let lease = *lock(&self.open.lease);
+            let Some(lease) = lease.filter(|_| len > 0) else {
+                return run(lane, How::default());
+            };
+            let how = How {
+                lease: lease.number,
+                reserved_epoch: None,
+            };
+            let result = if lease.use_locks {
+                let hi = lo.saturating_add(len).min(falls::MAX_OFFSET);
+                self.lock_range(lane, seen, lo, hi, is_write)
+                    .and_then(|request| {
+                        let result = run(lane, how);
+                        // A lock that cannot be released ends with the connection or the session.
+                        let unlocked = self
+                            .open
+                            .ask_owner(lane, seen, |view| Unlock { view, request });
+                        match result {
+                            Ok(value) => unlocked.map(|()| value),
+                            Err(error) => Err(error),
+                        }
+                    })
+            } else {
+                run(lane, how)
+            };
+            match result {
+                Err(e) if e.status() == Status::StaleLease && left > 0 => {
+                    left -= 1;
+                    self.admit(lane, seen)?;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Waits for a range, as long as the owner is there; the number of the lock.
+    fn lock_range(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        lo: u64,
+        hi: u64,
+        is_exclusive: bool,
+    ) -> Result<u64> {
+        let session = &self.open.session;
+        let mut patience = Patience::new(&session.options);
+        loop {
+            let owner = self.open.state().owner;
+            let request = session.number();
+            let wanted = Lock {
+                view: seen.number,
+                handle: self.open.handle(),
+                request,
+                lo,
+                hi,
+                is_exclusive,
+            };
+            let number = session.number();
+            let locked = self.open.ready(lane, seen, owner).and_then(|index| {
+                session.count_message();
+                let pipe = lane.pipe(index);
+                pipe.put(number, &wanted)?;
+                let mut list = [PollFd::from_borrowed_fd(pipe.fd(), PollFlags::IN)];
+                loop {
+                    match poll(&mut list, None) {
+                        Err(Errno::INTR) => {}
+                        Err(e) => return Err(Trouble::Broken(e.to_string())),
+                        Ok(_) => break,
+                    }
+                }
+                pipe.answer::<Lock>(number)
+            });
+            match locked {
+                Ok(()) => return Ok(request),
+                Err(trouble) => {
+                    let is_broken = !matches!(trouble, Trouble::Refused(..));
+                    self.open
+                        .repair(lane, seen, owner, trouble, &mut patience)?;
+                    if is_broken {
+                        // It may be held without our knowing.
+                        let unlock = |view| Unlock { view, request };
+                        match self.open.ask_owner(lane, seen, unlock) {
+                            Ok(()) => {}
+                            Err(Error::Refused { .. }) => {}
+                            Err(error) => return Err(error),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,445 @@
+//! The messages of one access to one server: cut, sent, answered, one after the other.
+//!
+//! ```text
+//!  view range   |----- message 0 -----|----- message 1 -----|-- 2 --|
+//!  in flight             2 at most; the payload of an announced write goes before the next request
+//! ```
+//!
+//! A flow does what can be done without waiting, or waits in every step, as its caller says. It knows
+//! nothing of other flows: whoever drives several decides whom to wait for.
+//!
+//! Invariants
+//! - Answers come in the order of the requests. After a failure nothing new is sent, and what is under
+//!   way is still received, so that the connection stays good.
+//! - Bytes before `confirmed` are done at this server, whatever happens to the rest.
+//! - Memory for packed bytes is kept from access to access.
+
+use std::time::Instant;
+
+use wire::Place;
+use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, READ, WRITE};
+use wire::message::{self, Refusal};
+
+use crate::error::Trouble;
+use crate::phases::ServerPhases;
+use crate::pipe::{Cursor, Piece, Pipe, Wait};
+use crate::plan::{Part, Plan};
+
+/// Runs shorter than this are packed when there are several: a copy is cheaper than a call.
+const DIRECT_BYTES: usize = 4096;
+
+/// The user's memory of an access; byte 0 is the first byte of the access.
+#[derive(Debug)]
+pub(crate) enum Memory<'a> {
+    From(&'a [u8]),
+    Into(&'a mut [u8]),
+}
+
+impl Memory<'_> {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Memory::From(bytes) => bytes.len(),
+            Memory::Into(bytes) => bytes.len(),
+        }
+    }
+
+    fn to_send(&self) -> &[u8] {
+        match self {
+            Memory::From(bytes) => bytes,
+            Memory::Into(_) => &[],
+        }
+    }
+
+    fn is_write(&self) -> bool {
+        matches!(self, Memory::From(_))
+    }
+}
+
+/// What all messages of an access have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) view: &'a layout::View,
+    pub(crate) view_number: u64,
+    /// The first view byte of the access.
+    pub(crate) base: u64,
+    pub(crate) epoch: u64,
+    pub(crate) lease: u64,
+    /// Whether the server is told where the write ends, because it owns the file.
+    pub(crate) grows: bool,
+    /// Limits that hints set; 0 is the server's own.
+    pub(crate) message_bytes: u64,
+    pub(crate) rendezvous_bytes: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Request,
+    AwaitsGo,
+    Data,
+    AwaitsDone,
+    Payload,
+}
+
+#[derive(Debug, Default)]
+struct Message {
+    request: u64,
+    lo: u64,
+    hi: u64,
+    bytes: u64,
+    state: State,
+    parts: Vec<Part>,
+    pieces: Vec<Piece>,
+    packed: Vec<u8>,
+    cursor: Cursor,
+    is_announced: bool,
+    /// Sent as far as its state says.
+    is_sent: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    pub(crate) slot: usize,
+    pub(crate) place: Option<Place>,
+    pub(crate) pipe: usize,
+    pub(crate) parts: Vec<Part>,
+    /// Where the next message begins, in view space.
+    next: u64,
+    end: u64,
+    /// Bytes that are not in a message yet.
+    unsent: u64,
+    pub(crate) confirmed: u64,
+    ring: [Message; 2],
+    first: usize,
+    count: usize,
+    pub(crate) failure: Option<Trouble>,
+    pub(crate) phases: ServerPhases,
+    pub(crate) gather_ns: u64,
+    pub(crate) scatter_ns: u64,
+}
+
+impl Flow {
+    /// Begins with the view range that is still to be done; parts are filled in before.
+    pub(crate) fn begin(&mut self, lo: u64, hi: u64) {
+        self.next = lo;
+        self.confirmed = lo;
+        self.end = hi;
+        self.unsent = self.parts.iter().map(|part| part.bytes).sum();
+        self.count = 0;
+        self.failure = None;
+        self.gather_ns = 0;
+        self.scatter_ns = 0;
+        self.phases = ServerPhases {
+            server: self.place.map_or(0, |p| p.server),
+            bytes: self.unsent,
+            ..ServerPhases::default()
+        };
+        if self.unsent == 0 {
+            self.confirmed = hi;
+        }
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.count == 0 && (self.unsent == 0 || self.failure.is_some())
+    }
+
+    /// Whether something could be sent if the connection took it.
+    pub(crate) fn wants_to_send(&self) -> bool {
+        (0..self.count).any(|i| !self.message(i).is_sent) || self.may_issue()
+    }
+
+    fn message(&self, i: usize) -> &Message {
+        &self.ring[(self.first + i) % 2]
+    }
+
+    fn may_issue(&self) -> bool {
+        self.unsent > 0
+            && self.failure.is_none()
+            && self.count < 2
+            && (0..self.count).all(|i| {
+                let m = self.message(i);
+                m.is_sent && !matches!(m.state, State::AwaitsGo)
+            })
+    }
+
+    /// Ends it because the connection has failed.
+    pub(crate) fn fail(&mut self, trouble: Trouble) {
+        self.count = 0;
+        if self.failure.is_none() {
+            self.failure = Some(trouble);
+        }
+    }
+
+    /// Sends what can be sent.
+    pub(crate) fn send(
+        &mut self,
+        pipe: &mut Pipe,
+        memory: &Memory<'_>,
+        terms: &Terms<'_>,
+        mut number: impl FnMut() -> u64,
+        wait: Wait,
+    ) -> Result<(), Trouble> {
+        loop {
+            let pending = (0..self.count).find(|&i| !self.message(i).is_sent);
+            match pending {
+                Some(i) => {
+                    let m = &mut self.ring[(self.first + i) % 2];
+                    // The request of an announced write goes without its payload.
+                    let has_payload =
+                        memory.is_write() && (m.state == State::Data || !m.is_announced);
+                    let pieces = if has_payload { &m.pieces[..] } else { &[] };
+                    let user = memory.to_send();
+                    if !pipe.send(&mut m.cursor, pieces, user, &m.packed, wait)? {
+                        return Ok(());
+                    }
+                    m.is_sent = true;
+                    m.state = match m.state {
+                        State::Request if m.is_announced => State::AwaitsGo,
+                        _ => State::AwaitsDone,
+                    };
+                }
+                None if self.may_issue() => self.issue(pipe, memory, terms, number()),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Cuts the next message and prepares it.
+    fn issue(&mut self, pipe: &mut Pipe, memory: &Memory<'_>, terms: &Terms<'_>, number: u64) {
+        let plan = terms.plan;
+        let mut most = pipe.welcome.message_bytes.clamp(4096, 1 << 30);
+        if terms.message_bytes > 0 {
+            most = most.min(terms.message_bytes);
+        }
+        let select = |k: u64| terms.view.bytes().select(k).expect("inside the access");
+        let file = select(self.next)..select(self.end - 1) + 1;
+        let index = (self.first + self.count) % 2;
+        let m = &mut self.ring[index];
+        m.parts.clear();
+        let (hi, file_end) = if self.unsent <= most {
+            (self.end, file.end)
+        } else {
+            let cut = plan.cut(&self.parts, file.clone(), most);
+            (terms.view.bytes().rank(cut), cut)
+        };
+        let range = file.start..file_end;
+        if self.next == terms.base && hi == self.end && self.phases.messages == 0 {
+            m.parts.extend(self.parts.iter().cloned());
+        } else {
+            m.parts
+                .extend(self.parts.iter().filter_map(|part| plan.clip(part, &range)));
+        }
+        m.bytes = m.parts.iter().map(|part| part.bytes).sum();
+        (m.lo, m.hi, m.request) = (self.next, hi, number);
+        m.cursor = Cursor::default();
+        m.is_sent = false;
+        m.state = State::Request;
+        let started = Instant::now();
+        m.place(plan, terms.base, memory);
+        if memory.is_write() {
+            self.gather_ns += started.elapsed().as_nanos() as u64;
+        }
+        let rendezvous = terms
+            .rendezvous_bytes
+            .unwrap_or(pipe.welcome.rendezvous_bytes);
+        m.is_announced = memory.is_write() && m.bytes > rendezvous;
+        let mut flags = 0;
+        if m.is_announced {
+            flags |= ANNOUNCED;
+        }
+        if terms.grows {
+            flags |= GROW;
+        }
+        let access = Access {
+            view: terms.view_number,
+            lo: m.lo,
+            hi: m.hi,
+            bytes: m.bytes,
+            epoch: terms.epoch,
+            number: terms.lease,
+            end: if terms.grows { file_end } else { 0 },
+            version: &plan.version,
+        };
+        let (kind, payload) = match memory {
+            Memory::From(_) if m.is_announced => (WRITE, 0),
+            Memory::From(_) => (WRITE, m.bytes),
+            Memory::Into(_) => (READ, 0),
+        };
+        pipe.prepare(kind, flags, number, payload, |out| access.encode(out));
+        self.next = hi;
+        self.unsent -= m.bytes;
+        self.count += 1;
+        self.phases.messages += 1;
+    }
+
+    /// Receives what is there, at most one whole answer; whether anything was complete.
+    pub(crate) fn receive(
+        &mut self,
+        pipe: &mut Pipe,
+        memory: &mut Memory<'_>,
+        terms: &Terms<'_>,
+        wait: Wait,
+    ) -> Result<bool, Trouble> {
+        let index = self.first % 2;
+        if self.count == 0 {
+            return Ok(false);
+        }
+        let m = &mut self.ring[index];
+        if m.state != State::Payload {
+            let Some(header) = pipe.frame(wait)? else {
+                return Ok(false);
+            };
+            let kind = if memory.is_write() { WRITE } else { READ };
+            if header.kind != kind || header.request != m.request {
+                return Err(Trouble::Nonsense(format!(
+                    "an answer of kind {} to request {} came out of turn",
+                    header.kind, header.request
+                )));
+            }
+            if !header.status.is_ok() {
+                let refusal: Refusal = message::decode(pipe.control())?;
+                if header.payload_bytes != 0 {
+                    return Err(Trouble::Nonsense("a refusal with a payload".into()));
+                }
+                self.pop();
+                if self.failure.is_none() {
+                    self.failure = Some(Trouble::Refused(header.status, refusal));
+                }
+                return Ok(true);
+            }
+            if header.flags & GO != 0 {
+                if m.state != State::AwaitsGo || header.payload_bytes != 0 {
+                    return Err(Trouble::Nonsense("a payload was called for in vain".into()));
+                }
+                m.state = State::Data;
+                m.is_sent = false;
+                m.cursor = Cursor::default();
+                self.phases.messages += 1;
+                pipe.prepare(DATA, 0, m.request, m.bytes, |_| {});
+                return Ok(true);
+            }
+            let expected = if memory.is_write() { 0 } else { m.bytes };
+            if header.payload_bytes != expected || m.state != State::AwaitsDone {
+                return Err(Trouble::Nonsense(format!(
+                    "{} bytes came where {expected} were asked for",
+                    header.payload_bytes
+                )));
+            }
+            let done = Done::decode(pipe.control())?;
+            self.phases.waited_ns += done.waited_ns;
+            self.phases.copied_ns += done.copied_ns;
+            self.phases.served_ns += done.served_ns;
+            m.state = State::Payload;
+            m.cursor = Cursor::default();
+        }
+        if let Memory::Into(user) = memory {
+            while let Some(piece) = m.pieces.get(m.cursor.place) {
+                let target = &mut piece.of_mut(user, &mut m.packed)[m.cursor.byte..];
+                let n = pipe.payload(target, wait)?;
+                if n == 0 && piece.len > m.cursor.byte {
+                    return Ok(false);
+                }
+                m.cursor.byte += n;
+                if m.cursor.byte == piece.len {
+                    m.cursor = Cursor {
+                        place: m.cursor.place + 1,
+                        byte: 0,
+                    };
+                }
+            }
+            let started = Instant::now();
+            m.unpack(terms.plan, terms.base, user);
+            self.scatter_ns += started.elapsed().as_nanos() as u64;
+        }
+        let hi = m.hi;
+        self.pop();
+        if self.failure.is_none() {
+            self.confirmed = hi;
+            if self.count == 0 && self.unsent == 0 {
+                self.confirmed = self.end;
+            }
+        }
+        Ok(true)
+    }
+
+    fn pop(&mut self) {
+        self.first = (self.first + 1) % 2;
+        self.count -= 1;
+    }
+}
+
+impl Message {
+    /// Says where each byte of the payload lies, and packs those that are scattered.
+    fn place(&mut self, plan: &Plan, base: u64, memory: &Memory<'_>) {
+        self.pieces.clear();
+        let mut filled = 0;
+        for part in &self.parts {
+            let share = plan.share_of(part);
+            let len = part.bytes as usize;
+            let run = share
+                .left_run(part.file())
+                .filter(|_| len >= DIRECT_BYTES || self.parts.len() == 1);
+            if let Some(at) = run {
+                let start = (at - base) as usize;
+                match self.pieces.last_mut() {
+                    Some(last) if last.is_direct && last.start + last.len == start => {
+                        last.len += len;
+                    }
+                    _ => self.pieces.push(Piece {
+                        is_direct: true,
+                        start,
+                        len,
+                    }),
+                }
+                continue;
+            }
+            if self.packed.len() < filled + len {
+                self.packed.resize(filled + len, 0);
+            }
+            if let Memory::From(user) = memory {
+                share
+                    .gather_left(
+                        part.file(),
+                        (*user).into(),
+                        base,
+                        &mut self.packed[filled..filled + len],
+                    )
+                    .expect("the part lies in the access");
+            }
+            match self.pieces.last_mut() {
+                Some(last) if !last.is_direct => last.len += len,
+                _ => self.pieces.push(Piece {
+                    is_direct: false,
+                    start: filled,
+                    len,
+                }),
+            }
+            filled += len;
+        }
+    }
+
+    /// Spreads what was received packed.
+    fn unpack(&self, plan: &Plan, base: u64, user: &mut [u8]) {
+        let mut taken = 0;
+        for part in &self.parts {
+            let share = plan.share_of(part);
+            let len = part.bytes as usize;
+            let is_direct = (len >= DIRECT_BYTES || self.parts.len() == 1)
+                && share.left_run(part.file()).is_some();
+            if is_direct {
+                continue;
+            }
+            share
+                .scatter_left(
+                    part.file(),
+                    &self.packed[taken..taken + len],
+                    (&mut *user).into(),
+                    base,
+                )
+                .expect("the part lies in the access");
+            taken += len;
+        }
+    }
+}

@@ -1,0 +1,618 @@
+//! An open file as all its threads share it: layout state, size, capability, views, and how to repair
+//! what a server complains about.
+//!
+//! Invariants
+//! - The size known here is never above the file's in the same epoch; who needs more asks the owner.
+//! - State and plan are hints: servers say when they are old, and say it before they serve anything.
+//! - No lock is held while a server or the metadata manager is asked, except the gate, which is made
+//!   for that.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, RwLock};
+
+use layout::{ArrayType, View};
+use wire::message::catalogue::{Close, GetState, Opened, RenewCapability, Reopen};
+use wire::message::file::*;
+use wire::message::{Bytes, Request};
+use wire::{FileId, HandleId, LayoutState, Place, Reader, Rights, ServerId, Status};
+
+use crate::error::{Error, Result, Trouble};
+use crate::hints::Hints;
+use crate::lane::Lane;
+use crate::open_options::OpenOptions;
+use crate::patience::Patience;
+use crate::phases::Phases;
+use crate::pipe::Pipe;
+use crate::seen::Seen;
+use crate::session::{Repeat, Session, lock};
+
+/// What the metadata manager knows the handle by.
+#[derive(Clone, Debug)]
+struct Key {
+    handle: HandleId,
+    capability: Bytes,
+}
+
+/// What an atomic handle was given by the owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) number: u64,
+    pub(crate) use_locks: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) session: Arc<Session>,
+    pub(crate) path: String,
+    pub(crate) file: FileId,
+    pub(crate) rights: Rights,
+    pub(crate) is_new: bool,
+    pub(crate) is_append: bool,
+    is_unique: bool,
+    pub(crate) array: Option<ArrayType>,
+    pub(crate) pointer_group: Option<u64>,
+    key: Mutex<Key>,
+    state: Mutex<Arc<LayoutState>>,
+    size: Mutex<SizeIs>,
+    /// The file as it is; owners are asked through it, and appends written.
+    pub(crate) whole: Arc<Seen>,
+    pub(crate) seen: Mutex<Arc<Seen>>,
+    /// Views that were replaced while somebody used them.
+    retired: Mutex<Vec<Arc<Seen>>>,
+    /// Held by accesses, and alone by whoever changes view or mode.
+    pub(crate) gate: RwLock<()>,
+    pub(crate) lease: Mutex<Option<Lease>>,
+    pub(crate) position: Mutex<u64>,
+    pub(crate) hints: Mutex<Hints>,
+    /// `message_bytes` and `rendezvous_bytes` plus one of the hints; 0 is not given.
+    limits: (AtomicU64, AtomicU64),
+    pub(crate) phases: Mutex<Phases>,
+    is_closed: AtomicBool,
+    /// Non-blocking operations under way.
+    pub(crate) pending: Mutex<u64>,
+    pub(crate) idle: Condvar,
+    has_joined_pointer: AtomicBool,
+}
+
+impl Open {
+    pub(crate) fn new(
+        session: &Arc<Session>,
+        path: String,
+        options: &OpenOptions,
+        opened: Opened,
+    ) -> Result<Arc<Open>> {
+        let attributes = &opened.attributes;
+        let array = attributes.array.as_deref().map(str::parse).transpose()?;
+        let size = SizeIs {
+            size: attributes
+                .truncate_to
+                .map_or(attributes.size, |to| to.min(attributes.size)),
+            epoch: attributes.epoch,
+        };
+        let whole = Seen::new(session, &View::whole_file());
+        let group = options
+            .pointer_group
+            .or_else(|| options.hints.number("shared_pointer_group"));
+        let open = Arc::new(Open {
+            session: session.clone(),
+            path,
+            file: attributes.file,
+            rights: opened.rights,
+            is_new: opened.is_new,
+            is_append: options.append,
+            is_unique: options.unique,
+            array: array.filter(|a: &ArrayType| a.bytes() > 0),
+            pointer_group: group,
+            key: Mutex::new(Key {
+                handle: opened.handle,
+                capability: opened.capability,
+            }),
+            state: Mutex::new(Arc::new(opened.layout)),
+            size: Mutex::new(size),
+            seen: Mutex::new(whole.clone()),
+            whole,
+            retired: Mutex::default(),
+            gate: RwLock::default(),
+            lease: Mutex::default(),
+            position: Mutex::default(),
+            hints: Mutex::default(),
+            limits: Default::default(),
+            phases: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+            pending: Mutex::default(),
+            idle: Condvar::new(),
+            has_joined_pointer: AtomicBool::new(false),
+        });
+        open.set_hints(&options.hints);
+        let mut files = lock(&session.files);
+        files.retain(|file| file.strong_count() > 0);
+        files.push(Arc::downgrade(&open));
+        Ok(open)
+    }
+
+    /// Refuses what a closed handle or a forked child asks for.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.session.check()?;
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
+        Ok(())
+    }
+
+    /// The same for an access, which also needs a right.
+    pub(crate) fn check_right(&self, right: Rights) -> Result<()> {
+        self.check()?;
+        if self.rights.allow(right) {
+            return Ok(());
+        }
+        Err(Error::Refused {
+            status: Status::PermissionDenied,
+            text: format!(
+                "{} was opened for {}; open it for {right}",
+                self.path, self.rights
+            ),
+            server: None,
+        })
+    }
+
+    pub(crate) fn handle(&self) -> HandleId {
+        lock(&self.key).handle
+    }
+
+    fn capability(&self) -> Bytes {
+        lock(&self.key).capability.clone()
+    }
+
+    pub(crate) fn state(&self) -> Arc<LayoutState> {
+        lock(&self.state).clone()
+    }
+
+    pub(crate) fn current(&self) -> Arc<Seen> {
+        lock(&self.seen).clone()
+    }
+
+    pub(crate) fn set_hints(&self, hints: &Hints) {
+        let mut kept = lock(&self.hints);
+        kept.merge(hints);
+        let message = kept.number("message_bytes").unwrap_or(0);
+        let rendezvous = kept
+            .number("rendezvous_bytes")
+            .map_or(0, |n| n.saturating_add(1));
+        self.limits.0.store(message, Ordering::Relaxed);
+        self.limits.1.store(rendezvous, Ordering::Relaxed);
+    }
+
+    pub(crate) fn limits(&self) -> (u64, Option<u64>) {
+        let rendezvous = self.limits.1.load(Ordering::Relaxed);
+        (
+            self.limits.0.load(Ordering::Relaxed),
+            rendezvous.checked_sub(1),
+        )
+    }
+
+    pub(crate) fn known_size(&self) -> SizeIs {
+        lock(&self.size).clone()
+    }
+
+    /// Takes what the owner says.
+    pub(crate) fn heard_size(&self, heard: SizeIs) -> SizeIs {
+        let mut known = lock(&self.size);
+        if heard.epoch > known.epoch || (heard.epoch == known.epoch && heard.size > known.size) {
+            *known = heard;
+        }
+        known.clone()
+    }
+
+    /// A write of this epoch has ended here, and the owner knows.
+    pub(crate) fn grown(&self, epoch: u64, end: u64) {
+        let mut known = lock(&self.size);
+        if known.epoch == epoch {
+            known.size = known.size.max(end);
+        }
+    }
+
+    /// Asks the owner for the size.
+    pub(crate) fn ask_size(&self, lane: &mut Lane) -> Result<SizeIs> {
+        let heard = self.ask_owner(lane, &self.whole, |view| Size { view })?;
+        Ok(self.heard_size(heard))
+    }
+
+    /// Tells the owner where a write has ended; false if the file was cut off meanwhile.
+    pub(crate) fn grow(&self, lane: &mut Lane, seen: &Seen, epoch: u64, end: u64) -> Result<bool> {
+        let make = |view| Grow { view, epoch, end };
+        let mut patience = Patience::new(&self.session.options);
+        loop {
+            let owner = self.state().owner;
+            match self.ask_once(lane, seen, owner, make) {
+                Ok(heard) => {
+                    self.heard_size(heard);
+                    return Ok(true);
+                }
+                Err(trouble) => {
+                    let is_cut = matches!(&trouble, Trouble::Refused(Status::StaleEpoch, _));
+                    self.repair(lane, seen, owner, trouble, &mut patience)?;
+                    if is_cut {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes sure that the lane is connected to a server and that it knows the view.
+    pub(crate) fn ready(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        place: Place,
+    ) -> std::result::Result<usize, Trouble> {
+        let index = self.session.server_pipe(lane, place)?;
+        if !seen.is_known_at(place.server) {
+            let capability = self.capability();
+            seen.register(&self.session, lane.pipe(index), self.file, capability)?;
+        }
+        Ok(index)
+    }
+
+    /// Asks a server about the file, once.
+    pub(crate) fn ask_once<R: Request>(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        place: Place,
+        make: impl FnOnce(u64) -> R,
+    ) -> std::result::Result<R::Answer, Trouble> {
+        let index = self.ready(lane, seen, place)?;
+        self.session.count_message();
+        lane.pipe(index)
+            .ask(self.session.number(), &make(seen.number))
+    }
+
+    /// Asks the owner, and again where that helps. Only for what may be asked twice.
+    pub(crate) fn ask_owner<R: Request>(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        make: impl Fn(u64) -> R,
+    ) -> Result<R::Answer> {
+        let mut patience = Patience::new(&self.session.options);
+        loop {
+            let owner = self.state().owner;
+            match self.ask_once(lane, seen, owner, &make) {
+                Ok(answer) => return Ok(answer),
+                Err(trouble) => self.repair(lane, seen, owner, trouble, &mut patience)?,
+            }
+        }
+    }
+
+    /// Asks every server of the file (and the owner), all at once.
+    pub(crate) fn ask_all<R: Request>(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        make: impl Fn(u64) -> R,
+        mut take: impl FnMut(R::Answer),
+    ) -> Result<()> {
+        let mut patience = Patience::new(&self.session.options);
+        let mut left = self.places();
+        while !left.is_empty() {
+            let mut asked: Vec<(Place, std::result::Result<u64, Trouble>)> = Vec::new();
+            for place in left.drain(..) {
+                let sent = self.ready(lane, seen, place).and_then(|index| {
+                    let number = self.session.number();
+                    self.session.count_message();
+                    lane.pipe(index)
+                        .put(number, &make(seen.number))
+                        .map(|()| number)
+                });
+                asked.push((place, sent));
+            }
+            let mut troubles = Vec::new();
+            for (place, sent) in asked {
+                let answer = sent.and_then(|number| match lane.find(place.server) {
+                    Some(index) => lane.pipe(index).answer::<R>(number),
+                    None => Err(Trouble::Broken("the connection failed".into())),
+                });
+                match answer {
+                    Ok(answer) => take(answer),
+                    Err(trouble) => troubles.push((place, trouble)),
+                }
+            }
+            let before = self.state();
+            for (place, trouble) in troubles {
+                self.repair(lane, seen, place, trouble, &mut patience)?;
+                left.push(place);
+            }
+            if !left.is_empty() && !Arc::ptr_eq(&before, &self.state()) {
+                left = self.places();
+            }
+        }
+        Ok(())
+    }
+
+    /// The servers of the file, the owner among them.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        let state = self.state();
+        let mut places = self.whole.plan(&state).places.clone();
+        if !places.iter().any(|p| p.server == state.owner.server) {
+            places.push(state.owner);
+        }
+        places
+    }
+
+    /// Does what makes a repetition worth trying, or says why nothing does.
+    pub(crate) fn repair(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        place: Place,
+        trouble: Trouble,
+        patience: &mut Patience,
+    ) -> Result<()> {
+        let server = place.server;
+        if !matches!(trouble, Trouble::Refused(..) | Trouble::Final(_)) {
+            lane.drop_pipe(server);
+        }
+        let can_repeat = match &trouble {
+            Trouble::Broken(_) => {
+                let can = patience.broken();
+                self.session.forget_member(server);
+                can
+            }
+            Trouble::Refused(status, refusal) => match status {
+                Status::Busy | Status::ShuttingDown => patience.busy(),
+                Status::UnknownView => {
+                    seen.forget(server);
+                    patience.repaired()
+                }
+                Status::BadCapability | Status::ExpiredCapability if patience.renewed(server) => {
+                    self.renew(lane)?;
+                    seen.forget(server);
+                    true
+                }
+                Status::StaleLayout => {
+                    self.heard_state(lane, &refusal.detail)?;
+                    patience.repaired()
+                }
+                Status::StaleEpoch => {
+                    self.ask_size(lane)?;
+                    patience.repaired()
+                }
+                Status::WrongIncarnation => {
+                    lane.drop_pipe(server);
+                    self.session.forget_member(server);
+                    self.fetch_state(lane)?;
+                    // A place that is gone for good is told when the connection is made.
+                    patience.broken()
+                }
+                Status::BadHandle if patience.renewed(server) => {
+                    self.session.refresh_handles(lane)?;
+                    true
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        if can_repeat {
+            return Ok(());
+        }
+        Err(trouble.into_error(Some(ServerId(server)), &self.session.address(server)))
+    }
+
+    /// Takes the layout state that came with a refusal, or asks for it.
+    fn heard_state(&self, lane: &mut Lane, detail: &Bytes) -> Result<()> {
+        let mut r = Reader::new(&detail.0);
+        let read = LayoutState::read(&mut r).ok();
+        match read {
+            Some(state) if state.version() != self.state().version() => {
+                *lock(&self.state) = Arc::new(state);
+                Ok(())
+            }
+            _ => self.fetch_state(lane),
+        }
+    }
+
+    /// Asks the metadata manager for the layout state.
+    pub(crate) fn fetch_state(&self, lane: &mut Lane) -> Result<()> {
+        let state = self.session.manager_on(lane, Repeat::Same, || GetState {
+            handle: self.handle(),
+        })?;
+        let mut known = lock(&self.state);
+        if **known != state {
+            *known = Arc::new(state);
+        }
+        Ok(())
+    }
+
+    fn renew(&self, lane: &mut Lane) -> Result<()> {
+        let capability = self
+            .session
+            .manager_on(lane, Repeat::Same, || RenewCapability {
+                handle: self.handle(),
+            })?;
+        lock(&self.key).capability = capability;
+        Ok(())
+    }
+
+    /// Opens the file again at a metadata manager that was restarted.
+    pub(crate) fn reopen(&self, pipe: &mut Pipe) -> std::result::Result<(), Trouble> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let reopen = Reopen {
+            capability: self.capability(),
+            unique: self.is_unique,
+        };
+        self.session.count_message();
+        match pipe.ask(self.session.number(), &reopen) {
+            Ok(opened) => {
+                *lock(&self.key) = Key {
+                    handle: opened.handle,
+                    capability: opened.capability,
+                };
+                Ok(())
+            }
+            // This file is gone; others go on, and whoever uses it is told.
+            Err(Trouble::Refused(..)) => Ok(()),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Puts another view in place; the one before is dropped at its servers when nobody uses it.
+    pub(crate) fn replace_view(&self, lane: &mut Lane, seen: Arc<Seen>) {
+        let old = std::mem::replace(&mut *lock(&self.seen), seen);
+        if !Arc::ptr_eq(&old, &self.whole) {
+            lock(&self.retired).push(old);
+        }
+        let mut unused = Vec::new();
+        lock(&self.retired).retain(|seen| {
+            let is_used = Arc::strong_count(seen) > 1;
+            if !is_used {
+                unused.push(seen.clone());
+            }
+            is_used
+        });
+        for seen in unused {
+            self.drop_view(lane, &seen);
+        }
+    }
+
+    /// Lets servers forget a view. What they do not hear costs them a little memory until the end
+    /// of the session.
+    fn drop_view(&self, lane: &mut Lane, seen: &Seen) {
+        let mut asked = Vec::new();
+        for server in seen.take_known() {
+            let Some(index) = lane.find(server) else {
+                let place = Place {
+                    server,
+                    incarnation: 0,
+                };
+                if let Ok(index) = self.session.server_pipe(lane, place) {
+                    asked.push((server, index));
+                }
+                continue;
+            };
+            asked.push((server, index));
+        }
+        let mut sent = Vec::new();
+        for (server, index) in asked {
+            let number = self.session.number();
+            self.session.count_message();
+            let request = DropView { view: seen.number };
+            match lane.pipe(index).put(number, &request) {
+                Ok(()) => sent.push((server, number)),
+                Err(_) => sent.push((server, 0)),
+            }
+        }
+        for (server, number) in sent {
+            let answered = match lane.find(server) {
+                Some(index) if number > 0 => lane.pipe(index).answer::<DropView>(number),
+                _ => Err(Trouble::Late),
+            };
+            if !matches!(answered, Ok(()) | Err(Trouble::Refused(..))) {
+                lane.drop_pipe(server);
+            }
+        }
+    }
+
+    /// Takes part in the shared pointer, with the first use of it.
+    pub(crate) fn join_pointer(&self, lane: &mut Lane, group: u64) -> Result<()> {
+        if self.has_joined_pointer.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        *lock(&self.session.groups)
+            .entry((self.file.0, group))
+            .or_default() += 1;
+        self.ask_owner(lane, &self.whole, |view| JoinPointer {
+            view,
+            group,
+            position: 0,
+        })
+    }
+
+    /// Whether it is the last handle of this client that leaves its pointer.
+    fn leaves_pointer(&self) -> Option<u64> {
+        let group = self.pointer_group?;
+        if !self.has_joined_pointer.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        let mut groups = lock(&self.session.groups);
+        let count = groups.get_mut(&(self.file.0, group))?;
+        *count -= 1;
+        if *count > 0 {
+            return None;
+        }
+        groups.remove(&(self.file.0, group));
+        Some(group)
+    }
+
+    /// Closes it; later calls do nothing.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.session.check()?;
+        let mut pending = lock(&self.pending);
+        while *pending > 0 {
+            pending = self.idle.wait(pending).unwrap_or_else(|e| e.into_inner());
+        }
+        drop(pending);
+        if self.is_closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        // Accesses of other threads end before the file does.
+        let _gate = self.gate.write().unwrap_or_else(|e| e.into_inner());
+        self.session.with_lane(|lane| {
+            let released = self.release(lane);
+            let closed = self.session.manager_on(lane, Repeat::Same, || Close {
+                handle: self.handle(),
+            });
+            match closed {
+                // The manager was restarted, and knows neither the file nor the handle any more.
+                Err(e) if e.status() == Status::BadHandle => {}
+                Err(error) => return Err(error),
+                Ok(_) => {}
+            }
+            released
+        })
+    }
+
+    /// Tells servers that this handle is done.
+    fn release(&self, lane: &mut Lane) -> Result<()> {
+        let seen = self.current();
+        let owner = self.state().owner.server;
+        let mut released = Ok(());
+        if lock(&self.lease).take().is_some() {
+            released = self.ask_owner(lane, &seen, |view| LeaveAtomic {
+                view,
+                handle: self.handle(),
+            });
+        }
+        if let Some(group) = self.leaves_pointer() {
+            let left = self.ask_owner(lane, &self.whole, |view| LeavePointer { view, group });
+            released = released.and(left);
+        }
+        if self.rights.allow(Rights::WRITE)
+            && (seen.is_known_at(owner) || self.whole.is_known_at(owner))
+        {
+            let known = match seen.is_known_at(owner) {
+                true => &seen,
+                false => &self.whole,
+            };
+            let told = self.ask_owner(lane, known, |view| Release { view });
+            released = released.and(told);
+        }
+        let retired = std::mem::take(&mut *lock(&self.retired));
+        for seen in retired.iter().chain([&seen, &self.whole]) {
+            self.drop_view(lane, seen);
+        }
+        released
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if self.session.is_ours() {
+            // Whoever wants to hear of errors closes the file first.
+            let _ = self.close();
+        }
+    }
+}

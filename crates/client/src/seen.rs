@@ -1,0 +1,105 @@
+//! A view as a handle uses it: its number, its description, and who knows it.
+//!
+//! Registered at a server when that server is first needed, and again when it has forgotten it.
+
+use std::sync::{Arc, Mutex};
+
+use layout::View;
+use wire::message::Bytes;
+use wire::message::file::{SetView, SetViewPart};
+use wire::{FileId, LayoutState, describe};
+
+use crate::error::Trouble;
+use crate::pipe::Pipe;
+use crate::plan::Plan;
+use crate::session::{Session, lock};
+
+/// Bytes of a description in one message.
+const PART_BYTES: usize = 256 << 10;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// Its number at all servers.
+    pub(crate) number: u64,
+    pub(crate) view: View,
+    /// Servers that know it.
+    known_at: Mutex<Vec<u64>>,
+    plan: Mutex<Option<Arc<Plan>>>,
+}
+
+impl Seen {
+    pub(crate) fn new(session: &Session, view: &View) -> Arc<Seen> {
+        Arc::new(Seen {
+            number: session.number(),
+            view: view.clone(),
+            known_at: Mutex::default(),
+            plan: Mutex::default(),
+        })
+    }
+
+    /// The plan for a layout state; made once.
+    pub(crate) fn plan(&self, state: &Arc<LayoutState>) -> Arc<Plan> {
+        let mut kept = lock(&self.plan);
+        if let Some(plan) = &*kept
+            && Arc::ptr_eq(&plan.state, state)
+        {
+            return plan.clone();
+        }
+        let plan = Arc::new(Plan::new(state, &self.view));
+        *kept = Some(plan.clone());
+        plan
+    }
+
+    pub(crate) fn is_known_at(&self, server: u64) -> bool {
+        lock(&self.known_at).contains(&server)
+    }
+
+    /// The server does not know it, or has a capability that is no longer good.
+    pub(crate) fn forget(&self, server: u64) {
+        lock(&self.known_at).retain(|s| *s != server);
+    }
+
+    /// Takes the list of servers that know it.
+    pub(crate) fn take_known(&self) -> Vec<u64> {
+        std::mem::take(&mut lock(&self.known_at))
+    }
+
+    /// Registers it at a server.
+    pub(crate) fn register(
+        &self,
+        session: &Session,
+        pipe: &mut Pipe,
+        file: FileId,
+        capability: Bytes,
+    ) -> Result<(), Trouble> {
+        let mut description = Vec::new();
+        if !self.view.bytes().is_everything() {
+            describe::put_view(&mut description, &self.view);
+        }
+        let mut parts = describe::parts(&description, PART_BYTES);
+        let first = SetView {
+            view: self.number,
+            file,
+            capability,
+            description_bytes: description.len() as u64,
+            description: Bytes(parts.next().unwrap_or_default().to_vec()),
+        };
+        session.count_message();
+        pipe.ask(session.number(), &first)?;
+        for part in parts {
+            let part = SetViewPart {
+                view: self.number,
+                part: Bytes(part.to_vec()),
+            };
+            session.count_message();
+            pipe.ask(session.number(), &part)?;
+        }
+        let server = pipe.welcome.server.0;
+        let mut known = lock(&self.known_at);
+        if !known.contains(&server) {
+            known.push(server);
+        }
+        Ok(())
+    }
+}
