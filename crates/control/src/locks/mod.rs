@@ -1,7 +1,10 @@
 //! Atomic mode: the lock manager of one file, at the server that owns the file.
 //!
 //! A handle in atomic mode is *admitted* with its view. While all admitted views are disjoint nobody
-//! needs locks: each handle has a *lease*, a number that travels in its requests. When a view is to
+//! needs locks: each handle has a *lease*, a number that travels in its requests. Only an access that
+//! goes in more than one message takes a lock even so: servers run or refuse a message as a whole,
+//! but a lease may end between two, and the lock keeps those who come then away from half an
+//! access. When a view is to
 //! be admitted that overlaps another, the number is counted up, all servers of the file are told,
 //! and only when they have confirmed (no request with an older number runs there or will run) is the
 //! view admitted; from then on every access asks for a lock first. When the overlap is gone and the
@@ -226,6 +229,9 @@ enum Phase {
 
 type HandleKey = (ClientId, HandleId);
 
+/// The number of the first leases; 0 in a request means that its handle is not in atomic mode.
+const FIRST: u64 = 1;
+
 /// The lock manager of a file.
 #[derive(Debug)]
 pub struct LockManager {
@@ -251,7 +257,7 @@ impl LockManager {
         LockManager {
             servers: servers.into_iter().collect(),
             phase: Phase::Leasing,
-            number: 0,
+            number: FIRST,
             views: Views::new(None),
             admitted: BTreeMap::new(),
             arriving: VecDeque::new(),
@@ -536,7 +542,8 @@ impl LockManager {
                     if !left.is_empty() {
                         return;
                     }
-                    self.number = highest + 1;
+                    // The first number is used without telling anybody.
+                    self.number = highest.max(&FIRST) + 1;
                     self.tell_servers(false, effects);
                 }
                 Phase::Telling { left, then_locks } => {

@@ -183,7 +183,8 @@ record! {
     pub struct Admitted {
         /// Travels in its accesses.
         pub number: u64,
-        /// Whether every access takes a lock first.
+        /// Whether every access takes a lock first. If not, only one that goes in more than one message
+        /// does: the lease may end between two of them, and others would see half of it.
         pub use_locks: bool,
     }
 
