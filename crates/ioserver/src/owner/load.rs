@@ -1,0 +1,210 @@
+//! The first question about a file: what is durable about it, and what its servers say.
+//!
+//! If the file was made while this very start of the server owned it, and was never let go, then
+//! everything that happened to it is known here and the durable size is the size. Otherwise there
+//! was an owner before: the servers are asked for their ends and lease numbers. A truncate that is
+//! pending is applied in both cases, before anybody is told a size that depends on it.
+//!
+//! One thread loads; others who ask about the file wait for it.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+use std::sync::{Arc, PoisonError};
+
+use control::locks::{self, LockManager};
+use control::sizes::{self, SizeOwner};
+
+use wire::message::cluster::FileStateIs;
+use wire::{FileId, LayoutState, ServerId, Status};
+
+use super::file::{OwnedFile, Part, Phase};
+use super::work::Work;
+use super::{Owner, Refused, lock, refuse};
+
+/// Ends the loading of a file even if the thread panics.
+struct Loading<'a> {
+    owner: &'a Owner,
+    file: &'a Arc<OwnedFile>,
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        if matches!(self.file.lock().phase, Phase::Loading) {
+            let why = refuse::<()>(Status::Internal, "loading the file failed; try again");
+            self.owner.drop_file(self.file, why.unwrap_err());
+        }
+    }
+}
+
+/// The servers of a file, with the starts of them that the layout names.
+fn parts(layout: &LayoutState) -> BTreeMap<ServerId, Part> {
+    let mut parts: BTreeMap<ServerId, Part> = BTreeMap::new();
+    let places = layout.pieces.iter().flat_map(|p| p.places.iter().flatten());
+    for place in places {
+        let part = parts.entry(ServerId(place.server)).or_default();
+        part.incarnations.insert(place.incarnation);
+    }
+    parts
+}
+
+impl Owner {
+    /// A file by its number, loaded if need be.
+    pub(super) fn file(&self, id: FileId) -> Result<Arc<OwnedFile>, Refused> {
+        let mut is_new = false;
+        let file = Arc::clone(lock(&self.files).entry(id).or_insert_with(|| {
+            is_new = true;
+            Arc::new(OwnedFile::new(id))
+        }));
+        if is_new {
+            let loading = Loading {
+                owner: self,
+                file: &file,
+            };
+            let loaded = self.load(&file);
+            if let Err(refused) = &loaded {
+                self.drop_file(&file, refused.clone());
+            }
+            drop(loading);
+            let work = loaded?;
+            self.drive(&file, work);
+            return Ok(file);
+        }
+        let mut state = file.lock();
+        while matches!(state.phase, Phase::Loading) {
+            state = file
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if let Phase::Over(refused) = &state.phase {
+            return Err(refused.clone());
+        }
+        drop(state);
+        Ok(file)
+    }
+
+    fn load(&self, file: &OwnedFile) -> Result<Vec<Work>, Refused> {
+        let FileStateIs { layout, size, .. } = self.cluster.file_state(file.id)?;
+        self.demand_owned(file.id, &layout)?;
+        let is_known = layout.owner.incarnation == self.cluster.incarnation()
+            && !lock(&self.let_go).contains(&file.id);
+        let mut work = Vec::new();
+        let mut state = file.lock();
+        state.servers = parts(&layout);
+        let servers: Vec<ServerId> = state.servers.keys().copied().collect();
+        let (sizes, size_effects);
+        let mut lock_effects = Vec::new();
+        if is_known {
+            (sizes, size_effects) = SizeOwner::known(size, servers.iter().copied());
+            state.locks = LockManager::new(servers);
+        } else {
+            (sizes, size_effects) = SizeOwner::restarted(size, servers.iter().copied());
+            (state.locks, lock_effects) = LockManager::restarted(servers);
+        }
+        state.sizes = sizes;
+        for effect in size_effects {
+            match effect {
+                sizes::Effect::Apply { epoch, to, servers } => {
+                    work.push(Work::Apply { epoch, to, servers });
+                }
+                sizes::Effect::AskEnds(servers) => work.push(Work::AskEnds(servers)),
+                sizes::Effect::Finish { epoch } => {
+                    state.unfinished = Some(epoch);
+                    work.push(Work::Finish { epoch });
+                }
+                _ => {}
+            }
+        }
+        for effect in lock_effects {
+            match effect {
+                locks::Effect::AskNumber(servers) => work.push(Work::AskNumber(servers)),
+                locks::Effect::Tell { number, servers } => {
+                    work.push(Work::Tell { number, servers });
+                }
+                _ => {}
+            }
+        }
+        // Servers that are known to be dead or to have lost the bytes are not asked.
+        state.members_are(&lock(&self.members), &self.counters, &mut work);
+        for item in &mut work {
+            for (server, part) in &state.servers {
+                if part.is_gone {
+                    item.forget(*server);
+                }
+            }
+        }
+        state.phase = Phase::Ready;
+        file.changed.notify_all();
+        Ok(work)
+    }
+
+    fn demand_owned(&self, file: FileId, layout: &LayoutState) -> Result<(), Refused> {
+        let here = self.cluster.own_server();
+        if layout.owner.server == here.0 {
+            return Ok(());
+        }
+        refuse(
+            Status::InvalidArgument,
+            format!(
+                "{file} is owned by server {}, not by {here}; ask there",
+                layout.owner.server
+            ),
+        )
+    }
+
+    /// Takes a file out of the table and ends what waits for it.
+    fn drop_file(&self, file: &Arc<OwnedFile>, refused: Refused) {
+        let mut files = lock(&self.files);
+        if files.get(&file.id).is_some_and(|f| Arc::ptr_eq(f, file)) {
+            files.remove(&file.id);
+        }
+        drop(files);
+        file.end(refused);
+    }
+
+    /// A file is no longer: its bytes are removed.
+    pub fn removed(&self, file: FileId) {
+        let found = lock(&self.files).get(&file).cloned();
+        if let Some(found) = found {
+            let refused = refuse::<()>(Status::NotFound, format!("{file} was removed"));
+            self.drop_file(&found, refused.unwrap_err());
+        }
+    }
+
+    /// The layout of a file has changed, after a re-layout. Locks, pointers and sizes go on; if
+    /// another server owns the file now, everything ends here.
+    pub fn layout_is(&self, file: FileId, layout: &LayoutState) {
+        let Some(found) = lock(&self.files).get(&file).cloned() else {
+            return;
+        };
+        if let Err(refused) = self.demand_owned(file, layout) {
+            lock(&self.let_go).insert(file);
+            self.drop_file(&found, refused);
+            return;
+        }
+        let mut work = Vec::new();
+        {
+            let mut state = found.lock();
+            if !matches!(state.phase, Phase::Ready) {
+                return;
+            }
+            let now = parts(layout);
+            let gone: Vec<ServerId> = state.servers.keys().copied().collect();
+            for server in gone.into_iter().filter(|s| !now.contains_key(s)) {
+                state.server_lost(server, &self.counters, &mut work);
+            }
+            for (server, part) in now {
+                match state.servers.entry(server) {
+                    Entry::Occupied(mut old) => old.get_mut().incarnations = part.incarnations,
+                    Entry::Vacant(place) => {
+                        place.insert(part);
+                        state.size_event(sizes::Event::ServerAdded(server), &mut work);
+                        let added = locks::Event::ServerAdded(server);
+                        state.lock_event(added, &self.counters, &mut work);
+                    }
+                }
+            }
+            state.members_are(&lock(&self.members), &self.counters, &mut work);
+        }
+        self.drive(&found, work);
+    }
+}

@@ -1,0 +1,165 @@
+//! The role of owner: size, locks, shared pointers and appends of the files that this server owns.
+//!
+//! The machines are in `control`; here they get threads. A request runs in the thread of its
+//! connection: it takes the file's mutex, gives the machine an event, and does outside of the mutex
+//! what the machine wants from others ([`Cluster`]), feeding the answers back until nothing is left.
+//! Whoever waits (for a lock, for admission, for a truncate) waits on a bell of its own.
+//!
+//! ```text
+//! request --event--> machine --effects-+--> answers for waiting requests: outcome, bell
+//!                       ^              +--> work: ask the manager or servers, without the mutex
+//!                       +---- events ------------+
+//! ```
+//!
+//! | file | what |
+//! |---|---|
+//! | `size`, `truncate`, `report` | size, growth, truncate; what the catalogue is told |
+//! | `lock` | atomic mode: admission, locks |
+//! | `append`, `pointer` | places behind the end, shared pointers |
+//! | `clients`, `members` | who left or died; which servers are there |
+//! | `file`, `work`, `load` | one file and its waiting requests; asking others; the first question |
+//!
+//! Invariants
+//! - No mutex is held while anybody is asked. Locks are taken in the order table of files, file,
+//!   list of members or dead clients, and the table is never held together with a file.
+//! - One file's slowness is its own: nothing of one file waits for another.
+//! - A client that died gets nothing any more: it is in `dead` before any file hears of it, and each
+//!   request looks there under the file's mutex.
+//! - Nobody waits for ever for somebody who is not there: what depends on servers that cannot be
+//!   asked is refused when the patience is over. Locks wait without limit, for their holders.
+//!
+//! What is left to others: decoding, rights behind a view number, and noticing death.
+
+mod append;
+mod clients;
+mod cluster;
+mod file;
+mod load;
+mod lock;
+mod members;
+mod pointer;
+mod report;
+mod size;
+mod statistics;
+#[cfg(test)]
+mod tests;
+mod truncate;
+mod work;
+
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use layout::View;
+use wire::message::Refusal;
+use wire::message::catalogue::Member;
+use wire::{ClientId, FileId, Rights, ServerId, Status};
+
+pub use cluster::{Cluster, Refused};
+use file::OwnedFile;
+use statistics::Counters;
+
+/// Who asks, as the dispatcher has found out from the number of a registered view.
+#[derive(Clone, Copy)]
+pub struct Asker<'a> {
+    /// The client.
+    pub client: ClientId,
+    /// The file of the view.
+    pub file: FileId,
+    /// What the client may do with it.
+    pub rights: Rights,
+    /// The view.
+    pub view: &'a View,
+    /// Whether the connection is still there; asked now and then by requests that wait.
+    pub is_connected: &'a dyn Fn() -> bool,
+}
+
+impl fmt::Debug for Asker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Asker({} for {} of {})",
+            self.client, self.rights, self.file
+        )
+    }
+}
+
+impl Asker<'_> {
+    fn demand(&self, rights: Rights) -> Result<(), Refused> {
+        if self.rights.allow(rights) {
+            return Ok(());
+        }
+        refuse(
+            Status::PermissionDenied,
+            format!("the view is for {}; this needs {rights}", self.rights),
+        )
+    }
+}
+
+/// A refusal without detail.
+fn refuse<T>(status: Status, text: impl Into<String>) -> Result<T, Refused> {
+    Err((status, Refusal::new(text)))
+}
+
+/// How long a request waits for servers that cannot be asked, unless told otherwise.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The owner of files.
+pub struct Owner {
+    cluster: Arc<dyn Cluster>,
+    patience: Duration,
+    files: Mutex<HashMap<FileId, Arc<OwnedFile>>>,
+    /// Files that this start has owned and let go; their sizes have to be asked for.
+    let_go: Mutex<HashSet<FileId>>,
+    members: Mutex<BTreeMap<ServerId, Member>>,
+    dead: Mutex<HashSet<ClientId>>,
+    counters: Counters,
+    /// Names views.
+    hasher: RandomState,
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owner")
+            .field("server", &self.cluster.own_server())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Owner {
+    /// Owns nothing yet; files are loaded when they are first asked about.
+    pub fn new(cluster: Arc<dyn Cluster>) -> Self {
+        Owner {
+            cluster,
+            patience: PATIENCE,
+            files: Mutex::default(),
+            let_go: Mutex::default(),
+            members: Mutex::default(),
+            dead: Mutex::default(),
+            counters: Counters::default(),
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// The same with another limit for requests that wait for servers which cannot be asked.
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    fn is_dead(&self, client: ClientId) -> bool {
+        lock(&self.dead).contains(&client)
+    }
+
+    /// All files, as of now.
+    fn files(&self) -> Vec<Arc<OwnedFile>> {
+        lock(&self.files).values().cloned().collect()
+    }
+}
+
+/// A panic elsewhere does not make what is behind a mutex wrong: events are whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

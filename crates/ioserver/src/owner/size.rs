@@ -1,0 +1,126 @@
+//! The verbs about a file's size: asking for it, and growing it.
+//!
+//! While the size is being found out (the owner has just started) whoever asks waits. A write of an
+//! earlier epoch is refused with the present epoch and size, so that its client can repeat it.
+
+use std::sync::MutexGuard;
+
+use control::locks::Ticket;
+use control::sizes::Event;
+use wire::message::file::SizeIs;
+use wire::message::{Bytes, Refusal, encode};
+use wire::{FileId, Rights, ServerId, Status};
+
+use super::file::{OwnedFile, State};
+use super::work::{Work, ask_all};
+use super::{Asker, Owner, Refused, refuse};
+
+impl Owner {
+    /// The size, for [`Size`](wire::message::file::Size).
+    pub fn size(&self, asker: &Asker<'_>) -> Result<SizeIs, Refused> {
+        let file = self.file(asker.file)?;
+        self.settle_doubt(&file)?;
+        let state = file.enter(self, asker)?;
+        self.known(&file, state, asker).1
+    }
+
+    /// A write has ended at `end`, for [`Grow`](wire::message::file::Grow).
+    pub fn grow(&self, asker: &Asker<'_>, epoch: u64, end: u64) -> Result<SizeIs, Refused> {
+        asker.demand(Rights::WRITE)?;
+        demand_offset("end", end)?;
+        let file = self.file(asker.file)?;
+        self.settle_doubt(&file)?;
+        let state = file.enter(self, asker)?;
+        let (state, counts) = self.count_write(state, asker, epoch, end);
+        let size = self.known(&file, state, asker).1;
+        if counts { size } else { stale(size?) }
+    }
+
+    /// Counts a write; whether it is of the present epoch.
+    pub(super) fn count_write<'a>(
+        &self,
+        mut state: MutexGuard<'a, State>,
+        asker: &Asker<'_>,
+        epoch: u64,
+        end: u64,
+    ) -> (MutexGuard<'a, State>, bool) {
+        let ticket = Ticket {
+            client: asker.client,
+            request: state.number(),
+        };
+        let mut work = Vec::new();
+        let counts = state.size_event(Event::Wrote { ticket, epoch, end }, &mut work);
+        debug_assert!(work.is_empty(), "a write asks nobody");
+        if counts {
+            state.written += 1;
+            state.modified = self.cluster.now();
+        }
+        (state, counts)
+    }
+
+    /// Waits until the size is known.
+    pub(super) fn known<'a>(
+        &self,
+        file: &'a OwnedFile,
+        state: MutexGuard<'a, State>,
+        asker: &Asker<'_>,
+    ) -> (MutexGuard<'a, State>, Result<SizeIs, Refused>) {
+        let limit = Some(self.patience);
+        file.wait(state, &file.changed, asker, limit, |s| s.size_is())
+    }
+
+    /// The size of a frozen file, whose servers run nothing of it: what they have is counted even if
+    /// the clients that wrote it did not come to say so.
+    pub fn size_of_frozen(&self, file: FileId) -> Result<SizeIs, Refused> {
+        let file = self.file(file)?;
+        self.settle_doubt(&file)?;
+        let servers: Vec<ServerId> = file.lock().servers.keys().copied().collect();
+        let ends = ask_all(&servers, |server| self.cluster.ask_end(server, file.id));
+        let mut state = file.lock();
+        for end in ends {
+            let end = end?;
+            let ticket = Ticket {
+                client: wire::ClientId(0),
+                request: state.number(),
+            };
+            let (epoch, end) = (end.epoch, end.end);
+            let mut work: Vec<Work> = Vec::new();
+            let before = state.sizes.size();
+            state.size_event(Event::Wrote { ticket, epoch, end }, &mut work);
+            if state.sizes.size() != before {
+                state.written += 1;
+                state.modified = self.cluster.now();
+            }
+        }
+        match state.size_is() {
+            Some(size) => Ok(size),
+            None => refuse(
+                Status::Busy,
+                "the size of the file is being found out; try again",
+            ),
+        }
+    }
+}
+
+/// An offset that fits into a file.
+pub(super) fn demand_offset(name: &str, offset: u64) -> Result<(), Refused> {
+    if offset <= falls::MAX_OFFSET {
+        return Ok(());
+    }
+    refuse(
+        Status::InvalidArgument,
+        format!("{name} is {offset}; at most {}", falls::MAX_OFFSET),
+    )
+}
+
+/// The refusal of a write of another epoch.
+pub(super) fn stale<T>(size: SizeIs) -> Result<T, Refused> {
+    let mut detail = Vec::new();
+    encode(&size, &mut detail);
+    let text = format!(
+        "the file was truncated; epoch {} has begun, repeat the write in it",
+        size.epoch
+    );
+    let detail = Bytes(detail);
+    Err((Status::StaleEpoch, Refusal { text, detail }))
+}

@@ -1,0 +1,45 @@
+//! The owner against a twin of the cluster in memory that delays, reorders and fails.
+//!
+//! Several owners and servers live in one process; threads are clients. Schedules are random, with a
+//! printed seed; nothing waits for time, only for conditions, and every wait has an end.
+
+mod atomic;
+mod sizes;
+mod twin;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use layout::View;
+use wire::{ClientId, Rights};
+
+use super::Asker;
+use twin::FILE;
+
+/// Ends a test that would hang.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Waits for a condition that some other thread makes true.
+fn until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_true() {
+        assert!(begin.elapsed() < LIMIT, "{what} did not happen");
+        thread::yield_now();
+    }
+}
+
+fn asker<'a>(client: u64, view: &'a View) -> Asker<'a> {
+    Asker {
+        client: ClientId(client),
+        file: FILE,
+        rights: Rights::BOTH,
+        view,
+        is_connected: &|| true,
+    }
+}
+
+/// A file of alternating cells: `of` views, each with every `of`-th byte.
+fn every(which: u64, of: u64) -> View {
+    let set = format!("{{({which},{which},{of},1)}}");
+    View::new(layout::FileOffset(0), of, set.parse().unwrap()).unwrap()
+}
