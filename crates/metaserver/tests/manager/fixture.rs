@@ -46,6 +46,8 @@ impl Scratch {
             listen: vec![self.socket(), "tcp:127.0.0.1:0".parse().unwrap()],
             secret: Some(secret()),
             recovery: Duration::from_millis(300),
+            // Members of most tests never report, on machines that may be slow.
+            member_timeout: Duration::from_secs(600),
             ..Options::new(self.0.join("meta"))
         }
     }

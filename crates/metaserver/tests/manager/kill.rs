@@ -28,6 +28,7 @@ fn child_that_serves() {
     let listen = vec![wire::url::Endpoint::Unix(dir.join("meta.sock"))];
     let options = Options {
         listen,
+        member_timeout: PATIENCE,
         ..Options::new(dir.join("meta"))
     };
     let manager = metaserver::start(options).unwrap();

@@ -4,8 +4,9 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use metaserver::MetaServer;
+use metaserver::{MetaServer, Options};
 use wire::message::catalogue::*;
 use wire::message::session::{Credentials, Goodbye, Process, Role, Shutdown};
 use wire::{HandleId, Rights, Status};
@@ -156,7 +157,11 @@ fn handles_are_opened_again_after_a_restart() {
     assert_eq!(c.ask(&Count {}).files, 3);
     manager.stop();
     drop(gone);
-    let _manager = scratch.start();
+    let options = Options {
+        recovery: Duration::from_secs(3),
+        ..scratch.options()
+    };
+    let _manager = metaserver::start(options).unwrap();
     let mut c = c.again(&scratch.socket()).unwrap();
     assert_eq!(c.welcome.incarnation, 2);
     let unlink = Unlink {
