@@ -303,6 +303,16 @@ impl SizeOwner {
         effects
     }
 
+    /// The same as [`Event::Wrote`] for whoever needs neither ticket nor hint: whether it counts.
+    /// Allocates nothing.
+    pub fn wrote(&mut self, epoch: u64, end: u64) -> bool {
+        let counts = epoch == self.epoch;
+        if counts {
+            self.size = self.size.max(end);
+        }
+        counts
+    }
+
     fn grow(&mut self, end: u64, effects: &mut Vec<Effect>) {
         if end > self.size {
             self.size = end;
@@ -459,6 +469,8 @@ mod tests {
         );
         assert_eq!(owner.handle(wrote(2, 0, 60)), [Effect::Counted(ticket(2))]);
         assert_eq!(owner.report(), Some((0, 100)));
+        assert!(owner.wrote(0, 120) && owner.wrote(0, 7) && !owner.wrote(1, 500));
+        assert_eq!(owner.report(), Some((0, 120)));
     }
 
     #[test]

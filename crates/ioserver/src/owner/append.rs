@@ -72,7 +72,7 @@ impl Owner {
                 );
             }
             if place.is_none_or(|place| end > place.start) {
-                (state, counts) = self.count_write(state, asker, epoch, end);
+                counts = self.count_write(&mut state, epoch, end);
             }
             state.appends.complete(ticket);
         }

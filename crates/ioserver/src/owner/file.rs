@@ -286,8 +286,8 @@ impl State {
         }
     }
 
-    /// Gives the size an event; `false` if it was a write of another epoch.
-    pub(super) fn size_event(&mut self, event: sizes::Event, work: &mut Vec<Work>) -> bool {
+    /// Gives the size an event.
+    pub(super) fn size_event(&mut self, event: sizes::Event, work: &mut Vec<Work>) {
         use sizes::Effect;
         let epoch = self.sizes.epoch();
         let effects = self.sizes.handle(event);
@@ -296,12 +296,10 @@ impl State {
             self.appends = Appends::default();
             self.append_fences.clear();
         }
-        let mut counts = true;
         for effect in effects {
             match effect {
-                Effect::TooOld { .. } => counts = false,
-                // Nobody caches sizes beside this server yet.
-                Effect::Counted(_) | Effect::Hint(_) => {}
+                // Writes are counted without an event, and nobody caches sizes beside this server.
+                Effect::Counted(_) | Effect::TooOld { .. } | Effect::Hint(_) => {}
                 Effect::Intend { ticket, .. } => {
                     if let Some(found) = self.truncate_waits.get_mut(&ticket) {
                         found.is_next = true;
@@ -333,7 +331,6 @@ impl State {
                 Effect::AskEnds(servers) => work.push(Work::AskEnds(servers)),
             }
         }
-        counts
     }
 
     /// Gives the lock manager an event; what it has against it, if anything.

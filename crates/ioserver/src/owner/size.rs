@@ -5,14 +5,12 @@
 
 use std::sync::MutexGuard;
 
-use control::locks::Ticket;
-use control::sizes::Event;
 use wire::message::file::SizeIs;
 use wire::message::{Bytes, Refusal, encode};
 use wire::{FileId, Rights, ServerId, Status};
 
 use super::file::{OwnedFile, State};
-use super::work::{Work, ask_all};
+use super::work::ask_all;
 use super::{Asker, Owner, Refused, refuse};
 
 impl Owner {
@@ -30,32 +28,21 @@ impl Owner {
         demand_offset("end", end)?;
         let file = self.file(asker.file)?;
         self.settle_doubt(&file)?;
-        let state = file.enter(self, asker)?;
-        let (state, counts) = self.count_write(state, asker, epoch, end);
+        let mut state = file.enter(self, asker)?;
+        let counts = self.count_write(&mut state, epoch, end);
         let size = self.known(&file, state, asker).1;
         if counts { size } else { stale(size?) }
     }
 
-    /// Counts a write; whether it is of the present epoch.
-    pub(super) fn count_write<'a>(
-        &self,
-        mut state: MutexGuard<'a, State>,
-        asker: &Asker<'_>,
-        epoch: u64,
-        end: u64,
-    ) -> (MutexGuard<'a, State>, bool) {
-        let ticket = Ticket {
-            client: asker.client,
-            request: state.number(),
-        };
-        let mut work = Vec::new();
-        let counts = state.size_event(Event::Wrote { ticket, epoch, end }, &mut work);
-        debug_assert!(work.is_empty(), "a write asks nobody");
+    /// Counts a write; whether it is of the present epoch. Allocates nothing: this is on the way of
+    /// every write that extends the file.
+    pub(super) fn count_write(&self, state: &mut State, epoch: u64, end: u64) -> bool {
+        let counts = state.sizes.wrote(epoch, end);
         if counts {
             state.written += 1;
             state.modified = self.cluster.now();
         }
-        (state, counts)
+        counts
     }
 
     /// Waits until the size is known.
@@ -79,17 +66,8 @@ impl Owner {
         let mut state = file.lock();
         for end in ends {
             let end = end?;
-            let ticket = Ticket {
-                client: wire::ClientId(0),
-                request: state.number(),
-            };
-            let (epoch, end) = (end.epoch, end.end);
-            let mut work: Vec<Work> = Vec::new();
-            let before = state.sizes.size();
-            state.size_event(Event::Wrote { ticket, epoch, end }, &mut work);
-            if state.sizes.size() != before {
-                state.written += 1;
-                state.modified = self.cluster.now();
+            if state.sizes.size().is_some_and(|size| end.end > size) {
+                self.count_write(&mut state, end.epoch, end.end);
             }
         }
         match state.size_is() {

@@ -119,9 +119,7 @@ impl Owner {
                 continue; // It went or came back meanwhile, and was asked again if need be.
             }
             match answer {
-                Ok(Answer::Size(event)) => {
-                    state.size_event(event, &mut more);
-                }
+                Ok(Answer::Size(event)) => state.size_event(event, &mut more),
                 Ok(Answer::Lock(event)) => {
                     if let locks::Event::Fenced { server, client } = event {
                         state.append_fenced(server, client);

@@ -3,7 +3,9 @@
 //! Several owners and servers live in one process; threads are clients. Schedules are random, with a
 //! printed seed; nothing waits for time, only for conditions, and every wait has an end.
 
+mod appends;
 mod atomic;
+mod death;
 mod sizes;
 mod twin;
 

@@ -21,6 +21,8 @@ use super::super::{Cluster, Owner, Refused};
 use super::LIMIT;
 
 pub(super) const FILE: FileId = FileId(7);
+/// Another one of the same layout, which stays empty.
+pub(super) const OTHER: FileId = FileId(8);
 /// Bytes of a stripe; cell `i` is file byte `i`, at the server of its stripe.
 pub(super) const CELLS: u64 = 8;
 
@@ -57,7 +59,7 @@ pub(super) struct Server {
     pub(super) files: BTreeMap<FileId, ServerFile>,
     pub(super) fenced: BTreeSet<ClientId>,
     /// Questions of these names wait until they are removed here.
-    pub(super) gates: BTreeSet<&'static str>,
+    gates: BTreeSet<&'static str>,
     /// How often it was asked what.
     pub(super) asked: BTreeMap<&'static str, usize>,
     running: BTreeMap<u64, (FileId, ClientId, Option<u64>)>,
@@ -181,6 +183,20 @@ impl World {
 
     pub(super) fn on_server(&self, server: u64, change: impl FnOnce(&mut Server)) {
         self.change(|inside| change(inside.servers.get_mut(&ServerId(server)).unwrap()));
+    }
+
+    /// Lets questions of this name to a server wait.
+    pub(super) fn shut(&self, server: u64, name: &'static str) {
+        self.on_server(server, |s| {
+            s.gates.insert(name);
+        });
+    }
+
+    /// Lets them go on.
+    pub(super) fn open(&self, server: u64, name: &'static str) {
+        self.on_server(server, |s| {
+            s.gates.remove(name);
+        });
     }
 
     /// A start of the owner at a server, with little patience.
@@ -355,7 +371,7 @@ impl Cluster for Twin {
 
     fn file_state(&self, file: FileId) -> Result<FileStateIs, Refused> {
         self.world.manager("file_state", |m| {
-            if file != FILE {
+            if file != FILE && file != OTHER {
                 return refused(Status::NotFound);
             }
             Ok(FileStateIs {
