@@ -37,6 +37,8 @@ enum Command {
     Explain(commands::explain::Arguments),
     /// Measure, with yardsticks taken in the same run
     Bench(commands::bench::Arguments),
+    /// Print what a shell needs to complete commands and options
+    Completions(commands::completions::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::Layout(arguments) => commands::layout::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),
+        Command::Completions(arguments) => commands::completions::run(&arguments),
     });
     match outcome {
         Ok(Ok(())) => ExitCode::SUCCESS,

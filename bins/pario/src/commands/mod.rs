@@ -2,6 +2,7 @@
 //! into calls of the libraries and results into text, and decide nothing else.
 
 pub(crate) mod bench;
+pub(crate) mod completions;
 pub(crate) mod explain;
 pub(crate) mod input;
 pub(crate) mod layout;
