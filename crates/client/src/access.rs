@@ -13,6 +13,7 @@
 //! Left to others: cutting into messages (`flow`), what can be repaired and how (`open`).
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -84,19 +85,13 @@ impl Open {
         };
         let mut patience = Patience::new(&self.session.options);
         lane.work.progress.clear();
-        let mut planned: Option<std::sync::Arc<Plan>> = None;
+        let mut planned = None;
         while !bytes.is_empty() {
             let plan = seen.plan(&self.state());
-            if planned
-                .as_ref()
-                .is_none_or(|p| !std::sync::Arc::ptr_eq(p, &plan))
-            {
-                // Another layout: what was confirmed lies elsewhere now.
-                lane.work.progress.clear();
-                planned = Some(plan.clone());
-            }
             let size = self.known_size();
             let epoch = how.reserved_epoch.unwrap_or(size.epoch);
+            lane.work
+                .replan(&mut planned, &plan, epoch, bytes.len() as u64);
             let must_grow = how.reserved_epoch.is_none() && file.end > size.size;
             let is_owner_only =
                 lane.work
@@ -111,6 +106,7 @@ impl Open {
                 epoch,
                 lease: how.lease,
                 grows: must_grow && is_owner_only,
+                is_reserved: how.reserved_epoch.is_some(),
                 message_bytes: hints.0,
                 rendezvous_bytes: hints.1,
             };
@@ -152,7 +148,7 @@ impl Open {
         };
         let mut patience = Patience::new(&self.session.options);
         lane.work.progress.clear();
-        let mut planned: Option<(std::sync::Arc<Plan>, u64)> = None;
+        let mut planned = None;
         let moved = loop {
             let wanted = into.len() as u64;
             let mut size = self.known_size();
@@ -167,13 +163,7 @@ impl Open {
             }
             let file = file_range(seen, lo, n)?;
             let plan = seen.plan(&self.state());
-            let is_same = planned
-                .as_ref()
-                .is_some_and(|(p, count)| std::sync::Arc::ptr_eq(p, &plan) && *count == n);
-            if !is_same {
-                lane.work.progress.clear();
-                planned = Some((plan.clone(), n));
-            }
+            lane.work.replan(&mut planned, &plan, size.epoch, n);
             let into = &mut into[..n as usize];
             lane.work.spread(&plan, seen, lo, n, &file, &mut phases)?;
             let hints = self.limits();
@@ -185,6 +175,7 @@ impl Open {
                 epoch: size.epoch,
                 lease: how.lease,
                 grows: false,
+                is_reserved: false,
                 message_bytes: hints.0,
                 rendezvous_bytes: hints.1,
             };
@@ -280,6 +271,11 @@ impl Open {
             let flow = &mut lane.work.flows[i];
             let place = flow.place.expect("set by spread");
             let trouble = flow.failure.take().expect("it failed");
+            if terms.is_reserved && matches!(&trouble, Trouble::Refused(Status::StaleEpoch, _)) {
+                // The place is void; another has to be reserved.
+                errors.insert(0, (i, trouble.into_error(Some(ServerId(place.server)), "")));
+                continue;
+            }
             if let Err(error) = self.repair(lane, seen, place, trouble, patience) {
                 errors.push((i, error));
             }
@@ -289,7 +285,10 @@ impl Open {
         }
         let is_alone = servers == 1 && lane.work.flows[errors[0].0].confirmed == terms.base;
         let is_read = matches!(memory, Memory::Into(_));
-        let passes = errors[0].1.status() == Status::StaleLease;
+        let passes = matches!(
+            errors[0].1.status(),
+            Status::StaleLease | Status::StaleEpoch
+        );
         if is_read || is_alone || passes {
             return Err(errors.swap_remove(0).1);
         }
@@ -342,7 +341,22 @@ fn file_range(seen: &Seen, lo: u64, len: u64) -> Result<Range<u64>> {
     }
 }
 
+/// What an attempt was planned with: layout, epoch, bytes.
+type Planned = Option<(Arc<Plan>, u64, u64)>;
+
 impl Work {
+    /// Forgets what servers have confirmed if the plan is another now: it may lie elsewhere, or have
+    /// been cut off.
+    fn replan(&mut self, planned: &mut Planned, plan: &Arc<Plan>, epoch: u64, bytes: u64) {
+        let is_same = planned
+            .as_ref()
+            .is_some_and(|(p, e, b)| Arc::ptr_eq(p, plan) && (*e, *b) == (epoch, bytes));
+        if !is_same {
+            self.progress.clear();
+            *planned = Some((plan.clone(), epoch, bytes));
+        }
+    }
+
     /// Spreads an access over flows, one per server that has bytes of it; whether there is one only.
     fn spread(
         &mut self,

@@ -1,5 +1,5 @@
 //! Atomic mode: a handle is admitted by the owner of the file, and its accesses carry the number it
-//! was given; where views overlap they take a lock first.
+//! was given; where views overlap they take a lock first, and so do accesses of several messages.
 //!
 //! A number that is no longer good (`StaleLease`) means that views were admitted or left meanwhile:
 //! the handle asks again and repeats the access, with a lock if it is told so.
@@ -54,7 +54,9 @@ impl File {
                 lease: lease.number,
                 reserved_epoch: None,
             };
-            let result = if lease.use_locks {
+            // A lease may end between two messages, and others would see half of the access.
+            let is_one = || self.open.is_one_message(seen, lo, len, is_write);
+            let result = if lease.use_locks || !is_one() {
                 let hi = lo.saturating_add(len).min(falls::MAX_OFFSET);
                 self.lock_range(lane, seen, lo, hi, is_write)
                     .and_then(|request| {

@@ -8,6 +8,7 @@
 //! Left to others: how bytes travel (`access`), threads for non-blocking operations (`nonblocking`).
 
 use std::io::SeekFrom;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 
 use layout::{ArrayType, FileOffset, Layout, Sequence, View};
@@ -27,6 +28,9 @@ use crate::session::lock;
 
 /// Most bytes of described memory that are packed at a time.
 const DESCRIBED_BYTES: u64 = 8 << 20;
+
+/// Times an append reserves a place anew.
+const MOST_RESERVATIONS: u32 = 64;
 
 /// An open file. Clones are the same handle, and threads may share it. It is closed when the last
 /// clone is dropped, or by [`File::close`], which reports errors.
@@ -336,20 +340,26 @@ impl File {
             how,
             amount,
         };
-        let moved = self.open.ask_owner(lane, &self.open.whole, make);
-        match moved {
-            // An owner that was restarted knows nobody; the pointer begins where the file does.
-            Err(e) if e.status() == Status::BadHandle => {
-                self.open
-                    .ask_owner(lane, &self.open.whole, |view| JoinPointer {
-                        view,
-                        group,
-                        position: 0,
-                    })?;
-                self.open.ask_owner(lane, &self.open.whole, make)
-            }
-            other => other,
+        let mut moved = self.open.ask_owner(lane, &self.open.whole, make);
+        if matches!(&moved, Err(e) if e.status() == Status::BadHandle) {
+            // An owner that was restarted knows nobody; the pointer stands where it was last seen.
+            let position = self.open.pointer_at.load(Ordering::Relaxed);
+            self.open
+                .ask_owner(lane, &self.open.whole, |view| JoinPointer {
+                    view,
+                    group,
+                    position,
+                })?;
+            moved = self.open.ask_owner(lane, &self.open.whole, make);
         }
+        if let Ok(before) = moved {
+            let now = match how {
+                PointerMove::To => amount,
+                PointerMove::Add | PointerMove::Stay => before.saturating_add(amount),
+            };
+            self.open.pointer_at.store(now, Ordering::Relaxed);
+        }
+        moved
     }
 
     /// Reads at the shared pointer and moves it by the length of the buffer.
@@ -398,37 +408,52 @@ impl File {
         let _gate = self.beside();
         let whole = &self.open.whole;
         self.open.session.with_lane(|lane| {
-            let (request, reserved) = {
-                let _ordered = lock(&self.open.session.ordered);
-                let request = self.open.session.number();
-                let make = |view| Reserve {
+            // A truncate voids what was reserved before it; then the end is elsewhere.
+            for _ in 0..MOST_RESERVATIONS {
+                let (request, reserved) = {
+                    let _ordered = lock(&self.open.session.ordered);
+                    let request = self.open.session.number();
+                    let make = |view| Reserve {
+                        view,
+                        request,
+                        len: bytes.len() as u64,
+                    };
+                    (request, self.open.ask_owner(lane, whole, make)?)
+                };
+                let how = How {
+                    lease: 0,
+                    reserved_epoch: Some(reserved.epoch),
+                };
+                let written = self
+                    .open
+                    .write_range(lane, whole, reserved.offset, bytes, how);
+                let end = match &written {
+                    Ok(n) => reserved.offset + *n as u64,
+                    Err(Error::Partial { confirmed, .. }) => reserved.offset + confirmed,
+                    Err(_) => reserved.offset,
+                };
+                let is_counted = self.open.tell_size(lane, whole, |view| Appended {
                     view,
                     request,
-                    len: bytes.len() as u64,
+                    epoch: reserved.epoch,
+                    end,
+                });
+                match written {
+                    Err(e) if e.status() == Status::StaleEpoch => {
+                        self.open.ask_size(lane)?;
+                        continue;
+                    }
+                    other => other?,
                 };
-                (request, self.open.ask_owner(lane, whole, make)?)
-            };
-            let how = How {
-                lease: 0,
-                reserved_epoch: Some(reserved.epoch),
-            };
-            let written = self
-                .open
-                .write_range(lane, whole, reserved.offset, bytes, how);
-            let end = match &written {
-                Ok(n) => reserved.offset + *n as u64,
-                Err(Error::Partial { confirmed, .. }) => reserved.offset + confirmed,
-                Err(_) => reserved.offset,
-            };
-            let told = self.open.ask_owner(lane, whole, |view| Appended {
-                view,
-                request,
-                epoch: reserved.epoch,
-                end,
-            });
-            written?;
-            self.open.heard_size(told?);
-            Ok(reserved.offset)
+                if is_counted? {
+                    return Ok(reserved.offset);
+                }
+            }
+            Err(Error::Refused {
+                status: Status::Busy,
+                text: "the file is truncated all the time; append again".into(),
+                server: None,
+            })
         })
     }
 

@@ -67,6 +67,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) lease: u64,
     /// Whether the server is told where the write ends, because it owns the file.
     pub(crate) grows: bool,
+    /// Whether it goes to a place that was reserved in this epoch.
+    pub(crate) is_reserved: bool,
     /// Limits that hints set; 0 is the server's own.
     pub(crate) message_bytes: u64,
     pub(crate) rendezvous_bytes: Option<u64>,

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, RwLock};
 use layout::{ArrayType, View};
 use wire::message::catalogue::{Close, GetState, Opened, RenewCapability, Reopen};
 use wire::message::file::*;
-use wire::message::{Bytes, Request};
+use wire::message::{Bytes, Request, decode};
 use wire::{FileId, HandleId, LayoutState, Place, Reader, Rights, ServerId, Status};
 
 use crate::error::{Error, Result, Trouble};
@@ -73,6 +73,8 @@ pub(crate) struct Open {
     pub(crate) pending: Mutex<u64>,
     pub(crate) idle: Condvar,
     has_joined_pointer: AtomicBool,
+    /// Where the shared pointer was last known to stand.
+    pub(crate) pointer_at: AtomicU64,
 }
 
 impl Open {
@@ -123,6 +125,7 @@ impl Open {
             pending: Mutex::default(),
             idle: Condvar::new(),
             has_joined_pointer: AtomicBool::new(false),
+            pointer_at: AtomicU64::new(0),
         });
         open.set_hints(&options.hints);
         let mut files = lock(&session.files);
@@ -220,11 +223,20 @@ impl Open {
 
     /// Tells the owner where a write has ended; false if the file was cut off meanwhile.
     pub(crate) fn grow(&self, lane: &mut Lane, seen: &Seen, epoch: u64, end: u64) -> Result<bool> {
-        let make = |view| Grow { view, epoch, end };
+        self.tell_size(lane, seen, |view| Grow { view, epoch, end })
+    }
+
+    /// Tells the owner something about the size; false if the file was cut off meanwhile.
+    pub(crate) fn tell_size<R: Request<Answer = SizeIs>>(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        make: impl Fn(u64) -> R,
+    ) -> Result<bool> {
         let mut patience = Patience::new(&self.session.options);
         loop {
             let owner = self.state().owner;
-            match self.ask_once(lane, seen, owner, make) {
+            match self.ask_once(lane, seen, owner, &make) {
                 Ok(heard) => {
                     self.heard_size(heard);
                     return Ok(true);
@@ -341,6 +353,33 @@ impl Open {
         places
     }
 
+    /// Whether an access goes in one message: one server, short enough, and nothing to be told to
+    /// the owner after it.
+    pub(crate) fn is_one_message(&self, seen: &Seen, lo: u64, len: u64, is_write: bool) -> bool {
+        let plan = seen.plan(&self.state());
+        let ends = (
+            seen.view.bytes().select(lo),
+            seen.view.bytes().select(lo + len - 1),
+        );
+        let (Some(first), Some(last)) = ends else {
+            return false;
+        };
+        let mut only = None;
+        let mut is_one = true;
+        plan.parts(first..last + 1, &mut 0, |slot, _| {
+            is_one &= slot.is_some() && (only.is_none() || only == slot);
+            only = slot;
+        });
+        let must_grow = is_write && last >= self.known_size().size;
+        let at_owner = only.is_some_and(|s| plan.places[s].server == plan.state.owner.server);
+        let hint = self.limits().0;
+        let most = match hint {
+            0 => self.session.message_bytes(),
+            hint => hint.min(self.session.message_bytes()),
+        };
+        is_one && len <= most && (!must_grow || at_owner)
+    }
+
     /// Does what makes a repetition worth trying, or says why nothing does.
     pub(crate) fn repair(
         &self,
@@ -376,7 +415,13 @@ impl Open {
                     patience.repaired()
                 }
                 Status::StaleEpoch => {
-                    self.ask_size(lane)?;
+                    let before = self.known_size().epoch;
+                    if let Ok(heard) = decode::<SizeIs>(&refusal.detail.0) {
+                        self.heard_size(heard);
+                    }
+                    if self.known_size().epoch == before {
+                        self.ask_size(lane)?;
+                    }
                     patience.repaired()
                 }
                 Status::WrongIncarnation => {

@@ -49,7 +49,8 @@ pub(crate) struct Session {
     /// Boxed, since they are taken and given for every access.
     #[allow(clippy::vec_box)]
     lanes: Mutex<Vec<Box<Lane>>>,
-    members: Mutex<HashMap<u64, Member>>,
+    /// What was last heard about servers, and whether it still seems to be right.
+    members: Mutex<HashMap<u64, (Member, bool)>>,
     numbers: AtomicU64,
     /// Files that are open, so that they can be opened again.
     pub(crate) files: Mutex<Vec<Weak<Open>>>,
@@ -59,6 +60,8 @@ pub(crate) struct Session {
     /// How many handles take part in a shared pointer, by file and group.
     pub(crate) groups: Mutex<HashMap<(u64, u64), u64>>,
     pub(crate) workers: Workers,
+    /// The shortest message that a server has wanted so far.
+    message_bytes: AtomicU64,
     messages: AtomicU64,
     data_messages: AtomicU64,
 }
@@ -100,6 +103,7 @@ impl Session {
             ordered: Mutex::default(),
             groups: Mutex::default(),
             workers: Workers::default(),
+            message_bytes: AtomicU64::new(u64::MAX),
             messages: AtomicU64::new(0),
             data_messages: AtomicU64::new(0),
         };
@@ -255,7 +259,7 @@ impl Session {
 
     /// What is known about a server.
     fn member(&self, lane: &mut Lane, server: u64) -> std::result::Result<Member, Trouble> {
-        if let Some(member) = lock(&self.members).get(&server) {
+        if let Some((member, true)) = lock(&self.members).get(&server) {
             return Ok(member.clone());
         }
         let found = self.members(lane)?;
@@ -276,20 +280,22 @@ impl Session {
         let found = self.manager_on(lane, Repeat::Same, || Members {})?;
         let mut known = lock(&self.members);
         known.clear();
-        known.extend(found.iter().map(|m| (m.server.0, m.clone())));
+        known.extend(found.iter().map(|m| (m.server.0, (m.clone(), true))));
         Ok(found)
     }
 
-    /// Forgets what is known about a server, because it seems to be wrong.
+    /// What is known about a server seems to be wrong; it is asked for again before it is used.
     pub(crate) fn forget_member(&self, server: u64) {
-        lock(&self.members).remove(&server);
+        if let Some((_, is_right)) = lock(&self.members).get_mut(&server) {
+            *is_right = false;
+        }
     }
 
     /// Where a server was last known to listen.
     pub(crate) fn address(&self, server: u64) -> String {
         lock(&self.members)
             .get(&server)
-            .map_or_else(|| "an unknown address".into(), |m| m.address.clone())
+            .map_or_else(|| "an unknown address".into(), |(m, _)| m.address.clone())
     }
 
     /// Index of the lane's connection to the server of a place; made if need be.
@@ -345,7 +351,17 @@ impl Session {
                 }));
             }
         }
+        self.message_bytes
+            .fetch_min(pipe.welcome.message_bytes, Ordering::Relaxed);
         Ok(lane.add(place.server, pipe))
+    }
+
+    /// The longest payload that any server takes; a cautious guess while none was asked.
+    pub(crate) fn message_bytes(&self) -> u64 {
+        match self.message_bytes.load(Ordering::Relaxed) {
+            u64::MAX => 4096,
+            bytes => bytes,
+        }
     }
 
     /// Asks an I/O server something that is not about a file.
