@@ -347,7 +347,8 @@ impl SizeOwner {
     }
 
     fn overtaken(&mut self, durable: SizeState, effects: &mut Vec<Effect>) {
-        if durable.epoch <= self.epoch {
+        // While an intent is asked for, the newer epoch is most likely its own, and its answer comes.
+        if durable.epoch <= self.epoch || self.intending {
             return;
         }
         // Whoever waited for a truncate of an earlier epoch has what he wanted: it is cut over.
@@ -648,6 +649,17 @@ mod tests {
         assert_eq!(owner.handle(Event::Overtaken(durable)), []);
         assert_eq!((owner.size(), owner.epoch()), (Some(7), 1));
         assert_eq!(owner.handle(applied(A, 1)), [Effect::Finish { epoch: 1 }]);
+        // The answer to an intent may be overtaken by that to a report; it is the one that counts.
+        owner.handle(truncate(2, 4));
+        let durable = SizeState {
+            size: 4,
+            epoch: 2,
+            truncate_to: Some(4),
+        };
+        assert_eq!(owner.handle(Event::Overtaken(durable)), []);
+        let effects = owner.handle(Event::Intended { epoch: 2 });
+        assert_eq!(effects, [apply(2, 4, &[A])]);
+        owner.handle(applied(A, 2));
         // One that is over is only taken note of.
         let over = SizeState {
             size: 9,

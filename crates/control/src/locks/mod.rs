@@ -13,7 +13,9 @@
 //! A lock is a whole descriptor: a range of the handle's view, shared or exclusive, granted at once
 //! or in turn. Reads share, writes exclude, and the queue is first come first served: a writer is not
 //! starved by readers that come later, nor a reader by writers. Whoever holds a lock does his access
-//! and releases it, without waiting for another lock in between.
+//! and releases it, without waiting for another lock in between. If his number goes stale in the
+//! middle he asks to be admitted again and repeats the access under the lock that he has: releasing
+//! it first would show half an access.
 //!
 //! A client that dies is *fenced*: the servers are told to refuse it, and until all have confirmed,
 //! what it held stays held. What it waited for is dropped at once. A manager that starts again knows

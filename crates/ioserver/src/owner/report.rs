@@ -69,9 +69,7 @@ impl Owner {
         let outcome = match answer {
             Ok(durable) => {
                 state.reported = written;
-                if durable.epoch > state.sizes.epoch() && state.doubt.is_none() {
-                    state.size_event(Event::Overtaken(durable), &mut work);
-                }
+                state.size_event(Event::Overtaken(durable), &mut work);
                 Ok(())
             }
             // Nobody needs the size of a file that is no longer.

@@ -196,7 +196,9 @@ record! {
         pub handle: HandleId,
     }
 
-    /// Waits for a range of the view. *Owner.*
+    /// Waits for a range of the view. *Owner.* If an access under it is refused with `StaleLease`, the
+    /// lock is kept while the handle is admitted again and the access repeated; releasing it before
+    /// would show others half of it.
     pub struct Lock {
         /// The view it was admitted with.
         pub view: u64,

@@ -96,16 +96,18 @@ impl<'a> Client<'a> {
         mut begin: impl FnMut(),
     ) -> Result<(), Status> {
         let parts = self.cells(len);
-        loop {
+        let mut has_lock = false;
+        let done = loop {
             let admitted = match self.admitted.clone() {
                 Some(admitted) => admitted,
                 None => self.admit()?,
             };
             begin();
-            let takes_lock = admitted.use_locks || parts.len() > 1;
-            self.requests += 1;
-            if takes_lock {
+            // What was locked stays locked while it is repeated: half of it may be done.
+            if !has_lock && (admitted.use_locks || parts.len() > 1) {
+                self.requests += 1;
                 self.lock(self.requests, len, mode)?;
+                has_lock = true;
             }
             let mut done = Ok(());
             for (server, cells) in &parts {
@@ -116,14 +118,15 @@ impl<'a> Client<'a> {
                     break;
                 }
             }
-            if takes_lock {
-                self.unlock(self.requests)?;
-            }
             match done {
                 Err(Status::StaleLease) => self.admitted = None,
-                done => return done,
+                done => break done,
             }
+        };
+        if has_lock {
+            self.unlock(self.requests)?;
         }
+        done
     }
 
     pub(super) fn write(&mut self, len: u64, value: u64) -> Result<(), Status> {

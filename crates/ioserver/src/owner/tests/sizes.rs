@@ -2,6 +2,7 @@
 //!
 //! What is durable is read from the twin's manager, what was cut from its servers.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -352,6 +353,8 @@ fn counted_writes_are_in_the_size_whatever_fails() {
     for seed in 0..12 {
         let world = World::new(3, seed);
         let owner = world.owner(0);
+        let workers = AtomicUsize::new(3);
+        let workers = &workers;
         thread::scope(|scope| {
             for client in 1..4 {
                 let (world, owner) = (&world, &owner);
@@ -373,6 +376,7 @@ fn counted_writes_are_in_the_size_whatever_fails() {
                             Err(other) => panic!("{other}"),
                         }
                     }
+                    workers.fetch_sub(1, Ordering::SeqCst);
                 });
             }
             let (world, owner) = (&world, &owner);
@@ -396,7 +400,12 @@ fn counted_writes_are_in_the_size_whatever_fails() {
                     world.on_server(server, |s| s.is_up = true);
                 }
                 world.change(|i| (i.manager.is_up, i.manager.lost_answers) = (true, 0));
-                owner.members_are(&world.members());
+                // Lists of members keep coming, and so does the flush.
+                until("the end of the work", || {
+                    owner.members_are(&world.members());
+                    owner.flush_dirty_sizes();
+                    workers.load(Ordering::SeqCst) == 0
+                });
             });
         });
         owner.members_are(&world.members());
