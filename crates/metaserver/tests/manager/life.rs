@@ -119,8 +119,12 @@ fn client_elsewhere_ends_with_its_last_connection() {
         };
         Asker::hello(&manager.endpoints()[1], &hello).unwrap()
     };
+    // Keeps one of its connections, and was silent before the other one is.
+    let mut stays = far(Role::NewClient);
+    drop(far(stays.role()));
     let mut one = far(Role::NewClient);
     one.create("/f");
+    stays.open("/f", Rights::READ);
     let opened = one.open("/f", Rights::READ);
     let two = far(one.role());
     drop(one);
@@ -131,10 +135,11 @@ fn client_elsewhere_ends_with_its_last_connection() {
     three.ask(&GetState {
         handle: opened.handle,
     });
-    assert_eq!(watcher.statistic("handles"), 1);
+    assert_eq!(watcher.statistic("handles"), 2);
     drop(three);
-    watcher.wait_for_statistic("handles", 0);
-    watcher.wait_for_statistic("clients", 1);
+    watcher.wait_for_statistic("handles", 1);
+    watcher.wait_for_statistic("clients", 2);
+    stays.open("/f", Rights::READ);
 }
 
 #[test]

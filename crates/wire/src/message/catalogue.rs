@@ -326,7 +326,7 @@ record! {
         pub path: String,
         /// Only names behind this one.
         pub after: Option<String>,
-        /// At most so many.
+        /// At most so many; the manager may give fewer, and an empty answer is the end.
         pub limit: u32,
     }
 
