@@ -12,6 +12,7 @@ mod bench;
 mod commands;
 mod draw;
 mod notation;
+mod progress;
 mod subject;
 
 use std::panic::PanicHookInfo;
@@ -25,13 +26,39 @@ use commands::output;
 #[derive(Parser)]
 #[command(name = "pario", version, about)]
 struct Arguments {
+    /// The service: unix:PATH, tcp:HOST:PORT or dir:PATH [default: PARIO_URL, else dir:.pario]
+    #[arg(long, value_name = "URL", global = true)]
+    url: Option<String>,
+
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Draw a layout: which element holds which part of an array
+    /// List a directory
+    Ls(commands::ls::Arguments),
+    /// Show everything about a file or directory
+    Stat(commands::stat::Arguments),
+    /// Make directories
+    Mkdir(commands::mkdir::Arguments),
+    /// Give a file or directory another name
+    Mv(commands::mv::Arguments),
+    /// Remove files and directories
+    Rm(commands::rm::Arguments),
+    /// Store files of this host
+    Put(commands::put::Arguments),
+    /// Fetch files onto this host
+    Get(commands::get::Arguments),
+    /// Print the bytes of files
+    Cat(commands::cat::Arguments),
+    /// Show the space that files take
+    Du(commands::du::Arguments),
+    /// Create a file, with the array it will hold and the layout it is cut by
+    Create(commands::create::Arguments),
+    /// Move a file into another layout
+    Relayout(commands::relayout::Arguments),
+    /// Draw a layout: which element holds which part of an array or a stored file
     Layout(commands::layout::Arguments),
     /// Show the plan between two layouts, and how well they fit, before any byte moves
     Explain(commands::explain::Arguments),
@@ -43,12 +70,7 @@ enum Command {
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| output::note(&bug_report(panic))));
-    let outcome = std::panic::catch_unwind(|| match Arguments::parse().command {
-        Command::Layout(arguments) => commands::layout::run(&arguments),
-        Command::Explain(arguments) => commands::explain::run(&arguments),
-        Command::Bench(arguments) => commands::bench::run(arguments),
-        Command::Completions(arguments) => commands::completions::run(&arguments),
-    });
+    let outcome = std::panic::catch_unwind(|| run(Arguments::parse()));
     match outcome {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => {
@@ -56,6 +78,27 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn run(arguments: Arguments) -> Result<(), commands::Error> {
+    commands::connection::name(arguments.url);
+    match arguments.command {
+        Command::Ls(arguments) => commands::ls::run(&arguments),
+        Command::Stat(arguments) => commands::stat::run(&arguments),
+        Command::Mkdir(arguments) => commands::mkdir::run(&arguments),
+        Command::Mv(arguments) => commands::mv::run(&arguments),
+        Command::Rm(arguments) => commands::rm::run(&arguments),
+        Command::Put(arguments) => commands::put::run(&arguments),
+        Command::Get(arguments) => commands::get::run(&arguments),
+        Command::Cat(arguments) => commands::cat::run(&arguments),
+        Command::Du(arguments) => commands::du::run(&arguments),
+        Command::Create(arguments) => commands::create::run(&arguments),
+        Command::Relayout(arguments) => commands::relayout::run(&arguments),
+        Command::Layout(arguments) => commands::layout::run(&arguments),
+        Command::Explain(arguments) => commands::explain::run(&arguments),
+        Command::Bench(arguments) => commands::bench::run(arguments),
+        Command::Completions(arguments) => commands::completions::run(&arguments),
     }
 }
 

@@ -3,7 +3,8 @@
 
 use falls::{FallsSet, Flaw, Periodic};
 use layout::{
-    ArrayType, ElementType, Layout, LayoutErrorKind, LayoutForm, Order, Partition, Pattern, View,
+    ArrayType, ByteSize, ElementType, Layout, LayoutErrorKind, LayoutForm, Order, Partition,
+    Pattern, View,
 };
 
 use crate::commands::Error;
@@ -29,18 +30,24 @@ pub(crate) fn array(text: &str) -> Result<ArrayType, Error> {
 
 /// A plain file of a size such as `1MiB`, as an array of bytes.
 pub(crate) fn file(text: &str) -> Result<ArrayType, Error> {
-    let refuse = |what: &str| -> Error {
-        let shown = cut_in_the_middle(text, TITLE);
-        format!("--bytes: '{shown}' {what}; give a size such as 4096, 64KiB or 1MiB").into()
-    };
-    // The notation of arrays has sizes, in the type of their entries.
-    let entry = format!("bytes({text})[1]").parse::<ArrayType>();
-    match entry.map(|array| array.element().size()) {
-        Err(error) if error.message().contains("2^63") => Err(refuse("reaches 2^63")),
-        Err(_) => Err(refuse("is no size")),
-        Ok(0) => Err(refuse("is nothing")),
-        Ok(bytes) => Ok(ArrayType::new(ElementType::U8, [bytes], Order::C)?),
+    match size("--bytes", text)? {
+        0 => Err(no_size("--bytes", text, "is nothing")),
+        bytes => Ok(ArrayType::new(ElementType::U8, [bytes], Order::C)?),
     }
+}
+
+/// A size such as `1MiB`; `role` names the argument in errors.
+pub(crate) fn size(role: &str, text: &str) -> Result<u64, Error> {
+    match text.parse::<ByteSize>() {
+        Err(error) if error.message().contains("2^63") => Err(no_size(role, text, "reaches 2^63")),
+        Err(_) => Err(no_size(role, text, "is no size")),
+        Ok(ByteSize(bytes)) => Ok(bytes),
+    }
+}
+
+fn no_size(role: &str, text: &str, what: &str) -> Error {
+    let shown = cut_in_the_middle(text, TITLE);
+    format!("{role}: '{shown}' {what}; give a size such as 4096, 64KiB or 1MiB").into()
 }
 
 /// A number such as the 3 of `--element 3`; `role` names the argument in errors.

@@ -9,11 +9,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use layout::ArrayType;
 use plan::{CostFunction, Measures, Part, Placement, Plan, Route, Transfer};
 use serde_json::{Value, json};
 
 use super::layout::{subtitle, svg_grid};
 use super::output::{self, bytes, counted, exact_bytes, shortened};
+use super::stored_layout::Stored;
 use super::{Error, input};
 use crate::draw::svg::{Drawing, Style};
 use crate::draw::{Grid, text};
@@ -26,10 +28,11 @@ use crate::subject::{Elements, Owner, Subject};
 Examples:
   pario explain --from '(block, *) onto 4' --to '(*, block) onto 4' --array 'f64[4096,4096]'
   pario explain --from 'striped(64KiB) over 4' --to 'striped(1MiB) over 4' --bytes 1GiB
-  pario explain --view '(block, *) onto 4 [1]' --to '(*, block) onto 4' --array 'f64[6,8]'")]
+  pario explain --view '(block, *) onto 4 [1]' --to '(*, block) onto 4' --array 'f64[6,8]'
+  pario explain /results/matrix --view '(block, *) onto 4'")]
 pub(crate) struct Arguments {
-    /// The path of a stored file
-    #[arg(value_name = "PATH", conflicts_with_all = ["from", "to"])]
+    /// The path of a stored file, instead of --to: the bytes go to or come from its subfiles
+    #[arg(value_name = "PATH", conflicts_with_all = ["from", "to", "array", "bytes"])]
     path: Option<String>,
 
     /// The layout the bytes are in
@@ -87,19 +90,38 @@ struct Explained {
 /// Most pairs of elements that a plan is printed for; each takes about a kilobyte.
 const MAX_PAIRS: usize = 1 << 20;
 
+impl Arguments {
+    /// The array, whether it stands for a plain file, and how a stored file is cut.
+    fn space(&self) -> Result<(ArrayType, bool, Option<Subject>), Error> {
+        if let Some(path) = &self.path {
+            if self.view.is_none() {
+                return Err(
+                    "give what processes see of the file, as in --view '(block, *) onto 4'".into(),
+                );
+            }
+            let subject = Stored::ask(path, None)?.subject()?;
+            return Ok((subject.array.clone(), subject.is_file, Some(subject)));
+        }
+        match self.space.array()? {
+            Some((array, is_file)) => Ok((array, is_file, None)),
+            None => Err("give the array the layouts are for, as in --array 'f64[6,8]', or a plain file, as in --bytes 1MiB".into()),
+        }
+    }
+}
+
 /// Explains a redistribution or an access.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    if let Some(path) = &arguments.path {
-        return Err(input::no_service(path));
-    }
-    let Some((array, is_file)) = arguments.space.array()? else {
-        return Err("give the array the layouts are for, as in --array 'f64[6,8]', or a plain file, as in --bytes 1MiB".into());
-    };
+    let (array, is_file, stored) = arguments.space()?;
     let most = notation::number("--transfers", &arguments.transfers)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let placed = |subject: Subject| Subject { is_file, ..subject };
-    let to = arguments.to.as_deref().unwrap_or_default();
-    let target = placed(notation::partition("--to", to, &array)?);
+    let target = match stored {
+        Some(subject) => subject,
+        None => {
+            let to = arguments.to.as_deref().unwrap_or_default();
+            placed(notation::partition("--to", to, &array)?)
+        }
+    };
     let source = placed(match (&arguments.view, &arguments.from) {
         (Some(view), _) => notation::views("--view", view, &array)?,
         (None, from) => notation::partition("--from", from.as_deref().unwrap_or_default(), &array)?,

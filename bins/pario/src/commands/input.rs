@@ -1,5 +1,5 @@
 //! Arguments that several commands share: the space a layout is put on, an array or a plain file.
-//! Without either a stored file is meant, which is refused until there is a service.
+//! Without either a stored file is meant.
 
 use clap::Args;
 use layout::ArrayType;
@@ -31,12 +31,12 @@ impl Space {
     }
 }
 
-/// The answer to a PATH.
-pub(crate) fn no_service(path: &str) -> Error {
-    let path = cut_in_the_middle(path, TITLE);
+/// The answer to a layout without the array it is for.
+pub(crate) fn no_space(layout: &str) -> Error {
+    let layout = cut_in_the_middle(layout, TITLE);
     format!(
-        "'{path}' would be the path of a stored file, and there is no service yet that stores files; \
-         give the array a layout is for, as in --array 'f64[6,8]'"
+        "'{layout}' is a layout without an array; give the array it is for, as in --array \
+         'f64[6,8]', or the path of a stored file, as in /results/matrix"
     )
     .into()
 }

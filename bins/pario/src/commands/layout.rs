@@ -1,13 +1,16 @@
-//! `pario layout`: how a layout cuts up an array, as a picture and a table, as JSON, or as SVG. Owns
-//! the table and what is said around the picture; the picture itself is in `draw`.
+//! `pario layout`: how a layout cuts up an array, or a stored file is cut, as a picture and a table, as
+//! JSON, or as SVG. Owns the table of a layout and what is said around the picture; the picture
+//! itself is in `draw`, and what is known about a stored file in `stored_layout`.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use layout::Layout;
 use serde_json::{Value, json};
 
 use super::output::{self, bytes, counted, exact_bytes, shortened};
+use super::stored_layout::Stored;
 use super::{Error, input};
 use crate::draw::svg::{Drawing, Style};
 use crate::draw::{Grid, Room, text};
@@ -17,12 +20,16 @@ use crate::subject::Subject;
 /// Arguments of `pario layout`.
 #[derive(Args)]
 #[command(after_help = "\
+With --array or --bytes the argument is a layout, else the path of a stored file: then the
+table shows which server has which subfile, in which of its starts.
+
 Examples:
+  pario layout /results/matrix
   pario layout '(block, *) onto 4' --array 'f64[6,8]'
   pario layout '(block, cyclic(64)) onto 2x4' --array 'f32[4096,4096]' --svg picture.svg
   pario layout 'striped(64KiB) over 4 from 2' --bytes 1MiB --json")]
 pub(crate) struct Arguments {
-    /// A layout, such as '(block, *) onto 4'; without --array or --bytes the PATH of a stored file
+    /// The PATH of a stored file, or a layout such as '(block, *) onto 4' with --array or --bytes
     #[arg(value_name = "LAYOUT|PATH")]
     layout: String,
 
@@ -52,7 +59,7 @@ const LISTED: usize = 16;
 /// Draws a layout.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let Some((array, is_file)) = arguments.space.array()? else {
-        return Err(input::no_service(&arguments.layout));
+        return arguments.show_stored();
     };
     let (role, layout) = ("layout", &arguments.layout);
     let subject = match &arguments.element {
@@ -68,6 +75,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         return output::print(&format!("{:#}\n", to_json(&subject)));
     }
     output::print(&as_text(&subject))
+}
+
+impl Arguments {
+    fn show_stored(&self) -> Result<(), Error> {
+        let path = &self.layout;
+        // A path from the root is a path; elsewhere what reads as a layout is one.
+        if !path.starts_with('/')
+            && (path.contains(['(', '{', '[']) || path.parse::<Layout>().is_ok())
+        {
+            return Err(input::no_space(path));
+        }
+        if self.view {
+            return Err("--view is for layouts with --array; a stored file is partitioned".into());
+        }
+        let element = self.element.as_deref();
+        let element = element
+            .map(|k| notation::number("--element", k))
+            .transpose()?;
+        let stored = Stored::ask(path, element)?;
+        let subject = stored.subject()?;
+        if let Some(path) = &self.svg {
+            output::write_file(path, &svg(&subject))?;
+        }
+        match self.json {
+            true => output::print(&format!("{:#}\n", stored.to_json())),
+            false => output::print(&stored.to_text(&subject)),
+        }
+    }
 }
 
 /// `(block, *) onto 4 on f64[6,8]: 384 B in 4 elements`.

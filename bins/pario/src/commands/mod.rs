@@ -1,12 +1,29 @@
 //! One module per subcommand, and what they share: input, output, the error. Commands turn arguments
 //! into calls of the libraries and results into text, and decide nothing else.
 
+pub(crate) mod attributes;
 pub(crate) mod bench;
+pub(crate) mod cat;
 pub(crate) mod completions;
+pub(crate) mod connection;
+pub(crate) mod create;
+pub(crate) mod du;
 pub(crate) mod explain;
+pub(crate) mod get;
 pub(crate) mod input;
+pub(crate) mod laid_out;
 pub(crate) mod layout;
+pub(crate) mod ls;
+pub(crate) mod mkdir;
+pub(crate) mod mv;
+pub(crate) mod names;
 pub(crate) mod output;
+pub(crate) mod put;
+pub(crate) mod relayout;
+pub(crate) mod rm;
+pub(crate) mod stat;
+pub(crate) mod stored_layout;
+pub(crate) mod transfer;
 
 /// What a command may fail with; the message is all the user sees.
 pub(crate) type Error = Box<dyn std::error::Error>;

@@ -305,16 +305,38 @@ fn long_layouts_are_cut_in_errors() {
 }
 
 #[test]
-fn stored_files_wait_for_the_service() {
+fn layouts_need_an_array_and_files_a_view() {
+    let errors = refused(&["layout", "(block, *) onto 4"], 1);
+    let words = [
+        "'(block, *) onto 4' is a layout",
+        "--array",
+        "/results/matrix",
+    ];
+    assert!(words.iter().all(|word| errors.contains(word)), "{errors}");
+    let errors = refused(&["explain", "/data/matrix"], 1);
+    assert!(errors.contains("--view"), "{errors}");
+    let errors = refused(&["layout", "/data/matrix", "--view"], 1);
+    assert!(errors.contains("--view"), "{errors}");
+}
+
+#[test]
+fn stored_files_need_a_service() {
+    let none = "dir:/no/such/directory";
     for arguments in [
         &["layout", "/data/matrix"][..],
-        &["explain", "/data/matrix"],
         &["explain", "/data/matrix", "--view", "(block, *) onto 4"],
+        &["ls"],
+        &["cat", "/data/matrix"],
     ] {
-        let errors = refused(arguments, 1);
-        assert!(errors.contains("'/data/matrix'"), "{errors}");
+        let errors = refused(&[&["--url", none], arguments].concat(), 1);
         assert!(
-            errors.contains("no service yet") && errors.contains("--array"),
+            errors.contains("nothing is stored in /no/such/directory"),
+            "{errors}"
+        );
+        assert!(errors.contains("pario up"), "{errors}");
+        let errors = refused(&[arguments, &["--url", "http://x"]].concat(), 1);
+        assert!(
+            errors.contains("--url: 'http://x': is not unix:PATH"),
             "{errors}"
         );
     }

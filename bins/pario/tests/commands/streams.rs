@@ -68,7 +68,18 @@ fn a_full_disk_is_reported() {
 #[test]
 fn every_command_has_help() {
     for command in [
-        &["layout"][..],
+        &["ls"][..],
+        &["stat"],
+        &["mkdir"],
+        &["mv"],
+        &["rm"],
+        &["put"],
+        &["get"],
+        &["cat"],
+        &["du"],
+        &["create"],
+        &["relayout"],
+        &["layout"],
         &["explain"],
         &["bench"],
         &["bench", "kernels"],
@@ -80,6 +91,10 @@ fn every_command_has_help() {
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{command:?}");
         assert!(text.contains("Usage: pario "), "{command:?}: {text}");
+        let is_learned_from = command[0] == "bench"
+            || text.contains("Examples:\n  pario ")
+            || text.contains("Examples:\n  tar ");
+        assert!(is_learned_from, "{command:?}: {text}");
     }
     let text = String::from_utf8(run(&["explain", "--help"]).stdout).expect("text");
     for word in [

@@ -1,0 +1,109 @@
+//! The service that a command about stored files talks to: the one that `--url` or `PARIO_URL`
+//! names, else the directory `.pario`.
+//!
+//! Owns the words in which its refusals reach the user: one line, safe for a terminal, with what can be
+//! done about it.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use client::{Client, ConnectOptions, ServiceUrl, Status};
+
+use super::Error;
+use super::names::shown;
+
+/// What `--url` says.
+static NAMED: OnceLock<String> = OnceLock::new();
+
+/// The directory when nothing is named.
+const DEFAULT: &str = "dir:.pario";
+
+/// Takes over `--url`, which is before all commands.
+pub(crate) fn name(url: Option<String>) {
+    if let Some(url) = url {
+        // Set once, before any command runs.
+        let _ = NAMED.set(url);
+    }
+}
+
+/// What names the service, and its name: nothing if nobody does.
+pub(crate) fn named() -> Option<(&'static str, String)> {
+    if let Some(url) = NAMED.get() {
+        return Some(("--url", url.clone()));
+    }
+    let variable = std::env::var_os("PARIO_URL").filter(|text| !text.is_empty())?;
+    Some(("PARIO_URL", variable.to_string_lossy().into_owned()))
+}
+
+fn url() -> Result<ServiceUrl, Error> {
+    let (role, text) = named().unwrap_or(("PARIO_URL", DEFAULT.to_owned()));
+    let url = text.parse::<ServiceUrl>();
+    let url = url.map_err(|error| format!("{role}: {}", shown(&error.to_string())))?;
+    if url == ServiceUrl::Job {
+        return Err(format!(
+            "{role} is job:, and there are no servers that live with a job yet; name a service \
+             (unix:PATH, tcp:HOST:PORT) or a directory (dir:PATH)"
+        )
+        .into());
+    }
+    Ok(url)
+}
+
+/// Connects, to store something: a directory that is not there is made.
+pub(crate) fn connect() -> Result<Client, Error> {
+    connect_to(&url()?)
+}
+
+/// Connects, to do something with what is there: a directory has to exist.
+pub(crate) fn connect_to_existing() -> Result<Client, Error> {
+    let url = url()?;
+    if let ServiceUrl::Directory(dir) = &url
+        && !is_there(dir)
+    {
+        return Err(format!(
+            "there is no service, and nothing is stored in {}; name a service with --url or \
+             PARIO_URL, start one with `pario up`, or store a first file with `pario put`",
+            dir.display()
+        )
+        .into());
+    }
+    connect_to(&url)
+}
+
+fn is_there(dir: &Path) -> bool {
+    dir.is_dir()
+}
+
+fn connect_to(url: &ServiceUrl) -> Result<Client, Error> {
+    let options = ConnectOptions::from_env().map_err(refused)?;
+    Client::connect(url, options).map_err(refused)
+}
+
+/// A refusal in one line, with what to do about it.
+pub(crate) fn refused(error: client::Error) -> Error {
+    let text = error.to_string();
+    let remedy = match error.status() {
+        // It says more than its status does.
+        _ if text.contains("; ") => None,
+        Status::NotFound => Some("look for it with `pario ls`"),
+        Status::Exists => Some("choose another name, or remove it with `pario rm`"),
+        Status::NotDirectory => {
+            Some("only directories have names below them; look with `pario ls`")
+        }
+        Status::IsDirectory => Some("name a file"),
+        Status::NotEmpty => Some("remove it with all that is in it with `pario rm -r`"),
+        Status::PermissionDenied => Some("ask its owner; `pario stat` shows who that is"),
+        Status::InUse => Some("try again when others have closed it"),
+        Status::Busy | Status::TimedOut => Some("try again"),
+        Status::NoSpace | Status::NoMemory => Some("remove files, or add a server"),
+        Status::Unauthenticated => Some("name the file with the service's secret in PARIO_SECRET"),
+        Status::Lost | Status::Corrupt => Some("store the file again; `pario doctor` shows more"),
+        Status::Unreachable => Some("look with `pario status`"),
+        Status::Io | Status::Internal => Some("look into the log of the service"),
+        _ => None,
+    };
+    match remedy {
+        Some(remedy) => format!("{}; {remedy}", shown(&text)).into(),
+        None => shown(&text).into(),
+    }
+}
