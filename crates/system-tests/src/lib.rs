@@ -1,4 +1,36 @@
 //! What the system tests share: services of real processes, and plain files to compare with.
 //!
+//! ```text
+//!  test --- Service: pario serve meta, N x pario serve io      (kill -9, end, start again)
+//!    |
+//!    +----- Worker: processes with clients of their own        (driven line by line)
+//!    |
+//!    +----- PlainFile: what the bytes must be
+//! ```
+//!
+//! Programs are looked for beside the test's own: build them with `cargo build -p pario -p
+//! system-tests`. Everything here panics where a test should fail, and a test that fails prints what
+//! its servers had to say. With `PARIO_KEEP=1` directories are left behind.
+//!
 //! Nothing depends on it.
 #![forbid(unsafe_code)]
+
+pub mod cases;
+pub mod covering;
+pub mod layouts;
+pub mod matrix;
+pub mod plain_file;
+pub mod programs;
+pub mod seed;
+pub mod server;
+pub mod service;
+pub mod temp_dir;
+pub mod waiting;
+pub mod worker;
+
+pub use plain_file::PlainFile;
+pub use seed::{Random, pattern, pattern_byte};
+pub use service::{Mode, Service, ServiceOptions, Store, Transport};
+pub use temp_dir::TempDir;
+pub use waiting::{pause, until};
+pub use worker::{OpenHow, Worker, Workers};

@@ -1,0 +1,241 @@
+//! A client in a process of its own, driven by lines on its input; see `system_tests::worker`.
+//!
+//! Ends with its input. Every line gets one line as answer, errors of operations included.
+
+use std::collections::HashMap;
+use std::io::{BufRead, Write};
+use std::sync::Barrier;
+
+use client::{Client, ConnectOptions, File, OpenOptions};
+use system_tests::layouts::view_of;
+use system_tests::{Random, pattern, pattern_byte};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Bytes of one access of the long programs.
+const RECORD: u64 = 1 << 12;
+
+fn main() {
+    let url = std::env::args().nth(1).expect("usage: worker URL");
+    let mut worker = match connect(&url) {
+        Ok(client) => Worker {
+            client,
+            files: HashMap::new(),
+        },
+        Err(error) => return say(Err(error)),
+    };
+    say(Ok(std::process::id().to_string()));
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { return };
+        let fields: Vec<&str> = line.split('\t').collect();
+        say(worker.run(&fields));
+    }
+}
+
+fn connect(url: &str) -> Result<Client, Failure> {
+    Ok(system_tests::service::connect(
+        &url.parse()?,
+        ConnectOptions::from_env()?,
+    )?)
+}
+
+fn say(answer: Result<String, Failure>) {
+    let line = match answer {
+        Ok(text) => format!("ok {text}"),
+        Err(error) => match error.downcast_ref::<client::Error>() {
+            Some(known) => format!("error {:?} {known}", known.status()),
+            None => format!("error {error}"),
+        },
+    };
+    // Whoever reads may be gone; then the input ends as well.
+    let _ = writeln!(std::io::stdout(), "{}", line.replace('\n', " "));
+}
+
+struct Worker {
+    client: Client,
+    files: HashMap<usize, File>,
+}
+
+impl Worker {
+    fn run(&mut self, fields: &[&str]) -> Result<String, Failure> {
+        let number = |i: usize| -> Result<u64, Failure> {
+            let text = fields.get(i).ok_or("a field is missing")?;
+            Ok(text.parse()?)
+        };
+        let slot = || -> Result<usize, Failure> { Ok(number(1)? as usize) };
+        let text = |i: usize| fields.get(i).copied().filter(|t| !t.is_empty());
+        let nothing = String::new;
+        match fields[0] {
+            "open" => {
+                let path = text(2).ok_or("no path")?;
+                let file = self
+                    .client
+                    .open(path, &options(text(3), text(4), text(5)))?;
+                let id = file.id();
+                self.files.insert(slot()?, file);
+                return Ok(format!("{id}"));
+            }
+            "unlink" => {
+                self.client.unlink(text(1).ok_or("no path")?)?;
+                return Ok(nothing());
+            }
+            "stat" => {
+                let found = self.client.stat(text(1).ok_or("no path")?)?;
+                return Ok(format!("{} {:?}", found.size, found.layout));
+            }
+            "mix" => {
+                let (threads, rounds) = (number(2)?, number(3)?);
+                return self.mix(text(1).ok_or("no path")?, threads, rounds, number(4)?);
+            }
+            _ => {}
+        }
+        let file = self.files.get(&slot()?).ok_or("nothing is open there")?;
+        match fields[0] {
+            "view" => {
+                let text_of = text(4).ok_or("no view")?;
+                file.set_view(&view_of(text(3), number(2)?, text_of))?;
+                Ok(nothing())
+            }
+            "fill" => {
+                let (offset, len) = (number(2)?, number(3)? as usize);
+                let bytes = pattern(&file.view(), offset, len, number(4)?);
+                Ok(file.write_at(offset, &bytes)?.to_string())
+            }
+            "check" => {
+                let (offset, len) = (number(2)?, number(3)? as usize);
+                let mut bytes = vec![0; len];
+                let n = file.read_at(offset, &mut bytes)?;
+                let expected = pattern(&file.view(), offset, n, number(4)?);
+                match bytes[..n].iter().zip(&expected).position(|(a, b)| a != b) {
+                    None => Ok(n.to_string()),
+                    Some(at) => {
+                        let x = file
+                            .view()
+                            .view_to_file(layout::ViewOffset(offset + at as u64));
+                        Err(format!(
+                            "view byte {} (file byte {x:?}) is {}, expected {}",
+                            offset + at as u64,
+                            bytes[at],
+                            expected[at]
+                        )
+                        .into())
+                    }
+                }
+            }
+            // Which tag the bytes of a range have, if all have the same.
+            "tag" => {
+                let (offset, len) = (number(2)?, number(3)? as usize);
+                let mut bytes = vec![0; len];
+                let n = file.read_at(offset, &mut bytes)?;
+                for tag in number(4)?..number(5)? {
+                    if pattern(&file.view(), offset, n, tag) == bytes[..n] {
+                        return Ok(tag.to_string());
+                    }
+                }
+                Err("bytes of several tags".into())
+            }
+            "append" => {
+                let (len, tag) = (number(2)?, number(3)?);
+                let bytes: Vec<u8> = (0..len).map(|k| pattern_byte(tag, k)).collect();
+                Ok(file.append(&bytes)?.to_string())
+            }
+            "write_shared" => {
+                let (len, tag) = (number(2)?, number(3)?);
+                let bytes: Vec<u8> = (0..len).map(|k| pattern_byte(tag, k)).collect();
+                Ok(file.write_shared(&bytes)?.to_string())
+            }
+            "atomic" => {
+                file.set_atomic(text(2) == Some("on"))?;
+                Ok(nothing())
+            }
+            "resize" => {
+                file.resize(number(2)?)?;
+                Ok(nothing())
+            }
+            "size" => Ok(file.size()?.to_string()),
+            "sync" => Ok(file.sync()?.is_durable.to_string()),
+            "close" => {
+                let slot = slot()?;
+                let file = self.files.remove(&slot).expect("found above");
+                file.close()?;
+                Ok(nothing())
+            }
+            other => Err(format!("no such line: {other}").into()),
+        }
+    }
+
+    /// Threads that each write and read their records of one file, and a file of their own. Every
+    /// record of the shared file belongs to one thread of one worker; what others have written is
+    /// read too, and has to be one of their rounds.
+    fn mix(&self, path: &str, threads: u64, rounds: u64, id: u64) -> Result<String, Failure> {
+        let barrier = Barrier::new(threads as usize);
+        let shared = self.client.open(path, &OpenOptions::new().read().write())?;
+        let run = |thread: u64| -> Result<u64, Failure> {
+            let me = id * threads + thread;
+            let mut random = Random::of_run(me);
+            let rw = OpenOptions::new().read().write().create();
+            let own_path = format!("{path}-{me}");
+            barrier.wait();
+            let own = self.client.open(&own_path, &rw)?;
+            let (mut moved, mut buffer) = (0, vec![0; RECORD as usize]);
+            let whole = client::View::whole_file();
+            for round in 0..rounds {
+                let at = me * RECORD;
+                let tag = me * 1000 + round;
+                shared.write_at(at, &pattern(&whole, at, RECORD as usize, tag))?;
+                let n = shared.read_at(at, &mut buffer)?;
+                if buffer[..n] != pattern(&whole, at, RECORD as usize, tag) {
+                    return Err(format!("record {me}: not what was written").into());
+                }
+                // Somebody else's: not there yet, or of some round, perhaps while it is written.
+                let other = random.below(me + 1);
+                shared.read_at(other * RECORD, &mut buffer)?;
+                let own_at = random.below(64) * 1000;
+                own.write_at(own_at, &pattern(&whole, own_at, 1500, tag))?;
+                let n = own.read_at(own_at, &mut buffer[..1500])?;
+                if buffer[..n] != pattern(&whole, own_at, 1500, tag) {
+                    return Err(format!("{own_path}: not what was written").into());
+                }
+                moved += 2 * RECORD + 3000;
+            }
+            own.close()?;
+            self.client.unlink(&own_path)?;
+            Ok(moved)
+        };
+        let results: Vec<Result<u64, Failure>> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..threads).map(|t| scope.spawn(move || run(t))).collect();
+            all.into_iter()
+                .map(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into())))
+                .collect()
+        });
+        let mut moved = 0;
+        for result in results {
+            moved += result?;
+        }
+        Ok(moved.to_string())
+    }
+}
+
+fn options(letters: Option<&str>, array: Option<&str>, layout: Option<&str>) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    for letter in letters.unwrap_or_default().chars() {
+        options = match letter {
+            'r' => options.read(),
+            'w' => options.write(),
+            'c' => options.create(),
+            'x' => options.exclusive(),
+            'a' => options.atomic(),
+            'e' => options.append(),
+            'd' => options.delete_on_close(),
+            's' => options.shared_pointer(1),
+            other => panic!("no such letter: {other}"),
+        };
+    }
+    if let Some(array) = array {
+        options = options.array(array);
+    }
+    match layout {
+        Some(layout) => options.layout(layout),
+        None => options,
+    }
+}
