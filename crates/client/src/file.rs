@@ -614,7 +614,9 @@ impl File {
         self.open.gate.read().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// Alone with the handle, once non-blocking operations and accesses of other threads are done.
     fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.open.pending.wait();
         self.open.gate.write().unwrap_or_else(|e| e.into_inner())
     }
 }

@@ -182,7 +182,7 @@ fn begin(file: &File, offset: u64, task: Task) -> Request {
             Err(_) => {}
         }
     }
-    *lock(&file.open.pending) += 1;
+    file.open.pending.begin();
     queue.jobs.push_back(Job {
         file: file.clone(),
         offset,
@@ -260,10 +260,10 @@ fn run(job: Job) {
             server: None,
         })
     });
-    *lock(&file.open.pending) -= 1;
-    file.open.idle.notify_all();
-    // The file is let go before completion is told: whoever waits may close it then.
+    // The file is let go before completion is told: whoever waits for that may drop it as the last.
+    let pending = file.open.pending.clone();
     drop(file);
     *lock(&slot.outcome) = Some((result, buffer));
     slot.is_done.notify_all();
+    pending.end();
 }

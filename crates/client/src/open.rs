@@ -40,6 +40,32 @@ pub(crate) struct Lease {
     pub(crate) use_locks: bool,
 }
 
+/// Counts non-blocking operations under way.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    count: Mutex<u64>,
+    is_none: Condvar,
+}
+
+impl Pending {
+    pub(crate) fn begin(&self) {
+        *lock(&self.count) += 1;
+    }
+
+    pub(crate) fn end(&self) {
+        *lock(&self.count) -= 1;
+        self.is_none.notify_all();
+    }
+
+    /// Waits until there are none.
+    pub(crate) fn wait(&self) {
+        let mut count = lock(&self.count);
+        while *count > 0 {
+            count = self.is_none.wait(count).unwrap_or_else(|e| e.into_inner());
+        }
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Open {
@@ -70,8 +96,7 @@ pub(crate) struct Open {
     pub(crate) phases: Mutex<Phases>,
     is_closed: AtomicBool,
     /// Non-blocking operations under way.
-    pub(crate) pending: Mutex<u64>,
-    pub(crate) idle: Condvar,
+    pub(crate) pending: Arc<Pending>,
     has_joined_pointer: AtomicBool,
     /// Where the shared pointer was last known to stand.
     pub(crate) pointer_at: AtomicU64,
@@ -122,8 +147,7 @@ impl Open {
             limits: Default::default(),
             phases: Mutex::default(),
             is_closed: AtomicBool::new(false),
-            pending: Mutex::default(),
-            idle: Condvar::new(),
+            pending: Arc::default(),
             has_joined_pointer: AtomicBool::new(false),
             pointer_at: AtomicU64::new(0),
         });
@@ -592,14 +616,14 @@ impl Open {
         Some(group)
     }
 
-    /// Closes it; later calls do nothing.
+    /// Closes it after its non-blocking operations; later calls do nothing.
     pub(crate) fn close(&self) -> Result<()> {
         self.session.check()?;
-        let mut pending = lock(&self.pending);
-        while *pending > 0 {
-            pending = self.idle.wait(pending).unwrap_or_else(|e| e.into_inner());
-        }
-        drop(pending);
+        self.pending.wait();
+        self.end()
+    }
+
+    fn end(&self) -> Result<()> {
         if self.is_closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
@@ -656,8 +680,9 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         if self.session.is_ours() {
-            // Whoever wants to hear of errors closes the file first.
-            let _ = self.close();
+            // Whoever wants to hear of errors closes the file first. Nothing is under way: it would
+            // hold the file.
+            let _ = self.end();
         }
     }
 }

@@ -439,3 +439,61 @@ impl Drop for Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use wire::link::Listener;
+    use wire::message::session::{Hello, Welcome};
+    use wire::message::{self, Bytes};
+
+    use super::*;
+    use crate::client::Client;
+
+    /// After a fork the process number is another one and everything else the same; a session with
+    /// another number is what a child sees.
+    #[test]
+    fn a_forked_child_gets_an_error_and_sends_nothing() {
+        let dir = std::env::temp_dir().join(format!("pario-fork-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("s");
+        let listener = Listener::Unix(UnixListener::bind(&path).unwrap());
+        let server = std::thread::spawn(move || {
+            let mut link = listener.accept().unwrap();
+            let (header, control) = link.receive().unwrap();
+            message::decode::<Hello>(control).unwrap();
+            let welcome = Welcome {
+                client: ClientId(7),
+                session: Bytes(vec![1]),
+                server: ServerId(0),
+                incarnation: 1,
+                rendezvous_bytes: 1,
+                message_bytes: 1,
+            };
+            let mut out = Vec::new();
+            message::encode(&welcome, &mut out);
+            link.send(header, &out, &[]).unwrap();
+            // Nothing more comes, not even a farewell, before the connection ends.
+            assert!(matches!(link.receive(), Err(wire::link::LinkError::Closed)));
+        });
+        let session = Session::connect(Arc::new(Endpoint::Unix(path)), ConnectOptions::default());
+        let mut session = Arc::into_inner(session.unwrap()).unwrap();
+        session.pid += 1;
+        let client = Client {
+            session: Arc::new(session),
+        };
+        assert_eq!(client.members().unwrap_err(), Error::Forked);
+        assert_eq!(client.unlink("/x").unwrap_err(), Error::Forked);
+        assert!(
+            client
+                .mkdir("/x", None)
+                .unwrap_err()
+                .to_string()
+                .contains("after a fork")
+        );
+        drop(client);
+        server.join().unwrap();
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

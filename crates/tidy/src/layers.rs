@@ -2,8 +2,8 @@
 //!
 //! [`ALLOWED`] is the layer table of `ARCHITECTURE.md` in a form that a test can read: a member of
 //! the workspace that is missing there is refused, so that a new crate has to take its place in the
-//! table first. Development dependencies obey the same table: a test that needs a higher layer
-//! belongs to the higher layer.
+//! table first. Development dependencies obey the same table, with the exceptions of [`IN_TESTS`]: a
+//! test that needs a higher layer belongs to the higher layer.
 //!
 //! Manifests are read line by line. Of TOML that covers tables, `name = value`, dotted names and
 //! trailing comments, which is all that the manifests here use.
@@ -92,6 +92,9 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("tidy", &[]),
 ];
 
+/// What tests of a member may use beyond the table: the client is tested against real servers.
+pub const IN_TESTS: &[(&str, &[&str])] = &[("client", &["ioserver", "metaserver", "store"])];
+
 /// The member that tests of all others may use, and nothing that ships.
 pub const FOR_TESTS: &str = "testkit";
 
@@ -132,7 +135,10 @@ pub fn check_member(manifest: &File) -> Vec<Complaint> {
     for dependency in dependencies(&manifest.text) {
         let Dependency { line, name, .. } = dependency;
         let ours = ALLOWED.iter().any(|(member, _)| *member == name);
-        let for_tests = name == FOR_TESTS && dependency.table.ends_with("dev-dependencies");
+        let excepted = IN_TESTS
+            .iter()
+            .any(|(m, list)| *m == member && list.contains(&name));
+        let for_tests = (name == FOR_TESTS || excepted) && !dependency.is_shipped();
         if ours && !allowed.contains(&name) && !for_tests {
             complaints.push(Complaint::at(
                 path,
@@ -296,6 +302,16 @@ mod tests {
         let used = |table: &str| member("plan", &format!("[{table}]\ntestkit.workspace = true\n"));
         assert_eq!(used("dev-dependencies"), [] as [&str; 0]);
         assert!(used("dependencies")[0].contains("must not depend on `testkit`"));
+    }
+
+    #[test]
+    fn servers_are_for_tests_of_the_client_only() {
+        let entry = "ioserver.workspace = true\n[lints]\nworkspace = true\n";
+        let ships = format!("[dependencies]\n{entry}");
+        let tests = format!("[dev-dependencies]\n{entry}");
+        assert_eq!(member("client", &ships).len(), 1);
+        assert_eq!(member("client", &tests).len(), 0);
+        assert_eq!(member("meta", &tests).len(), 1);
     }
 
     #[test]

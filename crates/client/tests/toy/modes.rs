@@ -316,3 +316,57 @@ fn seed001_s20_sizes_are_logical_whatever_the_layout() {
         assert!(!file.sync().unwrap().is_durable);
     }
 }
+
+#[test]
+fn seed004_s18_a_non_blocking_call_returns_at_once() {
+    let toy = Toy::start(1);
+    let client = connect(&toy);
+    let file = create(&client, "/f", "", "whole");
+    // The only server answers nothing until this thread says so: a call that waited would never
+    // come back.
+    toy.script(1, &vec![Trick::Hold; 20]);
+    let requests: Vec<_> = (0..20)
+        .map(|i| file.write_at_nonblocking(i, vec![i as u8 + 1]))
+        .collect();
+    assert!(requests.iter().all(|r| !r.test()));
+    toy.wait_held(1);
+    toy.lock().tricks.clear();
+    while requests.iter().any(|r| !r.test()) {
+        toy.release();
+    }
+    let sum: usize = requests.into_iter().map(|r| r.wait().0.unwrap()).sum();
+    assert_eq!((sum, toy.bytes("/f").len()), (20, 20));
+}
+
+#[test]
+fn seed001_s30_a_long_write_is_announced_and_ends_when_all_servers_have_it() {
+    let toy = Toy::with_limits(3, 1 << 20, 1000);
+    let client = connect(&toy);
+    let file = create(&client, "/f", "", "striped(100) over 3");
+    for (len, data) in [(3000, 0), (3300, 3)] {
+        toy.script(3, &[Trick::Hold]);
+        let before = (toy.count(&[0x91]), toy.count(&[0x92]), toy.held());
+        let request = file.write_at_nonblocking(0, pattern(len, len));
+        toy.wait_held(before.2 + 1);
+        assert!(!request.test(), "one server has not written");
+        toy.release();
+        assert_eq!(request.wait().0.unwrap(), len);
+        let after = (toy.count(&[0x91]), toy.count(&[0x92]));
+        // Announce, data, result; short ones carry their bytes with the request.
+        assert_eq!((after.0 - before.0, after.1 - before.1), (3, data));
+        assert_eq!(toy.bytes("/f"), pattern(len, len));
+    }
+}
+
+#[test]
+fn a_view_set_after_a_request_does_not_move_it() {
+    let toy = Toy::start(1);
+    let client = connect(&toy);
+    let file = create(&client, "/f", "", "whole");
+    let requests: Vec<_> = (0..30)
+        .map(|i| file.write_at_nonblocking(i, vec![i as u8 + 1]))
+        .collect();
+    file.set_view_text("striped(1) over 2 [1]").unwrap();
+    assert!(requests.iter().all(|r| r.test()));
+    assert_eq!(toy.bytes("/f"), (1..=30).collect::<Vec<u8>>());
+}
