@@ -2,7 +2,7 @@
 //!
 //! A server here is the connection that it joined on; nothing is stored anywhere.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use metaserver::Options;
 use wire::message::catalogue::*;
@@ -158,7 +158,9 @@ fn members_survive_a_restart_of_the_manager() {
     });
     assert_eq!(joined.member, before);
     // The other one never comes back.
+    let deadline = Instant::now() + PATIENCE;
     loop {
+        assert!(Instant::now() < deadline, "the other one is still alive");
         lane.ask(&report());
         let list = c.ask(&Members {});
         assert_eq!(state_of(&list, before.server), MemberState::Alive);
