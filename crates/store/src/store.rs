@@ -124,8 +124,14 @@ pub trait Subfile: Send + Sync {
     fn pin(&self, range: Range<u64>, pins: &mut Pins) -> Result<()>;
 
     /// Allocates what a range lacks, pins it for writing and appends its pieces to `grant`, which
-    /// holds ranges of one subfile at a time.
+    /// holds ranges of one subfile at a time. All of the range has to be stored before the commit.
     fn grant(&self, range: Range<u64>, grant: &mut Grant) -> Result<()>;
+
+    /// As [`Subfile::grant`], for a caller that stores only some bytes of the range: the others keep
+    /// what they have, which may have to be read from disk first.
+    fn grant_gaps(&self, range: Range<u64>, grant: &mut Grant) -> Result<()> {
+        self.grant(range, grant)
+    }
 
     /// Cuts or extends. Bytes behind the new length are gone; should the subfile grow again they
     /// are zero.

@@ -417,11 +417,18 @@ impl State {
     }
 
     /// Everything a write of `range` needs, at once; or what is missing.
-    fn grant(&mut self, core: &Core, range: &Range<u64>, pins: &mut Pins) -> Option<Lack> {
+    fn grant(
+        &mut self,
+        core: &Core,
+        range: &Range<u64>,
+        keeps: bool,
+        pins: &mut Pins,
+    ) -> Option<Lack> {
         if let Err(e) = self.fill(core, range) {
             return Some(Lack::Memory(e));
         }
-        let inner = covered(range);
+        // Blocks that are stored as a whole need not be loaded.
+        let inner = if keeps { 0..0 } else { covered(range) };
         for block in touched(range).filter(|b| !inner.contains(b)) {
             if self.table.block_state(block) == BlockState::Loaded {
                 continue;
@@ -457,15 +464,14 @@ impl State {
 impl Granted for Held {
     fn commit(&self, pins: &Pins) -> Result<()> {
         let mut state = self.lock();
-        let starts: Option<Vec<u64>> = (0..pins.list.len())
-            .map(|i| state.is_current(pins, i))
-            .collect();
-        let Some(starts) = starts.filter(|_| !state.removed) else {
+        let is_current = |i| state.is_current(pins, i).is_some();
+        if state.removed || !(0..pins.list.len()).all(is_current) {
             drop(state);
             self.abandon(pins);
             return Err(Error::Stale);
-        };
-        for (pin, start) in pins.list.iter().zip(starts) {
+        }
+        for (i, pin) in pins.list.iter().enumerate() {
+            let start = state.is_current(pins, i).expect("checked above");
             state.table.mark_dirty(start, &pin.range());
             let slot = state.table.slot_mut(start).expect("found above");
             slot.release_writer();
@@ -490,6 +496,41 @@ impl Granted for Held {
             slot.extent
                 .zero(behind - start, pin.offset + pin.len - behind);
         }
+    }
+}
+
+impl DiskSubfile {
+    /// Grants a range; what it keeps is loaded first.
+    fn grant_blocks(&self, range: Range<u64>, keeps: bool, grant: &mut Grant) -> Result<()> {
+        check(&range)?;
+        check_reach(range.end)?;
+        if range.is_empty() {
+            return Ok(());
+        }
+        let core = self.held.core()?;
+        let mut tries = ROOM_TRIES;
+        loop {
+            let lack = {
+                let mut state = self.held.lock();
+                state.check_alive()?;
+                state.grant(&core, &range, keeps, &mut grant.pins)
+            };
+            match lack {
+                None => break,
+                Some(Lack::Memory(e)) => {
+                    if tries == 0 || core.make_room(wanted(&e), None)? == 0 {
+                        return Err(e);
+                    }
+                    tries -= 1;
+                }
+                Some(Lack::Block(block)) => {
+                    let mut backing = self.held.backing();
+                    self.held.load_block(&mut backing, block)?;
+                }
+            }
+        }
+        grant.own(&self.held);
+        Ok(())
     }
 }
 
@@ -559,35 +600,11 @@ impl Subfile for DiskSubfile {
     }
 
     fn grant(&self, range: Range<u64>, grant: &mut Grant) -> Result<()> {
-        check(&range)?;
-        check_reach(range.end)?;
-        if range.is_empty() {
-            return Ok(());
-        }
-        let core = self.held.core()?;
-        let mut tries = ROOM_TRIES;
-        loop {
-            let lack = {
-                let mut state = self.held.lock();
-                state.check_alive()?;
-                state.grant(&core, &range, &mut grant.pins)
-            };
-            match lack {
-                None => break,
-                Some(Lack::Memory(e)) => {
-                    if tries == 0 || core.make_room(wanted(&e), None)? == 0 {
-                        return Err(e);
-                    }
-                    tries -= 1;
-                }
-                Some(Lack::Block(block)) => {
-                    let mut backing = self.held.backing();
-                    self.held.load_block(&mut backing, block)?;
-                }
-            }
-        }
-        grant.own(&self.held);
-        Ok(())
+        self.grant_blocks(range, false, grant)
+    }
+
+    fn grant_gaps(&self, range: Range<u64>, grant: &mut Grant) -> Result<()> {
+        self.grant_blocks(range, true, grant)
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
