@@ -2,6 +2,45 @@
 //!
 //! Owns registered views, accesses to bytes, buffers, and the role of the owner of files (size, locks,
 //! pointers). Path names never come here.
+//!
+//! ```text
+//!  connection thread -> service -> access/{read,write} -> files (gate) -> views (shares) -> store
+//!                          |  \-> set_view                     |
+//!                          |   \-> owner (size, locks, ...)    +-- links to the manager
+//!                          +-> what servers ask: context, pull
+//! ```
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`start`](fn@start) | options, start and end |
+//! | `join` | membership, reports, removals |
+//! | `service`, `sessions`, `set_view` | who is connected, and with which views |
+//! | `files`, `views` | per file: layout, gate, compiled shares |
+//! | `access`, `buffers`, `rendezvous` | moving bytes |
+//! | `pull` | the bytes of a new generation |
+//! | `stored`, `applied` | the store, and what must survive beside it |
+//! | `links`, `context` | the way to others |
+//! | [`owner`] | the owner's role |
 #![forbid(unsafe_code)]
 
+mod access;
+mod applied;
+mod buffers;
+mod context;
+mod files;
+mod join;
+mod links;
 pub mod owner;
+mod pull;
+mod refused;
+mod rendezvous;
+mod service;
+mod sessions;
+mod set_view;
+mod start;
+mod statistics;
+mod stored;
+mod views;
+
+pub use control::introduction::Secret;
+pub use start::{IoServer, Options, StartError, StoreOptions, start};

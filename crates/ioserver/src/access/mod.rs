@@ -1,0 +1,367 @@
+//! Accesses to bytes: what reads and writes have in common.
+//!
+//! The part of this server is its subfiles in ascending index, of each the bytes of the range in
+//! ascending file order. Where such bytes lie in one run in the subfile they go straight between
+//! socket and extents; otherwise through a staging buffer, in rounds, and between buffer and extents
+//! by the compiled share. Consecutive subfiles that go through a buffer fill it together.
+//!
+//! Invariants
+//! - The sum over the subfiles is what the request says, or it is refused before a byte moves.
+//! - Little is pinned at a time: a window of a subfile.
+//! - What a refused write has sent is dropped, so the connection stays in step.
+
+pub(crate) mod read;
+pub(crate) mod write;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use falls::Periodic;
+use kernels::Share;
+use layout::ViewOffset;
+use serving::Exchange;
+use wire::link::LinkError;
+use wire::message::access::Access;
+use wire::{Rights, Status};
+
+use crate::context::Context;
+use crate::files::{Known, Planned, Running};
+use crate::refused::Refused;
+use crate::sessions::{Busy, Session};
+use crate::views::{Registered, Shares};
+
+/// Subfile bytes that are granted or pinned at a time.
+const WINDOW: u64 = 2 << 20;
+/// The same where bytes lie far apart: extents between them shall not be allocated.
+const SPARSE_WINDOW: u64 = store::UNIT;
+/// Payloads up to this go through a buffer of the connection.
+const SMALL: usize = 64 << 10;
+/// A run of this length goes straight even if its neighbours do not.
+const STRAIGHT: u64 = 16 << 10;
+/// Places handed to the system at a time.
+const PLACES: usize = 64;
+
+/// The bytes of a request that lie in one subfile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// Position in [`Known::own`].
+    slot: usize,
+    /// Bytes.
+    count: u64,
+    /// Where they begin in the subfile, if they lie there in one run.
+    run: Option<u64>,
+}
+
+/// Why an access ended early.
+pub(crate) enum Fault {
+    /// The connection is of no further use.
+    Link(LinkError),
+    /// To be answered.
+    Refused(Refused),
+}
+
+impl From<LinkError> for Fault {
+    fn from(error: LinkError) -> Self {
+        Fault::Link(error)
+    }
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Self {
+        Fault::Link(LinkError::Io(error))
+    }
+}
+
+impl From<Refused> for Fault {
+    fn from(refused: Refused) -> Self {
+        Fault::Refused(refused)
+    }
+}
+
+impl From<store::Error> for Fault {
+    fn from(error: store::Error) -> Self {
+        Fault::Refused(error.into())
+    }
+}
+
+/// What was spent on an access so far.
+#[derive(Default)]
+pub(crate) struct Spent {
+    pub(crate) waited: Duration,
+    pub(crate) copied: Duration,
+    pub(crate) rounds: u64,
+}
+
+/// An access that was let in.
+pub(crate) struct Opened {
+    _running: Running,
+    _busy: Busy,
+    pub(crate) view: Arc<Registered>,
+    pub(crate) known: Arc<Known>,
+    pub(crate) shares: Arc<Shares>,
+    /// File range of the request.
+    pub(crate) file: Range<u64>,
+    pub(crate) bytes: u64,
+    pub(crate) epoch: u64,
+    pub(crate) end: u64,
+}
+
+impl Opened {
+    fn share(&self, part: &Part) -> &Share {
+        self.shares.with(&self.view.view, &self.known, part.slot)
+    }
+
+    fn subfile_bytes(&self, part: &Part) -> &Periodic {
+        &self.known.own[part.slot].bytes
+    }
+}
+
+/// Checks a request and lets it in.
+pub(crate) fn open(
+    context: &Context,
+    session: &mut Session,
+    exchange: &Exchange,
+    rights: Rights,
+) -> Result<Opened, Refused> {
+    let busy = session.client.begin()?;
+    let access = Access::decode(exchange.control())?;
+    let view = session.client.view(access.view)?;
+    if !view.rights.allow(rights) {
+        return Err(Refused::new(
+            Status::PermissionDenied,
+            format!("view {} allows {}, not {rights}", access.view, view.rights),
+        ));
+    }
+    if access.bytes > context.message_bytes {
+        return Err(Refused::new(
+            Status::TooLarge,
+            format!(
+                "{} bytes in one message; at most {} are taken",
+                access.bytes, context.message_bytes
+            ),
+        ));
+    }
+    let range = ViewOffset(access.lo)..ViewOffset(access.hi);
+    let Some(file) = view.view.file_range(range) else {
+        return Err(Refused::new(
+            Status::InvalidArgument,
+            format!(
+                "range {}..{} has no bytes in view {}",
+                access.lo, access.hi, access.view
+            ),
+        ));
+    };
+    let planned = Planned {
+        version: access.version,
+        epoch: access.epoch,
+        number: access.number,
+        is_server: session.is_server(),
+    };
+    session
+        .connection
+        .busy_with(view.file, context.sessions.now_ms());
+    let (running, known) = context.enter(&view.entry, &planned)?;
+    let shares = view.shares(&known);
+    let opened = Opened {
+        _running: running,
+        _busy: busy,
+        view,
+        known,
+        shares,
+        file: file.start.0..file.end.0,
+        bytes: access.bytes,
+        epoch: access.epoch,
+        end: access.end,
+    };
+    find_parts(context, &opened, &mut session.scratch.parts)?;
+    Ok(opened)
+}
+
+/// What of the request lies in which subfile here.
+fn find_parts(context: &Context, opened: &Opened, parts: &mut Vec<Part>) -> Result<(), Refused> {
+    parts.clear();
+    let known = &opened.known;
+    let mut sum = 0;
+    for slot in 0..known.own.len() {
+        let share = opened.shares.with(&opened.view.view, known, slot);
+        let count = share.count(opened.file.clone());
+        if count == 0 {
+            continue;
+        }
+        known.check_place(
+            &known.own[slot],
+            context.kept_since(),
+            context.incarnation(),
+        )?;
+        sum += count;
+        parts.push(Part {
+            slot,
+            count,
+            run: share.right_run(opened.file.clone()),
+        });
+    }
+    if sum != opened.bytes {
+        return Err(Refused::new(
+            Status::InvalidArgument,
+            format!(
+                "bytes: the request says {}, but {sum} bytes of its range are here",
+                opened.bytes
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// A run of parts that move in the same way.
+pub(crate) enum Stretch {
+    /// One part, straight, from this subfile offset on.
+    Straight(usize, u64),
+    /// These parts through a buffer, so many bytes in all.
+    Staged(Range<usize>, u64),
+}
+
+/// Cuts the parts of a request into stretches.
+pub(crate) fn stretches(parts: &[Part]) -> impl Iterator<Item = Stretch> + '_ {
+    let straight = move |part: &Part| {
+        part.run
+            .filter(|_| parts.len() == 1 || part.count >= STRAIGHT)
+    };
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let first = parts.get(at)?;
+        if let Some(offset) = straight(first) {
+            at += 1;
+            return Some(Stretch::Straight(at - 1, offset));
+        }
+        let start = at;
+        let mut bytes = 0;
+        while let Some(part) = parts.get(at)
+            && straight(part).is_none()
+        {
+            bytes += part.count;
+            at += 1;
+        }
+        Some(Stretch::Staged(start..at, bytes))
+    })
+}
+
+/// Bytes of the buffer that a staged stretch goes through.
+pub(crate) fn buffer_bytes(context: &Context, stretch_bytes: u64) -> (usize, bool) {
+    let own = SMALL.min(context.buffers.buffer_bytes());
+    if stretch_bytes <= own as u64 {
+        (own, true)
+    } else {
+        (context.buffers.buffer_bytes(), false)
+    }
+}
+
+/// Where a staged stretch stands: the part, and the next file byte of it.
+pub(crate) struct Cursor {
+    part: usize,
+    left: u64,
+    file: u64,
+}
+
+impl Cursor {
+    /// At the beginning of a stretch.
+    pub(crate) fn new(opened: &Opened, parts: &[Part], first: usize) -> Cursor {
+        Cursor {
+            part: first,
+            left: parts[first].count,
+            file: opened.file.start,
+        }
+    }
+
+    /// The next up to `bytes` bytes, of one part: the part, its file range, and how many.
+    pub(crate) fn take(
+        &mut self,
+        opened: &Opened,
+        parts: &[Part],
+        bytes: u64,
+    ) -> (Part, Range<u64>, u64) {
+        if self.left == 0 {
+            *self = Cursor::new(opened, parts, self.part + 1);
+        }
+        let part = parts[self.part];
+        let n = bytes.min(self.left);
+        let end = if n == self.left {
+            opened.file.end
+        } else {
+            opened.share(&part).after(self.file..opened.file.end, n)
+        };
+        let range = self.file..end;
+        self.file = end;
+        self.left -= n;
+        (part, range, n)
+    }
+}
+
+/// One window of a subfile that holds bytes of a range.
+pub(crate) struct Window {
+    /// File range, from its first byte on.
+    pub(crate) file: Range<u64>,
+    /// Subfile range from the first to the last of them.
+    pub(crate) subfile: Range<u64>,
+    /// How many there are.
+    pub(crate) count: u64,
+}
+
+/// The windows of a file range that holds `count` bytes of a share, ascending.
+pub(crate) fn windows<'a>(
+    share: &'a Share,
+    subfile: &'a Periodic,
+    file: Range<u64>,
+    count: u64,
+    most: u64,
+) -> impl Iterator<Item = Window> + 'a {
+    let mut left = count;
+    let mut at = file.start;
+    let span = subfile.rank(file.end) - subfile.rank(file.start);
+    let window = if span / 32 > count {
+        SPARSE_WINDOW
+    } else {
+        most
+    };
+    std::iter::from_fn(move || {
+        if left == 0 {
+            return None;
+        }
+        let first = share.first(at..file.end)?;
+        let start = subfile.rank(first);
+        let border = (start / window + 1) * window;
+        let stop = subfile.select(border).map_or(file.end, |x| x.min(file.end));
+        let n = share.count(first..stop);
+        let end = share.after(first..stop, n);
+        left = left.saturating_sub(n);
+        at = end;
+        Some(Window {
+            file: first..end,
+            subfile: start..subfile.rank(end),
+            count: n,
+        })
+    })
+}
+
+/// The file range of a piece of a subfile, inside a window.
+pub(crate) fn piece_range(
+    subfile: &Periodic,
+    window: &Window,
+    offset: u64,
+    len: u64,
+) -> Range<u64> {
+    let start = subfile.select(offset).unwrap_or(window.file.end);
+    let last = subfile.select(offset + len - 1);
+    let end = last.map_or(window.file.end, |x| x + 1);
+    start.max(window.file.start)..end.min(window.file.end)
+}
+
+/// Nanoseconds, for an answer.
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Adds the time since `start` to `total`.
+pub(crate) fn spend(total: &mut Duration, start: Instant) {
+    *total += start.elapsed();
+}

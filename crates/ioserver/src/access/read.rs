@@ -1,0 +1,338 @@
+//! Reading: from pinned extents to the socket.
+//!
+//! The answer's head leaves together with the first bytes. What can fail is done before that: bytes of
+//! a disk are loaded and compared with their checksums first, so a damaged block is a refusal and
+//! not the end of the connection. After the head an error can only end the connection.
+
+use std::io;
+use std::time::Instant;
+
+use kernels::{SharedBytes, send_all};
+use serving::{Exchange, Outcome};
+use store::{Piece, Pins};
+use wire::Rights;
+use wire::frame::HEADER_BYTES;
+use wire::link::LinkError;
+use wire::message::access::Done;
+
+use super::write::{first_window, internal};
+use super::{
+    Cursor, Fault, Opened, PLACES, Part, Spent, Stretch, WINDOW, buffer_bytes, nanos, piece_range,
+    spend, stretches, windows,
+};
+use crate::context::Context;
+use crate::service::IoService;
+use crate::sessions::{Connection, Scratch, Session};
+use crate::statistics::add;
+
+/// What holes read as.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Serves a read.
+pub(crate) fn serve(
+    service: &IoService,
+    session: &mut Session,
+    exchange: &mut Exchange,
+) -> Outcome {
+    let started = Instant::now();
+    let context = &*service.context;
+    let opened = match super::open(context, session, exchange, Rights::READ) {
+        Ok(opened) => opened,
+        Err(refused) => return service.refuse(exchange, refused),
+    };
+    exchange.skip_payload()?;
+    let connection = &session.connection;
+    let Scratch {
+        pins,
+        parts,
+        buffer,
+        out,
+        ..
+    } = &mut session.scratch;
+    let mut spent = Spent::default();
+    let mut reader = Reader {
+        context,
+        connection,
+        opened: &opened,
+        parts,
+        pins,
+        spent: &mut spent,
+        started,
+        is_begun: false,
+        out,
+    };
+    let result = reader.run(exchange, buffer);
+    let is_begun = reader.is_begun;
+    pins.clear();
+    let bytes = opened.bytes;
+    drop(opened);
+    match result {
+        Ok(()) => {
+            let statistics = &context.statistics;
+            add(&statistics.reads, 1);
+            add(&statistics.bytes_read, bytes);
+            add(&statistics.rounds, spent.rounds);
+            if spent.rounds == 0 {
+                add(&statistics.straight, 1);
+            }
+            if session.is_server() {
+                add(&statistics.server_bytes, bytes);
+            }
+            Ok(())
+        }
+        Err(Fault::Refused(refused)) if !is_begun => service.refuse(exchange, refused),
+        Err(Fault::Refused(refused)) => {
+            context.statistics.refused(refused.status);
+            Err(LinkError::Io(io::Error::other(refused.refusal.text)))
+        }
+        Err(Fault::Link(error)) => Err(error),
+    }
+}
+
+struct Reader<'a> {
+    context: &'a Context,
+    connection: &'a Connection,
+    opened: &'a Opened,
+    parts: &'a [Part],
+    pins: &'a mut Pins,
+    spent: &'a mut Spent,
+    started: Instant,
+    /// The head of the answer is sent.
+    is_begun: bool,
+    out: &'a mut Vec<u8>,
+}
+
+impl Reader<'_> {
+    fn run(&mut self, exchange: &mut Exchange, small: &mut Vec<u8>) -> Result<(), Fault> {
+        let parts = self.parts;
+        for stretch in stretches(parts) {
+            if let Stretch::Staged(_, bytes) = stretch {
+                let size = buffer_bytes(self.context, bytes).0 as u64;
+                self.spent.rounds += bytes.div_ceil(size);
+            }
+        }
+        let is_in_steps = parts.len() > 1 || self.spent.rounds > 1;
+        if is_in_steps && self.context.stored.is_durable() {
+            self.load()?;
+        }
+        for stretch in stretches(parts) {
+            match stretch {
+                Stretch::Straight(part, offset) => self.straight(exchange, &parts[part], offset)?,
+                Stretch::Staged(range, bytes) => {
+                    self.staged(exchange, range.start, bytes, small)?
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings everything into memory once, which verifies it.
+    fn load(&mut self) -> Result<(), Fault> {
+        for part in self.parts {
+            let own = &self.opened.known.own[part.slot];
+            let Some(subfile) = self.opened.known.find(own, &self.context.stored)? else {
+                continue;
+            };
+            let (share, bytes) = (self.opened.share(part), self.opened.subfile_bytes(part));
+            for window in windows(share, bytes, self.opened.file.clone(), part.count, WINDOW) {
+                self.pins.clear();
+                self.context
+                    .with_room(|| subfile.pin(window.subfile.clone(), self.pins))?;
+            }
+            self.pins.clear();
+        }
+        Ok(())
+    }
+
+    fn progress(&self) {
+        let sessions = &self.context.sessions;
+        self.connection
+            .busy_with(self.opened.view.file, sessions.now_ms());
+    }
+
+    /// Sends places, the first time behind the head of the answer.
+    fn send(&mut self, exchange: &Exchange, places: &[SharedBytes<'_>]) -> Result<(), Fault> {
+        if std::mem::replace(&mut self.is_begun, true) {
+            send_all(exchange.socket(), &[], places)?;
+            return Ok(());
+        }
+        let done = Done {
+            waited_ns: nanos(self.spent.waited),
+            copied_ns: nanos(self.spent.copied),
+            served_ns: nanos(self.started.elapsed()),
+            rounds: self.spent.rounds,
+        };
+        done.encode(self.out);
+        let header = exchange.answer_header(0, self.out, self.opened.bytes);
+        let head: [u8; HEADER_BYTES] = header.encode(self.out);
+        send_all(exchange.socket(), &[&head, self.out], places)?;
+        Ok(())
+    }
+
+    /// From the extents to the socket.
+    fn straight(&mut self, exchange: &Exchange, part: &Part, offset: u64) -> Result<(), Fault> {
+        let (context, known) = (self.context, &self.opened.known);
+        let own = &known.own[part.slot];
+        let Some(subfile) = known.find(own, &context.stored)? else {
+            return self.zeros(exchange, part.count);
+        };
+        let end = offset + part.count;
+        // All of it at once if memory allows: then nothing can fail behind the head.
+        self.pins.clear();
+        if subfile.pin(offset..end, self.pins).is_ok() {
+            return self.send_pins(exchange);
+        }
+        let mut at = offset;
+        while at < end {
+            let stop = first_window(at, end - at, WINDOW);
+            self.pins.clear();
+            let start = Instant::now();
+            context.with_room(|| {
+                self.pins.clear();
+                subfile.pin(at..stop, self.pins)
+            })?;
+            spend(&mut self.spent.waited, start);
+            self.send_pins(exchange)?;
+            self.progress();
+            at = stop;
+        }
+        Ok(())
+    }
+
+    fn zeros(&mut self, exchange: &Exchange, mut count: u64) -> Result<(), Fault> {
+        while count > 0 {
+            let n = count.min(ZEROS.len() as u64);
+            self.send(exchange, &[SharedBytes::from_slice(&ZEROS[..n as usize])])?;
+            count -= n;
+        }
+        Ok(())
+    }
+
+    fn send_pins(&mut self, exchange: &Exchange) -> Result<(), Fault> {
+        let pins = std::mem::take(self.pins);
+        let result = self.send_pieces(exchange, &pins);
+        *self.pins = pins;
+        self.pins.clear();
+        result
+    }
+
+    fn send_pieces(&mut self, exchange: &Exchange, pins: &Pins) -> Result<(), Fault> {
+        let mut places = [SharedBytes::from_slice(&[]); PLACES];
+        let mut filled = 0;
+        for piece in pins.pieces() {
+            let (mut left, bytes) = match piece {
+                Piece::Bytes { bytes, .. } => (bytes.len() as u64, Some(bytes)),
+                Piece::Hole { len, .. } => (len, None),
+            };
+            while left > 0 {
+                let place = match bytes {
+                    Some(bytes) => bytes,
+                    None => {
+                        SharedBytes::from_slice(&ZEROS[..left.min(ZEROS.len() as u64) as usize])
+                    }
+                };
+                left -= place.len() as u64;
+                places[filled] = place;
+                filled += 1;
+                if filled == PLACES {
+                    self.send(exchange, &places)?;
+                    self.progress();
+                    filled = 0;
+                }
+            }
+        }
+        if filled > 0 {
+            self.send(exchange, &places[..filled])?;
+        }
+        Ok(())
+    }
+
+    /// From the extents through buffers to the socket.
+    fn staged(
+        &mut self,
+        exchange: &Exchange,
+        first: usize,
+        bytes: u64,
+        small: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let (size, is_small) = buffer_bytes(self.context, bytes);
+        let mut cursor = Cursor::new(self.opened, self.parts, first);
+        let mut left = bytes;
+        while left > 0 {
+            let n = left.min(size as u64) as usize;
+            if is_small {
+                if small.len() < n {
+                    small.resize(n, 0);
+                }
+                self.gather(&mut cursor, &mut small[..n])?;
+                self.send(exchange, &[SharedBytes::from_slice(&small[..n])])?;
+            } else {
+                let start = Instant::now();
+                let (mut lent, waited) = self.context.buffers.borrow();
+                if waited {
+                    add(&self.context.statistics.buffer_waits, 1);
+                }
+                spend(&mut self.spent.waited, start);
+                self.gather(&mut cursor, &mut lent[..n])?;
+                self.send(exchange, &[SharedBytes::from_slice(&lent[..n])])?;
+                drop(lent);
+                self.progress();
+            }
+            left -= n as u64;
+        }
+        Ok(())
+    }
+
+    /// Packs bytes of the subfiles, from the cursor on.
+    fn gather(&mut self, cursor: &mut Cursor, mut packed: &mut [u8]) -> Result<(), Fault> {
+        let start = Instant::now();
+        while !packed.is_empty() {
+            let (part, file, n) = cursor.take(self.opened, self.parts, packed.len() as u64);
+            let (these, rest) = packed.split_at_mut(n as usize);
+            self.gather_part(&part, file, these)?;
+            packed = rest;
+        }
+        spend(&mut self.spent.copied, start);
+        Ok(())
+    }
+
+    fn gather_part(
+        &mut self,
+        part: &Part,
+        file: std::ops::Range<u64>,
+        mut packed: &mut [u8],
+    ) -> Result<(), Fault> {
+        let opened = self.opened;
+        let own = &opened.known.own[part.slot];
+        let Some(stored) = opened.known.find(own, &self.context.stored)? else {
+            packed.fill(0);
+            return Ok(());
+        };
+        let (share, subfile) = (opened.share(part), opened.subfile_bytes(part));
+        for window in windows(share, subfile, file, packed.len() as u64, WINDOW) {
+            self.context.with_room(|| {
+                self.pins.clear();
+                stored.pin(window.subfile.clone(), self.pins)
+            })?;
+            for piece in self.pins.pieces() {
+                let (offset, len) = match &piece {
+                    Piece::Bytes { offset, bytes } => (*offset, bytes.len() as u64),
+                    Piece::Hole { offset, len } => (*offset, *len),
+                };
+                let range = piece_range(subfile, &window, offset, len);
+                let n = share.count(range.clone()) as usize;
+                let middle = n.min(packed.len());
+                let (these, rest) = packed.split_at_mut(middle);
+                match piece {
+                    Piece::Bytes { offset, bytes } => share
+                        .gather_right(range, bytes, offset, these)
+                        .map_err(|e| internal(&e))?,
+                    Piece::Hole { .. } => these.fill(0),
+                }
+                packed = rest;
+            }
+            self.pins.clear();
+        }
+        Ok(())
+    }
+}

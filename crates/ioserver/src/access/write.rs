@@ -1,0 +1,418 @@
+//! Writing: from the socket into granted extents.
+//!
+//! A write that was announced gets what it needs first (a buffer, or the space of its first window)
+//! and sends its payload after `GO`; everything else is the same. Bytes count from the commit of
+//! their window on, so a write that fails in the middle has changed a prefix of its part at most.
+
+use std::time::Instant;
+
+use kernels::{SharedBytesMut, receive_exact};
+use serving::{Exchange, Outcome};
+use store::Grant;
+use wire::message::access::{ANNOUNCED, DATA, Done, GO, GROW};
+use wire::message::file::SizeIs;
+use wire::{Rights, Status};
+
+use super::{
+    Cursor, Fault, Opened, PLACES, Part, Spent, Stretch, WINDOW, buffer_bytes, nanos, piece_range,
+    spend, stretches, windows,
+};
+use crate::buffers::Lent;
+use crate::context::Context;
+use crate::refused::Refused;
+use crate::service::IoService;
+use crate::sessions::{Scratch, Session};
+use crate::statistics::add;
+
+/// What an announced write has in its hands when it says `GO`.
+enum Reserved<'a> {
+    Nothing,
+    Buffer(Lent<'a>),
+    /// The grant of the scratch holds the first window.
+    Window,
+}
+
+/// Serves a write.
+pub(crate) fn serve(
+    service: &IoService,
+    session: &mut Session,
+    exchange: &mut Exchange,
+) -> Outcome {
+    let started = Instant::now();
+    let context = &*service.context;
+    let flags = exchange.header().flags;
+    let opened = match super::open(context, session, exchange, Rights::WRITE) {
+        Ok(opened) => opened,
+        Err(refused) => return service.refuse(exchange, refused),
+    };
+    let mut spent = Spent::default();
+    let result = write(context, session, exchange, &opened, flags, &mut spent);
+    session.scratch.grant.abandon();
+    let (epoch, end, bytes) = (opened.epoch, opened.end, opened.bytes);
+    // The owner may wait for a truncate, and that for this access.
+    let view = std::sync::Arc::clone(&opened.view);
+    drop(opened);
+    let result = result.and_then(|()| {
+        if flags & GROW == 0 {
+            return Ok(());
+        }
+        let grown =
+            service.with_asker(session, &view, |owner, asker| owner.grow(asker, epoch, end));
+        Ok(grown.map(drop)?)
+    });
+    match result {
+        Ok(()) => {
+            let statistics = &context.statistics;
+            add(&statistics.writes, 1);
+            add(&statistics.bytes_written, bytes);
+            add(&statistics.rounds, spent.rounds);
+            if spent.rounds == 0 {
+                add(&statistics.straight, 1);
+            }
+            let done = Done {
+                waited_ns: nanos(spent.waited),
+                copied_ns: nanos(spent.copied),
+                served_ns: nanos(started.elapsed()),
+                rounds: spent.rounds,
+            };
+            let out = &mut session.scratch.out;
+            done.encode(out);
+            exchange.send(Status::Ok, 0, out, &[])
+        }
+        Err(Fault::Refused(refused)) => service.refuse(exchange, refused),
+        Err(Fault::Link(error)) => Err(error),
+    }
+}
+
+fn write(
+    context: &Context,
+    session: &mut Session,
+    exchange: &mut Exchange,
+    opened: &Opened,
+    flags: u16,
+    spent: &mut Spent,
+) -> Result<(), Fault> {
+    let connection = &session.connection;
+    let Scratch {
+        grant,
+        parts,
+        buffer,
+        ..
+    } = &mut session.scratch;
+    let mut writer = Writer {
+        context,
+        connection,
+        opened,
+        parts,
+        grant,
+        spent,
+    };
+    let mut reserved = Reserved::Nothing;
+    if flags & ANNOUNCED != 0 {
+        if exchange.payload_left() > 0 {
+            return Err(wrong_payload(0, exchange.payload_left()));
+        }
+        add(&context.statistics.announced, 1);
+        reserved = writer.reserve()?;
+        exchange.send(Status::Ok, GO, &[], &[])?;
+        exchange.receive_next()?;
+        if exchange.header().kind != DATA {
+            return Err(Fault::Refused(Refused::new(
+                Status::Malformed,
+                "an announced write is followed by its data",
+            )));
+        }
+    }
+    if exchange.payload_left() != opened.bytes {
+        return Err(wrong_payload(opened.bytes, exchange.payload_left()));
+    }
+    for stretch in stretches(writer.parts) {
+        match stretch {
+            Stretch::Straight(part, offset) => {
+                let is_granted = matches!(reserved, Reserved::Window);
+                reserved = Reserved::Nothing;
+                writer.straight(exchange, &writer.parts[part], offset, is_granted)?;
+            }
+            Stretch::Staged(range, bytes) => {
+                let lent = match std::mem::replace(&mut reserved, Reserved::Nothing) {
+                    Reserved::Buffer(lent) => Some(lent),
+                    _ => None,
+                };
+                writer.staged(exchange, range.start, bytes, buffer, lent)?;
+            }
+        }
+    }
+    context.stored.wrote();
+    if context.write_through {
+        for part in writer.parts.iter() {
+            if let Some(subfile) = opened
+                .known
+                .find(&opened.known.own[part.slot], &context.stored)?
+            {
+                subfile.flush()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn wrong_payload(said: u64, sent: u64) -> Fault {
+    Fault::Refused(Refused::new(
+        Status::InvalidArgument,
+        format!("payload: {sent} bytes were sent where the request says {said}"),
+    ))
+}
+
+/// A commit that came too late for a truncation.
+fn overtaken(error: store::Error, opened: &Opened) -> Fault {
+    match error {
+        store::Error::Stale | store::Error::NotFound(_) => {
+            let entry = &opened.view.entry;
+            let now = SizeIs {
+                size: 0,
+                epoch: entry.epoch(),
+            };
+            Fault::Refused(Refused::with_detail(
+                Status::StaleEpoch,
+                format!(
+                    "{} was cut while this was written; repeat the write",
+                    entry.id()
+                ),
+                &now,
+            ))
+        }
+        other => other.into(),
+    }
+}
+
+struct Writer<'a> {
+    context: &'a Context,
+    connection: &'a crate::sessions::Connection,
+    opened: &'a Opened,
+    parts: &'a [Part],
+    grant: &'a mut Grant,
+    spent: &'a mut Spent,
+}
+
+impl<'a> Writer<'a> {
+    /// Takes what the first stretch needs.
+    fn reserve(&mut self) -> Result<Reserved<'a>, Fault> {
+        match stretches(self.parts).next() {
+            Some(Stretch::Straight(part, offset)) => {
+                let part = self.parts[part];
+                let end = first_window(offset, part.count, WINDOW);
+                // A window that is too large is tried again in smaller ones later.
+                match self.take(&part, offset..end, true) {
+                    Ok(()) => Ok(Reserved::Window),
+                    Err(Fault::Refused(r)) if r.status == Status::NoMemory => {
+                        self.take(
+                            &part,
+                            offset..first_window(offset, part.count, store::UNIT),
+                            true,
+                        )?;
+                        self.grant.abandon();
+                        Ok(Reserved::Nothing)
+                    }
+                    Err(fault) => Err(fault),
+                }
+            }
+            Some(Stretch::Staged(_, bytes)) => match buffer_bytes(self.context, bytes) {
+                (_, true) => Ok(Reserved::Nothing),
+                (_, false) => Ok(Reserved::Buffer(self.borrow())),
+            },
+            None => Ok(Reserved::Nothing),
+        }
+    }
+
+    fn borrow(&mut self) -> Lent<'a> {
+        let start = Instant::now();
+        let (lent, waited) = self.context.buffers.borrow();
+        if waited {
+            add(&self.context.statistics.buffer_waits, 1);
+        }
+        spend(&mut self.spent.waited, start);
+        lent
+    }
+
+    fn progress(&self) {
+        let sessions = &self.context.sessions;
+        self.connection
+            .busy_with(self.opened.view.file, sessions.now_ms());
+    }
+
+    /// Grants a range of a subfile, waiting a little for room.
+    fn take(
+        &mut self,
+        part: &Part,
+        range: std::ops::Range<u64>,
+        is_full: bool,
+    ) -> Result<(), Fault> {
+        let (context, known) = (self.context, &self.opened.known);
+        let own = &known.own[part.slot];
+        let incarnation = context.incarnation();
+        let grant = &mut *self.grant;
+        let mut try_once = || {
+            grant.abandon();
+            let subfile = known.make(own, &context.stored, incarnation)?;
+            if is_full {
+                subfile.grant(range.clone(), grant)
+            } else {
+                subfile.grant_gaps(range.clone(), grant)
+            }
+        };
+        match try_once() {
+            Err(store::Error::NoSpace { .. }) => {
+                let start = Instant::now();
+                let done = context.with_room(try_once);
+                spend(&mut self.spent.waited, start);
+                done.map_err(Fault::from)
+            }
+            done => done.map_err(|e| overtaken(e, self.opened)),
+        }
+    }
+
+    /// From the socket into the extents.
+    fn straight(
+        &mut self,
+        exchange: &mut Exchange,
+        part: &Part,
+        offset: u64,
+        mut is_granted: bool,
+    ) -> Result<(), Fault> {
+        let end = offset + part.count;
+        let mut at = offset;
+        let mut window = WINDOW;
+        while at < end {
+            let mut stop = first_window(at, end - at, window);
+            if !std::mem::take(&mut is_granted) {
+                match self.take(part, at..stop, true) {
+                    Err(Fault::Refused(r))
+                        if r.status == Status::NoMemory && window > store::UNIT =>
+                    {
+                        window = store::UNIT;
+                        stop = first_window(at, end - at, window);
+                        self.take(part, at..stop, true)?;
+                    }
+                    done => done?,
+                }
+            }
+            receive(exchange, self.grant)?;
+            self.grant.commit().map_err(|e| overtaken(e, self.opened))?;
+            at = stop;
+            if at < end {
+                self.progress();
+            }
+        }
+        Ok(())
+    }
+
+    /// From the socket through buffers into the extents.
+    fn staged(
+        &mut self,
+        exchange: &mut Exchange,
+        first: usize,
+        bytes: u64,
+        small: &mut Vec<u8>,
+        mut lent: Option<Lent<'a>>,
+    ) -> Result<(), Fault> {
+        let (size, is_small) = buffer_bytes(self.context, bytes);
+        let mut cursor = Cursor::new(self.opened, self.parts, first);
+        let mut left = bytes;
+        while left > 0 {
+            let n = left.min(size as u64) as usize;
+            self.spent.rounds += 1;
+            if is_small {
+                if small.len() < n {
+                    small.resize(n, 0);
+                }
+                exchange.receive_payload(&mut small[..n])?;
+                self.scatter(&mut cursor, &small[..n])?;
+            } else {
+                let mut buffer = match lent.take() {
+                    Some(lent) => lent,
+                    None => self.borrow(),
+                };
+                exchange.receive_payload(&mut buffer[..n])?;
+                self.scatter(&mut cursor, &buffer[..n])?;
+            }
+            left -= n as u64;
+            if left > 0 {
+                self.progress();
+            }
+        }
+        Ok(())
+    }
+
+    /// Spreads packed bytes over the subfiles, from the cursor on.
+    fn scatter(&mut self, cursor: &mut Cursor, mut packed: &[u8]) -> Result<(), Fault> {
+        let start = Instant::now();
+        let waited = self.spent.waited;
+        while !packed.is_empty() {
+            let (part, file, n) = cursor.take(self.opened, self.parts, packed.len() as u64);
+            let (these, rest) = packed.split_at(n as usize);
+            self.scatter_part(&part, file, these)?;
+            packed = rest;
+        }
+        self.spent.copied += start
+            .elapsed()
+            .saturating_sub(self.spent.waited.saturating_sub(waited));
+        Ok(())
+    }
+
+    fn scatter_part(
+        &mut self,
+        part: &Part,
+        file: std::ops::Range<u64>,
+        mut packed: &[u8],
+    ) -> Result<(), Fault> {
+        let opened = self.opened;
+        let (share, subfile) = (opened.share(part), opened.subfile_bytes(part));
+        for window in windows(share, subfile, file, packed.len() as u64, WINDOW) {
+            let is_full = window.count == window.subfile.end - window.subfile.start;
+            self.take(part, window.subfile.clone(), is_full)?;
+            for (offset, bytes) in self.grant.pieces() {
+                let range = piece_range(subfile, &window, offset, bytes.len() as u64);
+                let n = share.count(range.clone()) as usize;
+                let (these, rest) = packed.split_at(n.min(packed.len()));
+                share
+                    .scatter_right(range, these, bytes, offset)
+                    .map_err(|e| internal(&e))?;
+                packed = rest;
+            }
+            self.grant.commit().map_err(|e| overtaken(e, opened))?;
+        }
+        Ok(())
+    }
+}
+
+/// A bug: a share does not fit its own windows.
+pub(super) fn internal(error: &kernels::BoundsError) -> Fault {
+    Fault::Refused(Refused::new(Status::Internal, error.to_string()))
+}
+
+/// End of the first window of a range.
+pub(super) fn first_window(at: u64, len: u64, window: u64) -> u64 {
+    ((at / window + 1) * window).min(at + len)
+}
+
+/// Fills what is granted from the socket.
+fn receive(exchange: &mut Exchange, grant: &mut Grant) -> Result<(), Fault> {
+    let mut received = 0;
+    {
+        let mut targets: [SharedBytesMut<'_>; PLACES] =
+            std::array::from_fn(|_| SharedBytesMut::from_slice(&mut []));
+        let mut filled = 0;
+        for (_, bytes) in grant.pieces() {
+            received += bytes.len() as u64;
+            targets[filled] = bytes;
+            filled += 1;
+            if filled == PLACES {
+                receive_exact(exchange.socket(), &mut targets)?;
+                filled = 0;
+            }
+        }
+        receive_exact(exchange.socket(), &mut targets[..filled])?;
+    }
+    exchange.received(received);
+    Ok(())
+}

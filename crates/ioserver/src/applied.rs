@@ -1,0 +1,127 @@
+//! Which truncate epoch was applied to which file, over restarts of a server with disks.
+//!
+//! The metadata manager keeps the intent of a truncate until all servers have applied it, so a server
+//! that comes back cannot tell from the intent alone whether it has: cutting a second time would
+//! take bytes that were written since. An append-only log in the state directory tells: 24 bytes a
+//! record (file, epoch, checksum), the last one of a file counts, a torn tail is ignored. It is
+//! written anew at each start.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Mutex;
+
+use wire::FileId;
+
+use crate::files::lock;
+
+const NAME: &str = "truncated";
+const RECORD: usize = 24;
+
+struct State {
+    epochs: HashMap<FileId, u64>,
+    log: Option<File>,
+}
+
+/// The epochs that were applied.
+pub(crate) struct Applied(Mutex<State>);
+
+fn record(file: FileId, epoch: u64) -> [u8; RECORD] {
+    let mut out = [0; RECORD];
+    out[..8].copy_from_slice(&file.0.to_le_bytes());
+    out[8..16].copy_from_slice(&epoch.to_le_bytes());
+    let check = file.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ !epoch.rotate_left(17);
+    out[16..].copy_from_slice(&check.to_le_bytes());
+    out
+}
+
+impl Applied {
+    /// In memory only.
+    pub(crate) fn volatile() -> Self {
+        Applied(Mutex::new(State {
+            epochs: HashMap::new(),
+            log: None,
+        }))
+    }
+
+    /// From the log in a directory.
+    pub(crate) fn load(dir: &Path) -> io::Result<Self> {
+        let path = dir.join(NAME);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(e) => return Err(e),
+        };
+        let mut epochs: HashMap<FileId, u64> = HashMap::new();
+        for found in bytes.chunks_exact(RECORD) {
+            let word = |at: usize| u64::from_le_bytes(found[at..at + 8].try_into().expect("eight"));
+            let (file, epoch) = (FileId(word(0)), word(8));
+            if record(file, epoch) != found {
+                break;
+            }
+            let known = epochs.entry(file).or_default();
+            *known = epoch.max(*known);
+        }
+        let fresh = dir.join("truncated.new");
+        let mut log = File::create(&fresh)?;
+        for (&file, &epoch) in &epochs {
+            log.write_all(&record(file, epoch))?;
+        }
+        log.sync_all()?;
+        fs::rename(&fresh, &path)?;
+        File::open(dir)?.sync_all()?;
+        let log = OpenOptions::new().append(true).open(&path)?;
+        Ok(Applied(Mutex::new(State {
+            epochs,
+            log: Some(log),
+        })))
+    }
+
+    /// The epoch of a file; 0 if none was ever applied here.
+    pub(crate) fn epoch(&self, file: FileId) -> u64 {
+        lock(&self.0).epochs.get(&file).copied().unwrap_or(0)
+    }
+
+    /// A truncate is applied; durable when this returns.
+    pub(crate) fn put(&self, file: FileId, epoch: u64) -> io::Result<()> {
+        let mut state = lock(&self.0);
+        if let Some(log) = &mut state.log {
+            log.write_all(&record(file, epoch))?;
+            log.sync_data()?;
+        }
+        state.epochs.insert(file, epoch);
+        Ok(())
+    }
+
+    /// The bytes of the file are gone from here.
+    pub(crate) fn forget(&self, file: FileId) {
+        lock(&self.0).epochs.remove(&file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_are_found_again_and_torn_tails_ignored() {
+        let dir = std::env::temp_dir().join(format!("pario-applied-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let applied = Applied::load(&dir).unwrap();
+        assert_eq!(applied.epoch(FileId(1)), 0);
+        applied.put(FileId(1), 3).unwrap();
+        applied.put(FileId(2), 1).unwrap();
+        applied.put(FileId(1), 4).unwrap();
+        drop(applied);
+        let mut torn = OpenOptions::new()
+            .append(true)
+            .open(dir.join(NAME))
+            .unwrap();
+        torn.write_all(&record(FileId(1), 9)[..20]).unwrap();
+        let applied = Applied::load(&dir).unwrap();
+        assert_eq!(applied.epoch(FileId(1)), 4);
+        assert_eq!(applied.epoch(FileId(2)), 1);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,466 @@
+//! What all parts of a server share: who it is, its store, its files, and the way to others.
+//!
+//! [`Others`] is the same as the owner of files sees it. What servers ask of each other about a file
+//! (cut, how far, fence, tell) is answered by plain functions here, so a server asks itself without a
+//! socket.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use control::capability::ClusterKey;
+use wire::ask::AskError;
+use wire::message::Request;
+use wire::message::catalogue::{Member, MemberState};
+use wire::message::cluster::{
+    ApplyTruncate, AskEnd, AskNumber, BeginTruncate, EndIs, Fence, FileState, FileStateIs,
+    FinishTruncate, Removal, ReportSize, Tell,
+};
+use wire::{FileId, ServerId, SizeState, Status, Time};
+
+use crate::applied::Applied;
+use crate::buffers::Buffers;
+use crate::files::{Entering, FileEntry, Files, Known, Planned, Running, lock};
+use crate::links::{Links, Peers, no_member};
+use crate::owner::Cluster;
+use crate::refused::Refused;
+use crate::sessions::Sessions;
+use crate::statistics::{Statistics, add};
+use crate::stored::Stored;
+
+/// How long a write waits for room before it is refused.
+const ROOM: Duration = Duration::from_secs(1);
+
+/// When the next report to the metadata manager is due.
+#[derive(Default)]
+struct Reports {
+    is_wanted: bool,
+    is_stopping: bool,
+    done: u64,
+}
+
+/// Everything that the parts of a server share.
+pub(crate) struct Context {
+    pub(crate) key: ClusterKey,
+    pub(crate) server: ServerId,
+    pub(crate) incarnation: AtomicU64,
+    pub(crate) kept_since: AtomicU64,
+    pub(crate) stored: Stored,
+    pub(crate) files: Files,
+    pub(crate) applied: Applied,
+    pub(crate) sessions: Sessions,
+    pub(crate) buffers: Buffers,
+    pub(crate) statistics: Statistics,
+    pub(crate) manager: Links,
+    pub(crate) peers: Peers,
+    pub(crate) members: Mutex<Arc<Vec<Member>>>,
+    pub(crate) rendezvous_bytes: u64,
+    pub(crate) message_bytes: u64,
+    pub(crate) write_through: bool,
+    reports: Mutex<Reports>,
+    reported: Condvar,
+    ending: Mutex<bool>,
+    ended: Condvar,
+}
+
+/// What a new context is made of.
+pub(crate) struct Parts {
+    pub(crate) key: ClusterKey,
+    pub(crate) member: Member,
+    pub(crate) members: Vec<Member>,
+    pub(crate) stored: Stored,
+    pub(crate) applied: Applied,
+    pub(crate) buffers: Buffers,
+    pub(crate) manager: Links,
+    pub(crate) peers: Peers,
+    pub(crate) rendezvous_bytes: u64,
+    pub(crate) message_bytes: u64,
+    pub(crate) write_through: bool,
+}
+
+impl Context {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Context {
+            key: parts.key,
+            server: parts.member.server,
+            incarnation: AtomicU64::new(parts.member.incarnation),
+            kept_since: AtomicU64::new(parts.member.kept_since),
+            stored: parts.stored,
+            files: Files::default(),
+            applied: parts.applied,
+            sessions: Sessions::new(),
+            buffers: parts.buffers,
+            statistics: Statistics::default(),
+            manager: parts.manager,
+            peers: parts.peers,
+            members: Mutex::new(Arc::new(parts.members)),
+            rendezvous_bytes: parts.rendezvous_bytes,
+            message_bytes: parts.message_bytes,
+            write_through: parts.write_through,
+            reports: Mutex::default(),
+            reported: Condvar::new(),
+            ending: Mutex::new(false),
+            ended: Condvar::new(),
+        }
+    }
+
+    /// Which start of the server this is.
+    pub(crate) fn incarnation(&self) -> u64 {
+        self.incarnation.load(Ordering::Acquire)
+    }
+
+    /// The gate of a file.
+    pub(crate) fn entry(&self, file: FileId) -> Arc<FileEntry> {
+        self.files.entry(file, || self.applied.epoch(file))
+    }
+
+    /// What is known about a file; the metadata manager is asked if nothing is.
+    pub(crate) fn known(&self, entry: &Arc<FileEntry>) -> Result<Arc<Known>, Refused> {
+        match entry.known() {
+            Some(known) => Ok(known),
+            None => self.refresh(entry),
+        }
+    }
+
+    /// Asks the metadata manager about a file, and applies a truncate that this server has missed.
+    pub(crate) fn refresh(&self, entry: &Arc<FileEntry>) -> Result<Arc<Known>, Refused> {
+        let before = entry.known().map(|k| k.serial);
+        let _one = entry.fetching();
+        // Whoever held it before may have learnt what is needed.
+        if let Some(known) = entry.known()
+            && before.is_none_or(|serial| serial != known.serial)
+        {
+            return Ok(known);
+        }
+        let file = entry.id();
+        let told = self.manager.ask(&FileState { file })?;
+        let size = told.size;
+        let known = entry.learn(told, self.server);
+        match size.truncate_to {
+            _ if size.epoch <= entry.epoch() => {}
+            Some(to) => self.cut(entry, &known, size.epoch, to)?,
+            // Everybody who had something to cut has done it.
+            None => entry.raise_epoch(size.epoch, size.size),
+        }
+        Ok(known)
+    }
+
+    /// Lets an access in, after learning what is missing.
+    pub(crate) fn enter(
+        &self,
+        entry: &Arc<FileEntry>,
+        planned: &Planned<'_>,
+    ) -> Result<(Running, Arc<Known>), Refused> {
+        for _ in 0..3 {
+            match entry.enter(planned) {
+                Entering::In(running, known) => return Ok((running, known)),
+                Entering::No(refused) => return Err(refused),
+                Entering::Behind => {
+                    self.refresh(entry)?;
+                }
+            }
+        }
+        Err(Refused::new(
+            Status::Busy,
+            format!(
+                "{}: the metadata manager does not know the state that the request was planned with yet",
+                entry.id()
+            ),
+        ))
+    }
+
+    fn hurry(&self) -> impl Fn(FileId) + '_ {
+        |file| self.sessions.hurry(file)
+    }
+
+    fn cut(
+        &self,
+        entry: &Arc<FileEntry>,
+        known: &Known,
+        epoch: u64,
+        to: u64,
+    ) -> Result<(), Refused> {
+        entry.truncate(epoch, to, &self.hurry(), || {
+            for own in &known.own {
+                let Some(subfile) = known.find(own, &self.stored)? else {
+                    continue;
+                };
+                let len = own.bytes.rank(to);
+                if subfile.len() > len {
+                    subfile.truncate(len)?;
+                    if self.stored.is_durable() {
+                        subfile.sync()?;
+                    }
+                }
+            }
+            let put = self.applied.put(entry.id(), epoch);
+            put.map_err(|e| {
+                Refused::new(
+                    Status::Io,
+                    format!("recording the truncate of {}: {e}", entry.id()),
+                )
+            })
+        })
+    }
+
+    /// Cuts the subfiles of a file here.
+    pub(crate) fn apply_truncate(&self, request: &ApplyTruncate) -> Result<(), Refused> {
+        let entry = self.entry(request.file);
+        let known = self.known(&entry)?;
+        self.cut(&entry, &known, request.epoch, request.to)
+    }
+
+    /// How far the bytes of a file reach here.
+    pub(crate) fn ask_end(&self, file: FileId) -> Result<EndIs, Refused> {
+        let entry = self.entry(file);
+        let known = self.known(&entry)?;
+        let mut end = 0;
+        for own in &known.own {
+            if known
+                .check_place(own, self.kept_since(), self.incarnation())
+                .is_err()
+            {
+                continue;
+            }
+            let len = known.find(own, &self.stored)?.map_or(0, |s| s.len());
+            if let Some(last) = len.checked_sub(1).and_then(|k| own.bytes.select(k)) {
+                end = end.max(last + 1);
+            }
+        }
+        Ok(EndIs {
+            epoch: entry.epoch(),
+            end,
+        })
+    }
+
+    /// The earliest start whose bytes are still here.
+    pub(crate) fn kept_since(&self) -> u64 {
+        self.kept_since.load(Ordering::Acquire)
+    }
+
+    /// Refuses lower lease numbers of a file.
+    pub(crate) fn tell(&self, request: &Tell) -> Result<(), Refused> {
+        self.entry(request.file).tell(request.number, &self.hurry())
+    }
+
+    /// Stops serving a file.
+    pub(crate) fn freeze(&self, file: FileId) -> Result<Arc<FileEntry>, Refused> {
+        let entry = self.entry(file);
+        entry.freeze(&self.hurry())?;
+        Ok(entry)
+    }
+
+    /// Asks a member, or calls what would answer here.
+    pub(crate) fn ask_member<R: Request>(
+        &self,
+        server: ServerId,
+        request: &R,
+    ) -> Result<R::Answer, AskError> {
+        let members = Arc::clone(&lock(&self.members));
+        let member = members
+            .iter()
+            .find(|m| m.server == server && m.state != MemberState::Dead);
+        match member {
+            Some(member) => self.peers.to(member)?.ask(request),
+            None => Err(no_member(server)),
+        }
+    }
+
+    /// Removes bytes that nobody needs any more; those that were removed. `gone` hears of files that
+    /// are no more.
+    pub(crate) fn remove(&self, removals: Vec<Removal>, gone: impl Fn(FileId)) -> Vec<Removal> {
+        let mut done = Vec::with_capacity(removals.len());
+        for removal in removals {
+            let Removal {
+                file, generation, ..
+            } = removal;
+            if let Some(entry) = self.files.get(file)
+                && entry.known().is_none_or(|k| k.generation() <= generation)
+            {
+                entry.forget();
+                if let Err(AskError::Refused(Status::NotFound, _)) =
+                    self.manager.ask(&FileState { file })
+                {
+                    self.applied.forget(file);
+                    gone(file);
+                }
+            }
+            if self.stored.remove(file, generation).is_ok() {
+                add(&self.statistics.removals, 1);
+                done.push(removal);
+                self.files.drop_unused(file);
+            }
+        }
+        done
+    }
+
+    /// Does what can be done about a lack of room, until `try_again` has what it wants or the time
+    /// is over.
+    pub(crate) fn with_room<T>(
+        &self,
+        mut try_again: impl FnMut() -> store::Result<T>,
+    ) -> store::Result<T> {
+        let mut result = try_again();
+        let deadline = Instant::now() + ROOM;
+        while let Err(store::Error::NoSpace { .. }) = result {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            add(&self.statistics.room_waits, 1);
+            self.report_now(left.min(Duration::from_millis(100)));
+            let _ = self.stored.store().write_back(16 << 20);
+            result = try_again();
+        }
+        result
+    }
+
+    /// Has a report sent at once and waits for its answer, or for the time to pass.
+    pub(crate) fn report_now(&self, patience: Duration) {
+        let mut reports = lock(&self.reports);
+        let wanted = reports.done + 2; // one that is under way began too early
+        reports.is_wanted = true;
+        self.reported.notify_all();
+        let deadline = Instant::now() + patience;
+        while reports.done < wanted && !reports.is_stopping {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            if !reports.is_wanted {
+                reports.is_wanted = true;
+                self.reported.notify_all();
+            }
+            reports = self
+                .reported
+                .wait_timeout(reports, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    /// Waits until the next report is due; `false` when the server stops.
+    pub(crate) fn wait_for_report(&self, interval: Duration) -> bool {
+        let reports = lock(&self.reports);
+        let (mut reports, _) = self
+            .reported
+            .wait_timeout_while(reports, interval, |r| !r.is_wanted && !r.is_stopping)
+            .unwrap_or_else(PoisonError::into_inner);
+        reports.is_wanted = false;
+        !reports.is_stopping
+    }
+
+    /// A report was answered.
+    pub(crate) fn report_done(&self) {
+        lock(&self.reports).done += 1;
+        self.reported.notify_all();
+    }
+
+    /// Ends the thread that reports.
+    pub(crate) fn stop_reports(&self) {
+        lock(&self.reports).is_stopping = true;
+        self.reported.notify_all();
+    }
+
+    /// The server is to end.
+    pub(crate) fn end(&self) {
+        *lock(&self.ending) = true;
+        self.ended.notify_all();
+    }
+
+    /// Waits until the server is to end.
+    pub(crate) fn wait(&self) {
+        let ending = lock(&self.ending);
+        let waited = self.ended.wait_while(ending, |ending| !*ending);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// The time, in nanoseconds since 1970.
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    Time(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
+/// The others, for the owner of files.
+pub(crate) struct Others(pub(crate) Arc<Context>);
+
+type Tuple = (Status, wire::message::Refusal);
+
+fn plain<T>(result: Result<T, Refused>) -> Result<T, Tuple> {
+    result.map_err(|r| (r.status, r.refusal))
+}
+
+impl Others {
+    fn ask_manager<R: Request>(&self, request: &R) -> Result<R::Answer, Tuple> {
+        plain(self.0.manager.ask(request).map_err(Refused::from))
+    }
+
+    fn ask<R: Request>(
+        &self,
+        server: ServerId,
+        request: &R,
+        here: impl FnOnce(&Context) -> Result<R::Answer, Refused>,
+    ) -> Result<R::Answer, Tuple> {
+        if server == self.0.server {
+            return plain(here(&self.0));
+        }
+        plain(self.0.ask_member(server, request).map_err(Refused::from))
+    }
+}
+
+impl Cluster for Others {
+    fn own_server(&self) -> ServerId {
+        self.0.server
+    }
+
+    fn incarnation(&self) -> u64 {
+        self.0.incarnation()
+    }
+
+    fn now(&self) -> Time {
+        now()
+    }
+
+    fn file_state(&self, file: FileId) -> Result<FileStateIs, Tuple> {
+        self.ask_manager(&FileState { file })
+    }
+
+    fn report_size(&self, request: &ReportSize) -> Result<SizeState, Tuple> {
+        self.ask_manager(request)
+    }
+
+    fn begin_truncate(&self, request: &BeginTruncate) -> Result<SizeState, Tuple> {
+        self.ask_manager(request)
+    }
+
+    fn finish_truncate(&self, request: &FinishTruncate) -> Result<SizeState, Tuple> {
+        self.ask_manager(request)
+    }
+
+    fn apply_truncate(&self, server: ServerId, request: &ApplyTruncate) -> Result<(), Tuple> {
+        self.ask(server, request, |context| context.apply_truncate(request))
+    }
+
+    fn ask_end(&self, server: ServerId, file: FileId) -> Result<EndIs, Tuple> {
+        self.ask(server, &AskEnd { file }, |context| context.ask_end(file))
+    }
+
+    fn fence(&self, server: ServerId, request: &Fence) -> Result<(), Tuple> {
+        self.ask(server, request, |context| {
+            context.sessions.fence(request.client)
+        })
+    }
+
+    fn tell(&self, server: ServerId, request: &Tell) -> Result<(), Tuple> {
+        self.ask(server, request, |context| context.tell(request))
+    }
+
+    fn ask_number(&self, server: ServerId, file: FileId) -> Result<u64, Tuple> {
+        self.ask(server, &AskNumber { file }, |context| {
+            Ok(context.entry(file).number())
+        })
+    }
+}

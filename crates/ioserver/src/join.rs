@@ -1,0 +1,225 @@
+//! Membership: joining at the metadata manager, reporting, and coming back after it was away.
+//!
+//! The connection of the join carries the reports; its end is the end of the membership as the
+//! manager sees it. This side tries again until it is stopped, and goes on as the same start: its
+//! bytes are still here. A server with disks leaves its number and start in the state directory before
+//! it serves.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use control::introduction::Secret;
+use wire::ask::AskError;
+use wire::link::Link;
+use wire::message::catalogue::{Member, StoreKind};
+use wire::message::cluster::{Join, Joined, Removal, Report};
+use wire::message::session::Role;
+use wire::url::Endpoint;
+use wire::{ServerId, Status};
+
+use crate::context::Context;
+use crate::files::lock;
+use crate::links::introduce;
+use crate::owner::Owner;
+use crate::service::thaw;
+
+/// Between two reports.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Longest wait for the answer to a report.
+const ANSWER: Duration = Duration::from_secs(10);
+/// File in the state directory.
+const NAME: &str = "server";
+
+/// What a server says about itself when it joins.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) manager: Endpoint,
+    pub(crate) secret: Option<Secret>,
+    pub(crate) address: String,
+    pub(crate) store: StoreKind,
+    pub(crate) distance: u64,
+}
+
+/// The number and start that a state directory holds.
+pub(crate) fn load_state(dir: &Path) -> io::Result<Option<(ServerId, u64)>> {
+    let text = match fs::read_to_string(dir.join(NAME)) {
+        Ok(text) => text,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let mut words = text.split_whitespace();
+    let found = (|| {
+        let [name, version] = [words.next()?, words.next()?];
+        let server = words.next()?.parse().ok()?;
+        let incarnation = words.next()?.parse().ok()?;
+        (name == "pario-server" && version == "1").then_some((ServerId(server), incarnation))
+    })();
+    match found {
+        Some(found) => Ok(Some(found)),
+        None => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!(
+                "{}: does not say which server this is; restore it, or remove it to join as a new server",
+                dir.join(NAME).display()
+            ),
+        )),
+    }
+}
+
+/// Leaves number and start in a state directory, durably.
+pub(crate) fn save_state(dir: &Path, server: ServerId, incarnation: u64) -> io::Result<()> {
+    let fresh = dir.join("server.new");
+    let mut file = File::create(&fresh)?;
+    writeln!(file, "pario-server 1 {} {incarnation}", server.0)?;
+    file.sync_all()?;
+    fs::rename(&fresh, dir.join(NAME))?;
+    File::open(dir)?.sync_all()
+}
+
+/// Connects to the manager and joins.
+pub(crate) fn join(
+    candidate: &Candidate,
+    server: Option<ServerId>,
+    resumes: Option<u64>,
+    continues: Option<u64>,
+    room: (u64, u64),
+) -> Result<(Link, Joined), AskError> {
+    let (mut link, _) = introduce(
+        &candidate.manager,
+        Role::NewServer,
+        candidate.secret.as_ref(),
+        Some(ANSWER),
+    )?;
+    let request = Join {
+        server,
+        resumes,
+        continues,
+        address: candidate.address.clone(),
+        store: candidate.store,
+        capacity_bytes: room.0,
+        used_bytes: room.1,
+        distance: candidate.distance,
+    };
+    let joined = link.ask(1, &request, &mut Vec::new())?;
+    Ok((link, joined))
+}
+
+/// Whether joining again later may succeed.
+pub(crate) fn may_succeed_later(error: &AskError) -> bool {
+    match error {
+        AskError::Link(_) => true,
+        AskError::Refused(status, _) => matches!(
+            status,
+            Status::ShuttingDown | Status::Busy | Status::Unreachable | Status::TimedOut
+        ),
+        AskError::Answer(_) => false,
+    }
+}
+
+/// Reports until the server stops.
+pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candidate, link: Link) {
+    let mut link = Some(link);
+    let mut removed: Vec<Removal> = Vec::new();
+    let mut pause = Duration::from_millis(20);
+    let mut number = 1;
+    let mut out = Vec::new();
+    let mut flushed = Instant::now();
+    let mut interval = INTERVAL;
+    while context.wait_for_report(interval) {
+        context.sessions.end_stuck();
+        let Some(connected) = &mut link else {
+            link = rejoin(context, owner, candidate);
+            interval = if link.is_some() {
+                pause = Duration::from_millis(20);
+                Duration::ZERO
+            } else {
+                pause = (pause * 2).min(Duration::from_secs(1));
+                pause
+            };
+            continue;
+        };
+        let (capacity_bytes, used_bytes) = context.stored.room();
+        let report = Report {
+            capacity_bytes,
+            used_bytes,
+            removed: std::mem::take(&mut removed),
+        };
+        number += 1;
+        match connected.ask(number, &report, &mut out) {
+            Ok(answer) => {
+                removed = context.remove(answer.removals, |file| owner.removed(file));
+                members_are(context, owner, answer.members);
+                // What was removed is confirmed at once.
+                interval = if removed.is_empty() {
+                    INTERVAL
+                } else {
+                    Duration::ZERO
+                };
+                context.report_done();
+            }
+            Err(_) => {
+                // What this report confirmed is told again and found to be gone then.
+                link = None;
+                interval = Duration::ZERO;
+            }
+        }
+        if flushed.elapsed() > Duration::from_secs(1) {
+            owner.flush_dirty_sizes();
+            flushed = Instant::now();
+        }
+    }
+}
+
+fn members_are(context: &Context, owner: &Arc<Owner>, members: Vec<Member>) {
+    let without_room = |list: &[Member]| -> Vec<Member> {
+        let plain = |m: &Member| Member {
+            capacity_bytes: 0,
+            used_bytes: 0,
+            ..m.clone()
+        };
+        list.iter().map(plain).collect()
+    };
+    let before = {
+        let mut known = lock(&context.members);
+        std::mem::replace(&mut *known, Arc::new(members.clone()))
+    };
+    if without_room(&before) == without_room(&members) {
+        return;
+    }
+    // Asks servers that are back, which may take its time.
+    let owner = Arc::clone(owner);
+    let _ = std::thread::Builder::new()
+        .name("members".into())
+        .spawn(move || owner.members_are(&members));
+}
+
+/// Joins again as the same start; `None` if the manager is not there yet.
+fn rejoin(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candidate) -> Option<Link> {
+    let incarnation = context.incarnation();
+    let continues = Some(incarnation);
+    let server = Some(context.server);
+    let resumes = (candidate.store == StoreKind::Disk).then_some(incarnation);
+    let room = context.stored.room();
+    let (link, joined) = join(candidate, server, resumes, continues, room).ok()?;
+    if joined.member.server != context.server {
+        return None;
+    }
+    context
+        .kept_since
+        .store(joined.member.kept_since, Ordering::Release);
+    context
+        .incarnation
+        .store(joined.member.incarnation, Ordering::Release);
+    members_are(context, owner, joined.members);
+    for entry in context.files.all() {
+        if entry.is_frozen() && thaw(context, owner, entry.id()).is_err() {
+            entry.forget();
+            entry.thaw();
+        }
+    }
+    Some(link)
+}

@@ -1,0 +1,201 @@
+//! Connections from this server to others: made when needed, introduced, kept for the next question.
+//!
+//! A [`Links`] leads to one address. A question takes an idle connection or makes one; after an
+//! answer it goes back. A connection that turned out dead is replaced once, unless the question may
+//! have been done: all questions between servers can be asked twice.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use control::capability::{ClusterKey, server_seal};
+use serving::{Secret, proof, this_process};
+use wire::ask::AskError;
+use wire::link::{Link, LinkError};
+use wire::message::Request;
+use wire::message::catalogue::Member;
+use wire::message::session::{Credentials, Hello, Prove, Role, Welcome};
+use wire::message::{Bytes, Refusal};
+use wire::url::Endpoint;
+use wire::{ServerId, Status};
+
+/// Longest wait for a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Longest wait for an answer of a server; draining and syncing take their time.
+const ANSWER: Duration = Duration::from_secs(60);
+/// Idle connections that are kept.
+const IDLE: usize = 8;
+
+/// Connects and introduces this process in a role.
+pub(crate) fn introduce(
+    endpoint: &Endpoint,
+    role: Role,
+    secret: Option<&Secret>,
+    answer: Option<Duration>,
+) -> Result<(Link, Welcome), AskError> {
+    let mut link = Link::connect(endpoint, CONNECT).map_err(LinkError::Io)?;
+    link.set_timeout(Some(CONNECT)).map_err(LinkError::Io)?;
+    let user = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
+    let hello = Hello {
+        role,
+        process: this_process(),
+        credentials: Credentials::new(user, group),
+    };
+    let mut out = Vec::new();
+    let welcome = match (link.ask(0, &hello, &mut out), secret) {
+        (Err(AskError::Refused(Status::Unauthenticated, refusal)), Some(secret))
+            if !refusal.detail.0.is_empty() =>
+        {
+            let proof = Bytes(proof(secret, &refusal.detail.0, &hello).to_vec());
+            link.ask(1, &Prove { proof }, &mut out)?
+        }
+        (answer, _) => answer?,
+    };
+    link.set_timeout(answer).map_err(LinkError::Io)?;
+    Ok((link, welcome))
+}
+
+struct Idle {
+    link: Link,
+    number: u64,
+    out: Vec<u8>,
+}
+
+/// Connections to one address.
+pub(crate) struct Links {
+    endpoint: Endpoint,
+    role: Role,
+    secret: Option<Secret>,
+    idle: Mutex<Vec<Idle>>,
+    /// Questions asked, and bytes that came with the answers.
+    pub(crate) asked: Arc<AtomicU64>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Links {
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        role: Role,
+        secret: Option<Secret>,
+        asked: Arc<AtomicU64>,
+    ) -> Self {
+        Links {
+            endpoint,
+            role,
+            secret,
+            idle: Mutex::default(),
+            asked,
+        }
+    }
+
+    /// Asks and waits for the answer.
+    pub(crate) fn ask<R: Request>(&self, request: &R) -> Result<R::Answer, AskError> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.with(|link, number, out| link.ask(number, request, out))
+    }
+
+    /// Lends a connection to whoever asks several things or receives payloads.
+    pub(crate) fn with<T>(
+        &self,
+        mut run: impl FnMut(&mut Link, u64, &mut Vec<u8>) -> Result<T, AskError>,
+    ) -> Result<T, AskError> {
+        loop {
+            let found = lock(&self.idle).pop();
+            let is_fresh = found.is_none();
+            let mut idle = match found {
+                Some(idle) => idle,
+                None => self.connect()?,
+            };
+            idle.number += 1;
+            match run(&mut idle.link, idle.number, &mut idle.out) {
+                // It was closed while nobody used it: others may be as well.
+                Err(AskError::Link(LinkError::Closed | LinkError::Io(_))) if !is_fresh => {
+                    lock(&self.idle).clear();
+                }
+                Err(error @ (AskError::Link(_) | AskError::Answer(_))) => return Err(error),
+                done => {
+                    let mut list = lock(&self.idle);
+                    if list.len() < IDLE {
+                        list.push(idle);
+                    }
+                    return done;
+                }
+            }
+        }
+    }
+
+    fn connect(&self) -> Result<Idle, AskError> {
+        let secret = self.secret.as_ref();
+        let (link, _) = introduce(&self.endpoint, self.role.clone(), secret, Some(ANSWER))?;
+        Ok(Idle {
+            link,
+            number: 1,
+            out: Vec::new(),
+        })
+    }
+}
+
+/// Connections to all members.
+pub(crate) struct Peers {
+    role: Role,
+    secret: Option<Secret>,
+    links: Mutex<HashMap<ServerId, (String, Arc<Links>)>>,
+    /// Questions asked of other servers.
+    pub(crate) asked: Arc<AtomicU64>,
+}
+
+impl Peers {
+    pub(crate) fn new(server: ServerId, key: &ClusterKey, secret: Option<Secret>) -> Self {
+        Peers {
+            role: server_role(server, key),
+            secret,
+            links: Mutex::default(),
+            asked: Arc::default(),
+        }
+    }
+
+    /// The connections to a member, at the address it has now.
+    pub(crate) fn to(&self, member: &Member) -> Result<Arc<Links>, AskError> {
+        let mut links = lock(&self.links);
+        if let Some((address, found)) = links.get(&member.server)
+            && *address == member.address
+        {
+            return Ok(Arc::clone(found));
+        }
+        let endpoint = member.address.parse().map_err(|e| {
+            let why = format!("the address of {}: {e}", member.server);
+            AskError::Link(LinkError::Io(io::Error::new(
+                io::ErrorKind::InvalidData,
+                why,
+            )))
+        })?;
+        let made = Arc::new(Links::new(
+            endpoint,
+            self.role.clone(),
+            self.secret.clone(),
+            Arc::clone(&self.asked),
+        ));
+        links.insert(member.server, (member.address.clone(), Arc::clone(&made)));
+        Ok(made)
+    }
+}
+
+/// How this server introduces itself to members and to the metadata manager.
+pub(crate) fn server_role(server: ServerId, key: &ClusterKey) -> Role {
+    Role::Server {
+        server,
+        seal: Bytes(server_seal(key, server).to_vec()),
+    }
+}
+
+/// What a question to somebody who is no member gets.
+pub(crate) fn no_member(server: ServerId) -> AskError {
+    let text = format!("{server} is no member of the service at present");
+    AskError::Refused(Status::Unreachable, Refusal::new(text))
+}

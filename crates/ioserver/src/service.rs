@@ -1,0 +1,611 @@
+//! The dispatch: who may connect, and which function answers which kind of request.
+//!
+//! Handlers return an answer or a [`Refused`]; this module sends either. Accesses to bytes answer by
+//! themselves.
+
+use std::sync::{Arc, Weak};
+use std::thread;
+
+use control::capability::{seals_equal, server_seal, verify_session};
+use control::locks::Mode;
+use serving::{Exchange, Outcome, Peer, Service, Watch, this_process};
+use wire::message::access::{READ, WRITE};
+use wire::message::cluster::{
+    ApplyTruncate, AskEnd, AskNumber, Fence, Freeze, Frozen, Pull, PullProgress, Tell, Thaw,
+};
+use wire::message::file::{
+    Admit, Allocated, Appended, DropView, Grow, JoinPointer, LeaveAtomic, LeavePointer,
+    ListSubfiles, Lock, MovePointer, Preallocate, Release, Reserve, Scrub, Scrubbed, SetView,
+    SetViewPart, Size, SubfileEntry, Sync, Synced, Truncate, Unlock,
+};
+use wire::message::session::{
+    Counter, Goodbye, Hello, Ping, Process, Role, Shutdown, Statistics, Welcome,
+};
+use wire::message::{Bytes, Field, Refusal, Request};
+use wire::{ClientId, FileId, Rights, Status};
+
+use crate::access::{read, write};
+use crate::context::Context;
+use crate::owner::{Asker, Owner};
+use crate::pull;
+use crate::refused::Refused;
+use crate::sessions::{Session, Who};
+use crate::set_view;
+use crate::statistics::{add, counter};
+use crate::views::Registered;
+
+/// What is served.
+pub(crate) struct IoService {
+    pub(crate) context: Arc<Context>,
+    pub(crate) owner: Arc<Owner>,
+    watch: Watch,
+    host: Process,
+}
+
+impl IoService {
+    pub(crate) fn new(context: Arc<Context>, owner: Arc<Owner>) -> std::io::Result<Self> {
+        Ok(IoService {
+            context,
+            owner,
+            watch: Watch::start()?,
+            host: this_process(),
+        })
+    }
+
+    /// Answers that something was not done, and counts it.
+    pub(crate) fn refuse(&self, exchange: &mut Exchange, refused: Refused) -> Outcome {
+        self.context.statistics.refused(refused.status);
+        exchange.refuse(refused.status, &refused.refusal)
+    }
+
+    fn answer<R: Request>(
+        &self,
+        exchange: &mut Exchange,
+        run: impl FnOnce(R) -> Result<R::Answer, Refused>,
+    ) -> Outcome
+    where
+        R::Answer: Field,
+    {
+        let result = match exchange.request::<R>() {
+            Ok(request) => run(request),
+            Err(e) => Err(Refused::from(e)),
+        };
+        match result {
+            Ok(answer) => exchange.answer(&answer),
+            Err(refused) => self.refuse(exchange, refused),
+        }
+    }
+
+    /// Runs something of the owner for whoever asks through a view.
+    pub(crate) fn with_asker<T>(
+        &self,
+        session: &Session,
+        view: &Registered,
+        run: impl FnOnce(&Owner, &Asker<'_>) -> Result<T, (Status, Refusal)>,
+    ) -> Result<T, Refused> {
+        if session.is_server() {
+            return Err(Refused::new(
+                Status::PermissionDenied,
+                "servers do not ask the owner through views",
+            ));
+        }
+        let connection = &session.connection;
+        let is_connected = || connection.is_open();
+        let asker = Asker {
+            client: session.client.id,
+            file: view.file,
+            rights: view.rights,
+            view: &view.view,
+            is_connected: &is_connected,
+        };
+        run(&self.owner, &asker).map_err(|(status, refusal)| Refused { status, refusal })
+    }
+
+    /// A request to the owner of a file.
+    fn owned<R: Request>(
+        &self,
+        session: &Session,
+        exchange: &mut Exchange,
+        view: impl FnOnce(&R) -> u64,
+        run: impl FnOnce(&Owner, &Asker<'_>, R) -> Result<R::Answer, (Status, Refusal)>,
+    ) -> Outcome {
+        self.answer::<R>(exchange, |request| {
+            let _busy = session.client.begin()?;
+            let view = session.client.view(view(&request))?;
+            self.with_asker(session, &view, |owner, asker| run(owner, asker, request))
+        })
+    }
+
+    fn owner_request(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
+        match exchange.header().kind {
+            Size::KIND => self.owned(session, exchange, |r: &Size| r.view, |o, a, _| o.size(a)),
+            Grow::KIND => self.owned(
+                session,
+                exchange,
+                |r: &Grow| r.view,
+                |o, a, r| o.grow(a, r.epoch, r.end),
+            ),
+            Truncate::KIND => self.owned(
+                session,
+                exchange,
+                |r: &Truncate| r.view,
+                |o, a, r| o.truncate(a, r.handle, r.to),
+            ),
+            Release::KIND => self.owned(
+                session,
+                exchange,
+                |r: &Release| r.view,
+                |o, a, _| o.release(a),
+            ),
+            Reserve::KIND => self.owned(
+                session,
+                exchange,
+                |r: &Reserve| r.view,
+                |o, a, r| o.reserve(a, r.request, r.len),
+            ),
+            Appended::KIND => self.owned(
+                session,
+                exchange,
+                |r: &Appended| r.view,
+                |o, a, r| o.appended(a, r.request, r.epoch, r.end),
+            ),
+            JoinPointer::KIND => self.owned(
+                session,
+                exchange,
+                |r: &JoinPointer| r.view,
+                |o, a, r| o.join_pointer(a, r.group, r.position),
+            ),
+            LeavePointer::KIND => self.owned(
+                session,
+                exchange,
+                |r: &LeavePointer| r.view,
+                |o, a, r| o.leave_pointer(a, r.group),
+            ),
+            MovePointer::KIND => self.owned(
+                session,
+                exchange,
+                |r: &MovePointer| r.view,
+                |o, a, r| o.move_pointer(a, r.group, r.request, r.how, r.amount),
+            ),
+            Admit::KIND => self.owned(
+                session,
+                exchange,
+                |r: &Admit| r.view,
+                |o, a, r| o.admit(a, r.handle),
+            ),
+            LeaveAtomic::KIND => self.owned(
+                session,
+                exchange,
+                |r: &LeaveAtomic| r.view,
+                |o, a, r| o.leave_atomic(a, r.handle),
+            ),
+            Lock::KIND => self.lock(session, exchange),
+            Unlock::KIND => {
+                if let Ok(request) = exchange.request::<Unlock>() {
+                    session.locks.retain(|&r| r != request.request);
+                }
+                self.owned(
+                    session,
+                    exchange,
+                    |r: &Unlock| r.view,
+                    |o, a, r| o.unlock(a, r.request),
+                )
+            }
+            _ => self.refuse(
+                exchange,
+                Refused::new(Status::Unsupported, "an I/O server has no answer to this"),
+            ),
+        }
+    }
+
+    /// Waits for a lock. One whose answer cannot be sent is released at once. It is not counted as
+    /// running: who waits for a lock does nothing that a fence would have to wait for.
+    fn lock(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
+        let result = exchange.request::<Lock>().map_err(Refused::from);
+        let result = result.and_then(|r| {
+            drop(session.client.begin()?);
+            let view = session.client.view(r.view)?;
+            let mode = if r.is_exclusive {
+                Mode::Exclusive
+            } else {
+                Mode::Shared
+            };
+            session.locks.push(r.request);
+            let locked = self.with_asker(session, &view, |owner, asker| {
+                owner.lock(asker, r.handle, r.request, r.lo..r.hi, mode)
+            });
+            if locked.is_err() {
+                session.locks.retain(|&n| n != r.request);
+            }
+            locked.map(|()| (r, view))
+        });
+        match result {
+            Ok((request, view)) => {
+                let sent = exchange.answer(&());
+                if sent.is_err() {
+                    let _ = self.with_asker(session, &view, |owner, asker| {
+                        owner.unlock(asker, request.request)
+                    });
+                }
+                sent
+            }
+            Err(refused) => self.refuse(exchange, refused),
+        }
+    }
+
+    /// A request of another server.
+    fn server_request(&self, session: &Session, exchange: &mut Exchange) -> Outcome {
+        if let Err(refused) = session.demand_server() {
+            return self.refuse(exchange, refused);
+        }
+        let context = &self.context;
+        add(&context.statistics.server_requests, 1);
+        match exchange.header().kind {
+            ApplyTruncate::KIND => {
+                self.answer(exchange, |r: ApplyTruncate| context.apply_truncate(&r))
+            }
+            AskEnd::KIND => self.answer(exchange, |r: AskEnd| context.ask_end(r.file)),
+            Fence::KIND => self.answer(exchange, |r: Fence| context.sessions.fence(r.client)),
+            Tell::KIND => self.answer(exchange, |r: Tell| context.tell(&r)),
+            AskNumber::KIND => {
+                self.answer(exchange, |r: AskNumber| Ok(context.entry(r.file).number()))
+            }
+            Freeze::KIND => self.answer(exchange, |r: Freeze| self.freeze(&r)),
+            Thaw::KIND => self.answer(exchange, |r: Thaw| thaw(context, &self.owner, r.file)),
+            Pull::KIND => self.answer(exchange, |r: Pull| pull::pull(context, &r)),
+            _ => self.answer(exchange, |r: PullProgress| {
+                let entry = context.entry(r.file);
+                Ok(entry.pulled.load(std::sync::atomic::Ordering::Relaxed))
+            }),
+        }
+    }
+
+    fn freeze(&self, request: &Freeze) -> Result<Frozen, Refused> {
+        let context = &self.context;
+        let entry = context.freeze(request.file)?;
+        let frozen = self.frozen_size(request);
+        if frozen.is_err() {
+            entry.thaw();
+        }
+        frozen
+    }
+
+    fn frozen_size(&self, request: &Freeze) -> Result<Frozen, Refused> {
+        let context = &self.context;
+        let entry = context.entry(request.file);
+        let known = context.known(&entry)?;
+        if known.owner().server != context.server.0 {
+            return Ok(Frozen { size: 0, epoch: 0 });
+        }
+        let size = self
+            .owner
+            .size_of_frozen(request.file)
+            .map_err(|(status, refusal)| Refused { status, refusal })?;
+        Ok(Frozen {
+            size: size.size,
+            epoch: size.epoch,
+        })
+    }
+
+    fn sync(&self, session: &Session, request: &Sync) -> Result<Synced, Refused> {
+        let _busy = session.client.begin()?;
+        let context = &self.context;
+        let view = session.client.view(request.view)?;
+        let known = context.known(&view.entry)?;
+        for own in &known.own {
+            let incarnation = context.incarnation();
+            known.check_place(own, context.kept_since(), incarnation)?;
+            if let Some(subfile) = known.find(own, &context.stored)? {
+                subfile.sync()?;
+            }
+        }
+        if known.owner().server == context.server.0 {
+            self.with_asker(session, &view, |owner, asker| owner.release(asker))?;
+        }
+        Ok(Synced {
+            is_durable: context.stored.is_durable(),
+        })
+    }
+
+    fn preallocate(&self, session: &Session, request: &Preallocate) -> Result<(), Refused> {
+        let _busy = session.client.begin()?;
+        let context = &self.context;
+        let view = session.client.view(request.view)?;
+        if !view.rights.allow(Rights::WRITE) {
+            return Err(Refused::new(
+                Status::PermissionDenied,
+                format!("view {} does not allow to write", request.view),
+            ));
+        }
+        if request.size > falls::MAX_OFFSET {
+            return Err(Refused::new(
+                Status::InvalidArgument,
+                format!("size: {} is beyond {}", request.size, falls::MAX_OFFSET),
+            ));
+        }
+        let known = context.known(&view.entry)?;
+        let mut version = Vec::new();
+        known.layout().version().put(&mut version);
+        let planned = crate::files::Planned {
+            version: &version,
+            epoch: request.epoch,
+            number: 0,
+            is_server: false,
+        };
+        let (_running, known) = context.enter(&view.entry, &planned)?;
+        for own in &known.own {
+            let incarnation = context.incarnation();
+            known.check_place(own, context.kept_since(), incarnation)?;
+            let len = own.bytes.rank(request.size);
+            if len > 0 {
+                context.with_room(|| {
+                    let subfile = known.make(own, &context.stored, incarnation)?;
+                    subfile.preallocate(0..len)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn allocated(&self, session: &Session, request: &Allocated) -> Result<u64, Refused> {
+        let context = &self.context;
+        let view = session.client.view(request.view)?;
+        let known = context.known(&view.entry)?;
+        let mut sum = 0;
+        for own in &known.own {
+            if let Some(subfile) = known.find(own, &context.stored)? {
+                sum += subfile.allocated()?;
+            }
+        }
+        Ok(sum)
+    }
+
+    fn scrub(&self, session: &Session, request: &Scrub) -> Result<Scrubbed, Refused> {
+        let context = &self.context;
+        let view = session.client.view(request.view)?;
+        if !view.rights.allow(Rights::READ) {
+            return Err(Refused::new(
+                Status::PermissionDenied,
+                format!("view {} does not allow to read", request.view),
+            ));
+        }
+        let known = context.known(&view.entry)?;
+        let mut found = Scrubbed {
+            blocks: 0,
+            damaged: 0,
+        };
+        for own in &known.own {
+            if let Some(subfile) = known.find(own, &context.stored)? {
+                let scrub = subfile.scrub()?;
+                found.blocks += scrub.blocks;
+                found.damaged += scrub.damaged.len() as u64;
+            }
+        }
+        Ok(found)
+    }
+
+    fn list_subfiles(&self, session: &Session) -> Result<Vec<SubfileEntry>, Refused> {
+        session.demand_operator()?;
+        let stored = &self.context.stored;
+        let mut list = Vec::new();
+        for id in stored.list() {
+            // One that cannot be read is listed without a length: it takes its place all the same.
+            let subfile = stored.open(id).ok();
+            list.push(SubfileEntry {
+                file: FileId(id.file),
+                generation: id.generation,
+                index: id.index,
+                len: subfile.as_ref().map_or(0, |s| s.len()),
+                allocated_bytes: subfile.and_then(|s| s.allocated().ok()).unwrap_or(0),
+            });
+        }
+        Ok(list)
+    }
+
+    /// Everything that was counted.
+    pub(crate) fn statistics(&self) -> Vec<Counter> {
+        let context = &self.context;
+        let mut list = context.statistics.list();
+        let (connections, clients, views) = context.sessions.counts();
+        let usage = context.stored.store().usage();
+        let (capacity, used) = context.stored.room();
+        let (most_lent, buffers) = context.buffers.most_lent();
+        let asked = |counter: &std::sync::atomic::AtomicU64| {
+            counter.load(std::sync::atomic::Ordering::Relaxed)
+        };
+        list.extend([
+            counter("server", context.server.0),
+            counter("incarnation", context.incarnation()),
+            counter("connections", connections as u64),
+            counter("clients", clients as u64),
+            counter("views", views as u64),
+            counter("subfiles", context.stored.count() as u64),
+            counter("capacity_bytes", capacity),
+            counter("used_bytes", used),
+            counter("memory_bytes", usage.memory_bytes),
+            counter("memory_limit_bytes", usage.memory_limit_bytes),
+            counter("dirty_bytes", usage.dirty_bytes),
+            counter("rendezvous_bytes", context.rendezvous_bytes),
+            counter("message_bytes", context.message_bytes),
+            counter("buffer_bytes", context.buffers.buffer_bytes() as u64),
+            counter("buffers", buffers as u64),
+            counter("buffers_lent_most", most_lent as u64),
+            counter("requests_to_servers", asked(&context.peers.asked)),
+            counter("requests_to_manager", asked(&context.manager.asked)),
+        ]);
+        list.extend(self.owner.statistics());
+        list
+    }
+
+    /// A client has died: it is fenced here, and the owner gives back what it held.
+    fn client_died(owner: &Weak<Owner>, context: &Weak<Context>, client: ClientId) {
+        let (Some(owner), Some(context)) = (owner.upgrade(), context.upgrade()) else {
+            return;
+        };
+        let spawned = thread::Builder::new()
+            .name(format!("death of {client}"))
+            .spawn(move || {
+                let _ = context.sessions.fence(client);
+                owner.client_died(client);
+            });
+        drop(spawned);
+    }
+}
+
+impl Service for IoService {
+    type Session = Session;
+
+    fn hello(
+        &self,
+        peer: &Peer,
+        hello: &Hello,
+        _is_proven: bool,
+    ) -> Result<(Session, Welcome), (Status, Refusal)> {
+        let context = &self.context;
+        let no = |text: &str| (Status::Unauthenticated, Refusal::new(text));
+        let who = match &hello.role {
+            Role::Client { client, session } => {
+                match verify_session(&context.key, *client, &session.0) {
+                    Some(user) => Who::Client {
+                        client: *client,
+                        user,
+                    },
+                    None => return Err(no("the session was not sealed by this cluster")),
+                }
+            }
+            Role::Server { server, seal } => {
+                if !seals_equal(&seal.0, &server_seal(&context.key, *server)) {
+                    return Err(no("the seal is not the one of this cluster"));
+                }
+                Who::Server(*server)
+            }
+            Role::NewClient | Role::NewServer => {
+                return Err(no(
+                    "get a session or join at the metadata manager first, then come here",
+                ));
+            }
+        };
+        let (session, is_first) = context
+            .sessions
+            .open(who)
+            .map_err(|r| (r.status, r.refusal))?;
+        if let (Who::Client { client, .. }, true) = (who, is_first) {
+            let is_here = peer.is_local && hello.process.host == self.host.host;
+            let pid = peer
+                .pid
+                .or((is_here && hello.process.pid != 0).then_some(hello.process.pid));
+            if let Some(pid) = pid {
+                let (owner, context) = (Arc::downgrade(&self.owner), Arc::downgrade(context));
+                let died = move || IoService::client_died(&owner, &context, client);
+                if self.watch.add(client.0, pid, died).is_ok() {
+                    let watched = &session.client.is_watched;
+                    watched.store(true, std::sync::atomic::Ordering::SeqCst);
+                }
+            }
+        }
+        let welcome = Welcome {
+            client: session.client.id,
+            session: Bytes::default(),
+            server: context.server,
+            incarnation: context.incarnation(),
+            rendezvous_bytes: context.rendezvous_bytes,
+            message_bytes: context.message_bytes,
+        };
+        Ok((session, welcome))
+    }
+
+    fn handle(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
+        let context = &self.context;
+        add(&context.statistics.requests, 1);
+        session.connection.know(exchange.socket());
+        match exchange.header().kind {
+            READ => {
+                let done = read::serve(self, session, exchange);
+                session.connection.idle();
+                done
+            }
+            WRITE => {
+                let done = write::serve(self, session, exchange);
+                session.connection.idle();
+                done
+            }
+            Ping::KIND => self.answer(exchange, |_: Ping| Ok(())),
+            SetView::KIND => self.answer(exchange, |r: SetView| {
+                set_view::set_view(context, session, r)
+            }),
+            SetViewPart::KIND => self.answer(exchange, |r: SetViewPart| {
+                set_view::set_view_part(context, session, &r)
+            }),
+            DropView::KIND => self.answer(exchange, |r: DropView| set_view::drop_view(session, &r)),
+            Sync::KIND => self.answer(exchange, |r: Sync| self.sync(session, &r)),
+            Preallocate::KIND => {
+                self.answer(exchange, |r: Preallocate| self.preallocate(session, &r))
+            }
+            Allocated::KIND => self.answer(exchange, |r: Allocated| self.allocated(session, &r)),
+            Scrub::KIND => self.answer(exchange, |r: Scrub| self.scrub(session, &r)),
+            ListSubfiles::KIND => {
+                self.answer(exchange, |_: ListSubfiles| self.list_subfiles(session))
+            }
+            Statistics::KIND => self.answer(exchange, |_: Statistics| Ok(self.statistics())),
+            Goodbye::KIND => self.answer(exchange, |_: Goodbye| {
+                let said = &session.client.said_goodbye;
+                said.store(true, std::sync::atomic::Ordering::SeqCst);
+                if let Who::Client { client, .. } = session.who {
+                    self.watch.remove(client.0);
+                    self.owner.client_left(client);
+                }
+                Ok(())
+            }),
+            Shutdown::KIND => {
+                let allowed = session.demand_operator();
+                let done = self.answer(exchange, |_: Shutdown| {
+                    allowed.clone()?;
+                    self.owner.flush_dirty_sizes();
+                    Ok(context.stored.close()?)
+                });
+                if allowed.is_ok() {
+                    context.end();
+                }
+                done
+            }
+            0x46..=0x4e => self.server_request(session, exchange),
+            _ => self.owner_request(session, exchange),
+        }
+    }
+
+    fn ended(&self, session: Session) {
+        let is_last = self.context.sessions.close(&session);
+        let Who::Client { client, .. } = session.who else {
+            return;
+        };
+        self.owner.connection_ended(client, &session.locks);
+        if !is_last {
+            return;
+        }
+        let said = &session.client.said_goodbye;
+        if said.load(std::sync::atomic::Ordering::SeqCst) {
+            self.watch.remove(client.0);
+            self.owner.client_left(client);
+        } else if !session
+            .client
+            .is_watched
+            .load(std::sync::atomic::Ordering::SeqCst)
+        {
+            let (owner, context) = (Arc::downgrade(&self.owner), Arc::downgrade(&self.context));
+            IoService::client_died(&owner, &context, client);
+        }
+    }
+}
+
+/// Serves a file again, with what the metadata manager says now.
+pub(crate) fn thaw(context: &Context, owner: &Owner, file: FileId) -> Result<(), Refused> {
+    let entry = context.entry(file);
+    entry.forget();
+    match context.refresh(&entry) {
+        Ok(known) => owner.layout_is(file, known.layout()),
+        Err(refused) if refused.status == Status::NotFound => owner.removed(file),
+        Err(refused) => return Err(refused),
+    }
+    entry.thaw();
+    Ok(())
+}

@@ -1,0 +1,457 @@
+//! Who is connected: clients with their views, connections with what they are busy with.
+//!
+//! All connections of a client are one session: they share its views and its quota. A fenced client is
+//! refused for ever; its connections are ended, which also ends what waits for its bytes.
+//!
+//! Left to others: what the death of a client means for its locks.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use store::{Grant, Pins};
+use wire::describe::Assembly;
+use wire::{ClientId, FileId, Rights, ServerId, Status};
+
+use crate::access::Part;
+use crate::files::lock;
+use crate::refused::Refused;
+use crate::views::Registered;
+
+/// Bytes of descriptions that one client may have registered.
+pub(crate) const QUOTA_BYTES: u64 = 16 << 20;
+/// Descriptions of one client that may be on their way in parts at a time.
+const ASSEMBLIES: usize = 16;
+/// An access without progress for so long ends its connection.
+pub(crate) const STUCK: Duration = Duration::from_secs(60);
+/// How long a fence waits for what runs after the connections were ended.
+const FENCE: Duration = Duration::from_secs(20);
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// A client, working for a user.
+    Client { client: ClientId, user: u32 },
+    /// Another server, or the metadata manager as server 0.
+    Server(ServerId),
+}
+
+/// A description of which parts are missing.
+pub(crate) struct Pending {
+    pub(crate) file: FileId,
+    pub(crate) rights: Rights,
+    pub(crate) announced: u64,
+    pub(crate) assembly: Assembly,
+}
+
+/// One client, over all its connections.
+pub(crate) struct Client {
+    pub(crate) id: ClientId,
+    views: RwLock<HashMap<u64, Arc<Registered>>>,
+    pending: Mutex<HashMap<u64, Pending>>,
+    described_bytes: Mutex<u64>,
+    is_fenced: AtomicBool,
+    running: AtomicU64,
+    idle: Condvar,
+    waiting: Mutex<()>,
+    pub(crate) said_goodbye: AtomicBool,
+    /// Its process is on this host, so its death is seen there.
+    pub(crate) is_watched: AtomicBool,
+}
+
+impl Client {
+    fn new(id: ClientId, is_fenced: bool) -> Self {
+        Client {
+            id,
+            views: RwLock::default(),
+            pending: Mutex::default(),
+            described_bytes: Mutex::default(),
+            is_fenced: AtomicBool::new(is_fenced),
+            running: AtomicU64::new(0),
+            idle: Condvar::new(),
+            waiting: Mutex::default(),
+            said_goodbye: AtomicBool::new(false),
+            is_watched: AtomicBool::new(false),
+        }
+    }
+
+    /// A registered view.
+    pub(crate) fn view(&self, number: u64) -> Result<Arc<Registered>, Refused> {
+        let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
+        views.get(&number).cloned().ok_or_else(|| {
+            Refused::new(
+                Status::UnknownView,
+                format!("view {number} is not registered here; register it and repeat"),
+            )
+        })
+    }
+
+    /// Registered views.
+    pub(crate) fn view_count(&self) -> usize {
+        self.views
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+
+    /// Sets bytes of the quota aside.
+    pub(crate) fn take_quota(&self, bytes: u64) -> Result<(), Refused> {
+        let mut used = lock(&self.described_bytes);
+        match used.checked_add(bytes).filter(|&sum| sum <= QUOTA_BYTES) {
+            Some(sum) => *used = sum,
+            None => {
+                return Err(Refused::new(
+                    Status::QuotaExceeded,
+                    format!(
+                        "description of {bytes} bytes: {} of {QUOTA_BYTES} bytes are in use; drop views first",
+                        *used
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn give_quota(&self, bytes: u64) {
+        *lock(&self.described_bytes) -= bytes;
+    }
+
+    /// Binds a number to a view whose quota was taken.
+    pub(crate) fn register(&self, number: u64, view: Registered) {
+        let mut views = self.views.write().unwrap_or_else(PoisonError::into_inner);
+        let before = views.insert(number, Arc::new(view));
+        drop(views);
+        if let Some(before) = before {
+            self.give_quota(before.description_bytes());
+        }
+    }
+
+    /// Forgets a view, or one that is on its way.
+    pub(crate) fn drop_view(&self, number: u64) -> Result<(), Refused> {
+        let pending = self.take_pending(number);
+        if let Some(pending) = &pending {
+            self.give_quota(pending.announced);
+        }
+        let mut views = self.views.write().unwrap_or_else(PoisonError::into_inner);
+        let found = views.remove(&number);
+        drop(views);
+        match found {
+            Some(view) => {
+                self.give_quota(view.description_bytes());
+                Ok(())
+            }
+            None if pending.is_some() => Ok(()),
+            None => self.view(number).map(drop),
+        }
+    }
+
+    /// Keeps a description whose parts are still to come; its quota was taken.
+    pub(crate) fn put_pending(&self, number: u64, pending: Pending) -> Result<(), Refused> {
+        let mut all = lock(&self.pending);
+        if all.len() >= ASSEMBLIES && !all.contains_key(&number) {
+            drop(all);
+            self.give_quota(pending.announced);
+            return Err(Refused::new(
+                Status::QuotaExceeded,
+                format!("{ASSEMBLIES} descriptions are on their way already; finish one first"),
+            ));
+        }
+        if let Some(before) = all.insert(number, pending) {
+            drop(all);
+            self.give_quota(before.announced);
+        }
+        Ok(())
+    }
+
+    /// Takes a description that is on its way.
+    pub(crate) fn take_pending(&self, number: u64) -> Option<Pending> {
+        lock(&self.pending).remove(&number)
+    }
+
+    /// A description turned out to be none.
+    pub(crate) fn give_up(&self, bytes: u64) {
+        self.give_quota(bytes);
+    }
+
+    /// Counts an access of the client, unless it is fenced.
+    pub(crate) fn begin(self: &Arc<Self>) -> Result<Busy, Refused> {
+        self.running.fetch_add(1, Ordering::SeqCst);
+        let busy = Busy(Arc::clone(self));
+        if self.is_fenced.load(Ordering::SeqCst) {
+            return Err(fenced(self.id));
+        }
+        Ok(busy)
+    }
+}
+
+/// What a fenced client gets.
+pub(crate) fn fenced(client: ClientId) -> Refused {
+    let text = format!("{client} was declared dead; connect again as a new client");
+    Refused::new(Status::Fenced, text)
+}
+
+/// An access of a client that runs.
+pub(crate) struct Busy(Arc<Client>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let client = &self.0;
+        if client.running.fetch_sub(1, Ordering::SeqCst) == 1
+            && client.is_fenced.load(Ordering::SeqCst)
+        {
+            drop(lock(&client.waiting));
+            client.idle.notify_all();
+        }
+    }
+}
+
+/// One connection, as others see it.
+#[derive(Default)]
+pub(crate) struct Connection {
+    socket: OnceLock<OwnedFd>,
+    client: u64,
+    /// The file it accesses, with 1 added; 0 while it waits for a request.
+    file: AtomicU64,
+    /// When it last made progress, in milliseconds since the server started.
+    progress_ms: AtomicU64,
+}
+
+impl Connection {
+    /// Remembers the socket, so that others can end the connection.
+    pub(crate) fn know(&self, socket: BorrowedFd<'_>) {
+        if self.socket.get().is_none()
+            && let Ok(second) = socket.try_clone_to_owned()
+        {
+            let _ = self.socket.set(second);
+        }
+    }
+
+    /// Ends both directions; the thread that serves it wakes up.
+    pub(crate) fn end(&self) {
+        if let Some(socket) = self.socket.get() {
+            let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+        }
+    }
+
+    /// Whether the peer has not closed it.
+    pub(crate) fn is_open(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let Some(socket) = self.socket.get() else {
+            return true;
+        };
+        let mut fds = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::RDHUP)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        !matches!(poll(&mut fds, Some(&now)), Ok(n) if n > 0 && fds[0].revents().intersects(gone))
+    }
+
+    /// It is busy with a file, or still is.
+    pub(crate) fn busy_with(&self, file: FileId, now_ms: u64) {
+        self.progress_ms.store(now_ms, Ordering::Relaxed);
+        self.file.store(file.0.wrapping_add(1), Ordering::Release);
+    }
+
+    /// It waits for the next request.
+    pub(crate) fn idle(&self) {
+        self.file.store(0, Ordering::Release);
+    }
+}
+
+/// What one access uses and leaves for the next: nothing is allocated in the steady state.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) grant: Grant,
+    pub(crate) pins: Pins,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) out: Vec<u8>,
+}
+
+/// What a connection keeps.
+pub(crate) struct Session {
+    pub(crate) who: Who,
+    pub(crate) client: Arc<Client>,
+    pub(crate) connection: Arc<Connection>,
+    number: u64,
+    /// Locks that were asked for on this connection.
+    pub(crate) locks: Vec<u64>,
+    pub(crate) scratch: Scratch,
+}
+
+impl Session {
+    /// Whether another server is at the other end.
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self.who, Who::Server(_))
+    }
+
+    /// Refuses everybody but servers of the cluster.
+    pub(crate) fn demand_server(&self) -> Result<(), Refused> {
+        if self.is_server() {
+            return Ok(());
+        }
+        Err(Refused::new(
+            Status::PermissionDenied,
+            "this is for servers of the cluster only",
+        ))
+    }
+
+    /// Refuses everybody but root and the user who runs this server.
+    pub(crate) fn demand_operator(&self) -> Result<(), Refused> {
+        let own = rustix::process::geteuid().as_raw();
+        match self.who {
+            Who::Client { user, .. } if user != 0 && user != own => Err(Refused::new(
+                Status::PermissionDenied,
+                format!("this is for root and user {own}, who runs the server"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    clients: HashMap<ClientId, (Arc<Client>, usize)>,
+    connections: HashMap<u64, Arc<Connection>>,
+    fenced: HashSet<ClientId>,
+    next: u64,
+}
+
+/// Everybody who is connected.
+pub(crate) struct Sessions {
+    table: Mutex<Table>,
+    started: Instant,
+}
+
+impl Sessions {
+    pub(crate) fn new() -> Self {
+        Sessions {
+            table: Mutex::default(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Milliseconds since the start.
+    pub(crate) fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// A connection of somebody who was found to be who he says; whether it is his first.
+    pub(crate) fn open(&self, who: Who) -> Result<(Session, bool), Refused> {
+        let mut table = lock(&self.table);
+        let (client, is_first) = match who {
+            Who::Client { client, .. } => {
+                if table.fenced.contains(&client) {
+                    return Err(fenced(client));
+                }
+                let entry = table
+                    .clients
+                    .entry(client)
+                    .or_insert_with(|| (Arc::new(Client::new(client, false)), 0));
+                entry.1 += 1;
+                (Arc::clone(&entry.0), entry.1 == 1)
+            }
+            // Connections of servers have nothing in common.
+            Who::Server(_) => (Arc::new(Client::new(ClientId(0), false)), true),
+        };
+        table.next += 1;
+        let number = table.next;
+        let connection = Arc::new(Connection {
+            client: client.id.0,
+            ..Connection::default()
+        });
+        table.connections.insert(number, Arc::clone(&connection));
+        drop(table);
+        let session = Session {
+            who,
+            client,
+            connection,
+            number,
+            locks: Vec::new(),
+            scratch: Scratch::default(),
+        };
+        Ok((session, is_first))
+    }
+
+    /// A connection has ended; whether it was the client's last.
+    pub(crate) fn close(&self, session: &Session) -> bool {
+        let mut table = lock(&self.table);
+        table.connections.remove(&session.number);
+        let Some(entry) = table.clients.get_mut(&session.client.id) else {
+            return session.is_server();
+        };
+        entry.1 -= 1;
+        let is_last = entry.1 == 0;
+        if is_last {
+            table.clients.remove(&session.client.id);
+        }
+        is_last
+    }
+
+    /// Refuses a client from now on; returns when nothing of it runs.
+    pub(crate) fn fence(&self, client: ClientId) -> Result<(), Refused> {
+        let mut table = lock(&self.table);
+        table.fenced.insert(client);
+        let found = table.clients.get(&client).map(|(c, _)| Arc::clone(c));
+        let Some(found) = found else {
+            return Ok(());
+        };
+        found.is_fenced.store(true, Ordering::SeqCst);
+        for connection in table.connections.values() {
+            if connection.client == client.0 {
+                connection.end();
+            }
+        }
+        drop(table);
+        let deadline = Instant::now() + FENCE;
+        let mut waiting = lock(&found.waiting);
+        while found.running.load(Ordering::SeqCst) > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Refused::new(
+                    Status::TimedOut,
+                    format!("something of {client} still runs here"),
+                ));
+            }
+            waiting = found
+                .idle
+                .wait_timeout(waiting, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        Ok(())
+    }
+
+    /// Ends the connections that are busy with a file.
+    pub(crate) fn hurry(&self, file: FileId) {
+        let wanted = file.0.wrapping_add(1);
+        for connection in lock(&self.table).connections.values() {
+            if connection.file.load(Ordering::Acquire) == wanted {
+                connection.end();
+            }
+        }
+    }
+
+    /// Ends connections whose peer neither sends nor takes bytes in the middle of an access.
+    pub(crate) fn end_stuck(&self) {
+        let now = self.now_ms();
+        let stuck = u64::try_from(STUCK.as_millis()).unwrap_or(u64::MAX);
+        for connection in lock(&self.table).connections.values() {
+            let since = connection.progress_ms.load(Ordering::Relaxed);
+            if connection.file.load(Ordering::Acquire) != 0 && now.saturating_sub(since) > stuck {
+                connection.end();
+            }
+        }
+    }
+
+    /// Connections, clients, and their views.
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
+        let table = lock(&self.table);
+        let views = table.clients.values().map(|(c, _)| c.view_count()).sum();
+        (table.connections.len(), table.clients.len(), views)
+    }
+}

@@ -1,0 +1,392 @@
+//! Starting and ending an I/O server: store, listener, join, threads.
+//!
+//! The listener exists before the join, so the address that is announced is the real one; connections
+//! that come early wait in its queue. A server with disks has its number and start recorded before
+//! the first request.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use control::capability::ClusterKey;
+use control::introduction::Secret;
+use serving::Running;
+use store::{
+    Directory, DiskOptions, DiskSpec, DiskStore, MemoryStore, Pool, PoolOptions, measure_speed,
+};
+use wire::ServerId;
+use wire::ask::AskError;
+use wire::link::Listener;
+use wire::message::catalogue::StoreKind;
+use wire::message::session::Counter;
+use wire::url::Endpoint;
+
+use crate::applied::Applied;
+use crate::buffers::Buffers;
+use crate::context::{Context, Others, Parts};
+use crate::files::lock;
+use crate::join::{Candidate, join, load_state, may_succeed_later, save_state, stay};
+use crate::links::{Links, Peers, server_role};
+use crate::owner::{Cluster, Owner};
+use crate::rendezvous;
+use crate::service::IoService;
+use crate::stored::Stored;
+
+/// How long a server tries to join before it gives up.
+const JOIN_PATIENCE: Duration = Duration::from_secs(30);
+/// How long requests may take to end when the server stops.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where bytes are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreOptions {
+    /// In memory, gone with the process.
+    Memory {
+        /// Most memory for subfiles.
+        limit_bytes: u64,
+    },
+    /// On disks, behind memory.
+    Disk {
+        /// Directories, one per disk.
+        dirs: Vec<PathBuf>,
+        /// Most memory for what is held of them.
+        memory_limit_bytes: u64,
+    },
+}
+
+/// How an I/O server runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the metadata manager listens.
+    pub meta: Endpoint,
+    /// Where to listen; port 0 takes a free one.
+    pub listen: Endpoint,
+    /// The address to announce, if it is not the one that is listened on.
+    pub advertise: Option<String>,
+    /// The secret of a service on several hosts.
+    pub secret: Option<Secret>,
+    /// Where bytes are kept.
+    pub store: StoreOptions,
+    /// Bytes of one staging buffer, from 1 KiB on.
+    pub buffer_bytes: u64,
+    /// Bytes of all staging buffers.
+    pub buffers_bytes: u64,
+    /// Writes with a longer payload are announced first; measured if `None`.
+    pub rendezvous_bytes: Option<u64>,
+    /// Longest payload of one message.
+    pub message_bytes: u64,
+    /// A write is answered when its bytes are safe from the death of this process.
+    pub write_through: bool,
+    /// Where a server with disks keeps its number; the first disk if `None`.
+    pub state_dir: Option<PathBuf>,
+    /// How far it is from the clients, in units that only compare.
+    pub distance: u64,
+}
+
+impl Options {
+    /// The usual, with a store.
+    pub fn new(meta: Endpoint, listen: Endpoint, store: StoreOptions) -> Self {
+        Options {
+            meta,
+            listen,
+            advertise: None,
+            secret: None,
+            store,
+            buffer_bytes: 1 << 20,
+            buffers_bytes: 64 << 20,
+            rendezvous_bytes: None,
+            message_bytes: 4 << 20,
+            write_through: false,
+            state_dir: None,
+            distance: 0,
+        }
+    }
+}
+
+/// Why a server did not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// An option is out of its range: its name, and what would be right.
+    Option(&'static str, String),
+    /// The socket cannot be listened on.
+    Listen(Endpoint, io::Error),
+    /// The store cannot be opened.
+    Store(store::Error),
+    /// The state directory cannot be used.
+    State(PathBuf, io::Error),
+    /// The metadata manager was not found or refused.
+    Join(Endpoint, AskError),
+    /// No thread or socket could be made.
+    System(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Option(name, why) => write!(f, "{name}: {why}"),
+            StartError::Listen(endpoint, e) => write!(f, "cannot listen on {endpoint}: {e}"),
+            StartError::Store(e) => write!(f, "the store cannot be opened: {e}"),
+            StartError::State(path, e) => write!(f, "{}: {e}", path.display()),
+            StartError::Join(meta, e) => {
+                write!(f, "cannot join at the metadata manager on {meta}: {e}")
+            }
+            StartError::System(e) => write!(f, "the system refuses: {e}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// An I/O server that runs.
+pub struct IoServer {
+    running: Running<IoService>,
+    endpoint: Endpoint,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl fmt::Debug for IoServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IoServer")
+            .field("endpoint", &self.endpoint)
+            .field("server", &self.server())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Joins at the metadata manager, waiting for it if need be, and serves.
+pub fn start(options: Options) -> Result<IoServer, StartError> {
+    check(&options)?;
+    let state_dir = state_dir(&options);
+    let in_state = |e| StartError::State(state_dir.clone().unwrap_or_default(), e);
+    let stored = open_store(&options)?;
+    let (resumes, applied) = match &state_dir {
+        Some(dir) => {
+            std::fs::create_dir_all(dir).map_err(in_state)?;
+            let found = load_state(dir).map_err(in_state)?;
+            (found, Applied::load(dir).map_err(in_state)?)
+        }
+        None => (None, Applied::volatile()),
+    };
+    let listener = Listener::bind(&options.listen)
+        .map_err(|e| StartError::Listen(options.listen.clone(), e))?;
+    let endpoint = listener.endpoint().map_err(StartError::System)?;
+    let candidate = Candidate {
+        manager: options.meta.clone(),
+        secret: options.secret.clone(),
+        address: options.advertise.clone().unwrap_or(endpoint.to_string()),
+        store: match options.store {
+            StoreOptions::Memory { .. } => StoreKind::Memory,
+            StoreOptions::Disk { .. } => StoreKind::Disk,
+        },
+        distance: options.distance,
+    };
+    let (link, joined) = join_patiently(&candidate, resumes, stored.room())?;
+    let member = joined.member;
+    if let Some(dir) = &state_dir {
+        save_state(dir, member.server, member.incarnation).map_err(in_state)?;
+    }
+    let Ok(key) = <[u8; 32]>::try_from(&joined.key.0[..]) else {
+        let error = AskError::Answer(wire::DecodeError::BadNumber);
+        return Err(StartError::Join(options.meta, error));
+    };
+    let key = ClusterKey::new(key);
+    let secret = options.secret.clone();
+    let role = server_role(member.server, &key);
+    let manager = Links::new(options.meta.clone(), role, secret.clone(), Arc::default());
+    let context = Arc::new(Context::new(Parts {
+        peers: Peers::new(member.server, &key, secret),
+        key,
+        member,
+        members: joined.members.clone(),
+        stored,
+        applied,
+        buffers: Buffers::new(options.buffer_bytes as usize, options.buffers_bytes),
+        manager,
+        rendezvous_bytes: options.rendezvous_bytes.unwrap_or_else(rendezvous::measure),
+        message_bytes: options.message_bytes,
+        write_through: options.write_through,
+    }));
+    let others: Arc<dyn Cluster> = Arc::new(Others(Arc::clone(&context)));
+    let owner = Arc::new(Owner::new(others));
+    owner.members_are(&joined.members);
+    let service = IoService::new(Arc::clone(&context), Arc::clone(&owner));
+    let service = Arc::new(service.map_err(StartError::System)?);
+    let mut threads = Vec::new();
+    let theirs = Arc::clone(&context);
+    let reporting = thread::Builder::new()
+        .name("report".into())
+        .spawn(move || stay(&theirs, &owner, &candidate, link));
+    threads.push(reporting.map_err(StartError::System)?);
+    if context.stored.is_durable() {
+        let theirs = Arc::clone(&context);
+        let writing = thread::Builder::new()
+            .name("write back".into())
+            .spawn(move || theirs.stored.write_back(&theirs.statistics));
+        threads.push(writing.map_err(StartError::System)?);
+    }
+    let running = serving::start(service, vec![listener], options.secret);
+    Ok(IoServer {
+        running: running.map_err(StartError::System)?,
+        endpoint,
+        threads,
+    })
+}
+
+fn check(options: &Options) -> Result<(), StartError> {
+    let refuse = |name, why: String| Err(StartError::Option(name, why));
+    if !(1 << 10..=1 << 30).contains(&options.buffer_bytes) {
+        return refuse(
+            "buffer_bytes",
+            format!("{} is not between 1 KiB and 1 GiB", options.buffer_bytes),
+        );
+    }
+    if options.buffers_bytes < options.buffer_bytes {
+        return refuse(
+            "buffers_bytes",
+            format!(
+                "{} bytes hold no buffer of {}",
+                options.buffers_bytes, options.buffer_bytes
+            ),
+        );
+    }
+    if !(4 << 10..=wire::frame::MAX_PAYLOAD_BYTES).contains(&options.message_bytes) {
+        return refuse(
+            "message_bytes",
+            format!("{} is not between 4 KiB and 1 GiB", options.message_bytes),
+        );
+    }
+    match &options.store {
+        StoreOptions::Memory { limit_bytes: limit }
+        | StoreOptions::Disk {
+            memory_limit_bytes: limit,
+            ..
+        } if *limit < store::CHUNK => refuse(
+            "memory limit",
+            format!("{limit} bytes; at least {} are needed", store::CHUNK),
+        ),
+        StoreOptions::Disk { dirs, .. } if dirs.is_empty() => {
+            refuse("dirs", "a disk store needs at least one directory".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn state_dir(options: &Options) -> Option<PathBuf> {
+    match &options.store {
+        StoreOptions::Memory { .. } => None,
+        StoreOptions::Disk { dirs, .. } => {
+            options.state_dir.clone().or_else(|| dirs.first().cloned())
+        }
+    }
+}
+
+fn open_store(options: &Options) -> Result<Stored, StartError> {
+    let pool = |limit_bytes: u64| {
+        let usual = PoolOptions::default();
+        Pool::new(PoolOptions {
+            limit_bytes,
+            keep_warm_bytes: usual.keep_warm_bytes.min(limit_bytes),
+            ..usual
+        })
+    };
+    match &options.store {
+        StoreOptions::Memory { limit_bytes } => Ok(Stored::memory(Arc::new(MemoryStore::new(
+            pool(*limit_bytes),
+        )))),
+        StoreOptions::Disk {
+            dirs,
+            memory_limit_bytes,
+        } => {
+            let mut disks = Vec::new();
+            for dir in dirs {
+                let in_dir = |e| StartError::State(dir.clone(), e);
+                let directory = Directory::new(dir).map_err(in_dir)?;
+                let mut spec = DiskSpec::new(directory);
+                if dirs.len() > 1 {
+                    let started = Instant::now();
+                    let speed = measure_speed(&*spec.disk, &|| started.elapsed());
+                    // One that cannot be measured is declared failed when it is used.
+                    spec.speed_bytes_per_s = speed.unwrap_or(1);
+                }
+                disks.push(spec);
+            }
+            let disk = DiskStore::new(pool(*memory_limit_bytes), disks, DiskOptions::default());
+            Ok(Stored::disk(Arc::new(disk.map_err(StartError::Store)?)))
+        }
+    }
+}
+
+fn join_patiently(
+    candidate: &Candidate,
+    resumes: Option<(ServerId, u64)>,
+    room: (u64, u64),
+) -> Result<(wire::link::Link, wire::message::cluster::Joined), StartError> {
+    let deadline = Instant::now() + JOIN_PATIENCE;
+    let mut pause = Duration::from_millis(10);
+    loop {
+        let server = resumes.map(|(server, _)| server);
+        let incarnation = resumes.map(|(_, incarnation)| incarnation);
+        match join(candidate, server, incarnation, None, room) {
+            Ok(joined) => return Ok(joined),
+            Err(e) if may_succeed_later(&e) && Instant::now() < deadline => {
+                wait(pause);
+                pause = (pause * 2).min(Duration::from_millis(500));
+            }
+            Err(e) => return Err(StartError::Join(candidate.manager.clone(), e)),
+        }
+    }
+}
+
+/// Nothing tells when a manager that is not there yet begins to listen.
+fn wait(pause: Duration) {
+    let (never, condition) = (Mutex::new(()), Condvar::new());
+    let waited = condition.wait_timeout(lock(&never), pause);
+    drop(waited.unwrap_or_else(PoisonError::into_inner));
+}
+
+impl IoServer {
+    /// Where it listens.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Its number in the service.
+    pub fn server(&self) -> ServerId {
+        self.running.service().context.server
+    }
+
+    /// Waits until somebody asks for the end.
+    pub fn wait(&self) {
+        self.running.service().context.wait();
+    }
+
+    /// What was counted since the start.
+    pub fn statistics(&self) -> Vec<Counter> {
+        self.running.service().statistics()
+    }
+
+    /// Lets [`IoServer::wait`] return.
+    pub fn end(&self) {
+        self.running.service().context.end();
+    }
+
+    /// Ends all connections, makes everything durable, and leaves.
+    pub fn stop(self) {
+        let service = Arc::clone(self.running.service());
+        self.running.stop(STOP_PATIENCE);
+        service.owner.flush_dirty_sizes();
+        service.context.stored.stop();
+        service.context.stop_reports();
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        // What could not be written was reported to whoever synced.
+        let _ = service.context.stored.close();
+        if let Endpoint::Unix(path) = &self.endpoint {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What a server has counted since it started.
+//!
+//! Counters are relaxed atomics: each is right by itself, together they are a picture of about now.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wire::Status;
+use wire::message::session::Counter;
+
+/// Statuses that are counted.
+const STATUSES: usize = 64;
+
+/// All counters.
+pub(crate) struct Statistics {
+    pub(crate) requests: AtomicU64,
+    pub(crate) reads: AtomicU64,
+    pub(crate) writes: AtomicU64,
+    pub(crate) bytes_read: AtomicU64,
+    pub(crate) bytes_written: AtomicU64,
+    pub(crate) straight: AtomicU64,
+    pub(crate) rounds: AtomicU64,
+    pub(crate) buffer_waits: AtomicU64,
+    pub(crate) announced: AtomicU64,
+    pub(crate) room_waits: AtomicU64,
+    pub(crate) pulled_bytes: AtomicU64,
+    pub(crate) removals: AtomicU64,
+    pub(crate) write_back_errors: AtomicU64,
+    pub(crate) server_requests: AtomicU64,
+    pub(crate) server_bytes: AtomicU64,
+    refusals: [AtomicU64; STATUSES],
+}
+
+impl Default for Statistics {
+    fn default() -> Self {
+        Statistics {
+            requests: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
+            straight: AtomicU64::new(0),
+            rounds: AtomicU64::new(0),
+            buffer_waits: AtomicU64::new(0),
+            announced: AtomicU64::new(0),
+            room_waits: AtomicU64::new(0),
+            pulled_bytes: AtomicU64::new(0),
+            removals: AtomicU64::new(0),
+            write_back_errors: AtomicU64::new(0),
+            server_requests: AtomicU64::new(0),
+            server_bytes: AtomicU64::new(0),
+            refusals: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
+/// Adds to a counter.
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+impl Statistics {
+    /// A request was refused.
+    pub(crate) fn refused(&self, status: Status) {
+        if let Some(counter) = self.refusals.get(usize::from(status.code())) {
+            add(counter, 1);
+        }
+    }
+
+    /// All of them by name; refusals only where there were any.
+    pub(crate) fn list(&self) -> Vec<Counter> {
+        let named = [
+            ("requests", &self.requests),
+            ("reads", &self.reads),
+            ("writes", &self.writes),
+            ("read_bytes", &self.bytes_read),
+            ("written_bytes", &self.bytes_written),
+            ("straight_accesses", &self.straight),
+            ("rounds", &self.rounds),
+            ("buffer_waits", &self.buffer_waits),
+            ("announced_writes", &self.announced),
+            ("room_waits", &self.room_waits),
+            ("pulled_bytes", &self.pulled_bytes),
+            ("removals", &self.removals),
+            ("write_back_errors", &self.write_back_errors),
+            ("requests_of_servers", &self.server_requests),
+            ("bytes_to_servers", &self.server_bytes),
+        ];
+        let mut list: Vec<Counter> = named
+            .into_iter()
+            .map(|(name, value)| counter(name, value.load(Ordering::Relaxed)))
+            .collect();
+        for &status in Status::ALL {
+            let count = self.refusals.get(usize::from(status.code()));
+            let count = count.map_or(0, |c| c.load(Ordering::Relaxed));
+            if count > 0 {
+                let word = status.word().replace('-', "_");
+                list.push(counter(&format!("refused_{word}"), count));
+            }
+        }
+        list
+    }
+}
+
+/// One counter.
+pub(crate) fn counter(name: &str, value: u64) -> Counter {
+    Counter {
+        name: name.to_owned(),
+        value,
+    }
+}

@@ -1,0 +1,186 @@
+//! The store of this server, with an index of what is in it.
+//!
+//! Removals name a file and a generation; the index finds their subfiles without reading headers.
+//! The thread that writes back dirty bytes is here too: it runs while there are any and sleeps on a
+//! condition otherwise.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use store::{DiskStore, Identity, Store, Subfile, SubfileId};
+use wire::FileId;
+
+use crate::files::lock;
+use crate::statistics::{Statistics, add};
+
+/// Dirty bytes written back at a time.
+const BUDGET: u64 = 32 << 20;
+/// Dirty bytes gather for so long before they are written back.
+const DELAY: Duration = Duration::from_millis(200);
+
+/// A store and what is in it.
+pub(crate) struct Stored {
+    store: Arc<dyn Store>,
+    disk: Option<Arc<DiskStore>>,
+    index: Mutex<BTreeSet<SubfileId>>,
+    has_dirty: AtomicBool,
+    is_stopping: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Stored {
+    pub(crate) fn memory(store: Arc<dyn Store>) -> Self {
+        Stored::of(store, None, BTreeSet::new())
+    }
+
+    pub(crate) fn disk(disk: Arc<DiskStore>) -> Self {
+        let found = disk.scan().into_iter();
+        let index = found
+            .filter_map(|f| f.content.ok().map(|(identity, _)| identity.id))
+            .collect();
+        Stored::of(Arc::clone(&disk) as Arc<dyn Store>, Some(disk), index)
+    }
+
+    fn of(store: Arc<dyn Store>, disk: Option<Arc<DiskStore>>, index: BTreeSet<SubfileId>) -> Self {
+        Stored {
+            store,
+            disk,
+            index: Mutex::new(index),
+            has_dirty: AtomicBool::new(false),
+            is_stopping: Mutex::new(false),
+            wake: Condvar::new(),
+        }
+    }
+
+    /// The store itself.
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Whether synced bytes survive everything.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.disk.is_some()
+    }
+
+    pub(crate) fn open(&self, id: SubfileId) -> store::Result<Arc<dyn Subfile>> {
+        self.store.open(id)
+    }
+
+    pub(crate) fn create(&self, identity: &Identity) -> store::Result<Arc<dyn Subfile>> {
+        let made = self.store.create(identity)?;
+        lock(&self.index).insert(identity.id);
+        Ok(made)
+    }
+
+    /// Subfiles there are.
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.index).len()
+    }
+
+    /// All subfiles, ascending.
+    pub(crate) fn list(&self) -> Vec<SubfileId> {
+        lock(&self.index).iter().copied().collect()
+    }
+
+    /// Removes what belongs to a generation of a file; what is already gone is as good.
+    pub(crate) fn remove(&self, file: FileId, generation: u64) -> store::Result<()> {
+        let of = |index| SubfileId {
+            file: file.0,
+            generation,
+            index,
+        };
+        let found: Vec<SubfileId> = lock(&self.index)
+            .range(of(0)..=of(u32::MAX))
+            .copied()
+            .collect();
+        for id in found {
+            match self.store.remove(id) {
+                Ok(()) | Err(store::Error::NotFound(_)) => {
+                    lock(&self.index).remove(&id);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Room in all and room taken, in bytes.
+    pub(crate) fn room(&self) -> (u64, u64) {
+        match &self.disk {
+            None => {
+                let usage = self.store.usage();
+                (usage.memory_limit_bytes, usage.memory_bytes)
+            }
+            Some(disk) => {
+                let disks = disk.disks().characteristics();
+                let good = disks.iter().filter(|d| !d.has_failed);
+                good.fold((0, 0), |(total, used), d| {
+                    let taken = d.space.total_bytes.saturating_sub(d.space.free_bytes);
+                    (total + d.space.total_bytes, used + taken)
+                })
+            }
+        }
+    }
+
+    /// Something was written.
+    pub(crate) fn wrote(&self) {
+        if self.disk.is_some()
+            && !self.has_dirty.load(Ordering::Relaxed)
+            && !self.has_dirty.swap(true, Ordering::SeqCst)
+        {
+            let _waiting = lock(&self.is_stopping);
+            self.wake.notify_all();
+        }
+    }
+
+    /// Writes back in the background until [`Stored::stop`].
+    pub(crate) fn write_back(&self, statistics: &Statistics) {
+        let mut is_stopping = lock(&self.is_stopping);
+        loop {
+            while !*is_stopping && !self.has_dirty.load(Ordering::SeqCst) {
+                is_stopping = self
+                    .wake
+                    .wait(is_stopping)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+            if *is_stopping {
+                return;
+            }
+            let waited = self
+                .wake
+                .wait_timeout_while(is_stopping, DELAY, |stop| !*stop);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            self.has_dirty.store(false, Ordering::SeqCst);
+            loop {
+                match self.store.write_back(BUDGET) {
+                    Ok(0) => break,
+                    Ok(_) => {}
+                    Err(_) => {
+                        // What could not be written stays dirty and is tried again; whoever syncs is
+                        // told why.
+                        add(&statistics.write_back_errors, 1);
+                        self.has_dirty.store(true, Ordering::SeqCst);
+                        break;
+                    }
+                }
+                if *lock(&self.is_stopping) {
+                    return;
+                }
+            }
+            is_stopping = lock(&self.is_stopping);
+        }
+    }
+
+    /// Ends the background thread.
+    pub(crate) fn stop(&self) {
+        *lock(&self.is_stopping) = true;
+        self.wake.notify_all();
+    }
+
+    /// Makes everything durable, where the store can.
+    pub(crate) fn close(&self) -> store::Result<()> {
+        self.disk.as_ref().map_or(Ok(()), |disk| disk.close())
+    }
+}

@@ -1,0 +1,98 @@
+//! Registered views: what a number of a client stands for, and what is compiled from it.
+//!
+//! Equal descriptions of one file share one [`Shares`], whoever registered them: the bytes of a
+//! description are its identity. Shares belong to one layout; they are made when an access first
+//! touches them and go when the layout goes.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use kernels::Share;
+use layout::View;
+use wire::{FileId, Rights};
+
+use crate::files::{Known, lock};
+
+/// A view that a client registered.
+pub(crate) struct Registered {
+    /// Of which file.
+    pub file: FileId,
+    /// What its capability allows.
+    pub rights: Rights,
+    /// The view.
+    pub view: View,
+    pub(crate) entry: Arc<crate::files::FileEntry>,
+    description: Arc<[u8]>,
+    latest: Mutex<Option<Arc<Shares>>>,
+}
+
+impl std::fmt::Debug for Registered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registered")
+            .field("file", &self.file)
+            .field("rights", &self.rights)
+            .field("view", &self.view)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a view shares with the subfiles that this server has of one layout, in their order.
+pub(crate) struct Shares {
+    serial: u64,
+    list: Box<[OnceLock<Share>]>,
+}
+
+impl Shares {
+    /// With the subfile at a position of [`Known::own`].
+    pub(crate) fn with(&self, view: &View, known: &Known, slot: usize) -> &Share {
+        self.list[slot].get_or_init(|| Share::new(view.bytes(), &known.own[slot].bytes))
+    }
+}
+
+impl Registered {
+    pub(crate) fn new(
+        entry: Arc<crate::files::FileEntry>,
+        rights: Rights,
+        view: View,
+        description: Arc<[u8]>,
+    ) -> Self {
+        Registered {
+            file: entry.id(),
+            rights,
+            view,
+            entry,
+            description,
+            latest: Mutex::default(),
+        }
+    }
+
+    /// Bytes that count against the quota of its client.
+    pub(crate) fn description_bytes(&self) -> u64 {
+        self.description.len() as u64
+    }
+
+    /// What it shares with the subfiles of a layout.
+    pub(crate) fn shares(&self, known: &Known) -> Arc<Shares> {
+        let mut latest = lock(&self.latest);
+        if let Some(shares) = &*latest
+            && shares.serial == known.serial
+        {
+            return Arc::clone(shares);
+        }
+        let mut all = lock(&known.shares);
+        let shares = match all.get(&self.description) {
+            Some(shares) => Arc::clone(shares),
+            None => {
+                // Nobody but this table knows a set whose views are gone.
+                all.retain(|_, shares| Arc::strong_count(shares) > 1);
+                let made = Arc::new(Shares {
+                    serial: known.serial,
+                    list: known.own.iter().map(|_| OnceLock::new()).collect(),
+                });
+                all.insert(Arc::clone(&self.description), Arc::clone(&made));
+                made
+            }
+        };
+        *latest = Some(Arc::clone(&shares));
+        shares
+    }
+}
