@@ -20,4 +20,13 @@
 //! - The directory belongs to one host at a time; from another one it is refused.
 #![forbid(unsafe_code)]
 
+mod connect;
+mod directory;
+mod error;
+mod hold;
+mod holder;
+mod spawn;
 
+pub use connect::{DEFAULT_DIRECTORY, Options, connect, connect_here};
+pub use error::Error;
+pub use hold::hold;
