@@ -56,30 +56,52 @@ impl File {
             };
             // A lease may end between two messages, and others would see half of the access.
             let is_one = || self.open.is_one_message(seen, lo, len, is_write);
-            let result = if lease.use_locks || !is_one() {
-                let hi = lo.saturating_add(len).min(falls::MAX_OFFSET);
-                self.lock_range(lane, seen, lo, hi, is_write)
-                    .and_then(|request| {
-                        let result = run(lane, how);
-                        // A lock that cannot be released ends with the connection or the session.
-                        let unlocked = self
-                            .open
-                            .ask_owner(lane, seen, |view| Unlock { view, request });
-                        match result {
-                            Ok(value) => unlocked.map(|()| value),
-                            Err(error) => Err(error),
-                        }
-                    })
-            } else {
-                run(lane, how)
-            };
-            match result {
+            if lease.use_locks || !is_one() {
+                return self.locked(lane, seen, (lo, len), is_write, how, run);
+            }
+            match run(lane, how) {
                 Err(e) if e.status() == Status::StaleLease && left > 0 => {
                     left -= 1;
                     self.admit(lane, seen)?;
                 }
                 other => return other,
             }
+        }
+    }
+
+    /// Runs an access under a lock, which is kept while the access is repeated with a new number:
+    /// released in between, others would see what the first attempt has done of it.
+    fn locked<T>(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        (lo, len): (u64, u64),
+        is_write: bool,
+        mut how: How,
+        mut run: impl FnMut(&mut Lane, How) -> Result<T>,
+    ) -> Result<T> {
+        let hi = lo.saturating_add(len).min(falls::MAX_OFFSET);
+        let request = self.lock_range(lane, seen, lo, hi, is_write)?;
+        let mut left = MOST_ADMISSIONS;
+        let result = loop {
+            match run(lane, how) {
+                Err(e) if e.status() == Status::StaleLease && left > 0 => {
+                    left -= 1;
+                    if let Err(error) = self.admit(lane, seen) {
+                        break Err(error);
+                    }
+                    how.lease = lock(&self.open.lease).map_or(0, |lease| lease.number);
+                }
+                other => break other,
+            }
+        };
+        // A lock that cannot be released ends with the connection or the session.
+        let unlocked = self
+            .open
+            .ask_owner(lane, seen, |view| Unlock { view, request });
+        match result {
+            Ok(value) => unlocked.map(|()| value),
+            Err(error) => Err(error),
         }
     }
 
