@@ -50,6 +50,12 @@ impl Buffers {
         self.buffer_bytes
     }
 
+    /// Buffers that are lent now.
+    pub(crate) fn lent(&self) -> usize {
+        let state = lock(&self.state);
+        state.made - state.free.len()
+    }
+
     /// Most buffers that were lent at once, and how many there may be.
     pub(crate) fn most_lent(&self) -> (usize, usize) {
         (lock(&self.state).most_lent, self.count)

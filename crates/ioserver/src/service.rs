@@ -429,6 +429,7 @@ impl IoService {
             counter("message_bytes", context.message_bytes),
             counter("buffer_bytes", context.buffers.buffer_bytes() as u64),
             counter("buffers", buffers as u64),
+            counter("buffers_lent", context.buffers.lent() as u64),
             counter("buffers_lent_most", most_lent as u64),
             counter("requests_to_servers", asked(&context.peers.asked)),
             counter("requests_to_manager", asked(&context.manager.asked)),

@@ -5,7 +5,9 @@
 //! the first request.
 
 use std::fmt;
+use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -80,7 +82,8 @@ pub struct Options {
     pub message_bytes: u64,
     /// A write is answered when its bytes are safe from the death of this process.
     pub write_through: bool,
-    /// Where a server with disks keeps its number; the first disk if `None`.
+    /// Where it keeps its number, to have it again after the next start. `None` is the first disk; a
+    /// server in memory is a new one each time.
     pub state_dir: Option<PathBuf>,
     /// How far it is from the clients, in units that only compare.
     pub distance: u64,
@@ -162,16 +165,29 @@ pub fn start(options: Options) -> Result<IoServer, StartError> {
     let state_dir = state_dir(&options);
     let in_state = |e| StartError::State(state_dir.clone().unwrap_or_default(), e);
     let stored = open_store(&options)?;
-    let (resumes, applied) = match &state_dir {
+    let found = match &state_dir {
         Some(dir) => {
-            std::fs::create_dir_all(dir).map_err(in_state)?;
-            let found = load_state(dir).map_err(in_state)?;
-            (found, Applied::load(dir).map_err(in_state)?)
+            fs::create_dir_all(dir).map_err(in_state)?;
+            load_state(dir).map_err(in_state)?
         }
-        None => (None, Applied::volatile()),
+        None => None,
+    };
+    // Memory has nothing of the last start, neither bytes nor what was done to them.
+    let number = found.map(|(server, _)| server);
+    let resumes = found
+        .map(|(_, start)| start)
+        .filter(|_| stored.is_durable());
+    let applied = match state_dir.as_deref().filter(|_| stored.is_durable()) {
+        Some(dir) => Applied::load(dir).map_err(in_state)?,
+        None => Applied::volatile(),
     };
     let listener = Listener::bind(&options.listen)
         .map_err(|e| StartError::Listen(options.listen.clone(), e))?;
+    if let Endpoint::Unix(path) = &options.listen {
+        // Everybody may connect; what he may do, his session and his capabilities say.
+        fs::set_permissions(path, fs::Permissions::from_mode(0o666))
+            .map_err(|e| StartError::Listen(options.listen.clone(), e))?;
+    }
     let endpoint = listener.endpoint().map_err(StartError::System)?;
     let candidate = Candidate {
         manager: options.meta.clone(),
@@ -183,7 +199,7 @@ pub fn start(options: Options) -> Result<IoServer, StartError> {
         },
         distance: options.distance,
     };
-    let (link, joined) = join_patiently(&candidate, resumes, stored.room())?;
+    let (link, joined) = join_patiently(&candidate, number, resumes, stored.room())?;
     let member = joined.member;
     if let Some(dir) = &state_dir {
         save_state(dir, member.server, member.incarnation).map_err(in_state)?;
@@ -276,7 +292,7 @@ fn check(options: &Options) -> Result<(), StartError> {
 
 fn state_dir(options: &Options) -> Option<PathBuf> {
     match &options.store {
-        StoreOptions::Memory { .. } => None,
+        StoreOptions::Memory { .. } => options.state_dir.clone(),
         StoreOptions::Disk { dirs, .. } => {
             options.state_dir.clone().or_else(|| dirs.first().cloned())
         }
@@ -321,15 +337,14 @@ fn open_store(options: &Options) -> Result<Stored, StartError> {
 
 fn join_patiently(
     candidate: &Candidate,
-    resumes: Option<(ServerId, u64)>,
+    server: Option<ServerId>,
+    resumes: Option<u64>,
     room: (u64, u64),
 ) -> Result<(wire::link::Link, wire::message::cluster::Joined), StartError> {
     let deadline = Instant::now() + JOIN_PATIENCE;
     let mut pause = Duration::from_millis(10);
     loop {
-        let server = resumes.map(|(server, _)| server);
-        let incarnation = resumes.map(|(_, incarnation)| incarnation);
-        match join(candidate, server, incarnation, None, room) {
+        match join(candidate, server, resumes, None, room) {
             Ok(joined) => return Ok(joined),
             Err(e) if may_succeed_later(&e) && Instant::now() < deadline => {
                 wait(pause);
@@ -373,6 +388,16 @@ impl IoServer {
         self.running.service().context.end();
     }
 
+    /// Does the same from another thread: a signal has come.
+    pub fn stopper(&self) -> impl Fn() + Send + Sync + use<> {
+        let context = Arc::downgrade(&self.running.service().context);
+        move || {
+            if let Some(context) = context.upgrade() {
+                context.end();
+            }
+        }
+    }
+
     /// Ends all connections, makes everything durable, and leaves.
     pub fn stop(self) {
         let service = Arc::clone(self.running.service());
@@ -386,7 +411,7 @@ impl IoServer {
         // What could not be written was reported to whoever synced.
         let _ = service.context.stored.close();
         if let Endpoint::Unix(path) = &self.endpoint {
-            let _ = std::fs::remove_file(path);
+            let _ = fs::remove_file(path);
         }
     }
 }
