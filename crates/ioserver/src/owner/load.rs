@@ -85,7 +85,10 @@ impl Owner {
     fn load(&self, file: &OwnedFile) -> Result<Vec<Work>, Refused> {
         let FileStateIs { layout, size, .. } = self.cluster.file_state(file.id)?;
         self.demand_owned(file.id, &layout)?;
-        let is_known = layout.owner.incarnation == self.cluster.incarnation()
+        // A layout that was changed may have had another owner, whose leases the servers remember.
+        let is_first = layout.pieces.iter().all(|piece| piece.generation == 1);
+        let is_known = is_first
+            && layout.owner.incarnation == self.cluster.incarnation()
             && !lock(&self.let_go).contains(&file.id);
         let mut work = Vec::new();
         let mut state = file.lock();

@@ -311,6 +311,9 @@ impl Batch<'_> {
         self.remove_bytes(file, &dropped)?;
         let mut piece = state.pieces.swap_remove(kept);
         piece.ranges = std::iter::once(0..u64::MAX).collect();
+        // As for a new file: whoever owns a file holds a part of it, so that no server that lost its
+        // last byte of a file can take the file with it.
+        state.owner = piece.places[0][0];
         state.pieces = vec![piece];
         state.relayout_start = 0;
         state.frontiers.clear();
