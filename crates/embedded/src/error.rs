@@ -17,6 +17,13 @@ pub enum Error {
         /// The host, as it calls itself.
         host: String,
     },
+    /// Another process serves the directory.
+    Held {
+        /// The directory.
+        dir: PathBuf,
+        /// Its number, if it has left a note.
+        pid: Option<u64>,
+    },
     /// The directory is held, but its holder does not answer.
     NoAnswer {
         /// The directory.
@@ -53,6 +60,13 @@ impl fmt::Display for Error {
                  PARIO_URL; if nothing on {host} uses it any more, remove {0}/holder",
                 dir.display()
             ),
+            Error::Held { dir, pid } => {
+                match pid {
+                    Some(pid) => write!(f, "process {pid} uses {}", dir.display())?,
+                    None => write!(f, "another process uses {}", dir.display())?,
+                }
+                f.write_str(" without a service; wait until it ends, or use another directory")
+            }
             Error::NoAnswer { dir, waited, why } => write!(
                 f,
                 "the process that serves {} did not answer within {} s ({why}); see {0}/holder",

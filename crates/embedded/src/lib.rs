@@ -20,6 +20,7 @@
 //! - The directory belongs to one host at a time; from another one it is refused.
 #![forbid(unsafe_code)]
 
+mod claim;
 mod connect;
 mod directory;
 mod error;
@@ -27,6 +28,7 @@ mod hold;
 mod holder;
 mod spawn;
 
+pub use claim::Claim;
 pub use connect::{DEFAULT_DIRECTORY, Options, connect, connect_here};
 pub use error::Error;
 pub use hold::hold;

@@ -99,7 +99,9 @@ fn files_outlive_the_process_that_wrote_them() {
     {
         let client = connect(&temp.0, 3);
         let options = OpenOptions::new().read().write().create();
-        let file = client.open("/a", &options.layout("striped(4KiB) over 3")).unwrap();
+        let file = client
+            .open("/a", &options.layout("striped(4KiB) over 3"))
+            .unwrap();
         file.write_at(0, &bytes).unwrap();
         file.close().unwrap();
     }
