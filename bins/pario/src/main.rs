@@ -2,7 +2,7 @@
 //!
 //! Owns the command line and nothing else. Each subcommand is a module of `commands` that turns
 //! arguments into calls of the libraries and results into text; pictures are in `draw`,
-//! measurements in `bench`.
+//! measurements in `bench`, the processes of a service in `service`.
 //!
 //! Exit codes: 0 on success, 1 on failure with one clear line on standard error, 2 on wrong usage.
 // Doc comments of arguments are help texts, in which brackets are no links.
@@ -13,6 +13,7 @@ mod commands;
 mod draw;
 mod notation;
 mod progress;
+mod service;
 mod subject;
 
 use std::panic::PanicHookInfo;
@@ -36,6 +37,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Start a service on this host: a metadata manager and several I/O servers
+    Up(commands::up::Arguments),
+    /// Stop a service
+    Down(commands::down::Arguments),
+    /// Show a service: its servers, their load and space, what is stored
+    Status(commands::status::Arguments),
+    /// Look for anything that does not fit together, and say what to do about it
+    Doctor(commands::doctor::Arguments),
+    /// Run one server of a service in the foreground, for services on several hosts
+    Serve(commands::serve::Arguments),
+    /// Hold a directory for the processes of a job
+    #[command(hide = true)]
+    Hold(commands::hold::Arguments),
     /// List a directory
     Ls(commands::ls::Arguments),
     /// Show everything about a file or directory
@@ -73,6 +87,7 @@ fn main() -> ExitCode {
     let outcome = std::panic::catch_unwind(|| run(Arguments::parse()));
     match outcome {
         Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) if error.is::<commands::Reported>() => ExitCode::FAILURE,
         Ok(Err(error)) => {
             output::note(&format!("pario: {error}"));
             ExitCode::FAILURE
@@ -84,6 +99,12 @@ fn main() -> ExitCode {
 fn run(arguments: Arguments) -> Result<(), commands::Error> {
     commands::connection::name(arguments.url);
     match arguments.command {
+        Command::Up(arguments) => commands::up::run(&arguments),
+        Command::Down(arguments) => commands::down::run(&arguments),
+        Command::Status(arguments) => commands::status::run(&arguments),
+        Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Serve(arguments) => commands::serve::run(&arguments),
+        Command::Hold(arguments) => commands::hold::run(&arguments),
         Command::Ls(arguments) => commands::ls::run(&arguments),
         Command::Stat(arguments) => commands::stat::run(&arguments),
         Command::Mkdir(arguments) => commands::mkdir::run(&arguments),

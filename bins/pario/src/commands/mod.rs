@@ -7,9 +7,12 @@ pub(crate) mod cat;
 pub(crate) mod completions;
 pub(crate) mod connection;
 pub(crate) mod create;
+pub(crate) mod doctor;
+pub(crate) mod down;
 pub(crate) mod du;
 pub(crate) mod explain;
 pub(crate) mod get;
+pub(crate) mod hold;
 pub(crate) mod input;
 pub(crate) mod laid_out;
 pub(crate) mod layout;
@@ -21,9 +24,24 @@ pub(crate) mod output;
 pub(crate) mod put;
 pub(crate) mod relayout;
 pub(crate) mod rm;
+pub(crate) mod serve;
 pub(crate) mod stat;
+pub(crate) mod status;
 pub(crate) mod stored_layout;
 pub(crate) mod transfer;
+pub(crate) mod up;
 
 /// What a command may fail with; the message is all the user sees.
 pub(crate) type Error = Box<dyn std::error::Error>;
+
+/// The command has failed and has said so already, on standard output where its user looks for it.
+#[derive(Debug)]
+pub(crate) struct Reported;
+
+impl std::fmt::Display for Reported {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("reported")
+    }
+}
+
+impl std::error::Error for Reported {}

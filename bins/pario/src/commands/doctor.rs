@@ -1,0 +1,488 @@
+//! `pario doctor`: does everything that a service has fit together? Owns the list of findings, each
+//! with what to do; changes nothing.
+//!
+//! The catalogue checks itself; here it is compared with what the servers say they have. Both may
+//! change meanwhile, so what looks wrong is looked at twice before it is reported.
+//!
+//! Cost: every name once, every subfile once; memory in proportion to both. `--scrub` reads every
+//! byte on every disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use client::{
+    Client, FileId, Kind, Member, MemberState, OpenOptions, ServerId, Severity, Status, StoreKind,
+    SubfileEntry,
+};
+use serde_json::{Value, json};
+use wire::url::Endpoint;
+
+use super::output::counted;
+use super::{Error, Reported, output};
+use crate::service::contact;
+use crate::service::target::Target;
+
+/// Arguments of `pario doctor`.
+#[derive(Args)]
+#[command(after_help = "\
+Looks at the catalogue, the members, every server's subfiles, removals that wait, the sockets and
+the permissions of the directory. Exit code 0 when all is well, 1 with a list of findings, each
+with what to do about it. Nothing is changed.
+
+Kinds of findings:
+  broken    the catalogue contradicts itself: a bug or a damaged disk
+  lost      bytes were in the memory of a server that is gone
+  server    a server is missing or does not answer
+  orphan    a server keeps bytes that no file has
+  damaged   bytes on a disk do not fit their checksums (--scrub)
+  waiting   removals that could not be done yet
+  files     sockets or permissions in the directory of the service
+
+Examples:
+  pario doctor
+  pario doctor --scrub --json")]
+pub(crate) struct Arguments {
+    /// Read everything and compare it with its checksums
+    #[arg(long)]
+    scrub: bool,
+
+    /// The directory of the service [default: what PARIO_URL names, else .pario]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug)]
+struct Ailment {
+    kind: &'static str,
+    what: String,
+    remedy: String,
+}
+
+/// Examines a service.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    let target = Target::find(arguments.dir.as_deref())?;
+    let client = contact::connect(&target)?;
+    let mut examination = Examination {
+        client,
+        findings: Vec::new(),
+        files: BTreeMap::new(),
+        sized: BTreeSet::new(),
+        seen: Seen::default(),
+    };
+    examination.run(&target, arguments.scrub)?;
+    let Examination { findings, seen, .. } = examination;
+    if arguments.json {
+        output::print(&format!("{:#}\n", to_json(&findings, &seen)))?;
+    } else {
+        output::print(&to_text(&findings, &seen))?;
+    }
+    match findings.is_empty() {
+        true => Ok(()),
+        false => Err(Reported.into()),
+    }
+}
+
+/// What was looked at.
+#[derive(Debug, Default)]
+struct Seen {
+    files: u64,
+    directories: u64,
+    servers: u64,
+    subfiles: u64,
+    /// Files with a size but without a byte on any server: holes, or data files that somebody removed.
+    hollow: Vec<String>,
+    scrubbed_blocks: Option<u64>,
+}
+
+struct Examination {
+    client: Client,
+    findings: Vec<Ailment>,
+    /// Paths of all files that have one.
+    files: BTreeMap<FileId, String>,
+    /// Those of them that are not empty.
+    sized: BTreeSet<FileId>,
+    seen: Seen,
+}
+
+impl Examination {
+    fn run(&mut self, target: &Target, scrub: bool) -> Result<(), Error> {
+        let members = self.client.members()?;
+        self.seen.servers = members.len() as u64;
+        // Before the names: a file that is made meanwhile is then known, not an orphan.
+        let kept = self.ask_servers(&members);
+        self.walk()?;
+        self.catalogue()?;
+        self.look_at_members(&members);
+        self.orphans(&kept)?;
+        self.hollow(&members, &kept);
+        self.removals(&members)?;
+        self.places(target, &members);
+        if scrub {
+            self.scrub()?;
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, kind: &'static str, what: impl Into<String>, remedy: impl Into<String>) {
+        self.findings.push(Ailment {
+            kind,
+            what: what.into(),
+            remedy: remedy.into(),
+        });
+    }
+
+    fn ask_servers(&mut self, members: &[Member]) -> BTreeMap<ServerId, Vec<SubfileEntry>> {
+        let alive = members.iter().filter(|m| m.state == MemberState::Alive);
+        let mut kept = BTreeMap::new();
+        for member in alive {
+            match self.client.subfiles(member.server) {
+                Ok(list) => {
+                    self.seen.subfiles += list.len() as u64;
+                    kept.insert(member.server, list);
+                }
+                Err(error) => self.find(
+                    "server",
+                    format!("{} does not say what it has: {error}", member.server),
+                    "look at it with `pario status`; restart it if it hangs",
+                ),
+            }
+        }
+        kept
+    }
+
+    /// Notes every file that has a name.
+    fn walk(&mut self) -> Result<(), Error> {
+        let mut directories = vec!["/".to_owned()];
+        while let Some(directory) = directories.pop() {
+            self.seen.directories += 1;
+            let listed = match self.client.list_with_attributes(&directory) {
+                Ok(listed) => listed,
+                // Removed since it was listed.
+                Err(e) if e.status() == Status::NotFound => continue,
+                Err(e) => return Err(format!("{directory}: {e}").into()),
+            };
+            for entry in listed {
+                let entry = entry.map_err(|e| format!("{directory}: {e}"))?;
+                let path = format!("{}/{}", directory.trim_end_matches('/'), entry.name);
+                match entry.kind {
+                    Kind::Directory => directories.push(path),
+                    Kind::File => {
+                        self.seen.files += 1;
+                        if entry.attributes.is_some_and(|a| a.size > 0) {
+                            self.sized.insert(entry.file);
+                        }
+                        self.files.insert(entry.file, path);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn catalogue(&mut self) -> Result<(), Error> {
+        let findings = self.client.check().map_err(|error| match error.status() {
+            Status::PermissionDenied => {
+                format!("{error}; run it as the user who runs the service, or as root")
+            }
+            _ => error.to_string(),
+        })?;
+        for finding in findings {
+            match finding.severity {
+                Severity::Broken => self.find(
+                    "broken",
+                    finding.text,
+                    "stop the service, keep a copy of its directory and report this",
+                ),
+                Severity::Lost => {
+                    let what = self.with_path(&finding.text);
+                    self.find(
+                        "lost",
+                        what,
+                        "write the file again, or remove it; files that have to survive belong on \
+                         disk servers",
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A text that names a file by number (`file 17`), with its path beside it.
+    fn with_path(&self, text: &str) -> String {
+        let digits = text.split_once("file ").map(|(_, rest)| rest);
+        let digits = digits.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+        let file = digits.and_then(|digits| digits.parse().ok()).map(FileId);
+        match file.and_then(|file| self.files.get(&file)) {
+            Some(path) => format!("{text} ({path})"),
+            None => text.to_owned(),
+        }
+    }
+
+    fn look_at_members(&mut self, members: &[Member]) {
+        if !members.iter().any(|m| m.state == MemberState::Alive) {
+            self.find(
+                "server",
+                "no I/O server takes part; files can be named but neither written nor read",
+                "start one with `pario serve io`, or the service with `pario up`",
+            );
+        }
+        for member in members.iter().filter(|m| m.state == MemberState::Dead) {
+            let (number, address) = (member.server, &member.address);
+            match member.store {
+                StoreKind::Disk => self.find(
+                    "server",
+                    format!("{number} at {address} is dead; files with bytes there cannot be read"),
+                    "start it again on the same directories: its bytes are on its disks",
+                ),
+                StoreKind::Memory => self.find(
+                    "server",
+                    format!("{number} at {address} is dead, and what it had in memory is gone"),
+                    "start it again for new files; write again what was lost",
+                ),
+            }
+        }
+    }
+
+    /// Subfiles of files that the catalogue does not know, seen twice.
+    fn orphans(&mut self, kept: &BTreeMap<ServerId, Vec<SubfileEntry>>) -> Result<(), Error> {
+        let unknown =
+            |list: &[SubfileEntry], files: &BTreeMap<FileId, String>| -> BTreeSet<Subfile> {
+                let strange = list.iter().filter(|s| !files.contains_key(&s.file));
+                strange.map(subfile).collect()
+            };
+        let suspects: BTreeMap<ServerId, BTreeSet<Subfile>> = kept
+            .iter()
+            .map(|(server, list)| (*server, unknown(list, &self.files)))
+            .filter(|(_, suspects)| !suspects.is_empty())
+            .collect();
+        if suspects.is_empty() {
+            return Ok(());
+        }
+        // Files that are open but have no name any more are known to the catalogue only.
+        let counts = self.client.counts()?;
+        let nameless = counts.files.saturating_sub(self.seen.files);
+        for (server, before) in suspects {
+            let now = self.client.subfiles(server).unwrap_or_default();
+            let still = unknown(&now, &self.files);
+            let files: BTreeSet<FileId> = before.intersection(&still).map(|s| s.0).collect();
+            if files.len() as u64 <= nameless || counts.removals > 0 {
+                // Open files without a name, or removals that are reported below.
+                continue;
+            }
+            let named: Vec<String> = files.iter().take(5).map(ToString::to_string).collect();
+            let more = if files.len() > 5 { ", ..." } else { "" };
+            self.find(
+                "orphan",
+                format!(
+                    "{server} keeps bytes of {} that the catalogue does not know ({}{more})",
+                    counted(files.len() as u64, "file", "files"),
+                    named.join(", ")
+                ),
+                "harmless but for the space; if the catalogue was restored from an old copy, these \
+                 are the files made since",
+            );
+        }
+        Ok(())
+    }
+
+    /// Notes files without bytes, if all servers have said what they have.
+    fn hollow(&mut self, members: &[Member], kept: &BTreeMap<ServerId, Vec<SubfileEntry>>) {
+        if members.iter().any(|m| !kept.contains_key(&m.server)) {
+            return;
+        }
+        let with_bytes: BTreeSet<FileId> = kept.values().flatten().map(|s| s.file).collect();
+        let hollow = self.sized.difference(&with_bytes);
+        self.seen.hollow = hollow.filter_map(|f| self.files.get(f).cloned()).collect();
+    }
+
+    fn removals(&mut self, members: &[Member]) -> Result<(), Error> {
+        let waiting = self.client.counts()?.removals;
+        let is_dead = |m: &&Member| m.state != MemberState::Alive;
+        // With all servers there, removals are on their way and no finding.
+        if waiting > 0 && members.iter().find(is_dead).is_some() {
+            self.find(
+                "waiting",
+                format!(
+                    "{} for servers that do not take part",
+                    counted(waiting, "removal waits", "removals wait")
+                ),
+                "done as soon as those servers are back",
+            );
+        }
+        Ok(())
+    }
+
+    /// Sockets and permissions, as far as they are on this host.
+    fn places(&mut self, target: &Target, members: &[Member]) {
+        for member in members.iter().filter(|m| m.state == MemberState::Alive) {
+            if let Ok(Endpoint::Unix(path)) = member.address.parse::<Endpoint>() {
+                self.socket(&path, &member.server.to_string());
+            }
+        }
+        let dir = match target {
+            Target::Directory(dir) => Some(dir.clone()),
+            Target::Service(Endpoint::Unix(path), state) => {
+                self.socket(path, "the metadata manager");
+                let parent = path.parent().map(Path::to_owned);
+                parent.filter(|_| state.is_some())
+            }
+            Target::Service(..) => None,
+        };
+        let Some(dir) = dir else {
+            return;
+        };
+        // What is in these may be read by the service only; the servers decide who else may.
+        self.private(&dir.join("meta"), 0o077);
+        self.private(&dir.join("meta/key"), 0o077);
+        for index in 0..crate::service::supervisor::disk_servers_found(&dir) {
+            let io = crate::service::supervisor::disk_dir(&dir, index);
+            self.private(&io, 0o022);
+        }
+    }
+
+    fn socket(&mut self, path: &Path, whose: &str) {
+        let shown = path.display();
+        match fs::metadata(path) {
+            Ok(found) if found.file_type().is_socket() => {}
+            Ok(_) => self.find(
+                "files",
+                format!("{shown} is no socket, but {whose} listens there"),
+                format!("remove it and restart {whose}"),
+            ),
+            Err(error) => self.find(
+                "files",
+                format!("the socket of {whose} cannot be found at {shown}: {error}"),
+                format!("restart {whose}; new clients cannot connect"),
+            ),
+        }
+    }
+
+    fn private(&mut self, path: &Path, forbidden: u32) {
+        let Ok(found) = fs::metadata(path) else {
+            return;
+        };
+        let mode = found.mode() & 0o777;
+        if mode & forbidden != 0 {
+            let shown = path.display();
+            self.find(
+                "files",
+                format!("{shown} has mode {mode:o}: others get around the permissions of files"),
+                format!("chmod {:o} {shown}", mode & !forbidden),
+            );
+        }
+    }
+
+    fn scrub(&mut self) -> Result<(), Error> {
+        let mut blocks = 0;
+        for path in self.files.values().cloned().collect::<Vec<_>>() {
+            let file = match self.client.open(&path, &OpenOptions::new().read()) {
+                Ok(file) => file,
+                Err(e) if e.status() == Status::NotFound => continue,
+                Err(e) => {
+                    self.find(
+                        "damaged",
+                        format!("{path} cannot be opened: {e}"),
+                        "run it as the user who runs the service, or as root",
+                    );
+                    continue;
+                }
+            };
+            match file.scrub() {
+                Ok(found) => {
+                    blocks += found.blocks;
+                    let damaged = found.damaged;
+                    if damaged > 0 {
+                        self.find(
+                            "damaged",
+                            format!(
+                                "{} of {path} {} not fit the checksum",
+                                counted(damaged, "block", "blocks"),
+                                if damaged == 1 { "does" } else { "do" }
+                            ),
+                            "write these parts of the file again, and look after the disk",
+                        );
+                    }
+                }
+                // Reported by the catalogue already.
+                Err(e) if e.status() == Status::Lost => {}
+                Err(e) => self.find(
+                    "damaged",
+                    format!("{path} cannot be read: {e}"),
+                    "restart the servers that are missing and look again",
+                ),
+            }
+        }
+        self.seen.scrubbed_blocks = Some(blocks);
+        Ok(())
+    }
+}
+
+/// File, generation, index.
+type Subfile = (FileId, u64, u32);
+
+fn subfile(entry: &SubfileEntry) -> Subfile {
+    (entry.file, entry.generation, entry.index)
+}
+
+fn to_text(findings: &[Ailment], seen: &Seen) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "{:<8} {}\n         -> {}",
+            finding.kind, finding.what, finding.remedy
+        );
+    }
+    let verdict = match findings.len() as u64 {
+        0 => "all is well".to_owned(),
+        n => counted(n, "finding", "findings"),
+    };
+    if let [first, others @ ..] = &seen.hollow[..] {
+        let more = match others.len() {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        let _ = writeln!(
+            text,
+            "note     {first}{more}: a size but no bytes on any server; holes, or data files that \
+             were removed by hand"
+        );
+    }
+    let scrubbed = match seen.scrubbed_blocks {
+        Some(blocks) => format!(", {} read and compared", counted(blocks, "block", "blocks")),
+        None => String::new(),
+    };
+    let _ = writeln!(
+        text,
+        "{verdict}: {} in {}, {} on {}{scrubbed}",
+        counted(seen.files, "file", "files"),
+        counted(seen.directories, "directory", "directories"),
+        counted(seen.subfiles, "subfile", "subfiles"),
+        counted(seen.servers, "server", "servers"),
+    );
+    text
+}
+
+fn to_json(findings: &[Ailment], seen: &Seen) -> Value {
+    let finding = |f: &Ailment| json!({ "kind": f.kind, "what": f.what, "remedy": f.remedy });
+    json!({
+        "is_well": findings.is_empty(),
+        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+        "files": seen.files,
+        "directories": seen.directories,
+        "servers": seen.servers,
+        "subfiles": seen.subfiles,
+        "hollow": seen.hollow,
+        "scrubbed_blocks": seen.scrubbed_blocks,
+    })
+}

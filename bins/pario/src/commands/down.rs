@@ -1,0 +1,120 @@
+//! `pario down`: ends the service that `--dir` or `PARIO_URL` names, and returns when its processes are
+//! gone. Never creates anything.
+//!
+//! A service that this host's `pario up` has started is ended through its supervisor; any other is
+//! asked through its metadata manager, which asks the I/O servers.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::json;
+use wire::url::Endpoint;
+
+use super::output::counted;
+use super::{Error, output};
+use crate::service::contact;
+use crate::service::state::State;
+use crate::service::target::Target;
+
+/// Arguments of `pario down`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  pario down
+  pario down --dir /data/pario
+  PARIO_URL=tcp:node1:4711 pario down")]
+pub(crate) struct Arguments {
+    /// The directory of the service [default: what PARIO_URL names, else .pario]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// A little more than the supervisor gives its servers.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+/// Ends a service.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    let target = Target::find(arguments.dir.as_deref())?;
+    let url = match &target {
+        Target::Directory(dir) => return Err(none_there(dir)),
+        Target::Service(url, Some(state)) if state.supervisor.terminate() => {
+            wait_for_processes(state)?;
+            url.clone()
+        }
+        Target::Service(url, _) => {
+            ask(&target, url)?;
+            url.clone()
+        }
+    };
+    if arguments.json {
+        return output::print(&format!("{}\n", json!({ "stopped": url.to_string() })));
+    }
+    output::print(&format!("the service at {url} has ended\n"))
+}
+
+fn none_there(dir: &std::path::Path) -> Error {
+    match State::read(dir).filter(|state| !state.is_here()) {
+        Some(state) => format!(
+            "the service of {} runs on host {}; run `pario down` there, or with PARIO_URL={} if \
+             that reaches it",
+            dir.display(),
+            state.host_name,
+            state.url
+        )
+        .into(),
+        None => format!(
+            "no service runs in {}; name another directory with --dir, or the service in PARIO_URL",
+            dir.display()
+        )
+        .into(),
+    }
+}
+
+fn wait_for_processes(state: &State) -> Result<(), Error> {
+    let deadline = Instant::now() + PATIENCE;
+    let left: Vec<String> = state
+        .processes()
+        .into_iter()
+        .filter(|p| !p.wait_for_end(deadline.saturating_duration_since(Instant::now())))
+        .map(|p| p.pid.to_string())
+        .collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "{} of the service at {} did not end within {} s ({}); wait longer, or end them with `kill -9`",
+        counted(left.len() as u64, "process", "processes"),
+        state.url,
+        PATIENCE.as_secs(),
+        left.join(", ")
+    )
+    .into())
+}
+
+fn ask(target: &Target, url: &Endpoint) -> Result<(), Error> {
+    let client = contact::connect(target)?;
+    let members = client.members()?;
+    client.shutdown()?;
+    drop(client);
+    let alive = members
+        .iter()
+        .filter(|m| m.state == client::MemberState::Alive);
+    let addresses = alive.filter_map(|m| m.address.parse::<Endpoint>().ok());
+    let deadline = Instant::now() + PATIENCE;
+    for endpoint in [url.clone()].into_iter().chain(addresses) {
+        if !contact::wait_for_silence(&endpoint, deadline) {
+            return Err(format!(
+                "the server at {endpoint} still answers {} s after it was asked to end; look for \
+                 it on its host",
+                PATIENCE.as_secs()
+            )
+            .into());
+        }
+    }
+    Ok(())
+}

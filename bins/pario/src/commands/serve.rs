@@ -1,0 +1,299 @@
+//! `pario serve`: one role of a service in the foreground, for services on several hosts and as the
+//! processes of `pario up`.
+//!
+//! Prints one line when it serves and ends cleanly on SIGTERM, SIGINT, SIGHUP, or when a client asks
+//! for a shutdown. Owns the command line of the servers; what they do is in `metaserver` and
+//! `ioserver`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use layout::ByteSize;
+use serde_json::json;
+use serving::Secret;
+use wire::url::Endpoint;
+
+use super::{Error, Reported, output};
+use crate::service::{addresses, signals, worker};
+
+/// Arguments of `pario serve`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Subcommand)]
+enum Role {
+    /// The metadata manager: names, attributes, layouts, members
+    Meta(Meta),
+    /// An I/O server: keeps subfiles in memory or on disks
+    Io(Io),
+}
+
+/// Arguments of `pario serve meta`.
+#[derive(Args)]
+#[command(after_help = "\
+Prints `listening on URL` when it serves. SIGTERM and SIGINT end it; everything it has acknowledged
+is on disk already.
+
+Examples:
+  pario serve meta --dir /var/lib/pario
+  pario serve meta --dir meta --listen tcp:node1:4711 --secret /etc/pario.secret")]
+struct Meta {
+    /// Where the catalogue is kept; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Where to listen, unix:PATH or tcp:HOST:PORT; may be given several times [default: unix:DIR/meta.sock]
+    #[arg(long, value_name = "URL", value_parser = addresses::parse)]
+    listen: Vec<Endpoint>,
+
+    #[command(flatten)]
+    shared: Shared,
+
+    /// How long clients may use an open file before their rights are looked up again
+    #[arg(long, value_name = "N", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(1..))]
+    capability_seconds: u64,
+}
+
+/// Arguments of `pario serve io`.
+#[derive(Args)]
+#[command(after_help = "\
+Prints `listening on URL` when it takes part in the service. SIGTERM and SIGINT end it after what
+is in its memory has been written to its disks.
+
+Examples:
+  pario serve io --meta tcp:node1:4711 --listen tcp:node2:0 --disk /data/pario --secret /etc/pario.secret
+  pario serve io --meta unix:/var/lib/pario/meta.sock --memory 8GiB
+  pario serve io --meta tcp:node1:4711 --listen tcp:0.0.0.0:4712 --advertise tcp:node2:4712 \\
+                 --disk /nvme0 --disk /nvme1 --memory 4GiB --secret /etc/pario.secret")]
+#[command(group(clap::ArgGroup::new("store").args(["memory", "disk"]).required(true).multiple(true)))]
+struct Io {
+    /// The metadata manager
+    #[arg(long, value_name = "URL", value_parser = addresses::parse)]
+    meta: Endpoint,
+
+    /// Where to listen [default: beside the metadata manager if that is on this host]
+    #[arg(long, value_name = "URL", value_parser = addresses::parse)]
+    listen: Option<Endpoint>,
+
+    /// Where clients and servers reach this server, if that differs from --listen
+    #[arg(long, value_name = "URL", value_parser = addresses::parse)]
+    advertise: Option<Endpoint>,
+
+    /// Keep bytes on a disk, in this directory; several are used together
+    #[arg(long, value_name = "DIR")]
+    disk: Vec<PathBuf>,
+
+    /// With --disk memory for what is in use [default: 256MiB]; else keep bytes in memory, so much at most
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
+
+    /// Keep the number of a memory server here, so that it has it again after a restart
+    #[arg(long, value_name = "DIR", conflicts_with = "disk")]
+    state: Option<PathBuf>,
+
+    /// Memory for all transfers under way
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    buffers: Option<u64>,
+
+    /// Memory for one transfer
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    buffer: Option<u64>,
+
+    /// Writes longer than this are announced before they are sent [default: measured at the start]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    rendezvous: Option<u64>,
+
+    /// Longest payload of one message
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    message: Option<u64>,
+
+    /// How far this server is from the clients, in any unit; nearer ones are preferred
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    distance: u64,
+
+    #[command(flatten)]
+    shared: Shared,
+}
+
+#[derive(Args)]
+struct Shared {
+    /// The file with the secret that servers and clients on other hosts share [default: PARIO_SECRET]
+    #[arg(long, value_name = "FILE")]
+    secret: Option<PathBuf>,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+
+    /// The supervisor that started this process, and with which it ends
+    #[arg(long, hide = true, value_name = "PID")]
+    supervised_by: Option<u32>,
+}
+
+/// Reads a size such as 64MiB on the command line.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    match text.parse::<ByteSize>() {
+        Ok(ByteSize(0)) => Err("is nothing; give a size such as 64MiB".into()),
+        Ok(ByteSize(bytes)) => Ok(bytes),
+        Err(_) => Err("is no size; give one such as 4096, 64KiB or 1GiB".into()),
+    }
+}
+
+/// The secret in a file, or in the one that the environment names.
+pub(crate) fn secret(path: Option<&Path>) -> Result<Option<Secret>, Error> {
+    let named = std::env::var_os("PARIO_SECRET").filter(|text| !text.is_empty());
+    let (role, path) = match (path, named) {
+        (Some(path), _) => ("--secret", path.to_owned()),
+        (None, Some(path)) => ("PARIO_SECRET", PathBuf::from(path)),
+        (None, None) => return Ok(None),
+    };
+    let read = Secret::read(&path);
+    read.map(Some).map_err(|error| {
+        let (text, shown) = (error.to_string(), path.display().to_string());
+        match text.contains(&shown) {
+            true => format!("{role}: {text}").into(),
+            false => format!("{role}: {shown}: {text}").into(),
+        }
+    })
+}
+
+/// Serves until told to end.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    let shared = match &arguments.role {
+        Role::Meta(meta) => &meta.shared,
+        Role::Io(io) => &io.shared,
+    };
+    signals::block()?;
+    if let Some(supervisor) = shared.supervised_by
+        && !worker::follow(supervisor)
+    {
+        return Err("the supervisor is gone".into());
+    }
+    let outcome = match &arguments.role {
+        Role::Meta(meta) => meta.serve(),
+        Role::Io(io) => io.serve(),
+    };
+    match outcome {
+        // The supervisor says it in its own words.
+        Err(error) if shared.supervised_by.is_some() => {
+            output::print(&format!("{}\n", worker::failure_line(&error.to_string())))?;
+            Err(Reported.into())
+        }
+        other => other,
+    }
+}
+
+impl Meta {
+    fn serve(&self) -> Result<(), Error> {
+        let mut options = metaserver::Options::new(&self.dir);
+        options.listen = match &self.listen[..] {
+            [] => vec![addresses::checked(addresses::meta(&self.dir))?],
+            many => many
+                .iter()
+                .cloned()
+                .map(addresses::checked)
+                .collect::<Result<_, _>>()?,
+        };
+        options.secret = secret(self.shared.secret.as_deref())?;
+        options.capability_seconds = self.capability_seconds;
+        make_parents(&options.listen)?;
+        let server = metaserver::start(options)?;
+        self.shared.say_listening(server.endpoints())?;
+        tell_of_signals("metadata manager", server.stopper())?;
+        server.wait();
+        server.stop();
+        Ok(())
+    }
+}
+
+impl Io {
+    fn serve(&self) -> Result<(), Error> {
+        let listen = match &self.listen {
+            Some(endpoint) => endpoint.clone(),
+            None => addresses::io_alone(&self.meta)?,
+        };
+        let mut listen = addresses::checked(listen)?;
+        let mut advertise = self.advertise.clone();
+        if let (None, Endpoint::Tcp { host, .. }) = (&advertise, &listen)
+            && addresses::is_unspecified(host)
+        {
+            listen = addresses::with_port(listen)?;
+            advertise = Some(addresses::reached(&listen));
+        }
+        let meta = addresses::checked(self.meta.clone())?;
+        make_parents(std::slice::from_ref(&listen))?;
+        let store = match (&self.disk[..], self.memory) {
+            ([], Some(limit_bytes)) => ioserver::StoreOptions::Memory { limit_bytes },
+            (dirs, memory) => ioserver::StoreOptions::Disk {
+                dirs: dirs.to_vec(),
+                memory_limit_bytes: memory.unwrap_or(DISK_MEMORY),
+            },
+        };
+        let mut options = ioserver::Options::new(meta, listen, store);
+        options.advertise = advertise.map(|endpoint| endpoint.to_string());
+        options.secret = secret(self.shared.secret.as_deref())?;
+        options.state_dir = self.state.clone();
+        options.distance = self.distance;
+        let set = |field: &mut u64, given: Option<u64>| {
+            if let Some(bytes) = given {
+                *field = bytes;
+            }
+        };
+        set(&mut options.buffers_bytes, self.buffers);
+        set(&mut options.buffer_bytes, self.buffer);
+        set(&mut options.message_bytes, self.message);
+        options.rendezvous_bytes = self.rendezvous.or(options.rendezvous_bytes);
+        let server = ioserver::start(options)?;
+        self.shared.say_listening(&[server.endpoint().clone()])?;
+        tell_of_signals(&server.server().to_string(), server.stopper())?;
+        server.wait();
+        server.stop();
+        Ok(())
+    }
+}
+
+/// Memory of a disk server unless told otherwise.
+pub(crate) const DISK_MEMORY: u64 = 256 << 20;
+
+impl Shared {
+    fn say_listening(&self, endpoints: &[Endpoint]) -> Result<(), Error> {
+        let mut text = String::new();
+        for endpoint in endpoints {
+            if self.supervised_by.is_some() {
+                text += &worker::listening_line(endpoint);
+            } else if self.json {
+                text += &json!({ "listening": endpoint.to_string() }).to_string();
+            } else {
+                text += &format!("listening on {endpoint}");
+            }
+            text.push('\n');
+        }
+        output::print(&text)
+    }
+}
+
+/// Ends the server when a signal says so.
+fn tell_of_signals(name: &str, stop: impl Fn() + Send + 'static) -> Result<(), Error> {
+    let name = name.to_owned();
+    signals::watch(move |signal| {
+        output::note(&format!("pario: {name}: {signal}, ending"));
+        stop();
+        true
+    })
+}
+
+/// Makes the directories of sockets.
+fn make_parents(endpoints: &[Endpoint]) -> Result<(), Error> {
+    for endpoint in endpoints {
+        if let Endpoint::Unix(path) = endpoint
+            && let Some(parent) = path.parent()
+        {
+            std::fs::create_dir_all(parent)
+                .map_err(|e| format!("--listen: {}: {e}", parent.display()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,369 @@
+//! `pario status`: what a service is made of and how it is doing. Owns the table and its JSON; the
+//! numbers are the servers' own.
+//!
+//! All servers are asked at once, each for a bounded time, so one that hangs costs a few seconds and is
+//! shown as silent.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use client::{Client, Counter, Counts, Member, MemberState, StoreKind};
+use serde_json::{Map, Value, json};
+
+use super::output::{bytes, counted};
+use super::{Error, output};
+use crate::service::contact;
+use crate::service::target::Target;
+
+/// Arguments of `pario status`.
+#[derive(Args)]
+#[command(after_help = "\
+States of servers:
+  alive    takes part
+  silent   takes part, but did not answer in time
+  dead     was lost; what it had in memory is gone, what it had on disk comes back with it
+  left     has gone on purpose
+
+The incarnation is a number that no two starts of servers share. `requests`, `read` and `written`
+count from the start of the server; `buffers` are those in use now; writes longer than `announced`
+are announced before they are sent.
+
+Examples:
+  pario status
+  pario status --json | jq '.servers[].used_bytes'
+  PARIO_URL=tcp:node1:4711 pario status")]
+pub(crate) struct Arguments {
+    /// The directory of the service [default: what PARIO_URL names, else .pario]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows a service.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    let target = Target::find(arguments.dir.as_deref())?;
+    let client = contact::connect(&target)?;
+    let status = Status::gather(&target, &client)?;
+    if arguments.json {
+        return output::print(&format!("{:#}\n", status.to_json()));
+    }
+    output::print(&status.to_text())
+}
+
+type Counters = BTreeMap<String, u64>;
+
+struct Status {
+    url: String,
+    is_service: bool,
+    uptime: Option<u64>,
+    counts: Counts,
+    meta: Counters,
+    servers: Vec<Server>,
+}
+
+struct Server {
+    member: Member,
+    /// What it has counted; nothing if it was not asked, or why it did not answer.
+    counters: Option<Result<Counters, String>>,
+}
+
+impl Status {
+    fn gather(target: &Target, client: &Client) -> Result<Status, Error> {
+        let meta = by_name(client.meta_statistics()?);
+        let (url, started) = match target {
+            Target::Service(url, state) => (url.to_string(), state.as_ref().map(|s| s.started)),
+            Target::Directory(dir) => (format!("dir:{}", dir.display()), None),
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let by_state = started.and_then(|t| Some(now.ok()?.as_secs().saturating_sub(t)));
+        let is_service = matches!(target, Target::Service(..));
+        let by_counter = meta.get("uptime_seconds").copied();
+        Ok(Status {
+            url,
+            is_service,
+            uptime: by_state.or(by_counter).filter(|_| is_service),
+            counts: client.counts()?,
+            servers: ask_all(client, client.members()?),
+            meta,
+        })
+    }
+
+    /// Clients without the one that asks.
+    fn clients(&self) -> u64 {
+        self.meta.get("clients").map_or(0, |n| n.saturating_sub(1))
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |name: &str, value: String| {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{name:<9} {value}");
+        };
+        line(
+            "service",
+            match self.is_service {
+                true => self.url.clone(),
+                false => format!("none; {} is served by those who use it", self.url),
+            },
+        );
+        if let Some(seconds) = self.uptime {
+            line("up", duration(seconds));
+        }
+        if self.is_service {
+            line("clients", self.clients().to_string());
+        }
+        let Counts {
+            files,
+            directories,
+            removals,
+        } = self.counts;
+        let waiting = match removals {
+            0 => String::new(),
+            n => format!(", {} not yet done", counted(n, "removal", "removals")),
+        };
+        line(
+            "files",
+            format!(
+                "{files} in {}{waiting}",
+                counted(directories, "directory", "directories")
+            ),
+        );
+        text.push('\n');
+        text += &table(&self.rows());
+        for server in &self.servers {
+            if let Some(Err(why)) = &server.counters {
+                let _ = writeln!(
+                    text,
+                    "server {} does not answer: {why}",
+                    server.member.server.0
+                );
+            }
+        }
+        text
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let heading = [
+            "server",
+            "state",
+            "incarnation",
+            "store",
+            "used",
+            "total",
+            "subfiles",
+            "requests",
+            "read",
+            "written",
+            "buffers",
+            "announced",
+            "address",
+        ];
+        let mut rows = vec![heading.map(str::to_owned).to_vec()];
+        for server in &self.servers {
+            let member = &server.member;
+            let counter = |name: &str| server.counter(name);
+            let number = |n: Option<u64>| n.map_or("-".into(), |n| n.to_string());
+            let size = |n: Option<u64>| n.map_or("-".into(), bytes);
+            rows.push(vec![
+                member.server.0.to_string(),
+                server.state().into(),
+                member.incarnation.to_string(),
+                store(member.store).into(),
+                bytes(server.used()),
+                size(Some(server.capacity()).filter(|&n| n > 0)),
+                number(counter("subfiles")),
+                number(counter("requests")),
+                size(counter("read_bytes")),
+                size(counter("written_bytes")),
+                server.buffers(),
+                size(counter("rendezvous_bytes")),
+                member.address.clone(),
+            ]);
+        }
+        rows
+    }
+
+    fn to_json(&self) -> Value {
+        let servers: Vec<Value> = self.servers.iter().map(Server::to_json).collect();
+        json!({
+            "url": self.url,
+            "is_service": self.is_service,
+            "uptime_seconds": self.uptime,
+            "clients": self.clients(),
+            "files": self.counts.files,
+            "directories": self.counts.directories,
+            "removals": self.counts.removals,
+            "meta": numbers(&self.meta),
+            "servers": servers,
+        })
+    }
+}
+
+impl Server {
+    fn state(&self) -> &'static str {
+        match (self.member.state, &self.counters) {
+            (MemberState::Alive, Some(Err(_))) => "silent",
+            (MemberState::Alive, _) => "alive",
+            (MemberState::Dead, _) => "dead",
+            (MemberState::Left, _) => "left",
+        }
+    }
+
+    fn counter(&self, name: &str) -> Option<u64> {
+        self.counters.as_ref()?.as_ref().ok()?.get(name).copied()
+    }
+
+    /// What it says itself, which is newer than what it last reported.
+    fn used(&self) -> u64 {
+        self.counter("used_bytes").unwrap_or(self.member.used_bytes)
+    }
+
+    fn capacity(&self) -> u64 {
+        self.counter("capacity_bytes")
+            .unwrap_or(self.member.capacity_bytes)
+    }
+
+    /// Buffers in use, of all.
+    fn buffers(&self) -> String {
+        match (self.counter("buffers_lent"), self.counter("buffers")) {
+            (Some(lent), Some(all)) => format!("{lent}/{all}"),
+            _ => "-".into(),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let member = &self.member;
+        let mut value = json!({
+            "server": member.server.0,
+            "state": self.state(),
+            "incarnation": member.incarnation,
+            "kept_since": member.kept_since,
+            "store": store(member.store),
+            "used_bytes": self.used(),
+            "capacity_bytes": Some(self.capacity()).filter(|&n| n > 0),
+            "distance": member.distance,
+            "address": member.address,
+        });
+        match &self.counters {
+            Some(Ok(counters)) => value["counters"] = numbers(counters),
+            Some(Err(why)) => value["error"] = json!(why),
+            None => {}
+        }
+        value
+    }
+}
+
+/// Asks every server that takes part, all at once.
+fn ask_all(client: &Client, members: Vec<Member>) -> Vec<Server> {
+    let ask = |member: &Member| {
+        (member.state == MemberState::Alive).then(|| {
+            let answer = client.server_statistics(member.server);
+            answer.map(by_name).map_err(|error| error.to_string())
+        })
+    };
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = members
+            .iter()
+            .map(|member| scope.spawn(|| ask(member)))
+            .collect();
+        let answers: Vec<_> = asked
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or(Some(Err("asking failed".into()))))
+            .collect();
+        let pairs = members.iter().cloned().zip(answers);
+        pairs
+            .map(|(member, counters)| Server { member, counters })
+            .collect()
+    })
+}
+
+fn by_name(counters: Vec<Counter>) -> Counters {
+    counters.into_iter().map(|c| (c.name, c.value)).collect()
+}
+
+fn numbers(counters: &Counters) -> Value {
+    let pairs = counters
+        .iter()
+        .map(|(name, value)| (name.clone(), json!(value)));
+    Value::Object(pairs.collect::<Map<_, _>>())
+}
+
+pub(crate) fn store(kind: StoreKind) -> &'static str {
+    match kind {
+        StoreKind::Memory => "memory",
+        StoreKind::Disk => "disk",
+    }
+}
+
+/// Columns as wide as their widest entry, the last one ragged.
+fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (entry, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "{entry:<width$}  ");
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// Seconds in the two largest units.
+fn duration(seconds: u64) -> String {
+    let units = [("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)];
+    let largest = units.iter().position(|(_, len)| seconds >= *len);
+    let Some(first) = largest else {
+        return "0 s".into();
+    };
+    let (unit, len) = units[first];
+    let mut text = format!("{} {unit}", seconds / len);
+    if let Some((next, next_len)) = units.get(first + 1) {
+        let rest = seconds % len / next_len;
+        if rest > 0 {
+            let _ = write!(text, " {rest} {next}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_two_units_at_most() {
+        for (seconds, text) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (61, "1 min 1 s"),
+            (3600, "1 h"),
+            (3_700, "1 h 1 min"),
+            (90_000, "1 d 1 h"),
+        ] {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+
+    #[test]
+    fn tables_line_up() {
+        let row = |a: &str, b: &str| vec![a.to_owned(), b.to_owned()];
+        assert_eq!(
+            table(&[row("server", "x"), row("1", "yz")]),
+            "server  x\n1       yz\n"
+        );
+    }
+}

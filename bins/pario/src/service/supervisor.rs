@@ -1,0 +1,464 @@
+//! The process that starts a service's servers, restarts what dies and ends all in order.
+//!
+//! Invariants
+//! - One supervisor per directory: it holds the directory's lock as long as it lives.
+//! - A server that dies is started again, at once the first time and later and later after that; one that
+//!   dies [`MOST_DEATHS`] times within [`FORGIVEN_AFTER`] of each other is given up. Without its
+//!   metadata manager the service ends.
+//! - A server that ends with code 0 was asked to by a message, and is not started again.
+//! - I/O servers end before the metadata manager: what they flush, they report.
+//! - Workers are started from one thread only, because the kernel ties them to it (see `worker`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use layout::ByteSize;
+use wire::url::Endpoint;
+
+use super::process::Process;
+use super::state::State;
+use super::worker::{Event, Role, Worker, ending};
+use super::{addresses, signals};
+use crate::commands::Error;
+use crate::commands::output::note;
+
+/// All servers have to be there within this time.
+const START: Duration = Duration::from_secs(30);
+/// I/O servers may take so long to flush.
+const FLUSH: Duration = Duration::from_secs(120);
+/// The metadata manager may take so long to end.
+const FAREWELL: Duration = Duration::from_secs(20);
+const MOST_DEATHS: u32 = 6;
+const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// The directory of the service, absolute.
+    pub(crate) dir: PathBuf,
+    /// Where the metadata manager listens.
+    pub(crate) listen: Endpoint,
+    /// Whether bytes are kept on disk, or in memory only.
+    pub(crate) on_disk: bool,
+    /// I/O servers.
+    pub(crate) servers: usize,
+    /// Memory of each I/O server.
+    pub(crate) memory: u64,
+    /// The file with the secret.
+    pub(crate) secret: Option<PathBuf>,
+}
+
+/// Where a process is between its start and its end.
+#[derive(Debug)]
+enum Stage {
+    /// Started, does not listen yet.
+    Starting,
+    /// Serves.
+    Listening,
+    /// Dead; to be started again then.
+    Due(Instant),
+    /// Ended for good.
+    Over,
+}
+
+#[derive(Debug)]
+struct Seat {
+    role: Role,
+    endpoint: Endpoint,
+    worker: Option<Worker>,
+    stage: Stage,
+    since: Instant,
+    deaths: u32,
+}
+
+/// A service that runs under this process.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    plan: Plan,
+    program: PathBuf,
+    seats: Vec<Seat>,
+    events: Receiver<Event>,
+    sender: Sender<Event>,
+    started: SystemTime,
+}
+
+impl Supervisor {
+    /// Starts everything and returns when all servers take part. What was started is ended again
+    /// if that fails.
+    pub(crate) fn start(plan: Plan) -> Result<Supervisor, Error> {
+        let program = std::env::current_exe()
+            .map_err(|e| format!("cannot find the program that is running: {e}"))?;
+        let (sender, events) = channel();
+        let tell = sender.clone();
+        signals::watch(move |signal| tell.send(Event::Signal(signal)).is_ok())?;
+        let mut supervisor = Supervisor {
+            seats: Vec::with_capacity(plan.servers + 1),
+            plan,
+            program,
+            events,
+            sender,
+            started: SystemTime::now(),
+        };
+        let outcome = supervisor.start_all();
+        if outcome.is_err() {
+            supervisor.stop();
+        }
+        outcome.map(|()| supervisor)
+    }
+
+    /// What is written down about it.
+    pub(crate) fn state(&self) -> State {
+        let this = serving::this_process();
+        let process = |seat: &Seat| seat.worker.as_ref().map(|w| w.process);
+        let started = self.started.duration_since(UNIX_EPOCH);
+        State {
+            url: self.url(),
+            host: this.host,
+            host_name: addresses::host_name(),
+            started: started.map_or(0, |d| d.as_secs()),
+            store: self.store().into(),
+            secret: self.plan.secret.clone(),
+            supervisor: Process::this(),
+            meta: self.seats.first().and_then(process),
+            servers: self.seats.iter().skip(1).map(process).collect(),
+        }
+    }
+
+    /// Where clients connect.
+    pub(crate) fn url(&self) -> Endpoint {
+        let meta = self.seats.first().map(|seat| &seat.endpoint);
+        addresses::reached(meta.unwrap_or(&self.plan.listen))
+    }
+
+    /// Watches until it is told to end, or the metadata manager is gone for good; then ends all.
+    pub(crate) fn run(mut self) -> Result<(), Error> {
+        let outcome = self.supervise();
+        if let Ok(why) = &outcome {
+            note(&format!("pario: stopping the service: {why}"));
+        }
+        self.stop();
+        State::remove(&self.plan.dir);
+        outcome.map(drop)
+    }
+
+    fn store(&self) -> &'static str {
+        if self.plan.on_disk { "disk" } else { "memory" }
+    }
+
+    fn start_all(&mut self) -> Result<(), Error> {
+        let deadline = Instant::now() + START;
+        self.open_seat(Role::Meta, self.plan.listen.clone())?;
+        self.wait_until_all_listen(deadline)?;
+        let meta = self.seats[0].endpoint.clone();
+        for index in 0..self.plan.servers {
+            let endpoint = addresses::checked(addresses::io(&meta, &self.plan.dir, index))?;
+            let is_new = !self.kept_dir(index).is_dir();
+            self.open_seat(Role::Io(index), endpoint)?;
+            // One after the other the first time, so that their numbers follow their order.
+            if is_new {
+                self.wait_until_all_listen(deadline)?;
+            }
+        }
+        self.wait_until_all_listen(deadline)
+    }
+
+    fn open_seat(&mut self, role: Role, endpoint: Endpoint) -> Result<(), Error> {
+        self.seats.push(Seat {
+            role,
+            endpoint,
+            worker: None,
+            stage: Stage::Over,
+            since: Instant::now(),
+            deaths: 0,
+        });
+        self.occupy(self.seats.len() - 1)
+    }
+
+    fn occupy(&mut self, index: usize) -> Result<(), Error> {
+        let command = self.command(&self.seats[index]);
+        let seat = &mut self.seats[index];
+        seat.worker = Some(Worker::start(seat.role, command, self.sender.clone())?);
+        seat.stage = Stage::Starting;
+        seat.since = Instant::now();
+        Ok(())
+    }
+
+    fn command(&self, seat: &Seat) -> Command {
+        let plan = &self.plan;
+        let mut command = Command::new(&self.program);
+        command.arg("serve");
+        match seat.role {
+            Role::Meta => {
+                command.args(["meta", "--dir"]).arg(plan.dir.join("meta"));
+            }
+            Role::Io(index) => {
+                let meta = addresses::from_here(&self.seats[0].endpoint).to_string();
+                command.args(["io", "--meta", &meta]);
+                let flag = if plan.on_disk { "--disk" } else { "--state" };
+                command.arg(flag).arg(self.kept_dir(index));
+                command
+                    .arg("--memory")
+                    .arg(ByteSize(plan.memory).to_string());
+            }
+        }
+        command.arg("--listen").arg(seat.endpoint.to_string());
+        if let Some(secret) = &plan.secret {
+            command.arg("--secret").arg(secret);
+        }
+        command
+    }
+
+    /// Where a server keeps what it has: its subfiles, or in memory nothing but its number.
+    fn kept_dir(&self, index: usize) -> PathBuf {
+        match self.plan.on_disk {
+            true => disk_dir(&self.plan.dir, index),
+            false => self.plan.dir.join(format!("memory-{index}")),
+        }
+    }
+
+    fn wait_until_all_listen(&mut self, deadline: Instant) -> Result<(), Error> {
+        loop {
+            let waiting = self
+                .seats
+                .iter()
+                .find(|s| matches!(s.stage, Stage::Starting));
+            let Some(role) = waiting.map(|s| s.role) else {
+                return Ok(());
+            };
+            match self.next_event(Some(deadline)) {
+                Some(Event::Listening(role, endpoint)) => self.listens(role, endpoint),
+                Some(Event::Failed(role, why)) => {
+                    // It has said why it ends.
+                    self.retire(role);
+                    return Err(why.into());
+                }
+                Some(Event::Ended(role, status)) => {
+                    self.vacate(role);
+                    return Err(format!(
+                        "{role} {} before it listened; the lines above, or the log, say why",
+                        ending(status)
+                    )
+                    .into());
+                }
+                Some(Event::Signal(signal)) => {
+                    return Err(format!("{signal} while starting").into());
+                }
+                None => {
+                    let seconds = START.as_secs();
+                    return Err(format!("{role} does not listen after {seconds} s").into());
+                }
+            }
+        }
+    }
+
+    /// The next event, or nothing when the time is over.
+    fn next_event(&self, deadline: Option<Instant>) -> Option<Event> {
+        let Some(deadline) = deadline else {
+            return self.events.recv().ok();
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        // This process holds a sender, so the channel does not end.
+        self.events.recv_timeout(left).ok()
+    }
+
+    fn supervise(&mut self) -> Result<String, Error> {
+        loop {
+            let due = self.seats.iter().filter_map(|seat| match seat.stage {
+                Stage::Due(at) => Some(at),
+                _ => None,
+            });
+            match self.next_event(due.min()) {
+                Some(Event::Signal(signal)) => return Ok(signal.into()),
+                Some(Event::Listening(role, endpoint)) => {
+                    self.listens(role, endpoint);
+                    note(&format!("pario: {role} serves again"));
+                    self.write_down();
+                }
+                Some(Event::Failed(role, why)) => note(&format!("pario: {role}: {why}")),
+                Some(Event::Ended(role, status)) => {
+                    if let Some(why) = self.has_ended(role, status)? {
+                        return Ok(why);
+                    }
+                    self.write_down();
+                }
+                None => self.restart_due(),
+            }
+        }
+    }
+
+    fn listens(&mut self, role: Role, endpoint: Endpoint) {
+        if let Some(seat) = self.seats.iter_mut().find(|s| s.role == role) {
+            // The same address after a restart: who knows it finds it again.
+            seat.endpoint = endpoint;
+            seat.stage = Stage::Listening;
+        }
+    }
+
+    fn retire(&mut self, role: Role) {
+        if let Some(seat) = self.seats.iter_mut().find(|s| s.role == role) {
+            seat.stage = Stage::Over;
+        }
+    }
+
+    fn vacate(&mut self, role: Role) {
+        if let Some(seat) = self.seats.iter_mut().find(|s| s.role == role) {
+            seat.worker = None;
+            seat.stage = Stage::Over;
+        }
+    }
+
+    /// Says why the service ends, if it does.
+    fn has_ended(
+        &mut self,
+        role: Role,
+        status: Option<ExitStatus>,
+    ) -> Result<Option<String>, Error> {
+        self.vacate(role);
+        let how = ending(status);
+        if status.is_some_and(|s| s.success()) {
+            if role == Role::Meta {
+                return Ok(Some("it was asked to shut down".into()));
+            }
+            let left = self.seats.iter().skip(1);
+            if left.clone().all(|s| matches!(s.stage, Stage::Over)) {
+                return Ok(Some("all I/O servers were asked to shut down".into()));
+            }
+            note(&format!("pario: {role} ended as asked"));
+            return Ok(None);
+        }
+        let lost = match role {
+            Role::Io(_) if !self.plan.on_disk => "; the bytes in its memory are lost",
+            _ => "",
+        };
+        let Some(seat) = self.seats.iter_mut().find(|s| s.role == role) else {
+            return Ok(None);
+        };
+        if seat.since.elapsed() > FORGIVEN_AFTER {
+            seat.deaths = 0;
+        }
+        seat.deaths += 1;
+        if seat.deaths >= MOST_DEATHS {
+            let times = seat.deaths;
+            if role == Role::Meta {
+                return Err(format!("{role} {how}, {times} times now; the service ends").into());
+            }
+            note(&format!(
+                "pario: {role} {how}, {times} times now, and is not started again; restart the \
+                 service when the cause is gone{lost}"
+            ));
+            return Ok(None);
+        }
+        let pause = pause_after(seat.deaths);
+        seat.stage = Stage::Due(Instant::now() + pause);
+        note(&format!("pario: {role} {how}{lost}; it is started again"));
+        Ok(None)
+    }
+
+    fn restart_due(&mut self) {
+        let now = Instant::now();
+        for index in 0..self.seats.len() {
+            if !matches!(self.seats[index].stage, Stage::Due(at) if at <= now) {
+                continue;
+            }
+            if let Err(error) = self.occupy(index) {
+                note(&format!("pario: {error}"));
+                self.seats[index].stage = Stage::Due(now + LONGEST_PAUSE);
+            }
+        }
+        self.write_down();
+    }
+
+    fn write_down(&self) {
+        if let Err(error) = self.state().write(&self.plan.dir) {
+            note(&format!("pario: {error}"));
+        }
+    }
+
+    /// Ends all workers: I/O servers first, then the metadata manager. A second signal ends them
+    /// without ceremony.
+    fn stop(&mut self) {
+        let io: Vec<Role> = self.seats.iter().skip(1).map(|s| s.role).collect();
+        self.stop_these(&io, FLUSH);
+        self.stop_these(&[Role::Meta], FAREWELL);
+    }
+
+    fn stop_these(&mut self, roles: &[Role], patience: Duration) {
+        for seat in self.seats.iter().filter(|s| roles.contains(&s.role)) {
+            if let Some(worker) = &seat.worker {
+                worker.terminate();
+            }
+        }
+        let mut deadline = Instant::now() + patience;
+        let mut killed = false;
+        loop {
+            let left = self
+                .seats
+                .iter()
+                .filter(|s| roles.contains(&s.role) && s.worker.is_some());
+            if left.clone().next().is_none() {
+                return;
+            }
+            let why = match self.next_event(Some(deadline)) {
+                Some(Event::Ended(role, status)) => {
+                    let seat = self.seats.iter().find(|s| s.role == role);
+                    let is_news = seat.is_some_and(|s| matches!(s.stage, Stage::Listening));
+                    self.vacate(role);
+                    if is_news && !status.is_some_and(|s| s.success()) {
+                        note(&format!("pario: {role} {}", ending(status)));
+                    }
+                    continue;
+                }
+                Some(Event::Signal(signal)) => signal.to_owned(),
+                Some(_) => continue,
+                None if killed => return,
+                None => format!("no end after {} s", patience.as_secs()),
+            };
+            for seat in left {
+                if let Some(worker) = &seat.worker {
+                    note(&format!("pario: {why}: {} is killed", seat.role));
+                    worker.kill();
+                }
+            }
+            killed = true;
+            deadline = Instant::now() + FAREWELL;
+        }
+    }
+}
+
+/// Where a disk server keeps its subfiles; the same as without a service.
+pub(crate) fn disk_dir(dir: &Path, index: usize) -> PathBuf {
+    dir.join(format!("io-{index}"))
+}
+
+/// Disk servers that have kept something in a directory.
+pub(crate) fn disk_servers_found(dir: &Path) -> usize {
+    (0..)
+        .take_while(|&index| fs::metadata(disk_dir(dir, index)).is_ok_and(|found| found.is_dir()))
+        .count()
+}
+
+/// The first time at once, then a tenth of a second, and twice as long each time.
+fn pause_after(deaths: u32) -> Duration {
+    match deaths {
+        0 | 1 => Duration::ZERO,
+        n => (Duration::from_millis(100) * (1 << (n - 2).min(10))).min(LONGEST_PAUSE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restarts_are_further_and_further_apart() {
+        let pauses: Vec<u128> = (1..MOST_DEATHS)
+            .map(|n| pause_after(n).as_millis())
+            .collect();
+        assert_eq!(pauses, [0, 100, 200, 400, 800]);
+        assert_eq!(pause_after(u32::MAX), LONGEST_PAUSE);
+    }
+}

@@ -1,0 +1,10 @@
+//! Services as users run them: real processes of the built binary, in directories and on ports of
+//! their own. Whatever happens to a test, its processes end with it.
+
+mod by_hand;
+mod completions;
+mod doctor;
+mod faults;
+mod refused;
+mod scratch;
+mod up;

@@ -1,0 +1,223 @@
+//! Whole services: started, shown, stopped; in the foreground and in the background, over Unix
+//! sockets and over TCP.
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::scratch::{
+    Foreground, Scratch, connect, is_running, pids, refusal_of, text_of, wait_until, write_secret,
+};
+
+fn states(status: &Value) -> Vec<&str> {
+    let servers = status["servers"].as_array().expect("a list");
+    servers
+        .iter()
+        .map(|s| s["state"].as_str().expect("a state"))
+        .collect()
+}
+
+#[test]
+fn service_on_disk_comes_and_goes_and_comes_again() {
+    let scratch = Scratch::new("disk");
+    let text = scratch.text(&["up", "--detach", "--servers", "2", "--memory", "64MiB"]);
+    let url = format!("unix:{}", scratch.path(".pario/meta.sock").display());
+    assert!(
+        text.contains(&format!("export PARIO_URL={url}\n")),
+        "{text}"
+    );
+    assert!(text.contains("2 I/O servers, bytes on disk"), "{text}");
+
+    let status = scratch.json(&["status", "--json"]);
+    assert_eq!(status["url"], url.as_str());
+    assert_eq!(states(&status), ["alive", "alive"]);
+    assert_eq!(
+        (&status["files"], &status["directories"]),
+        (&0.into(), &1.into())
+    );
+    for (index, server) in status["servers"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .enumerate()
+    {
+        let socket = scratch.path(&format!(".pario/io-{index}.sock"));
+        assert_eq!(server["address"], format!("unix:{}", socket.display()));
+        assert_eq!(server["store"], "disk");
+        assert!(server["counters"].is_object(), "{server}");
+    }
+    let shown = scratch.text(&["status"]);
+    for word in [
+        &url,
+        "server",
+        "alive",
+        "disk",
+        "clients   0",
+        "files     0 in 1 directory",
+    ] {
+        assert!(shown.contains(word), "no '{word}' in\n{shown}");
+    }
+
+    connect(&url).mkdir("/kept", None).expect("made");
+    let state: Value = scratch_state(&scratch);
+    let processes = pids(&state);
+    assert_eq!(processes.len(), 4);
+    assert!(processes.iter().all(|&pid| is_running(pid)));
+    let text = scratch.text(&["down"]);
+    assert!(text.contains(&url), "{text}");
+    assert!(!processes.iter().any(|&pid| is_running(pid)));
+    for gone in [
+        "service.json",
+        "holder",
+        "meta.sock",
+        "io-0.sock",
+        "io-1.sock",
+    ] {
+        let path = scratch.path(".pario").join(gone);
+        assert!(!path.exists(), "{gone} is left");
+    }
+
+    // Fewer are asked for than there were: those that kept something are started.
+    let again = scratch.up(&["--servers", "1"]);
+    assert_eq!(again["servers"].as_array().expect("a list").len(), 2);
+    let status = scratch.json(&["status", "--json"]);
+    assert_eq!(states(&status), ["alive", "alive"]);
+    assert_eq!(status["directories"], 2);
+    scratch.text(&["down"]);
+}
+
+fn scratch_state(scratch: &Scratch) -> Value {
+    let text = std::fs::read_to_string(scratch.path(".pario/service.json")).expect("there");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn service_over_tcp_asks_for_its_secret() {
+    let scratch = Scratch::new("tcp");
+    let (secret, other) = (scratch.path("secret"), scratch.path("other"));
+    write_secret(&secret, "a secret of sixteen bytes at least\n");
+    write_secret(&other, "another secret of sixteen bytes at least\n");
+    let mut service = Foreground::new(scratch.pario(&[
+        "up",
+        "--servers",
+        "2",
+        "--store",
+        "memory",
+        "--memory",
+        "64MiB",
+        "--listen",
+        "tcp:127.0.0.1:0",
+        "--secret",
+        "secret",
+    ]));
+    let greeting = [service.line(), service.line(), service.line()];
+    let url = greeting[1]
+        .strip_prefix("export PARIO_URL=")
+        .expect("a URL")
+        .to_owned();
+    assert_eq!(
+        greeting[2],
+        format!("export PARIO_SECRET={}", secret.display())
+    );
+    assert!(
+        url.starts_with("tcp:127.0.0.1:") && !url.ends_with(":0"),
+        "{url}"
+    );
+
+    let with = |secret: Option<&std::path::Path>, arguments: &[&str]| {
+        let mut command = scratch.pario(arguments);
+        command.env("PARIO_URL", &url);
+        if let Some(secret) = secret {
+            command.env("PARIO_SECRET", secret);
+        }
+        command
+    };
+    let status: Value =
+        serde_json::from_str(&text_of(with(Some(&secret), &["status", "--json"]))).expect("JSON");
+    assert_eq!(states(&status), ["alive", "alive"]);
+    for server in status["servers"].as_array().expect("a list") {
+        let address = server["address"].as_str().expect("text");
+        assert!(address.starts_with("tcp:127.0.0.1:") && !address.ends_with(":0"));
+    }
+    for wrong in [Some(other.as_path()), None] {
+        for command in ["status", "down", "doctor"] {
+            let errors = refusal_of(with(wrong, &[command]), 1);
+            assert!(errors.contains("secret"), "{command}: {errors}");
+        }
+    }
+    let errors = refusal_of(with(Some(&scratch.path("absent")), &["status"]), 1);
+    assert!(errors.contains("absent"), "{errors}");
+
+    // The directory knows its service and where its secret is.
+    let status = scratch.json(&["status", "--json"]);
+    assert_eq!(status["url"], url.as_str());
+
+    // Nothing of the directory is needed to stop it.
+    let text = text_of(with(Some(&secret), &["down"]));
+    assert!(text.contains(&url), "{text}");
+    assert_eq!(service.ended().code(), Some(0), "{}", service.errors());
+}
+
+#[test]
+fn interrupt_ends_a_service_in_the_foreground() {
+    let scratch = Scratch::new("fore");
+    let mut service = Foreground::new(scratch.pario(&["up", "--servers", "1", "--dir", "here"]));
+    service.line();
+    let state = std::fs::read_to_string(scratch.path("here/service.json")).expect("there");
+    let processes = pids(&serde_json::from_str(&state).expect("JSON"));
+    service.signal(Signal::SIGINT);
+    assert_eq!(service.ended().code(), Some(0), "{}", service.errors());
+    assert!(!processes.iter().any(|&pid| is_running(pid)));
+    assert!(service.errors().contains("SIGINT"), "{}", service.errors());
+    assert!(!scratch.path("here/service.json").exists());
+}
+
+#[test]
+fn second_service_in_a_directory_is_refused_by_name() {
+    let scratch = Scratch::new("second");
+    let first = scratch.up(&["--servers", "1"]);
+    let url = first["url"].as_str().expect("a URL");
+    for detach in [&["up"][..], &["up", "--detach"]] {
+        let errors = scratch.refused(detach);
+        for word in [
+            url,
+            "already",
+            "pario down --dir",
+            &pids(&first)[0].to_string(),
+        ] {
+            assert!(errors.contains(word), "{detach:?}: no {word} in {errors}");
+        }
+    }
+    assert_eq!(states(&scratch.json(&["status", "--json"])), ["alive"]);
+    scratch.text(&["down", "--dir", ".pario"]);
+}
+
+#[test]
+fn users_of_a_directory_find_its_service() {
+    let scratch = Scratch::new("find");
+    scratch.up(&[
+        "--servers",
+        "1",
+        "--store",
+        "memory",
+        "--memory",
+        "64MiB",
+        "--dir",
+        "d",
+    ]);
+    let mut command = scratch.pario(&["status", "--json"]);
+    command.env("PARIO_URL", "dir:d");
+    let status: Value = serde_json::from_str(&text_of(command)).expect("JSON");
+    assert_eq!(status["is_service"], true);
+    let url = format!("dir:{}", scratch.path("d").display())
+        .parse()
+        .expect("a URL");
+    let client = embedded::connect(&url, client::ConnectOptions::default(), &Default::default());
+    let client = client.expect("a service");
+    assert_eq!(client.members().expect("members").len(), 1);
+    let clients = wait_until("the client is shown", || {
+        scratch.json(&["status", "--json", "--dir", "d"])["clients"].as_u64()
+    });
+    assert_eq!(clients, 1);
+    drop(client);
+    scratch.text(&["down", "--dir", "d"]);
+}
