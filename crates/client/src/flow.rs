@@ -293,7 +293,12 @@ impl Flow {
             let Some(header) = pipe.frame(wait)? else {
                 return Ok(false);
             };
-            let kind = if memory.is_write() { WRITE } else { READ };
+            // An answer repeats the kind of the frame it answers.
+            let kind = match memory {
+                Memory::Into(_) => READ,
+                Memory::From(_) if m.is_announced && m.state == State::AwaitsDone => DATA,
+                Memory::From(_) => WRITE,
+            };
             if header.kind != kind || header.request != m.request {
                 return Err(Trouble::Nonsense(format!(
                     "an answer of kind {} to request {} came out of turn",

@@ -41,13 +41,13 @@ impl Lane {
         self.servers.retain(|(s, _)| *s != server);
     }
 
-    /// Everybody it is connected to; the metadata manager is server 0.
-    pub(crate) fn all_pipes(&mut self) -> impl Iterator<Item = (u64, &mut Pipe)> {
-        let manager = self.manager.as_mut().map(|pipe| (0, pipe));
+    /// Everybody it is connected to; the metadata manager has no number.
+    pub(crate) fn all_pipes(&mut self) -> impl Iterator<Item = (Option<u64>, &mut Pipe)> {
+        let manager = self.manager.as_mut().map(|pipe| (None, pipe));
         manager.into_iter().chain(
             self.servers
                 .iter_mut()
-                .map(|(server, pipe)| (*server, pipe)),
+                .map(|(server, pipe)| (Some(*server), pipe)),
         )
     }
 }

@@ -425,7 +425,7 @@ impl Drop for Session {
         }
         // One farewell per server is enough: the connections are one session.
         let mut lanes = std::mem::take(&mut *lock(&self.lanes));
-        let mut told: Vec<u64> = Vec::new();
+        let mut told: Vec<Option<u64>> = Vec::new();
         for lane in &mut lanes {
             for (server, pipe) in lane.all_pipes() {
                 if told.contains(&server) || !pipe.is_quiet() {

@@ -580,6 +580,7 @@ impl Peer {
             };
             return self.link.send(header, &out, &[&bytes]).ok();
         }
+        let mut answer = header;
         if is_announced {
             let go = Header {
                 flags: GO,
@@ -588,6 +589,7 @@ impl Peer {
             self.link.send(go, &[], &[]).ok()?;
             let (data, _) = self.link.receive().ok()?;
             assert_eq!(data.kind, DATA);
+            answer.kind = DATA;
             payload = vec![0; data.payload_bytes as usize];
             self.link.receive_payload(&mut payload).ok()?;
             let mut world = self.lock();
@@ -606,7 +608,7 @@ impl Peer {
                 node.size = node.size.max(access.end);
             }
         }
-        let answer = Header { flags: 0, ..header };
+        answer.flags = 0;
         self.link.send(answer, &out, &[]).ok()
     }
 }

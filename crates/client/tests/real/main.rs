@@ -1,0 +1,9 @@
+//! The client against real servers, in threads of the test, over Unix sockets in a temporary directory.
+//!
+//! What the service with scripts cannot show: names, permissions, sizes between clients, locks,
+//! several threads at once, and servers that really go away.
+
+mod bytes;
+mod names;
+mod service;
+mod threads;

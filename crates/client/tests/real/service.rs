@@ -1,0 +1,88 @@
+//! A metadata manager and I/O servers in threads of the test.
+//!
+//! Everything lives in a directory of its own, which goes with the service.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use client::{Client, ConnectOptions, Endpoint, File, OpenOptions, ServiceUrl};
+use ioserver::StoreOptions;
+
+pub(crate) struct Service {
+    pub(crate) manager: Option<metaserver::MetaServer>,
+    pub(crate) servers: Vec<ioserver::IoServer>,
+    pub(crate) dir: PathBuf,
+}
+
+impl Service {
+    /// With servers that keep bytes in memory.
+    pub(crate) fn start(servers: usize) -> Service {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("pario-real-{}-{n}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut service = Service {
+            manager: None,
+            servers: Vec::new(),
+            dir,
+        };
+        service.start_manager();
+        for i in 0..servers {
+            let store = StoreOptions::Memory {
+                limit_bytes: 64 << 20,
+            };
+            let listen = socket(&service.dir, &format!("io{i}"));
+            let mut options = ioserver::Options::new(socket(&service.dir, "meta"), listen, store);
+            options.buffer_bytes = 64 << 10;
+            options.buffers_bytes = 1 << 20;
+            options.message_bytes = 256 << 10;
+            options.rendezvous_bytes = Some(16 << 10);
+            service.servers.push(ioserver::start(options).unwrap());
+        }
+        service
+    }
+
+    pub(crate) fn start_manager(&mut self) {
+        let mut options = metaserver::Options::new(self.dir.join("catalogue"));
+        options.listen = vec![socket(&self.dir, "meta")];
+        options.recovery = Duration::from_millis(300);
+        self.manager = Some(metaserver::start(options).unwrap());
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        let url = ServiceUrl::At(socket(&self.dir, "meta"));
+        let options = ConnectOptions::default().with_timeout(Duration::from_secs(2));
+        Client::connect(&url, options).unwrap()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        for server in self.servers.drain(..) {
+            server.stop();
+        }
+        self.manager = None;
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn socket(dir: &Path, name: &str) -> Endpoint {
+    Endpoint::Unix(dir.join(name))
+}
+
+/// A new file for reading and writing.
+pub(crate) fn create(client: &Client, path: &str, array: &str, layout: &str) -> File {
+    let mut options = OpenOptions::new().read().write().create().layout(layout);
+    if !array.is_empty() {
+        options = options.array(array);
+    }
+    client.open(path, &options).unwrap()
+}
+
+/// Bytes that tell their place.
+pub(crate) fn pattern(len: usize, seed: usize) -> Vec<u8> {
+    (0..len)
+        .map(|i| ((i + seed) * 31 % 251) as u8 + 1)
+        .collect()
+}
