@@ -76,7 +76,11 @@ fn is_there(dir: &Path) -> bool {
 
 fn connect_to(url: &ServiceUrl) -> Result<Client, Error> {
     let options = ConnectOptions::from_env().map_err(refused)?;
-    Client::connect(url, options).map_err(refused)
+    let connected = embedded::connect(url, options, &embedded::Options::from_env());
+    connected.map_err(|error| match error {
+        embedded::Error::Client(error) => refused(error),
+        other => shown(&other.to_string()).into(),
+    })
 }
 
 /// A refusal in one line, with what to do about it.
