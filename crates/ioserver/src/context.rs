@@ -28,7 +28,7 @@ use crate::sessions::Sessions;
 use crate::statistics::{Statistics, add};
 use crate::stored::Stored;
 
-/// How long a write waits for room before it is refused.
+/// How long a write waits for room before it is refused, and a question for its member.
 const ROOM: Duration = Duration::from_secs(1);
 
 /// When the next report to the metadata manager is due.
@@ -256,14 +256,24 @@ impl Context {
         server: ServerId,
         request: &R,
     ) -> Result<R::Answer, AskError> {
-        let members = Arc::clone(&lock(&self.members));
-        let member = members
-            .iter()
-            .find(|m| m.server == server && m.state != MemberState::Dead);
-        match member {
-            Some(member) => self.peers.to(member)?.ask(request),
-            None => Err(no_member(server)),
+        let member = self.member(server)?;
+        self.peers.to(&member)?.ask(request)
+    }
+
+    /// A member that is there. One that joined since the last report is found by another report.
+    pub(crate) fn member(&self, server: ServerId) -> Result<Member, AskError> {
+        let find = || {
+            let members = lock(&self.members);
+            let found = members
+                .iter()
+                .find(|m| m.server == server && m.state != MemberState::Dead);
+            found.cloned()
+        };
+        if let Some(member) = find() {
+            return Ok(member);
         }
+        self.report_now(ROOM);
+        find().ok_or_else(|| no_member(server))
     }
 
     /// Removes bytes that nobody needs any more; those that were removed. `gone` hears of files that

@@ -20,7 +20,7 @@ use wire::{LayoutState, ServerId, StateVersion, Status, describe};
 
 use crate::context::Context;
 use crate::files::{Own, own_of};
-use crate::links::{Links, no_member};
+use crate::links::Links;
 use crate::refused::Refused;
 use crate::statistics::add;
 
@@ -112,7 +112,6 @@ fn sources(context: &Context, state: &LayoutState, own: &Own) -> Result<Vec<Sour
         .collect();
     servers.sort_unstable();
     servers.dedup();
-    let members = std::sync::Arc::clone(&crate::files::lock(&context.members));
     let mut sources = Vec::new();
     for server in servers {
         let subfiles = own_of(state, 0, server);
@@ -126,13 +125,10 @@ fn sources(context: &Context, state: &LayoutState, own: &Own) -> Result<Vec<Sour
         {
             continue;
         }
-        let member = members
-            .iter()
-            .find(|m| m.server == server)
-            .ok_or_else(|| Refused::from(no_member(server)))?;
+        let member = context.member(server)?;
         sources.push(Source {
             server,
-            links: context.peers.to(member)?,
+            links: context.peers.to(&member)?,
             shares,
         });
     }

@@ -92,8 +92,12 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("tidy", &[]),
 ];
 
-/// What tests of a member may use beyond the table: the client is tested against real servers.
-pub const IN_TESTS: &[(&str, &[&str])] = &[("client", &["ioserver", "metaserver", "store"])];
+/// What tests of a member may use beyond the table: the client is tested against real servers, and I/O
+/// servers against a real metadata manager.
+pub const IN_TESTS: &[(&str, &[&str])] = &[
+    ("client", &["ioserver", "metaserver", "store"]),
+    ("ioserver", &["metaserver"]),
+];
 
 /// The member that tests of all others may use, and nothing that ships.
 pub const FOR_TESTS: &str = "testkit";

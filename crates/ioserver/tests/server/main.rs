@@ -1,0 +1,8 @@
+//! An I/O server over real sockets, with a real metadata manager and a raw client.
+//!
+//! Everything runs in the test's process; what servers store is compared with a byte-by-byte oracle.
+
+mod accesses;
+mod hostile;
+mod life;
+mod rig;
