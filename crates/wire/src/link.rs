@@ -12,6 +12,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::frame::{FrameError, HEADER_BYTES, Header};
@@ -112,7 +113,7 @@ impl Link {
     /// Connects, giving up after `timeout`.
     pub fn connect(endpoint: &Endpoint, timeout: Duration) -> io::Result<Link> {
         match endpoint {
-            Endpoint::Unix(path) => Ok(Link::unix(UnixStream::connect(path)?)),
+            Endpoint::Unix(path) => Ok(Link::unix(connect_unix(path, timeout)?)),
             Endpoint::Tcp { host, port } => {
                 let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
                 for address in (host.as_str(), *port).to_socket_addrs()? {
@@ -352,6 +353,31 @@ impl Link {
         }
         Ok(())
     }
+}
+
+/// Connects to a socket whose owner may be too busy to accept: without a limit of time the kernel
+/// waits for a place in the queue of those who want to connect.
+fn connect_unix(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+    let socket = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(timeout))?;
+    let address = SocketAddrUnix::new(path)?;
+    loop {
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) => break,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(e) => return Err(e.into()),
+        }
+    }
+    let stream = UnixStream::from(socket);
+    stream.set_write_timeout(None)?;
+    Ok(stream)
 }
 
 impl AsFd for Link {

@@ -243,3 +243,23 @@ fn a_closed_listener_wakes_whoever_accepts() {
         remove(&endpoint);
     }
 }
+
+#[test]
+fn connecting_to_a_socket_that_accepts_nobody_ends_in_time() {
+    let dir = std::env::temp_dir().join(format!("link-full-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let endpoint = Endpoint::Unix(dir.join("s"));
+    let _listener = Listener::bind(&endpoint).unwrap();
+    let limit = Duration::from_millis(50);
+    let mut waiting = Vec::new();
+    // The queue of a listener is as long as the system allows; behind its end nobody waits for ever.
+    let error = loop {
+        match Link::connect(&endpoint, limit) {
+            Ok(link) => waiting.push(link),
+            Err(error) => break error,
+        }
+        assert!(waiting.len() < 100_000);
+    };
+    assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{error}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
