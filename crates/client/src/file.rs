@@ -23,7 +23,7 @@ use crate::nonblocking::{self, Buffer, Request};
 use crate::open::Open;
 use crate::open_options::OpenOptions;
 use crate::phases::Phases;
-use crate::seen::Seen;
+use crate::seen::{Seen, is_whole};
 use crate::session::lock;
 
 /// Most bytes of described memory that are packed at a time.
@@ -97,7 +97,7 @@ impl File {
     pub fn set_view(&self, view: &View) -> Result<()> {
         self.open.check()?;
         let _gate = self.alone();
-        let seen = match view.bytes().is_everything() {
+        let seen = match is_whole(view) {
             true => self.open.whole.clone(),
             false => Seen::new(&self.open.session, view),
         };

@@ -74,7 +74,7 @@ impl Seen {
         capability: Bytes,
     ) -> Result<(), Trouble> {
         let mut description = Vec::new();
-        if !self.view.bytes().is_everything() {
+        if !is_whole(&self.view) {
             describe::put_view(&mut description, &self.view);
         }
         let mut parts = describe::parts(&description, PART_BYTES);
@@ -101,5 +101,27 @@ impl Seen {
             known.push(server);
         }
         Ok(())
+    }
+}
+
+/// Whether a view is the file as it is: every byte, and from the first on.
+pub(crate) fn is_whole(view: &View) -> bool {
+    view.bytes().is_everything() && view.bytes().displacement() == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use falls::FallsSet;
+    use layout::FileOffset;
+
+    #[test]
+    fn everything_behind_a_displacement_is_not_the_whole_file() {
+        let from = |displacement| {
+            let set = FallsSet::segment(0, 5).expect("a set");
+            View::new(FileOffset(displacement), 5, set).expect("a view")
+        };
+        assert!(is_whole(&from(0)) && is_whole(&View::whole_file()));
+        assert!(!is_whole(&from(7)));
     }
 }
