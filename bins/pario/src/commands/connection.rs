@@ -4,19 +4,16 @@
 //! Owns the words in which its refusals reach the user: one line, safe for a terminal, with what can be
 //! done about it.
 
-use std::path::Path;
 use std::sync::OnceLock;
 
 use client::{Client, ConnectOptions, ServiceUrl, Status};
 
 use super::Error;
 use super::names::shown;
+use crate::service::target::Target;
 
 /// What `--url` says.
 static NAMED: OnceLock<String> = OnceLock::new();
-
-/// The directory when nothing is named.
-const DEFAULT: &str = "dir:.pario";
 
 /// Takes over `--url`, which is before all commands.
 pub(crate) fn name(url: Option<String>) {
@@ -35,49 +32,40 @@ pub(crate) fn named() -> Option<(&'static str, String)> {
     Some(("PARIO_URL", variable.to_string_lossy().into_owned()))
 }
 
-fn url() -> Result<ServiceUrl, Error> {
-    let (role, text) = named().unwrap_or(("PARIO_URL", DEFAULT.to_owned()));
-    let url = text.parse::<ServiceUrl>();
-    let url = url.map_err(|error| format!("{role}: {}", shown(&error.to_string())))?;
-    if url == ServiceUrl::Job {
-        return Err(format!(
-            "{role} is job:, and there are no servers that live with a job yet; name a service \
-             (unix:PATH, tcp:HOST:PORT) or a directory (dir:PATH)"
-        )
-        .into());
-    }
-    Ok(url)
-}
-
 /// Connects, to store something: a directory that is not there is made.
 pub(crate) fn connect() -> Result<Client, Error> {
-    connect_to(&url()?)
+    connect_to(&Target::find(None)?)
 }
 
 /// Connects, to do something with what is there: a directory has to exist.
 pub(crate) fn connect_to_existing() -> Result<Client, Error> {
-    let url = url()?;
-    if let ServiceUrl::Directory(dir) = &url
-        && !is_there(dir)
-    {
-        return Err(format!(
+    let target = Target::find(None)?;
+    match &target {
+        Target::Directory(dir) if !dir.is_dir() => Err(format!(
             "there is no service, and nothing is stored in {}; name a service with --url or \
              PARIO_URL, start one with `pario up`, or store a first file with `pario put`",
-            dir.display()
+            shown(&dir.display().to_string())
         )
-        .into());
+        .into()),
+        _ => connect_to(&target),
     }
-    connect_to(&url)
 }
 
-fn is_there(dir: &Path) -> bool {
-    dir.is_dir()
-}
-
-fn connect_to(url: &ServiceUrl) -> Result<Client, Error> {
-    let options = ConnectOptions::from_env().map_err(refused)?;
-    let connected = embedded::connect(url, options, &embedded::Options::from_env());
-    connected.map_err(|error| match error {
+fn connect_to(target: &Target) -> Result<Client, Error> {
+    let mut options = ConnectOptions::from_env().map_err(refused)?;
+    let url = match target {
+        Target::Directory(dir) => ServiceUrl::Directory(dir.clone()),
+        Target::Service(endpoint, state) => {
+            // Where the service runs on this host its secret is known.
+            let secret = state.as_ref().and_then(|state| state.secret.as_deref());
+            if let (None, Some(path)) = (&options.secret, secret) {
+                options = options.with_secret_file(path).map_err(refused)?;
+            }
+            ServiceUrl::At(endpoint.clone())
+        }
+    };
+    let served = embedded::Options::from_env();
+    embedded::connect(&url, options, &served).map_err(|error| match error {
         embedded::Error::Client(error) => refused(error),
         other => shown(&other.to_string()).into(),
     })
@@ -103,6 +91,7 @@ pub(crate) fn refused(error: client::Error) -> Error {
         Status::Unauthenticated => Some("name the file with the service's secret in PARIO_SECRET"),
         Status::Lost | Status::Corrupt => Some("store the file again; `pario doctor` shows more"),
         Status::Unreachable => Some("look with `pario status`"),
+        Status::InvalidArgument => Some("give another one"),
         Status::Io | Status::Internal => Some("look into the log of the service"),
         _ => None,
     };

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -117,7 +118,9 @@ impl Put<'_> {
             Err(error) if error.status() == Status::NotFound => false,
             Err(error) => return Err(refused(error)),
         };
-        match local.file_name().filter(|_| into) {
+        // What is in a directory goes without its name: `put -r results/. /archive`.
+        let is_content = local.as_os_str().as_bytes().ends_with(b"/.");
+        match local.file_name().filter(|_| into && !is_content) {
             Some(name) => Ok(join(path, stored_name(name, local)?)),
             None => Ok(absolute(path)),
         }
