@@ -116,3 +116,54 @@ fn permissions_that_let_others_in_are_named() {
     assert!(found[0].1.contains("mode 644"), "{found:?}");
     scratch.text(&["down"]);
 }
+
+#[test]
+fn damaged_blocks_are_found_by_a_scrub() {
+    let scratch = Scratch::new("scrub");
+    let up = scratch.up(&["--servers", "1"]);
+    let url = up["url"].as_str().expect("a URL");
+    let bytes: Vec<u8> = (0..100_000u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    {
+        let client = connect(url);
+        let options = OpenOptions::new().read().write().create();
+        let file = client.open("/f", &options).expect("opened");
+        file.write_at(0, &bytes).expect("written");
+        file.sync().expect("synced");
+        file.close().expect("closed");
+    }
+    let report = scratch.json(&["doctor", "--scrub", "--json"]);
+    assert!(report["scrubbed_blocks"].as_u64() > Some(0), "{report}");
+    scratch.text(&["down"]);
+
+    let names = std::fs::read_dir(scratch.path(".pario/io-0")).expect("there");
+    let is_data = |path: &std::path::PathBuf| path.extension().is_some_and(|e| e == "sub");
+    let path = names
+        .flatten()
+        .map(|e| e.path())
+        .find(is_data)
+        .expect("a data file");
+    let mut image = std::fs::read(&path).expect("read");
+    let part = &bytes[50_000..50_064];
+    let at = image
+        .windows(part.len())
+        .position(|w| w == part)
+        .expect("stored");
+    image[at] ^= 1;
+    std::fs::write(&path, image).expect("written");
+
+    scratch.up(&[]);
+    scratch.text(&["doctor"]);
+    let output = scratch
+        .pario(&["doctor", "--scrub"])
+        .output()
+        .expect("pario starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("damaged  1 block of /f does not fit the checksum"),
+        "{text}"
+    );
+    scratch.text(&["down"]);
+}
