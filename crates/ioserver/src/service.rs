@@ -274,8 +274,13 @@ impl IoService {
         let context = &self.context;
         let entry = context.entry(request.file);
         let known = context.known(&entry)?;
+        let end = context.ask_end(request.file)?.end;
         if known.owner().server != context.server.0 {
-            return Ok(Frozen { size: 0, epoch: 0 });
+            return Ok(Frozen {
+                size: 0,
+                epoch: 0,
+                end,
+            });
         }
         let size = self
             .owner
@@ -284,6 +289,7 @@ impl IoService {
         Ok(Frozen {
             size: size.size,
             epoch: size.epoch,
+            end,
         })
     }
 

@@ -76,6 +76,8 @@ struct Begun {
     file: FileId,
     generation: u64,
     size: u64,
+    /// Bytes below this are moved: those of writes that have not told their end yet are among them.
+    end: u64,
     state: LayoutState,
     /// Servers of the new generation.
     new: Vec<Member>,
@@ -188,7 +190,7 @@ impl Manager {
             file,
             generation: begun.generation,
             moved_bytes: 0,
-            total_bytes: begun.size,
+            total_bytes: begun.end,
             state: MoveState::Moving,
             failure: String::new(),
         };
@@ -234,6 +236,7 @@ impl Manager {
             file,
             generation,
             size: size.size,
+            end: size.end,
             state,
             new: Vec::new(),
             frozen: Vec::new(),
@@ -257,7 +260,7 @@ impl Manager {
             file,
             Move {
                 generation,
-                total_bytes: begun.size,
+                total_bytes: begun.end,
                 pulling: begun.new.iter().map(|m| (m.clone(), 0)).collect(),
                 links: Vec::new(),
             },
@@ -276,12 +279,18 @@ impl Manager {
     /// What the owner says, once nothing runs at any of these servers.
     fn freeze(&self, file: FileId, members: &[Member], owner: Place) -> Result<Frozen, Refused> {
         let answers = self.ask_all(members, &Freeze { file }, FREEZE_LIMIT);
-        let mut found = Frozen { size: 0, epoch: 0 };
+        let mut found = Frozen {
+            size: 0,
+            epoch: 0,
+            end: 0,
+        };
         for (member, answer) in members.iter().zip(answers) {
             let answer = answer.map_err(|e| unreachable(&e))?;
+            let end = found.end.max(answer.end).max(answer.size);
             if member.server.0 == owner.server {
                 found = answer;
             }
+            found.end = end;
         }
         Ok(found)
     }
@@ -334,12 +343,14 @@ impl Manager {
         }
         match moved {
             Ok(()) => {
+                // Before the move counts as over: a thaw that came after the freeze of the next
+                // move would let accesses into a file that is being copied.
+                self.thaw(file, begun.frozen.clone());
                 self.moves.finish(Progress {
-                    moved_bytes: begun.size,
+                    moved_bytes: begun.end,
                     state: MoveState::Done,
                     ..progress
                 });
-                self.thaw(file, begun.frozen.clone());
             }
             Err(refused) => self.give_up(begun, progress, &refused.1.text),
         }
@@ -386,7 +397,7 @@ impl Manager {
         let pull = Pull {
             file: begun.file,
             state: begun.state.clone(),
-            size: begun.size,
+            size: begun.end,
         };
         let pull_one = |member: &Member| -> Result<(), ServerError> {
             let mut link = self.connect(member)?;
@@ -424,6 +435,10 @@ impl Manager {
             .name(format!("thaw {}", file.0))
             .spawn(move || {
                 while !left.is_empty() && this.timer.pause(RETRY) {
+                    // The next move freezes and thaws them itself.
+                    if this.moves.lock().under_way.contains_key(&file) {
+                        return;
+                    }
                     left.retain(|m| this.members.has(m.server, m.incarnation));
                     left = this.thaw_once(file, std::mem::take(&mut left));
                 }

@@ -14,6 +14,7 @@ use control::locks::{self, LockManager};
 use control::sizes::{self, SizeOwner};
 
 use wire::message::cluster::FileStateIs;
+use wire::message::{Bytes, Refusal};
 use wire::{FileId, LayoutState, ServerId, Status};
 
 use super::file::{OwnedFile, Part, Phase};
@@ -145,13 +146,15 @@ impl Owner {
         if layout.owner.server == here.0 {
             return Ok(());
         }
-        refuse(
-            Status::InvalidArgument,
-            format!(
-                "{file} is owned by server {}, not by {here}; ask there",
-                layout.owner.server
-            ),
-        )
+        // Whoever asks here knows a layout from before a move; the answer has the present one.
+        let mut detail = Vec::new();
+        layout.put(&mut detail);
+        let text = format!(
+            "{file} is owned by server {}, not by {here}; ask there",
+            layout.owner.server
+        );
+        let detail = Bytes(detail);
+        Err((Status::StaleLayout, Refusal { text, detail }))
     }
 
     /// Takes a file out of the table and ends what waits for it.

@@ -69,7 +69,12 @@ impl Service for FakeServer {
             Freeze::KIND => {
                 let size = asked.size;
                 drop(asked);
-                exchange.answer(&Frozen { size, epoch: 0 })
+                let end = size;
+                exchange.answer(&Frozen {
+                    size,
+                    epoch: 0,
+                    end,
+                })
             }
             Pull::KIND => {
                 asked.pulled = Some(exchange.request().unwrap());

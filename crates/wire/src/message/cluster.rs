@@ -177,12 +177,15 @@ record! {
         pub file: FileId,
     }
 
-    /// How big a frozen file is, as the owner knows it; 0 at all others.
+    /// How big a frozen file is.
     pub struct Frozen {
-        /// Bytes.
+        /// Bytes, as the owner knows it; 0 at all others.
         pub size: u64,
-        /// Epoch.
+        /// Epoch, as the owner knows it; 0 at all others.
         pub epoch: u64,
+        /// One past the last byte of the file that was written here, in file space: beyond the size
+        /// while a write has not told its end to the owner.
+        pub end: u64,
     }
 
     /// Serve the file again, with the state that the metadata manager has now.

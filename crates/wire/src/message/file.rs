@@ -5,7 +5,7 @@
 //! restarted does not know it and says `UnknownView`; the client registers again and repeats.
 //!
 //! Requests marked *owner* go to the server that the layout state names as the file's owner; any other
-//! refuses them with `InvalidArgument`.
+//! refuses them with `StaleLayout` and the present state.
 
 use super::field::Bytes;
 use crate::{FileId, HandleId};

@@ -104,6 +104,7 @@ fn add_moves(list: &mut Samples) {
     let frozen = Frozen {
         size: 1 << 30,
         epoch: 2,
+        end: (1 << 30) + 7,
     };
     list.pair("", Freeze { file }, frozen);
     list.pair("", Thaw { file }, ());

@@ -98,11 +98,11 @@ fn rights_and_arguments_are_checked() {
     );
     assert_eq!(
         owner.truncate(&all, HANDLE, far).unwrap_err().0,
-        Status::InvalidArgument
+        Status::StaleLayout
     );
     // Not the owner, and no file at all.
     let other = world.owner(1).size(&all).unwrap_err();
-    assert_eq!(other.0, Status::InvalidArgument);
+    assert_eq!(other.0, Status::StaleLayout);
     assert!(other.1.text.contains("server 0"), "{}", other.1.text);
     let unknown = Asker {
         file: FileId(99),
