@@ -98,7 +98,7 @@ fn rights_and_arguments_are_checked() {
     );
     assert_eq!(
         owner.truncate(&all, HANDLE, far).unwrap_err().0,
-        Status::StaleLayout
+        Status::InvalidArgument
     );
     // Not the owner, and no file at all.
     let other = world.owner(1).size(&all).unwrap_err();
