@@ -21,7 +21,7 @@ use crate::subject::Subject;
 #[derive(Args)]
 #[command(after_help = "\
 With --array or --bytes the argument is a layout, else the path of a stored file: then the
-table shows which server has which subfile, in which of its starts.
+table shows which server has which subfile, in which incarnation (start) of it.
 
 Examples:
   pario layout /results/matrix

@@ -169,19 +169,30 @@ impl Put<'_> {
 
     /// An empty file to write to.
     fn open(&mut self, target: &str, mode: Option<u32>) -> Result<File, Error> {
-        let mut options = self
-            .arguments
-            .laid_out
-            .apply(OpenOptions::new().write().create());
+        let options = OpenOptions::new().write().create();
+        let mut options = self.arguments.laid_out.apply(options);
         if let Some(mode) = mode {
             options = options.mode(mode & 0o777);
         }
         let file = self.client.open(target, &options).map_err(refused)?;
-        if !file.is_new() {
-            self.arguments.laid_out.compare(self.client, target)?;
-            file.resize(0).map_err(refused)?;
+        if file.is_new() {
+            return Ok(file);
         }
-        Ok(file)
+        self.arguments.laid_out.compare(self.client, target)?;
+        let layout = self.client.layout(target).map_err(refused)?;
+        if layout.lost.is_empty() {
+            file.resize(0).map_err(refused)?;
+            return Ok(file);
+        }
+        // What lies at a server that died cannot be written either: the same file anew.
+        let mode = self.client.attributes(target).map_err(refused)?.mode;
+        let mut options = options.exclusive().mode(mode).layout(layout.text);
+        if let Some(array) = layout.array {
+            options = options.array(array);
+        }
+        let _ = file.close();
+        self.client.unlink(target).map_err(refused)?;
+        self.client.open(target, &options).map_err(refused)
     }
 
     fn finish(

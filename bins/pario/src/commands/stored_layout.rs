@@ -190,7 +190,13 @@ impl Stored {
 
     fn table(&self, rows: &[Row]) -> String {
         let head = [
-            "subfile", "bytes", "share", "server", "start", "state", "falls",
+            "subfile",
+            "bytes",
+            "share",
+            "server",
+            "incarnation",
+            "state",
+            "falls",
         ];
         let mut lines = vec![head.map(str::to_owned)];
         let has_generations = self.layout.state.pieces.len() > 1;
@@ -217,10 +223,10 @@ impl Stored {
         let widths: [usize; 6] = std::array::from_fn(width);
         let [a, b, c, d, e, f] = widths;
         let mut text = String::new();
-        for [subfile, bytes, share, server, start, state, falls] in &lines {
+        for [subfile, bytes, share, server, incarnation, state, falls] in &lines {
             let _ = writeln!(
                 text,
-                "  {subfile:>a$} {bytes:>b$} {share:>c$} {server:>d$} {start:>e$} {state:<f$} {falls}"
+                "  {subfile:>a$} {bytes:>b$} {share:>c$} {server:>d$} {incarnation:>e$} {state:<f$} {falls}"
             );
         }
         if rows.len() > LISTED {

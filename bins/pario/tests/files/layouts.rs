@@ -209,3 +209,50 @@ fn space_is_summed_by_directory() {
     assert_eq!(service.text_of(&["du", "-a", "/d"]).lines().count(), 5);
     service.refused(&["du", "/nothing"], &["no such"]);
 }
+
+#[test]
+fn lost_bytes_are_shown_and_can_be_stored_again() {
+    let service = Service::start();
+    let bytes = pattern(300_000, 7);
+    service.write("in", &bytes);
+    service.silent(&["put", "in", "/f", "--layout", "striped(1000) over 3"]);
+    let state = fs::read_to_string(service.dir.join("service/service.json")).expect("there");
+    let state: serde_json::Value = serde_json::from_str(&state).expect("JSON");
+    let pid = state["servers"][1]["pid"].as_i64().expect("a number") as i32;
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
+
+    // The service notices by itself, and starts another.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let lost = loop {
+        let facts = service.json_of(&["layout", "/f", "--json"]);
+        let subfiles = facts["subfiles"].as_array().expect("subfiles").clone();
+        let lost: Vec<serde_json::Value> =
+            subfiles.into_iter().filter(|s| s["lost"] == true).collect();
+        let members = service.json_of(&["status", "--json"]);
+        let servers = members["servers"].as_array().expect("servers");
+        if !lost.is_empty() && servers.iter().all(|s| s["state"] == "alive") {
+            break lost;
+        }
+        assert!(std::time::Instant::now() < deadline, "{facts} {members}");
+    };
+    assert_eq!((lost.len(), &lost[0]["bytes"]), (1, &json!(100_000)));
+    assert_eq!(lost[0]["state"], "lost");
+    let text = service.text_of(&["layout", "/f"]);
+    assert!(text.contains("97.7 KiB of the file are lost"), "{text}");
+    service.refused(&["cat", "/f"], &["died", "; "]);
+
+    // The same layout, other places.
+    service.silent(&["put", "in", "/f"]);
+    assert!(service.bytes_of(&["cat", "/f"]) == bytes);
+    let facts = service.json_of(&["layout", "/f", "--json"]);
+    assert_eq!(facts["layout"], "striped(1000) over 3");
+    let any_lost = |s: &serde_json::Value| s["lost"] == true;
+    assert!(
+        !facts["subfiles"]
+            .as_array()
+            .expect("subfiles")
+            .iter()
+            .any(any_lost)
+    );
+}
