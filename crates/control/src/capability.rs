@@ -88,7 +88,8 @@ pub fn verify_session(key: &ClusterKey, client: ClientId, session: &[u8]) -> Opt
     seals_equal(session.get(4..)?, right).then_some(user)
 }
 
-/// The seal by which the servers of the cluster know each other; the metadata manager is server 0.
+/// The seal by which the servers of the cluster know each other; the metadata manager has the number
+/// [`ServerId::MANAGER`].
 pub fn server_seal(key: &ClusterKey, server: ServerId) -> [u8; 32] {
     seal(&key.0, &[b"server", &server.0.to_le_bytes()])
 }

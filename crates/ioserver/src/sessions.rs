@@ -34,7 +34,7 @@ const FENCE: Duration = Duration::from_secs(20);
 pub(crate) enum Who {
     /// A client, working for a user.
     Client { client: ClientId, user: u32 },
-    /// Another server, or the metadata manager as server 0.
+    /// Another server, or the metadata manager.
     Server(ServerId),
 }
 

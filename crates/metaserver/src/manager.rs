@@ -288,7 +288,7 @@ impl Manager {
         let welcome = Welcome {
             client,
             session: Bytes(seal),
-            server: ServerId(0),
+            server: ServerId::MANAGER,
             incarnation: self.starts,
             // No payloads come here.
             rendezvous_bytes: 0,

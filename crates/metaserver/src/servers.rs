@@ -1,4 +1,4 @@
-//! Asking I/O servers: connections that the metadata manager makes, as server 0.
+//! Asking I/O servers: connections that the metadata manager makes, under a number of its own.
 //!
 //! Every question has a time limit, except those that a server may work on for long; these end with
 //! the server, whose death cuts their connections.
@@ -101,8 +101,8 @@ impl Manager {
         };
         let hello = Hello {
             role: Role::Server {
-                server: ServerId(0),
-                seal: Bytes(server_seal(&self.key, ServerId(0)).to_vec()),
+                server: ServerId::MANAGER,
+                seal: Bytes(server_seal(&self.key, ServerId::MANAGER).to_vec()),
             },
             process: this_process(),
             credentials: Credentials::new(self.user, rustix::process::getegid().as_raw()),

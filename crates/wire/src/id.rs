@@ -30,6 +30,11 @@ id! {
     ServerId, "server";
 }
 
+impl ServerId {
+    /// The metadata manager, where servers introduce themselves; I/O servers count from 0.
+    pub const MANAGER: ServerId = ServerId(u64::MAX);
+}
+
 /// Nanoseconds since the beginning of 1970, as somebody with a clock saw them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub i64);

@@ -45,7 +45,7 @@ fn a_view() -> NamedView {
 fn every_message_of_a_client() {
     let (scratch, _manager, _members) = with_members("messages", 3);
     let mut c = Asker::client(&scratch.socket());
-    assert_eq!(c.welcome.server.0, 0);
+    assert_eq!(c.welcome.server, wire::ServerId::MANAGER);
     assert_eq!(c.welcome.incarnation, 1);
     assert_eq!(c.id().0 >> 32, 1);
     c.ask(&Ping {});

@@ -41,7 +41,7 @@ impl Service for FakeServer {
     fn hello(&self, _: &Peer, hello: &Hello, _: bool) -> Result<((), Welcome), (Status, Refusal)> {
         let from_manager = matches!(
             &hello.role,
-            Role::Server { server: ServerId(0), seal } if seal.0.len() == 32
+            Role::Server { server: ServerId::MANAGER, seal } if seal.0.len() == 32
         );
         if !from_manager {
             return Err((Status::Unauthenticated, Refusal::new("not the manager")));

@@ -49,7 +49,7 @@ record! {
         pub client: ClientId,
         /// Its seal, to be shown to other servers.
         pub session: Bytes,
-        /// The server that speaks; 0 is the metadata manager.
+        /// The server that speaks, or [`ServerId::MANAGER`].
         pub server: ServerId,
         /// Which start of it.
         pub incarnation: u64,
@@ -148,7 +148,7 @@ pub enum Role {
     },
     /// A server that wants to join, to the metadata manager only.
     NewServer,
-    /// A server of the cluster, or the metadata manager as server 0.
+    /// A server of the cluster, or the metadata manager ([`ServerId::MANAGER`]).
     Server {
         /// Its number.
         server: ServerId,
