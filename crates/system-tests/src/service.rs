@@ -220,8 +220,13 @@ impl Service {
     /// The number that an I/O server has in the service.
     #[track_caller]
     pub fn server_id(&self, index: usize) -> ServerId {
+        self.id_for(&self.client(), index)
+    }
+
+    #[track_caller]
+    fn id_for(&self, client: &Client, index: usize) -> ServerId {
         let address = self.io[index].endpoint().to_string();
-        let members = self.client().members().expect("members");
+        let members = client.members().expect("members");
         let found = members.iter().find(|m| m.address == address);
         found
             .unwrap_or_else(|| panic!("nobody joined as {address}: {members:?}"))
@@ -239,6 +244,38 @@ impl Service {
             .iter()
             .position(|io| io.endpoint().to_string() == *address);
         found.unwrap_or_else(|| panic!("nobody listens on {address}"))
+    }
+
+    /// What an I/O server has counted under a name; 0 if it never did.
+    #[track_caller]
+    pub fn counter(&self, client: &Client, index: usize, name: &str) -> u64 {
+        let id = self.id_for(client, index);
+        let counters = client.server_statistics(id).expect("statistics");
+        counters
+            .iter()
+            .find(|c| c.name == name)
+            .map_or(0, |c| c.value)
+    }
+
+    /// The same of all I/O servers, by index.
+    #[track_caller]
+    pub fn counters(&self, client: &Client, name: &str) -> Vec<u64> {
+        (0..self.io.len())
+            .map(|i| self.counter(client, i, name))
+            .collect()
+    }
+
+    /// Waits until no I/O server has a subfile, and no removal is open.
+    #[track_caller]
+    pub fn wait_for_nothing(&self) {
+        let client = self.client();
+        until("removals", || {
+            client.counts().expect("counts").removals == 0
+        });
+        for index in 0..self.io.len() {
+            let left = client.subfiles(self.server_id(index)).expect("subfiles");
+            assert!(left.is_empty(), "left at io-{index}: {left:?}");
+        }
     }
 
     /// Waits until so many I/O servers take part.
