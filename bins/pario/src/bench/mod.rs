@@ -15,6 +15,7 @@ pub(crate) mod plan;
 pub(crate) mod prediction;
 pub(crate) mod redistribute;
 pub(crate) mod redistribution;
+pub(crate) mod socket;
 pub(crate) mod table;
 pub(crate) mod yardsticks;
 

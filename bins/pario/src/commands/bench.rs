@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 
 use super::Error;
-use crate::bench::{Report, kernels, matching, move_bytes, plan};
+use crate::bench::{Report, kernels, matching, move_bytes, plan, socket};
 
 /// Arguments of `pario bench`.
 #[derive(Args)]
@@ -26,6 +26,8 @@ enum Bench {
     Move(move_bytes::Arguments),
     /// How well the matching degree predicts the rate of a redistribution
     Match(matching::Arguments),
+    /// Reads and writes through a server, against bare sockets
+    Socket(socket::Arguments),
 }
 
 /// Runs one benchmark and writes its report.
@@ -49,6 +51,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Error> {
         Bench::Match(arguments) => {
             let report = matching::run(&arguments)?;
             write(&report, arguments.json.as_deref())?;
+        }
+        Bench::Socket(arguments) => {
+            if let Some(report) = socket::run(&arguments)? {
+                write(&report, arguments.json.as_deref())?;
+            }
         }
     }
     Ok(())

@@ -17,6 +17,7 @@
 pub(crate) mod addresses;
 pub(crate) mod contact;
 pub(crate) mod process;
+pub(crate) mod short_lived;
 pub(crate) mod signals;
 pub(crate) mod state;
 pub(crate) mod supervisor;

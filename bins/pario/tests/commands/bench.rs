@@ -1,4 +1,4 @@
-//! `pario bench move` and `plan` on small cases: the shape of their reports. How fast they are is no
+//! `pario bench move`, `plan` and `socket` on small cases: the shape of their reports. How fast they are is no
 //! matter for tests.
 
 use crate::{run, scratch_file};
@@ -77,6 +77,42 @@ fn planning_reports_growth() {
         .expect("measured");
     assert_eq!(large["columns"]["nodes"], 4);
     assert!(large["columns"]["times_of_2^8"].is_number());
+}
+
+#[test]
+fn sockets_report_both_transports_and_both_directions() {
+    let report = report(&[
+        "bench",
+        "socket",
+        "--quick",
+        "--filter",
+        "b=4096,unix/write/b=4194304",
+        "--json",
+    ]);
+    assert_eq!(check_rows(&report, "socket"), 5);
+    let rows = report["rows"].as_array().expect("rows");
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["case"].as_str()).collect();
+    let expected = [
+        "unix/read/b=4096",
+        "unix/write/b=4096",
+        "unix/write/b=4194304",
+        "tcp/read/b=4096",
+        "tcp/write/b=4096",
+    ];
+    assert_eq!(names, expected);
+    for row in rows {
+        assert!(row["ratios"]["socket"].is_number(), "{row}");
+        let columns = &row["columns"];
+        let is_small = row["case"].as_str().is_some_and(|c| c.ends_with("=4096"));
+        assert!(columns["threshold"].as_u64() >= Some(256 << 10), "{row}");
+        assert_eq!(columns["rounds"], 0, "{row}");
+        if is_small {
+            assert_eq!(columns["messages"], 1, "{row}");
+        }
+        let is_write = columns["announced"].is_u64();
+        assert_eq!(is_write, columns["inline_us"].is_number(), "{row}");
+        assert_eq!(is_write, columns["announced_us"].is_number(), "{row}");
+    }
 }
 
 #[test]
