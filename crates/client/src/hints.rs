@@ -8,7 +8,7 @@
 //! | `message_bytes` | longest payload of one message, at most what the server takes |
 //! | `rendezvous_bytes` | writes with a longer payload are announced first |
 //! | `array`, `layout` | of a file that is created |
-//! | `striping_unit`, `striping_factor` | a new file without layout is `striped(unit) over factor` |
+//! | `striping_unit`, `striping_factor` | a new file without layout is `striped(unit) over factor`; without factor over all servers, without unit by 1 MiB |
 //! | `shared_pointer_group` | number of the shared pointer |
 
 use std::collections::BTreeMap;
@@ -99,9 +99,14 @@ impl Hints {
         if let Some(text) = self.text("layout") {
             return Some(text);
         }
-        let factor = self.number("striping_factor")?;
-        let unit = self.number("striping_unit").unwrap_or(1 << 20);
-        Some(format!("striped({unit}) over {factor}"))
+        let unit = self.number("striping_unit");
+        match self.number("striping_factor") {
+            Some(factor) => {
+                let unit = unit.unwrap_or(1 << 20);
+                Some(format!("striped({unit}) over {factor}"))
+            }
+            None => unit.map(|unit| format!("striped({unit})")),
+        }
     }
 
     /// Takes over all of `other`.

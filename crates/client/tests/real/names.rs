@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use client::{Kind, LayoutSpec, OpenOptions, SetTime, Status, Time, View};
+use client::{Hints, Kind, LayoutSpec, OpenOptions, SetTime, Status, Time, View};
 
 use crate::service::{Service, create, pattern};
 
@@ -143,4 +143,40 @@ fn a_file_moves_into_another_layout_while_it_is_open() {
     file.write_at(9_990, &[1; 20]).unwrap();
     assert_eq!(file.size().unwrap(), 10_010);
     assert_eq!(client.layout("/f").unwrap().text, "striped(100) over 3");
+}
+
+#[test]
+fn seed001_s11_block_size_is_chosen_per_file_or_the_documented_default() {
+    let service = Service::start(3);
+    let client = service.connect();
+    let layout = |path: &str, options: OpenOptions| {
+        client.create(path, &options).unwrap();
+        client.layout(path).unwrap().text
+    };
+    assert_eq!(
+        layout("/default", OpenOptions::new()),
+        "striped(1MiB) over 3"
+    );
+    let hints = Hints::new().with("striping_unit", "5000").unwrap();
+    assert_eq!(
+        layout("/unit", OpenOptions::new().hints(hints.clone())),
+        "striped(5000) over 3"
+    );
+    let both = hints.with("striping_factor", "2").unwrap();
+    assert_eq!(
+        layout("/both", OpenOptions::new().hints(both)),
+        "striped(5000) over 2"
+    );
+    assert_eq!(
+        layout("/text", OpenOptions::new().layout("striped(64KiB)")),
+        "striped(64KiB) over 3"
+    );
+    // The size is really that of the blocks: the second one lies at another server.
+    let file = client
+        .open("/unit", &OpenOptions::new().read().write())
+        .unwrap();
+    file.write_at(0, &pattern(5000, 1)).unwrap();
+    assert_eq!(file.last_access().servers.len(), 1);
+    file.write_at(0, &pattern(5001, 1)).unwrap();
+    assert_eq!(file.last_access().servers.len(), 2);
 }

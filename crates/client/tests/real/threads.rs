@@ -140,3 +140,33 @@ fn non_blocking_requests_overlap_at_real_servers() {
         assert_eq!(buffer[..], pattern(1000, i));
     }
 }
+
+#[test]
+fn seed004_s08_requests_of_clients_at_the_same_time_are_never_mixed() {
+    // Both clients count views and requests alike, so only the connection and the numbers in the
+    // headers tell their messages apart.
+    let service = Service::start(2);
+    std::thread::scope(|scope| {
+        for c in 0..2 {
+            let client = service.connect();
+            scope.spawn(move || {
+                let file = create(&client, &format!("/{c}"), "", "striped(100) over 2");
+                for round in 0..200 {
+                    let len = 150 + 7 * (round % 30);
+                    let bytes = pattern(len, c * 1000 + round);
+                    file.write_at(0, &bytes).unwrap();
+                    // Several at once on one session: answers find the request they belong to.
+                    let reads: Vec<_> = [0, 50, 101]
+                        .into_iter()
+                        .map(|at| (at, file.read_at_nonblocking(at as u64, vec![0; 40])))
+                        .collect();
+                    for (at, read) in reads {
+                        let (count, buffer) = read.wait();
+                        assert_eq!(count.unwrap(), 40);
+                        assert_eq!(&buffer[..], &bytes[at..at + 40], "{c} {round} {at}");
+                    }
+                }
+            });
+        }
+    });
+}

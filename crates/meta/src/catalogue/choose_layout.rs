@@ -9,6 +9,9 @@
 //! - A scalar is one subfile.
 //! - Plain bytes, and arrays without bytes, are `striped(1MiB)` over all servers that take subfiles.
 //!
+//! A text that deals blocks and does not say over how many servers, as `striped(64KiB)`, means all
+//! that take subfiles.
+//!
 //! Which server gets the first subfile rotates from file to file (see `member`), so the first stripe
 //! of many small files is not always on the same one.
 
@@ -31,6 +34,20 @@ pub(crate) struct Chosen {
     pub(crate) listed: Option<Vec<u64>>,
 }
 
+/// What a text means, and the text in full.
+fn parse(text: String, servers: usize) -> Result<(String, Layout), MetaError> {
+    let error = match text.parse() {
+        Ok(layout) => return Ok((text, layout)),
+        Err(error) => error,
+    };
+    // The error of the text as it was written says more than that of the completed one.
+    let full = format!("{} over {servers}", text.trim());
+    match full.parse() {
+        Ok(layout) => Ok((full, layout)),
+        Err(_) => Err(MetaError::LayoutText(error)),
+    }
+}
+
 /// The layout for a file that holds `array` or plain bytes, when `servers` take subfiles.
 pub(crate) fn choose(
     array: Option<&str>,
@@ -42,7 +59,7 @@ pub(crate) fn choose(
         Some(text) => text.to_owned(),
         None => default_text(array.as_ref(), servers as u64),
     };
-    let layout: Layout = text.parse()?;
+    let (text, layout) = parse(text, servers)?;
     if layout.picked().is_some() {
         return Err(MetaError::argument(
             "layout",

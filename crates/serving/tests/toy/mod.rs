@@ -108,7 +108,11 @@ impl Service for Toy {
             Count::KIND => Ok(()),
             Freeze::KIND => {
                 self.wait_at_gate();
-                exchange.answer(&wire::message::cluster::Frozen { size: 1, epoch: 2 })
+                exchange.answer(&wire::message::cluster::Frozen {
+                    size: 1,
+                    epoch: 2,
+                    end: 3,
+                })
             }
             Members::KIND => panic!("as the test wants it"),
             _ => exchange.refuse(Status::Unsupported, &Refusal::new("not by a toy")),
