@@ -26,6 +26,12 @@ impl Owner {
         if self.is_dead(asker.client) {
             return super::file::fenced(asker.client);
         }
+        if state.is_frozen {
+            return refuse(
+                Status::Busy,
+                "the file is being given another layout; repeat later",
+            );
+        }
         state.clients.insert(asker.client);
         let ticket = Ticket {
             client: asker.client,

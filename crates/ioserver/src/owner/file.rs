@@ -116,6 +116,9 @@ pub(super) struct State {
     pub(super) reported: u64,
     pub(super) modified: Time,
     pub(super) is_reporting: bool,
+    /// The size was told to whoever gives the file another layout; no place is reserved until that
+    /// is over, since the next owner would not know it.
+    pub(super) is_frozen: bool,
     numbers: u64,
 }
 
@@ -142,6 +145,7 @@ impl OwnedFile {
                 reported: 0,
                 modified: Time(0),
                 is_reporting: false,
+                is_frozen: false,
                 numbers: 0,
             }),
             changed: Condvar::new(),

@@ -190,6 +190,7 @@ impl Owner {
         let mut work = Vec::new();
         {
             let mut state = found.lock();
+            state.is_frozen = false;
             if !matches!(state.phase, Phase::Ready) {
                 return;
             }

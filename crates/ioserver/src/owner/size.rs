@@ -70,8 +70,20 @@ impl Owner {
                 self.count_write(&mut state, end.epoch, end.end);
             }
         }
+        // Places of appends under way count as well: their bytes may come after the move, and the
+        // next owner must not give the places to others.
+        if let Some(size) = state.sizes.size() {
+            let end = state.appends.next(size);
+            if end > size {
+                let epoch = state.sizes.epoch();
+                self.count_write(&mut state, epoch, end);
+            }
+        }
         match state.size_is() {
-            Some(size) => Ok(size),
+            Some(size) => {
+                state.is_frozen = true;
+                Ok(size)
+            }
             None => refuse(
                 Status::Busy,
                 "the size of the file is being found out; try again",

@@ -312,8 +312,11 @@ impl Batch<'_> {
         let mut piece = state.pieces.swap_remove(kept);
         piece.ranges = std::iter::once(0..u64::MAX).collect();
         // As for a new file: whoever owns a file holds a part of it, so that no server that lost its
-        // last byte of a file can take the file with it.
-        state.owner = piece.places[0][0];
+        // last byte of a file can take the file with it. An owner that holds one stays: locks,
+        // pointers and places of appends are with it.
+        let stays = |place: &&Place| place.server == state.owner.server;
+        let stays = piece.places.iter().flatten().find(stays);
+        state.owner = *stays.unwrap_or(&piece.places[0][0]);
         state.pieces = vec![piece];
         state.relayout_start = 0;
         state.frontiers.clear();
