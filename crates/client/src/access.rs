@@ -111,9 +111,15 @@ impl Open {
                 rendezvous_bytes: hints.1,
             };
             let mut memory = Memory::From(bytes);
-            match self.attempt(lane, seen, &terms, &mut memory, &mut patience, &mut phases)? {
-                Attempt::Again => continue,
-                Attempt::Done => {}
+            match self.attempt(lane, seen, &terms, &mut memory, &mut patience, &mut phases) {
+                Ok(Attempt::Again) => continue,
+                Ok(Attempt::Done) => {}
+                Err(error) => {
+                    return Err(match how.reserved_epoch {
+                        None => self.settle(lane, seen, lo, epoch, error),
+                        Some(_) => error,
+                    });
+                }
             }
             if must_grow && !is_owner_only && !self.grow(lane, seen, epoch, file.end)? {
                 // Cut off by somebody before its end was known: it counts as written after that.
@@ -234,6 +240,10 @@ impl Open {
             if flow.failure.is_some() {
                 failed.push(i);
             }
+            if flow.is_volatile {
+                let (server, pipe) = &lane.servers[flow.pipe];
+                self.wrote(*server, pipe.welcome.incarnation);
+            }
         }
         phases.send_to_last_answer_ns = phases
             .send_to_last_answer_ns
@@ -292,10 +302,11 @@ impl Open {
         if is_read || is_alone || passes {
             return Err(errors.swap_remove(0).1);
         }
-        // What is safe: everything before the first byte that a failed server was to write.
+        // What is safe: everything before the first byte that a failed server was to write, also one
+        // that would have been asked again if it were the only one.
         let end = terms.base + memory.len() as u64;
         let bytes = terms.view.bytes();
-        let safe = errors.iter().map(|(i, _)| {
+        let safe = failed.iter().map(|i| {
             let flow = &lane.work.flows[*i];
             if flow.confirmed >= end {
                 return end;
@@ -321,6 +332,46 @@ impl Open {
             confirmed,
             failures: failures.collect(),
         })
+    }
+}
+
+impl Open {
+    /// After a write that was done in part: what was called safe is inside the file, or is not called
+    /// safe.
+    fn settle(&self, lane: &mut Lane, seen: &Seen, lo: u64, epoch: u64, error: Error) -> Error {
+        let Error::Partial {
+            confirmed,
+            failures,
+        } = error
+        else {
+            return error;
+        };
+        let bytes = seen.view.bytes();
+        let last = confirmed
+            .checked_sub(1)
+            .and_then(|n| bytes.select(lo.checked_add(n)?));
+        let known = self.known_size();
+        let owner = self.state().owner.server;
+        let mut confirmed = confirmed;
+        if let Some(last) = last.filter(|last| *last >= known.size || known.epoch != epoch) {
+            // An owner that could not be reached is not waited for once more.
+            let is_silent =
+                |f: &Failure| matches!(f.status, Status::Unreachable | Status::TimedOut);
+            let is_there = !failures.iter().any(|f| f.server.0 == owner && is_silent(f));
+            if is_there && matches!(self.grow(lane, seen, epoch, last + 1), Ok(true)) {
+                self.grown(epoch, last + 1);
+            } else {
+                let inside = match self.known_size() {
+                    now if now.epoch == epoch => bytes.rank(now.size).saturating_sub(lo),
+                    _ => 0,
+                };
+                confirmed = confirmed.min(inside);
+            }
+        }
+        Error::Partial {
+            confirmed,
+            failures,
+        }
     }
 }
 

@@ -117,7 +117,7 @@ impl File {
         let session = &self.open.session;
         let mut patience = Patience::new(&session.options);
         loop {
-            let owner = self.open.state().owner;
+            let owner = self.open.owner();
             let request = session.number();
             let wanted = Lock {
                 view: seen.number,

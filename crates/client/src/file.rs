@@ -512,19 +512,11 @@ impl File {
     }
 
     /// Makes everything written to the file so far durable, where the stores can; says whether they
-    /// can.
+    /// can. Bytes written by this handle that died with a server since are reported as
+    /// [`Error::Lost`].
     pub fn sync(&self) -> Result<Synced> {
         self.open.check()?;
-        let mut is_durable = true;
-        self.open.session.with_lane(|lane| {
-            self.open.ask_all(
-                lane,
-                &self.open.whole,
-                |view| Sync { view },
-                |synced: Synced| is_durable &= synced.is_durable,
-            )
-        })?;
-        Ok(Synced { is_durable })
+        self.open.session.with_lane(|lane| self.open.sync(lane))
     }
 
     /// Enters or leaves atomic mode.

@@ -17,7 +17,7 @@
 use std::time::Instant;
 
 use wire::Place;
-use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, READ, WRITE};
+use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, KEPT, READ, WRITE};
 use wire::message::{self, Refusal};
 
 use crate::error::Trouble;
@@ -116,6 +116,8 @@ pub(crate) struct Flow {
     ring: [Message; 2],
     first: usize,
     count: usize,
+    /// Whether bytes of it were taken by a server that would lose them by its death.
+    pub(crate) is_volatile: bool,
     pub(crate) failure: Option<Trouble>,
     pub(crate) phases: ServerPhases,
     pub(crate) gather_ns: u64,
@@ -130,6 +132,7 @@ impl Flow {
         self.end = hi;
         self.unsent = self.parts.iter().map(|part| part.bytes).sum();
         self.count = 0;
+        self.is_volatile = false;
         self.failure = None;
         self.gather_ns = 0;
         self.scatter_ns = 0;
@@ -338,6 +341,7 @@ impl Flow {
             self.phases.waited_ns += done.waited_ns;
             self.phases.copied_ns += done.copied_ns;
             self.phases.served_ns += done.served_ns;
+            self.is_volatile |= memory.is_write() && header.flags & KEPT == 0;
             m.state = State::Payload;
             m.cursor = Cursor::default();
         }

@@ -94,6 +94,9 @@ pub(crate) struct Open {
     /// `message_bytes` and `rendezvous_bytes` plus one of the hints; 0 is not given.
     limits: (AtomicU64, AtomicU64),
     pub(crate) phases: Mutex<Phases>,
+    /// Servers that have bytes of this handle in their memory only, each with the start of it that took
+    /// the first of them.
+    unsynced: Mutex<Vec<(u64, u64)>>,
     is_closed: AtomicBool,
     /// Non-blocking operations under way.
     pub(crate) pending: Arc<Pending>,
@@ -146,6 +149,7 @@ impl Open {
             hints: Mutex::default(),
             limits: Default::default(),
             phases: Mutex::default(),
+            unsynced: Mutex::default(),
             is_closed: AtomicBool::new(false),
             pending: Arc::default(),
             has_joined_pointer: AtomicBool::new(false),
@@ -195,6 +199,15 @@ impl Open {
         lock(&self.state).clone()
     }
 
+    /// The server that owns the file, whichever start of it: a new one asks the others what it has to
+    /// know, also when its own bytes are lost.
+    pub(crate) fn owner(&self) -> Place {
+        Place {
+            incarnation: 0,
+            ..self.state().owner
+        }
+    }
+
     pub(crate) fn current(&self) -> Arc<Seen> {
         lock(&self.seen).clone()
     }
@@ -239,6 +252,49 @@ impl Open {
         }
     }
 
+    /// A server has taken bytes that only a sync makes safe.
+    pub(crate) fn wrote(&self, server: u64, incarnation: u64) {
+        let mut unsynced = lock(&self.unsynced);
+        if !unsynced.iter().any(|(s, _)| *s == server) {
+            unsynced.push((server, incarnation));
+        }
+    }
+
+    /// Makes everything durable where it can be. Bytes that were acknowledged and have died with
+    /// their server are reported, once: whoever wrote them has to do it again.
+    pub(crate) fn sync(&self, lane: &mut Lane) -> Result<Synced> {
+        let mut is_durable = true;
+        let before = std::mem::take(&mut *lock(&self.unsynced));
+        let synced = self.ask_all(
+            lane,
+            &self.whole,
+            |view| Sync { view },
+            |synced: Synced| is_durable &= synced.is_durable,
+        );
+        if let Err(error) = synced {
+            for (server, incarnation) in before {
+                self.wrote_before(server, incarnation);
+            }
+            return Err(error);
+        }
+        for (server, incarnation) in before {
+            let now = lane.find(server).map(|i| lane.pipe(i).welcome.incarnation);
+            if now.is_some_and(|now| now != incarnation) {
+                return Err(Error::Lost {
+                    server: ServerId(server),
+                });
+            }
+        }
+        Ok(Synced { is_durable })
+    }
+
+    /// What was known before another write was made.
+    fn wrote_before(&self, server: u64, incarnation: u64) {
+        let mut unsynced = lock(&self.unsynced);
+        unsynced.retain(|(s, _)| *s != server);
+        unsynced.push((server, incarnation));
+    }
+
     /// Asks the owner for the size.
     pub(crate) fn ask_size(&self, lane: &mut Lane) -> Result<SizeIs> {
         let heard = self.ask_owner(lane, &self.whole, |view| Size { view })?;
@@ -259,7 +315,7 @@ impl Open {
     ) -> Result<bool> {
         let mut patience = Patience::new(&self.session.options);
         loop {
-            let owner = self.state().owner;
+            let owner = self.owner();
             match self.ask_once(lane, seen, owner, &make) {
                 Ok(heard) => {
                     self.heard_size(heard);
@@ -314,7 +370,7 @@ impl Open {
     ) -> Result<R::Answer> {
         let mut patience = Patience::new(&self.session.options);
         loop {
-            let owner = self.state().owner;
+            let owner = self.owner();
             match self.ask_once(lane, seen, owner, &make) {
                 Ok(answer) => return Ok(answer),
                 Err(trouble) => self.repair(lane, seen, owner, trouble, &mut patience)?,

@@ -9,7 +9,7 @@ use std::time::Instant;
 use kernels::{SharedBytesMut, receive_exact};
 use serving::{Exchange, Outcome};
 use store::Grant;
-use wire::message::access::{ANNOUNCED, DATA, Done, GO, GROW};
+use wire::message::access::{ANNOUNCED, DATA, Done, GO, GROW, KEPT};
 use wire::message::file::SizeIs;
 use wire::{Rights, Status};
 
@@ -77,7 +77,8 @@ pub(crate) fn serve(
             };
             let out = &mut session.scratch.out;
             done.encode(out);
-            exchange.send(Status::Ok, 0, out, &[])
+            let kept = if context.write_through { KEPT } else { 0 };
+            exchange.send(Status::Ok, kept, out, &[])
         }
         Err(Fault::Refused(refused)) => service.refuse(exchange, refused),
         Err(Fault::Link(error)) => Err(error),

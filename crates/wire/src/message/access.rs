@@ -31,6 +31,9 @@ pub const DATA: u16 = 0x92;
 pub const ANNOUNCED: u16 = 1;
 /// Flag of an answer: send the payload now.
 pub const GO: u16 = 1;
+/// Flag of an answer to a write: the bytes are in the hands of the system and outlive the server.
+/// Without it they are only in the server's memory until the next sync.
+pub const KEPT: u16 = 2;
 /// Flag of a write to the owner: it ends at [`Access::end`] and the size grows with it.
 pub const GROW: u16 = 2;
 
