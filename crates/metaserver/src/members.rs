@@ -63,6 +63,22 @@ impl Membership {
         self.lock().live.len()
     }
 
+    /// The connection of this start of a server, if it is connected.
+    pub(crate) fn token(&self, server: ServerId, incarnation: u64) -> Option<u64> {
+        let table = self.lock();
+        let live = table.live.get(&server)?;
+        (live.incarnation == incarnation).then_some(live.token)
+    }
+
+    /// Whether a server has joined on another connection than this one.
+    pub(crate) fn has_joined_since(&self, server: ServerId, token: u64) -> bool {
+        let table = self.lock();
+        table
+            .live
+            .get(&server)
+            .is_some_and(|live| live.token != token)
+    }
+
     /// Whether this start of a server is connected.
     pub(crate) fn has(&self, server: ServerId, incarnation: u64) -> bool {
         let table = self.lock();

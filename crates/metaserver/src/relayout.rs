@@ -83,6 +83,8 @@ struct Begun {
     new: Vec<Member>,
     /// All servers that are frozen.
     frozen: Vec<Member>,
+    /// The connections on which these are members. One that joins again serves its files again.
+    tokens: Vec<(ServerId, u64)>,
 }
 
 impl Moves {
@@ -221,6 +223,7 @@ impl Manager {
         let places = servers_of(old).chain([state.owner]);
         let mut frozen = members_at(&snapshot, places)?;
         drop(snapshot);
+        let mut tokens = self.tokens_of(&frozen)?;
         let begun = self
             .freeze(file, &frozen, state.owner)
             .and_then(|size| self.record_move(session, file, r, old.generation, size));
@@ -240,6 +243,7 @@ impl Manager {
             state,
             new: Vec::new(),
             frozen: Vec::new(),
+            tokens: Vec::new(),
         };
         let result = self
             .snapshot()
@@ -251,10 +255,12 @@ impl Manager {
                     .cloned()
                     .collect();
                 begun.new = new;
+                tokens.extend(self.tokens_of(&also)?);
                 frozen.extend(also.iter().cloned());
                 self.freeze(file, &also, begun.state.owner).map(drop)
             });
         begun.frozen = frozen;
+        begun.tokens = tokens;
         let mut table = self.moves.lock();
         table.under_way.insert(
             file,
@@ -274,6 +280,22 @@ impl Manager {
                 Err(refused)
             }
         }
+    }
+
+    /// The connections of these members. After a restart of the metadata manager they come back one by
+    /// one, and whoever comes back serves what it was told to freeze before: so all have to be here first.
+    fn tokens_of(&self, members: &[Member]) -> Result<Vec<(ServerId, u64)>, Refused> {
+        let token = |member: &Member| {
+            let found = self.members.token(member.server, member.incarnation);
+            found.map(|token| (member.server, token)).ok_or_else(|| {
+                let text = format!(
+                    "{} has not come back since the metadata manager was started; try again",
+                    member.server
+                );
+                Refused::new(Status::Busy, text)
+            })
+        };
+        members.iter().map(token).collect()
     }
 
     /// What the owner says, once nothing runs at any of these servers.
@@ -356,16 +378,26 @@ impl Manager {
         }
     }
 
-    /// Lets the old generation go, if everybody who has the new one is still there.
+    /// Lets the old generation go, if everybody who has the new one is still there, and nobody has served
+    /// the file since it was frozen: who joins again does.
     fn commit_move(&self, begun: &Begun) -> Result<(), Refused> {
         let (file, generation) = (begun.file, begun.generation);
         let new = begun.new.clone();
+        let tokens = begun.tokens.clone();
         let this = self.this();
         self.committer.run(move |b| {
             let is_there = |m: &Member| {
                 this.upgrade()
                     .is_some_and(|manager| manager.members.has(m.server, m.incarnation))
             };
+            let has_served = |server: ServerId, token: u64| {
+                this.upgrade()
+                    .is_none_or(|manager| manager.members.has_joined_since(server, token))
+            };
+            if let Some((server, _)) = tokens.iter().find(|(s, t)| has_served(*s, *t)) {
+                let text = format!("{server} has joined again meanwhile");
+                return Err(Refused::new(Status::Busy, text));
+            }
             match new.iter().find(|m| !is_there(m)) {
                 Some(gone) => Err(MetaError::ServerNotAlive(gone.server).into()),
                 None => Ok(b.commit_relayout(file, generation).map(drop)?),

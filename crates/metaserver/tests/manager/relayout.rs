@@ -328,6 +328,56 @@ fn move_is_given_up_when_the_manager_is_started_again() {
     manager.stop();
 }
 
+/// A server that joins again serves what it was told to freeze, so what it took meanwhile would be lost.
+#[test]
+fn server_that_joins_again_in_a_move_ends_it() {
+    // The first only has old bytes, the third only new ones.
+    for index in [0, 2] {
+        let mut s = setting(&format!("again-{index}"));
+        for server in &s.servers {
+            server.set(Pulls::Waits);
+        }
+        s.c.ask(&relayout(NEW));
+        s.servers[1].wait_for_pull();
+        s.servers[2].wait_for_pull();
+        let before = s.servers[index].joiner.joined.member.clone();
+        s.servers[index].joiner = Joiner::with(
+            &s.scratch.socket(),
+            Join {
+                server: Some(before.server),
+                continues: Some(before.incarnation),
+                ..join(&before.address)
+            },
+        );
+        for server in &s.servers {
+            server.set(Pulls::AtOnce);
+        }
+        let failed = ended(&mut s.c, s.file, MoveState::Failed);
+        assert!(
+            failed.failure.contains("joined again"),
+            "{}",
+            failed.failure
+        );
+        s.c.ask(&relayout(NEW));
+        ended(&mut s.c, s.file, MoveState::Done);
+    }
+}
+
+/// Servers that have not come back to a manager that was started again could not be held.
+#[test]
+fn move_waits_until_servers_are_back_at_a_manager_that_was_started_again() {
+    let mut s = setting("not-back");
+    s.manager.take().unwrap().stop();
+    let manager = s.scratch.start();
+    let mut c = s.c.again(&s.scratch.socket()).unwrap();
+    let refused = c.refused(&relayout(NEW), Status::Busy);
+    assert!(refused.contains("has not come back"), "{refused}");
+    for server in &s.servers {
+        server.expect(&[]);
+    }
+    manager.stop();
+}
+
 #[test]
 fn shutdown_reaches_the_servers() {
     let mut s = setting("all-end");
