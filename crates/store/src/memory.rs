@@ -7,7 +7,7 @@
 //! Invariants: every block of every extent is loaded; a byte without an extent is zero; at the time
 //! of a truncation everything behind the new length is zeroed or freed, so growth needs no work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -222,7 +222,15 @@ impl Subfile for MemorySubfile {
         state.check_alive()?;
         let domain = state.identity.domain;
         let pool = &self.held.pool;
-        state.table.fill(range, true, 0, pool, domain)?;
+        let before: BTreeSet<u64> = state.table.slots().map(|(start, _)| start).collect();
+        if let Err(error) = state.table.fill(range, true, 0, pool, domain) {
+            // All or nothing: what was asked for in vain is not kept from others.
+            let after: Vec<u64> = state.table.slots().map(|(start, _)| start).collect();
+            for start in after.into_iter().filter(|start| !before.contains(start)) {
+                state.table.remove(start);
+            }
+            return Err(error);
+        }
         state.len = state.len.max(end);
         Ok(())
     }

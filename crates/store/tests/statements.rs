@@ -115,6 +115,23 @@ fn seed004_s46_memory_never_exceeds_its_limit() {
     subfile.write_at(0, &pattern(0, 2 << 20, 0)).unwrap();
 }
 
+/// Who asks for more than there is gets nothing, and keeps nothing from others.
+#[test]
+fn seed001_s12_reservation_that_fails_gives_everything_back() {
+    let store = MemoryStore::new(pool(4 << 20));
+    let subfile = store.create(&identity(1)).unwrap();
+    subfile.write_at(70_000, b"kept").unwrap();
+    let before = (subfile.allocated().unwrap(), subfile.len());
+    let error = subfile.preallocate(0..1 << 40).unwrap_err();
+    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+    assert_eq!((subfile.allocated().unwrap(), subfile.len()), before);
+    let other = store.create(&identity(2)).unwrap();
+    other.write_at(0, &vec![1; 2 << 20]).unwrap();
+    let mut kept = [0; 4];
+    subfile.read_at(70_000, &mut kept).unwrap();
+    assert_eq!(&kept, b"kept");
+}
+
 #[test]
 fn seed004_s46_disk_store_works_within_any_limit() {
     for limit in [64 << 10, 128 << 10, 1 << 20] {
