@@ -8,12 +8,16 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
+use client::{Client, ConnectOptions, ServerId, ServiceUrl};
+
 use crate::cases::{Bench, Case, OPERATIONS};
 use crate::covering::covering;
 use crate::layouts::{LOGICAL, PHYSICAL};
 use crate::seed::{Random, seed};
-use crate::service::{Mode, Service, ServiceOptions, Store, Transport};
+use crate::service::{Mode, Service, ServiceOptions, Store, Transport, connect};
+use crate::temp_dir::TempDir;
 use crate::waiting::until;
+use crate::worker::Workers;
 
 /// Numbers of I/O servers.
 pub const SERVERS: &[usize] = &[1, 2, 3, 4, 7];
@@ -33,7 +37,7 @@ pub struct Kind {
 
 const STORES: &[Store] = &[Store::Memory, Store::Disk];
 const TRANSPORTS: &[Transport] = &[Transport::Unix, Transport::Tcp, Transport::TcpSecret];
-const MODES: &[Mode] = &[Mode::Service];
+const MODES: &[Mode] = &[Mode::Service, Mode::Embedded];
 
 /// Which values of two factors go together: embedded means disk and Unix sockets.
 fn may(one: (usize, usize), other: (usize, usize)) -> bool {
@@ -119,13 +123,8 @@ pub fn all_cases(random: &mut Random) -> Vec<Case> {
 /// Starts a service of a kind and runs cases on it until all are done or the time is over; how many
 /// were run. Afterwards nothing is left of them.
 pub fn run(kind: Kind, cases: &[Case], end: Option<Instant>) -> usize {
-    assert_eq!(kind.mode, Mode::Service, "the only mode so far");
-    let service = ServiceOptions::new(kind.servers)
-        .store(kind.store)
-        .transport(kind.transport)
-        .memory("64MiB")
-        .start();
-    let mut bench = bench(&service);
+    let site = Site::start(kind);
+    let mut bench = site.bench(kind.servers);
     let mut done = 0;
     for case in cases {
         if end.is_some_and(|end| Instant::now() >= end) {
@@ -136,7 +135,7 @@ pub fn run(kind: Kind, cases: &[Case], end: Option<Instant>) -> usize {
         let drawn = Random::of_run(number as u64).draw();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| bench.run(case, drawn))) {
             eprintln!("{kind:?}\n{case}\nPARIO_SEED={:#x}", seed());
-            eprintln!("{}", service.logs());
+            eprintln!("{}", site.logs());
             resume_unwind(panic);
         }
         done += 1;
@@ -145,14 +144,65 @@ pub fn run(kind: Kind, cases: &[Case], end: Option<Instant>) -> usize {
     done
 }
 
-fn bench(service: &Service) -> Bench {
-    Bench {
-        client: service.client(),
-        reader: service.client(),
-        workers: service.workers(3),
-        servers: (0..service.servers())
-            .map(|i| service.server_id(i))
-            .collect(),
+/// What cases run on.
+enum Site {
+    Service(Box<Service>),
+    /// Served by this process, which connects first.
+    Directory(TempDir),
+}
+
+impl Site {
+    fn start(kind: Kind) -> Site {
+        match kind.mode {
+            Mode::Service => {
+                let options = ServiceOptions::new(kind.servers)
+                    .store(kind.store)
+                    .transport(kind.transport)
+                    .memory("64MiB");
+                Site::Service(Box::new(options.start()))
+            }
+            Mode::Embedded => Site::Directory(TempDir::new()),
+        }
+    }
+
+    fn client(&self, servers: usize) -> Client {
+        match self {
+            Site::Service(service) => service.client(),
+            Site::Directory(dir) => {
+                let url = ServiceUrl::Directory(dir.path().to_owned());
+                connect(&url, ConnectOptions::default(), servers).expect("a client")
+            }
+        }
+    }
+
+    fn bench(&self, servers: usize) -> Bench {
+        let client = self.client(servers);
+        let mut ids: Vec<ServerId> = client
+            .members()
+            .expect("members")
+            .iter()
+            .map(|m| m.server)
+            .collect();
+        ids.sort_unstable();
+        assert_eq!(ids.len(), servers, "I/O servers");
+        Bench {
+            reader: self.client(servers),
+            client,
+            workers: match self {
+                Site::Service(service) => service.workers(3),
+                Site::Directory(dir) => {
+                    Workers::start(3, &format!("dir:{}", dir.path().display()), None)
+                }
+            },
+            servers: ids,
+        }
+    }
+
+    fn logs(&self) -> String {
+        match self {
+            Site::Service(service) => service.logs(),
+            Site::Directory(_) => String::new(),
+        }
     }
 }
 

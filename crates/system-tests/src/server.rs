@@ -134,6 +134,23 @@ impl Server {
         kill_process(pid, signal).unwrap_or_else(|e| panic!("{}: {signal:?}: {e}", self.name));
     }
 
+    /// SIGSTOP: from now on it answers nobody, until what is returned is dropped.
+    #[track_caller]
+    pub fn pause(&self) -> Paused {
+        self.signal(Signal::STOP);
+        // The signal is on its way to its threads; until they have it they may go on.
+        let tasks = format!("/proc/{}/task", self.pid());
+        until("a server that stands still", || {
+            let threads = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+            let mut states = threads.filter_map(|t| {
+                let stat = std::fs::read_to_string(t.path().join("stat")).ok()?;
+                stat.rsplit_once(") ")?.1.chars().next()
+            });
+            states.all(|state| state == 'T')
+        });
+        Paused { pid: self.pid() }
+    }
+
     /// Waits for its end; how it ended. Nothing if it does not.
     pub fn wait(&mut self) -> Option<ExitStatus> {
         let child = self.child.as_mut()?;
@@ -154,6 +171,20 @@ impl Server {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
         format!("--- {} says:\n{text}", self.name)
+    }
+}
+
+/// A server that stands still; it goes on when this is dropped, also when a test fails.
+#[derive(Debug)]
+pub struct Paused {
+    pid: u32,
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        if let Some(pid) = Pid::from_raw(self.pid as i32) {
+            let _ = kill_process(pid, Signal::CONT);
+        }
     }
 }
 

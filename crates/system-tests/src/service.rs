@@ -451,7 +451,20 @@ impl Drop for Service {
     }
 }
 
-/// Connects to whatever the URL names.
-pub fn connect(url: &ServiceUrl, options: ConnectOptions) -> Result<Client, client::Error> {
-    Client::connect(url, options)
+/// Connects to whatever the URL names; a directory is served with so many I/O servers at least.
+pub fn connect(
+    url: &ServiceUrl,
+    options: ConnectOptions,
+    servers: usize,
+) -> Result<Client, Box<dyn std::error::Error + Send + Sync>> {
+    match url {
+        ServiceUrl::Directory(_) => {
+            let how = embedded::Options {
+                servers,
+                ..embedded::Options::default()
+            };
+            Ok(embedded::connect(url, options, &how)?)
+        }
+        _ => Ok(Client::connect(url, options)?),
+    }
 }

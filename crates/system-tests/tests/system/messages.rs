@@ -2,7 +2,6 @@
 //! to others, split at the limit, acknowledged when all is written, and no data between servers.
 
 use client::{Error, Status, View};
-use rustix::process::Signal;
 use system_tests::layouts::view_of;
 use system_tests::plain_file::assert_bytes;
 use system_tests::{PlainFile, Random, ServiceOptions, pattern, until};
@@ -30,6 +29,7 @@ fn seed000_s16_an_access_sends_one_message_to_each_server_that_holds_bytes_of_it
     let service = ServiceOptions::new(4).start();
     let client = service.client();
     let mut random = Random::of_run(16);
+    let ids: Vec<_> = (0..4).map(|i| service.server_id(i)).collect();
     for (number, (array, layout)) in LAYOUTS.iter().enumerate() {
         let file = create(&client, &format!("/file-{number}"), *array, layout);
         file.write_at(0, &random.bytes(5000)).expect("written");
@@ -50,7 +50,10 @@ fn seed000_s16_an_access_sends_one_message_to_each_server_that_holds_bytes_of_it
                     let x = view.view_to_file(layout::ViewOffset(k)).expect("a byte");
                     let (subfile, _) = partition.owner(x).expect("an owner");
                     let place = state.pieces[0].places[subfile][0];
-                    holds[service.index_of(client::ServerId(place.server))] = true;
+                    holds[ids
+                        .iter()
+                        .position(|id| id.0 == place.server)
+                        .expect("known")] = true;
                 }
                 let expected: Vec<u64> = holds.iter().map(|h| u64::from(*h)).collect();
                 for (name, is_write) in [("reads", false), ("writes", true)] {
@@ -179,7 +182,7 @@ fn seed001_s30_a_long_write_is_announced_and_returns_when_all_servers_have_it() 
     for stopped in 0..2 {
         let other = 1 - stopped;
         let before = service.counter(&observer, other, "written_bytes");
-        service.io(stopped).signal(Signal::STOP);
+        let paused = service.io(stopped).pause();
         let tag = 3 + stopped as u64;
         let bytes = pattern(&View::whole_file(), 0, 1 << 20, tag);
         let request = file.write_at_nonblocking(0, bytes.clone());
@@ -187,7 +190,7 @@ fn seed001_s30_a_long_write_is_announced_and_returns_when_all_servers_have_it() 
             service.counter(&observer, other, "written_bytes") >= before + 500_000
         });
         assert!(!request.test(), "not before all servers have it");
-        service.io(stopped).signal(Signal::CONT);
+        drop(paused);
         assert_eq!(request.wait().0.expect("written"), 1 << 20);
         assert_bytes(&crate::read_all(&file), &bytes, "after both");
     }
@@ -217,7 +220,7 @@ fn seed004_s84_answers_may_come_in_any_order_and_all_bytes_are_accounted_for() {
     let owner = service.index_of(client::ServerId(file.layout().owner.server));
     for stopped in 0..3 {
         let before = service.counters(&observer, "reads");
-        service.io(stopped).signal(Signal::STOP);
+        let paused = service.io(stopped).pause();
         let read = file.read_at_nonblocking(100, vec![0xEE; 10_000]);
         let others: Vec<usize> = (0..3).filter(|i| *i != stopped).collect();
         // A read that seems short asks the owner for the size before anything else.
@@ -229,7 +232,7 @@ fn seed004_s84_answers_may_come_in_any_order_and_all_bytes_are_accounted_for() {
             });
         }
         assert!(!read.test(), "not before all have answered");
-        service.io(stopped).signal(Signal::CONT);
+        drop(paused);
         let (n, found) = read.wait();
         let n = n.expect("read");
         assert_bytes(

@@ -3,7 +3,6 @@
 //! A server is stopped with SIGSTOP and goes on with SIGCONT, so that waiting is certain.
 
 use client::{ServerId, View};
-use rustix::process::Signal;
 use system_tests::plain_file::assert_bytes;
 use system_tests::{ServiceOptions, pattern};
 
@@ -40,14 +39,14 @@ fn seed001_s07_clients_at_different_servers_do_not_wait_for_each_other() {
     let (waits, goes) = (on(&slow, "/waits", ids[0]), on(&quick, "/goes", ids[1]));
     waits.write_at(0, &[1; 100]).expect("written");
     goes.write_at(0, &[2; 100]).expect("written");
-    service.io(0).signal(Signal::STOP);
+    let paused = service.io(0).pause();
     let request = waits.read_at_nonblocking(0, vec![0; 100]);
     for round in 0..50 {
         goes.write_at(round, &[3; 10]).expect("written");
         goes.read_at(0, &mut [0; 100]).expect("read");
     }
     assert!(!request.test(), "its server does not run");
-    service.io(0).signal(Signal::CONT);
+    drop(paused);
     let (n, bytes) = request.wait();
     assert_eq!((n.expect("read"), bytes.as_ref()), (100, &[1; 100][..]));
 }
