@@ -124,13 +124,50 @@ fn outcome(moved: isize, at_end: io::ErrorKind) -> io::Result<usize> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn receive_exact(fd: BorrowedFd<'_>, targets: &mut [SharedBytesMut<'_>]) -> io::Result<()> {
+    receive_after(fd, &[], targets).map(drop)
+}
+
+/// [`receive_exact`] where the first bytes were received `ahead` already; how many of them had room.
+///
+/// ```
+/// use std::io::Write;
+/// use std::os::fd::AsFd;
+/// use std::os::unix::net::UnixStream;
+/// let (mut near, far) = UnixStream::pair()?;
+/// near.write_all(b"ody")?;
+/// let (mut head, mut body) = ([0; 4], [0; 4]);
+/// let mut targets = [head[..].as_mut().into(), body[..].as_mut().into()];
+/// assert_eq!(kernels::receive_after(far.as_fd(), b"headb", &mut targets)?, 5);
+/// assert_eq!((&head, &body), (b"head", b"body"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn receive_after(
+    fd: BorrowedFd<'_>,
+    ahead: &[u8],
+    targets: &mut [SharedBytesMut<'_>],
+) -> io::Result<usize> {
     let mut batch = [NOWHERE; BATCH];
     let mut progress = Progress::default();
+    let mut taken = 0;
+    for target in targets.iter_mut() {
+        let n = target.len().min(ahead.len() - taken);
+        // SAFETY: n bytes are in both, and a target is borrowed alone, so it is not `ahead`.
+        unsafe {
+            target
+                .as_mut_ptr()
+                .copy_from_nonoverlapping(ahead[taken..].as_ptr(), n)
+        };
+        taken += n;
+        if taken == ahead.len() {
+            break;
+        }
+    }
+    progress.advance(taken, |index| targets[index].len());
     loop {
         let place = |index: usize| (targets[index].ptr(), targets[index].len());
         let filled = progress.batch(targets.len(), place, &mut batch);
         if filled == 0 {
-            return Ok(());
+            return Ok(taken);
         }
         let mut header = message(&mut batch[..filled]);
         // SAFETY: the places are parts of the targets, which their constructors promise to be

@@ -106,6 +106,41 @@ fn frames_go_both_ways_over_both_kinds() {
 }
 
 #[test]
+fn a_link_that_reads_ahead_takes_frames_apart_that_came_together() {
+    for (listener, endpoint) in listeners() {
+        let mut near = Link::connect(&endpoint, WAIT).unwrap();
+        let mut far = listener.accept().unwrap();
+        far.set_timeout(Some(WAIT)).unwrap();
+        assert!(far.ahead().is_empty());
+        far.read_ahead(256);
+        // Shorter and longer than what is read ahead, in header, control part and payload.
+        let sizes = [(0, 0), (3, 100), (0, 300), (400, 1000), (10, 5)];
+        for (request, (control, payload)) in sizes.into_iter().enumerate() {
+            let payload: Vec<u8> = (0..payload).map(|i| i as u8).collect();
+            let head = header(7, request as u64);
+            near.send(head, &vec![9; control], &[&payload]).unwrap();
+        }
+        drop(near);
+        for (request, (control, payload)) in sizes.into_iter().enumerate() {
+            let (head, found) = far.receive().unwrap();
+            assert_eq!(
+                (head.request, found),
+                (request as u64, &vec![9; control][..])
+            );
+            // Some is taken from what is there, the rest received.
+            let mut bytes = vec![0; head.payload_bytes as usize];
+            let there = far.ahead().len().min(bytes.len()) / 2;
+            bytes[..there].copy_from_slice(&far.ahead()[..there]);
+            far.take_ahead(there);
+            far.receive_payload(&mut bytes[there..]).unwrap();
+            assert!(bytes.iter().copied().eq((0..payload).map(|i| i as u8)));
+        }
+        assert!(matches!(far.receive(), Err(LinkError::Closed)));
+        remove(&endpoint);
+    }
+}
+
+#[test]
 fn broken_and_foreign_peers_give_typed_errors() {
     for (listener, endpoint) in listeners() {
         let mut cases: Vec<(Vec<u8>, &str)> = Vec::new();

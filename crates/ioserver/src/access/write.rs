@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use kernels::{SharedBytesMut, receive_exact};
+use kernels::{SharedBytesMut, receive_after};
 use serving::{Exchange, Outcome};
 use store::Grant;
 use wire::message::access::{ANNOUNCED, DATA, Done, GO, GROW, KEPT};
@@ -398,22 +398,22 @@ pub(super) fn first_window(at: u64, len: u64, window: u64) -> u64 {
 
 /// Fills what is granted from the socket.
 fn receive(exchange: &mut Exchange, grant: &mut Grant) -> Result<(), Fault> {
-    let mut received = 0;
-    {
-        let mut targets: [SharedBytesMut<'_>; PLACES] =
-            std::array::from_fn(|_| SharedBytesMut::from_slice(&mut []));
-        let mut filled = 0;
-        for (_, bytes) in grant.pieces() {
-            received += bytes.len() as u64;
-            targets[filled] = bytes;
-            filled += 1;
-            if filled == PLACES {
-                receive_exact(exchange.socket(), &mut targets)?;
-                filled = 0;
-            }
+    let mut targets: [SharedBytesMut<'_>; PLACES] =
+        std::array::from_fn(|_| SharedBytesMut::from_slice(&mut []));
+    let mut filled = 0;
+    let mut fill = |targets: &mut [SharedBytesMut<'_>]| -> Result<(), Fault> {
+        let bytes = targets.iter().map(|t| t.len() as u64).sum();
+        let ahead = receive_after(exchange.socket(), exchange.ahead(), targets)?;
+        exchange.received(bytes, ahead);
+        Ok(())
+    };
+    for (_, bytes) in grant.pieces() {
+        targets[filled] = bytes;
+        filled += 1;
+        if filled == PLACES {
+            fill(&mut targets)?;
+            filled = 0;
         }
-        receive_exact(exchange.socket(), &mut targets[..filled])?;
     }
-    exchange.received(received);
-    Ok(())
+    fill(&mut targets[..filled])
 }
