@@ -151,7 +151,8 @@ impl Batch<'_> {
     }
 
     /// A client that outlived the catalogue opens a file again that it had open. Its capability,
-    /// whose seal the server has checked, says which and how. Permissions are not asked again.
+    /// whose seal the server has checked, says which and how. Permissions are not asked again. A client
+    /// that computes for long comes late; then only files that lost their last name are gone.
     pub fn reopen(
         &mut self,
         caller: &Caller<'_>,
@@ -160,9 +161,6 @@ impl Batch<'_> {
         unique: bool,
     ) -> Result<Opened, MetaError> {
         self.one(|b| {
-            if !b.handles.recovering {
-                return Err(MetaError::NoSuchFile(file));
-            }
             b.demand_not_unique(file)?;
             let attributes = super::attributes::attributes(&b.rows, file)?;
             let layout = super::layouts::layout_info(&b.rows, file)?;
