@@ -2,7 +2,7 @@
 //!
 //! Owns the command line and nothing else. Each subcommand is a module of `commands` that turns
 //! arguments into calls of the libraries and results into text; pictures are in `draw`,
-//! measurements in `bench`, the processes of a service in `service`.
+//! measurements in `bench`, the demo in `demo`, the processes of a service in `service`.
 //!
 //! Exit codes: 0 on success, 1 on failure with one clear line on standard error, 2 on wrong usage.
 // Doc comments of arguments are help texts, in which brackets are no links.
@@ -10,6 +10,7 @@
 
 mod bench;
 mod commands;
+mod demo;
 mod draw;
 mod notation;
 mod progress;
@@ -78,6 +79,9 @@ enum Command {
     Explain(commands::explain::Arguments),
     /// Measure, with yardsticks taken in the same run
     Bench(commands::bench::Arguments),
+    /// Show the service at work, with a service of its own
+    #[command(hide = true)]
+    Demo(demo::Arguments),
     /// Print what a shell needs to complete commands and options
     Completions(commands::completions::Arguments),
 }
@@ -119,6 +123,7 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Layout(arguments) => commands::layout::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
     }
 }

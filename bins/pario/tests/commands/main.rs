@@ -2,6 +2,7 @@
 //! looks inside; one helper runs, the modules compare.
 
 mod bench;
+mod demo;
 mod errors;
 mod explain;
 mod layout;
@@ -35,6 +36,11 @@ fn text_of(arguments: &[&str]) -> String {
 #[track_caller]
 fn json_of(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&text_of(arguments)).expect("JSON")
+}
+
+#[track_caller]
+fn json_line(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect("JSON")
 }
 
 /// Compares texts line by line, blind to blanks at line ends.
