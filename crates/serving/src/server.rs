@@ -51,11 +51,18 @@ struct Shared<S> {
     service: Arc<S>,
     secret: Option<Secret>,
     is_stopping: AtomicBool,
+    connections: Arc<Connections>,
+    next: AtomicU64,
+    panics: AtomicU64,
+}
+
+/// Apart from the service, so that a thread lets go of that before it says that it has ended: whoever
+/// stops a server may rely on it that nobody else holds the service then.
+#[derive(Default)]
+struct Connections {
     /// A second handle on every open connection, to end it from outside.
     open: Mutex<HashMap<u64, Link>>,
     closed: Condvar,
-    next: AtomicU64,
-    panics: AtomicU64,
 }
 
 /// A server that runs.
@@ -84,8 +91,7 @@ pub fn start<S: Service>(
         service,
         secret,
         is_stopping: AtomicBool::new(false),
-        open: Mutex::new(HashMap::new()),
-        closed: Condvar::new(),
+        connections: Arc::default(),
         next: AtomicU64::new(1),
         panics: AtomicU64::new(0),
     });
@@ -127,7 +133,7 @@ impl<S: Service> Running<S> {
 
     /// Connections that are open.
     pub fn connections(&self) -> usize {
-        lock(&self.shared.open).len()
+        lock(&self.shared.connections.open).len()
     }
 
     /// Handlers that panicked; each is a bug.
@@ -144,7 +150,7 @@ impl<S: Service> Running<S> {
             // It waits for nothing else, and no connection is new once it has ended.
             let _ = thread.join();
         }
-        let mut open = lock(&self.shared.open);
+        let mut open = lock(&self.shared.connections.open);
         for link in open.values() {
             link.shutdown();
         }
@@ -156,6 +162,7 @@ impl<S: Service> Running<S> {
             }
             open = self
                 .shared
+                .connections
                 .closed
                 .wait_timeout(open, left)
                 .unwrap_or_else(PoisonError::into_inner)
@@ -185,7 +192,7 @@ fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
         };
         {
             // Under the lock: whoever stops ends what is in the table then.
-            let mut open = lock(&shared.open);
+            let mut open = lock(&shared.connections.open);
             if shared.is_stopping.load(Ordering::SeqCst) {
                 return;
             }
@@ -199,13 +206,15 @@ fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
                 if catch_unwind(AssertUnwindSafe(|| converse(&theirs, link))).is_err() {
                     theirs.panics.fetch_add(1, Ordering::Relaxed);
                 }
-                if let Some(second) = lock(&theirs.open).remove(&number) {
+                let connections = Arc::clone(&theirs.connections);
+                drop(theirs);
+                if let Some(second) = lock(&connections.open).remove(&number) {
                     second.shutdown();
                 }
-                theirs.closed.notify_all();
+                connections.closed.notify_all();
             });
         if spawned.is_err() {
-            lock(&shared.open).remove(&number);
+            lock(&shared.connections.open).remove(&number);
         }
     }
 }
