@@ -8,6 +8,10 @@
 //! The bare side is a process too: for a write it receives b bytes into warm memory and answers with
 //! one byte, for a read it gets one byte and sends b bytes from warm memory. Both sides take turns;
 //! values are medians, because on a shared machine the best of a turn with two processes is luck.
+//! Both sides are also placed alike, because a wake-up on another core takes three times as long as one
+//! on the same: up to 64 KiB client and servers share a core, where a bare round trip is cheapest, and
+//! above that the client has one core and the servers another. Column `cores` says so; it is absent
+//! where processes cannot be placed (one core, or no `taskset`).
 //! Writes are also measured with the announcement forced and forbidden, which shows whether the
 //! threshold in force is a sensible one.
 
@@ -16,6 +20,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use clap::Args;
@@ -88,6 +93,11 @@ impl Case {
         format!("{transport}/{direction}/b={bytes}")
     }
 
+    /// Cores that client and servers are placed on.
+    fn cores(&self) -> usize {
+        if self.bytes <= 64 << 10 { 1 } else { 2 }
+    }
+
     fn all() -> impl Iterator<Item = Case> {
         let transports = [Transport::Unix, Transport::Tcp];
         transports.into_iter().flat_map(|transport| {
@@ -139,7 +149,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Option<Report>, Error> {
         let at = transport.address(&dir.0, "bare.sock");
         let bare = Listening::start(&["bench", "socket", "--bare", &at], None)?;
         for case in cases {
-            let row = measure(&case, effort, &service, &bare.url, arguments.quick)?;
+            let mut servers = service.io_pids();
+            servers.push(bare.pid());
+            let cores = place(case.cores(), &servers);
+            let mut row = measure(&case, effort, &service, &bare.url, arguments.quick)?;
+            if let Some(cores) = cores {
+                row.columns.insert("cores".into(), json!(cores));
+            }
             table.row(&row)?;
             rows.push(row);
         }
@@ -152,6 +168,42 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Option<Report>, Error> {
         machine,
         rows,
     }))
+}
+
+/// Places this process and the servers on one core, or on one each; how many, if that was possible.
+fn place(cores: usize, servers: &[u32]) -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mut usable = ALLOWED.get_or_init(|| allowed(&status)).iter();
+    let here = *usable.next()?;
+    let there = *usable.next()?;
+    let there = if cores == 1 { here } else { there };
+    let pin = |core: u64, pid: u32| {
+        let done = Command::new("taskset")
+            .args(["-a", "-c", "-p", &core.to_string(), &pid.to_string()])
+            .output();
+        done.is_ok_and(|output| output.status.success())
+            .then_some(())
+    };
+    for &pid in servers {
+        pin(there, pid)?;
+    }
+    pin(here, std::process::id())?;
+    Some(cores)
+}
+
+/// The cores that this process was given, before it placed itself.
+static ALLOWED: OnceLock<Vec<u64>> = OnceLock::new();
+
+/// The list of cores in the status of a process, such as `0-3,8`.
+fn allowed(status: &str) -> Vec<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let ranges = line.unwrap_or("").trim().split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse::<u64>().ok()?..=last.parse::<u64>().ok()?)
+    });
+    ranges.flatten().take(2).collect()
 }
 
 fn measure(
@@ -446,6 +498,14 @@ mod tests {
         assert_eq!(names.len(), 20);
         assert_eq!(names[0], "unix/read/b=4096");
         assert_eq!(names[19], "tcp/write/b=16777216");
+    }
+
+    #[test]
+    fn the_first_two_cores_are_read_from_the_status() {
+        assert_eq!(allowed("Cpus_allowed_list:\t0-3,8\n"), [0, 1]);
+        assert_eq!(allowed("x\nCpus_allowed_list:\t5,7-9\n"), [5, 7]);
+        assert_eq!(allowed("Cpus_allowed_list:\t2\n"), [2]);
+        assert!(allowed("nothing").is_empty());
     }
 
     #[test]

@@ -122,6 +122,13 @@ impl Listening {
     }
 }
 
+impl Listening {
+    /// Its process number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
 impl Drop for Listening {
     fn drop(&mut self) {
         if let Some(process) = Process::with_number(self.child.id()) {
@@ -138,7 +145,7 @@ impl Drop for Listening {
 #[derive(Debug)]
 pub(crate) struct ShortLived {
     // Dropped in this order: the servers before the manager, the directory last.
-    _servers: Vec<Listening>,
+    servers: Vec<Listening>,
     meta: Listening,
     _dir: ScratchDir,
 }
@@ -169,10 +176,15 @@ impl ShortLived {
             started.push(Listening::start(&arguments, Some(&log))?);
         }
         Ok(ShortLived {
-            _servers: started,
+            servers: started,
             meta,
             _dir: dir,
         })
+    }
+
+    /// The process numbers of the I/O servers.
+    pub(crate) fn io_pids(&self) -> Vec<u32> {
+        self.servers.iter().map(Listening::pid).collect()
     }
 
     /// Where clients connect.
