@@ -224,10 +224,9 @@ fn measure(
         contestants.extend([&mut inline as &mut dyn Contestant, &mut announced]);
     }
     let outcomes = contest(effort, &mut contestants);
-    for failed in [&pario.failed, &inline.failed, &announced.failed] {
-        if let Some(error) = failed {
-            return Err(format!("{}: {error}", case.name()).into());
-        }
+    let failures = [&pario.failed, &inline.failed, &announced.failed];
+    if let Some(error) = failures.into_iter().flatten().next() {
+        return Err(format!("{}: {error}", case.name()).into());
     }
     let Some(reached) = outcomes[0] else {
         return Err(format!("{}: it did not run", case.name()).into());
