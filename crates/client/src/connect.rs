@@ -45,7 +45,7 @@ impl Default for ConnectOptions {
         ConnectOptions {
             secret: None,
             timeout: Duration::from_secs(10),
-            busy_timeout: Duration::from_secs(60),
+            busy_timeout: Duration::from_secs(600),
             answer_timeout: Duration::from_secs(120),
         }
     }

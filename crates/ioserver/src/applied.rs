@@ -87,8 +87,15 @@ impl Applied {
     pub(crate) fn put(&self, file: FileId, epoch: u64) -> io::Result<()> {
         let mut state = lock(&self.0);
         if let Some(log) = &mut state.log {
-            log.write_all(&record(file, epoch))?;
-            log.sync_data()?;
+            let good = log.metadata()?.len();
+            if let Err(error) = log
+                .write_all(&record(file, epoch))
+                .and_then(|()| log.sync_data())
+            {
+                // A torn record would hide all that come behind it.
+                log.set_len(good)?;
+                return Err(error);
+            }
         }
         state.epochs.insert(file, epoch);
         Ok(())

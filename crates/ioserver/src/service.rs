@@ -34,6 +34,9 @@ use crate::set_view;
 use crate::statistics::{add, counter};
 use crate::views::Registered;
 
+/// How long a client elsewhere has no connection before it counts as dead.
+const GRACE: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// What is served.
 pub(crate) struct IoService {
     pub(crate) context: Arc<Context>,
@@ -599,7 +602,24 @@ impl Service for IoService {
             .load(std::sync::atomic::Ordering::SeqCst)
         {
             let (owner, context) = (Arc::downgrade(&self.owner), Arc::downgrade(&self.context));
-            IoService::client_died(&owner, &context, client);
+            // Nobody can say whether it lives: a connection may break, and the next one come.
+            let waited = std::thread::Builder::new()
+                .name("grace".into())
+                .spawn(move || {
+                    crate::start::wait(GRACE);
+                    let Some(alive) = context.upgrade() else {
+                        return;
+                    };
+                    let is_back = alive.sessions.is_connected(client);
+                    drop(alive);
+                    if !is_back {
+                        IoService::client_died(&owner, &context, client);
+                    }
+                });
+            if waited.is_err() {
+                let (owner, context) = (Arc::downgrade(&self.owner), Arc::downgrade(&self.context));
+                IoService::client_died(&owner, &context, client);
+            }
         }
     }
 }

@@ -392,6 +392,11 @@ impl Sessions {
         is_last
     }
 
+    /// Whether a client has a connection.
+    pub(crate) fn is_connected(&self, client: ClientId) -> bool {
+        lock(&self.table).clients.contains_key(&client)
+    }
+
     /// Refuses a client from now on; returns when nothing of it runs.
     pub(crate) fn fence(&self, client: ClientId) -> Result<(), Refused> {
         let mut table = lock(&self.table);

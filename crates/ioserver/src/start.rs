@@ -97,12 +97,12 @@ impl Options {
             listen,
             advertise: None,
             secret: None,
+            write_through: matches!(store, StoreOptions::Disk { .. }),
             store,
             buffer_bytes: 1 << 20,
             buffers_bytes: 64 << 20,
             rendezvous_bytes: None,
             message_bytes: 4 << 20,
-            write_through: false,
             state_dir: None,
             distance: 0,
         }
@@ -355,8 +355,9 @@ fn join_patiently(
     }
 }
 
-/// Nothing tells when a manager that is not there yet begins to listen.
-fn wait(pause: Duration) {
+/// Nothing tells when somebody who is not there comes: a manager that is to listen, a client that is
+/// to connect again.
+pub(crate) fn wait(pause: Duration) {
     let (never, condition) = (Mutex::new(()), Condvar::new());
     let waited = condition.wait_timeout(lock(&never), pause);
     drop(waited.unwrap_or_else(PoisonError::into_inner));

@@ -61,6 +61,8 @@ pub(crate) struct Counts {
 
 struct Shared {
     failed: OnceLock<Refused>,
+    /// Called once when the store has failed: only a new start knows what is durable.
+    on_failure: OnceLock<Box<dyn Fn() + Send + Sync>>,
     counts: Counts,
 }
 
@@ -78,6 +80,7 @@ impl Committer {
         let (sender, receiver) = channel();
         let shared = Arc::new(Shared {
             failed: OnceLock::new(),
+            on_failure: OnceLock::new(),
             counts: Counts::default(),
         });
         let theirs = Arc::clone(&shared);
@@ -91,6 +94,16 @@ impl Committer {
             shared,
             thread: Mutex::new(Some(thread)),
         })
+    }
+
+    /// Says whom to call when the store fails.
+    pub(crate) fn when_failed(&self, call: impl Fn() + Send + Sync + 'static) {
+        let _ = self.shared.on_failure.set(Box::new(call));
+    }
+
+    /// Why the store failed, if it has.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.shared.failed.get().map(ToString::to_string)
     }
 
     /// Runs work in the next transaction; returns when it is durable.
@@ -193,6 +206,9 @@ fn transact(catalogue: &mut Catalogue, work: Vec<Work>, shared: &Shared) {
         ),
     };
     let _ = shared.failed.set(failure);
+    if let Some(call) = shared.on_failure.get() {
+        call();
+    }
 }
 
 #[cfg(test)]

@@ -177,6 +177,12 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         asked_to_end: Mutex::new(false),
         ended: Condvar::new(),
     });
+    let this = Arc::downgrade(&manager);
+    manager.committer.when_failed(move || {
+        if let Some(manager) = this.upgrade() {
+            manager.end();
+        }
+    });
     let running = serve(&manager, &options, is_recovering);
     match running {
         Ok(running) => Ok(MetaServer {
@@ -267,6 +273,12 @@ impl MetaServer {
                 manager.end();
             }
         }
+    }
+
+    /// Why it cannot go on, if the catalogue's store has failed: then [`MetaServer::wait`] returns,
+    /// and another start finds what is durable.
+    pub fn failure(&self) -> Option<String> {
+        self.manager.committer.failure()
     }
 
     /// Clients that are connected.

@@ -116,6 +116,19 @@ impl Error {
         )
     }
 
+    /// Whether the disk itself is to blame, and not a limit of this process or of memory.
+    pub(crate) fn is_of_the_disk(&self) -> bool {
+        use rustix::io::Errno;
+        let limits = [Errno::MFILE, Errno::NFILE, Errno::NOMEM].map(Errno::raw_os_error);
+        match self {
+            Error::Io { source, .. } => source
+                .raw_os_error()
+                .is_none_or(|code| !limits.contains(&code)),
+            Error::DiskFailed { .. } => true,
+            _ => false,
+        }
+    }
+
     /// A system error while doing `doing`; a full disk becomes [`Error::NoSpace`].
     pub(crate) fn io(doing: &'static str, source: io::Error, wanted_bytes: u64) -> Self {
         match source.kind() {

@@ -126,14 +126,19 @@ impl Get<'_> {
             .client
             .attributes(path)
             .map_or(0o666, |found| found.mode & 0o777);
+        // What is there is replaced when all bytes have come, and not before.
+        let is_regular = fs::metadata(target).map_or(true, |found| found.is_file());
+        let begun = match is_regular {
+            true => beside(target),
+            false => target.to_owned(),
+        };
         let local = fs::OpenOptions::new()
             .write(true)
-            .create(true)
-            .truncate(true)
+            .create(is_regular)
+            .truncate(is_regular)
             .mode(mode)
-            .open(target)
+            .open(&begun)
             .map_err(|e| cannot_write(target, &e))?;
-        let is_regular = local.metadata().is_ok_and(|found| found.is_file());
         let moved = match is_regular {
             true => self
                 .mover
@@ -142,17 +147,25 @@ impl Get<'_> {
                 .mover
                 .load(&file, size, Stream::new(local), &mut self.progress),
         };
+        let moved = match moved {
+            Ok(_) if is_regular => fs::rename(&begun, target).map_err(Trouble::Local),
+            Ok(_) => Ok(()),
+            Err(trouble) => Err(trouble),
+        };
         match moved {
-            Ok(_) => {
+            Ok(()) => {
                 self.files += 1;
                 Ok(())
             }
             Err(trouble) => {
-                let error = match trouble {
+                if is_regular {
+                    // It has a part only, which nobody asked for.
+                    let _ = fs::remove_file(&begun);
+                }
+                Err(match trouble {
                     Trouble::Local(error) => cannot_write(target, &error),
                     Trouble::Stored(error) => refused(error),
-                };
-                Err(format!("{error}; {} has only a part of it", local_name(target)).into())
+                })
             }
         }
     }
@@ -181,6 +194,14 @@ impl Get<'_> {
         }
         Ok(())
     }
+}
+
+/// A name in the same directory for a file that is not complete; links are followed.
+fn beside(target: &Path) -> PathBuf {
+    let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".part-{}", std::process::id()));
+    target.with_file_name(name)
 }
 
 /// Refuses what would lead elsewhere, whatever the service says.

@@ -200,12 +200,17 @@ impl Meta {
         options.secret = secret(self.shared.secret.as_deref())?;
         options.capability_seconds = self.capability_seconds;
         make_parents(&options.listen)?;
+        raise_open_files();
         let server = metaserver::start(options)?;
         self.shared.say_listening(server.endpoints())?;
         tell_of_signals("metadata manager", server.stopper())?;
         server.wait();
+        let failure = server.failure();
         server.stop();
-        Ok(())
+        match failure {
+            Some(why) => Err(format!("{why}; start it again when that is mended").into()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -246,6 +251,7 @@ impl Io {
         set(&mut options.buffer_bytes, self.buffer);
         set(&mut options.message_bytes, self.message);
         options.rendezvous_bytes = self.rendezvous.or(options.rendezvous_bytes);
+        raise_open_files();
         let server = ioserver::start(options)?;
         self.shared.say_listening(&[server.endpoint().clone()])?;
         tell_of_signals(&server.server().to_string(), server.stopper())?;
@@ -253,6 +259,15 @@ impl Io {
         server.stop();
         Ok(())
     }
+}
+
+/// A server has a descriptor per connection and per data file that is open; the usual limit is made
+/// for programs that have few. A limit that cannot be raised is told where it is reached.
+fn raise_open_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// Memory of a disk server unless told otherwise.

@@ -197,7 +197,7 @@ impl Store for DiskStore {
                     return Ok(Arc::new(DiskSubfile { held }));
                 }
                 Err(e) => {
-                    if !e.is_disk_full() {
+                    if e.is_of_the_disk() {
                         core.set.fail(disk);
                     }
                     last = e;
@@ -404,7 +404,7 @@ impl Core {
                 break;
             }
         }
-        if let Err(Error::Io { .. } | Error::DiskFailed { .. }) = &result {
+        if result.as_ref().is_err_and(Error::is_of_the_disk) {
             self.set.fail(backing.disk);
         }
         result
