@@ -14,9 +14,9 @@ use wire::frame::Header;
 use wire::link::Link;
 use wire::message::Bytes;
 use wire::message::access::{Access, Done, READ};
-use wire::message::cluster::Pull;
+use wire::message::cluster::{FileState, Pull};
 use wire::message::file::{SetView, SetViewPart};
-use wire::{LayoutState, ServerId, StateVersion, Status, describe};
+use wire::{LayoutState, Piece, ServerId, StateVersion, Status, describe};
 
 use crate::context::Context;
 use crate::files::{Own, own_of};
@@ -40,6 +40,10 @@ struct Source {
 }
 
 /// Fetches everything of the new generation that belongs here.
+///
+/// A metadata manager that was started again gives moves up and lets their bytes be removed, perhaps while
+/// they still arrive. So it is asked at the end whether the generation is still meant to be; it cannot
+/// have become the only one before this is answered.
 pub(crate) fn pull(context: &Context, request: &Pull) -> Result<(), Refused> {
     let [old, new] = &request.state.pieces[..] else {
         return Err(Refused::new(
@@ -47,6 +51,28 @@ pub(crate) fn pull(context: &Context, request: &Pull) -> Result<(), Refused> {
             "state: a pull needs an old and a new generation",
         ));
     };
+    let pulled = pull_pieces(context, request, old, new);
+    let file = request.file;
+    let is_meant = match context.manager.ask(&FileState { file }) {
+        Ok(state) => {
+            let mut pieces = state.layout.pieces.iter();
+            pieces.any(|piece| piece.generation == new.generation)
+        }
+        Err(AskError::Refused(Status::NotFound, _)) => false,
+        // Whoever cannot be asked orders the removal later.
+        Err(_) => true,
+    };
+    if is_meant {
+        return pulled;
+    }
+    context.stored.remove(file, new.generation)?;
+    pulled.and(Err(Refused::new(
+        Status::Busy,
+        "the move was given up meanwhile",
+    )))
+}
+
+fn pull_pieces(context: &Context, request: &Pull, old: &Piece, new: &Piece) -> Result<(), Refused> {
     let entry = context.entry(request.file);
     entry.pulled.store(0, Ordering::Relaxed);
     let version = StateVersion {
