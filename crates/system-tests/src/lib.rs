@@ -21,6 +21,7 @@ pub mod layouts;
 pub mod matrix;
 pub mod plain_file;
 pub mod programs;
+pub mod raw;
 pub mod seed;
 pub mod server;
 pub mod service;

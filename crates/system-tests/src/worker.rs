@@ -23,7 +23,7 @@ use crate::programs;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenHow {
     /// Letters: `r`ead, `w`rite, `c`reate, e`x`clusive, `a`tomic, `e`nd (append), `d`elete on close,
-    /// `s`hared pointer.
+    /// `s`hared pointer, `u`nique.
     pub letters: String,
     /// What a new file holds.
     pub array: Option<String>,

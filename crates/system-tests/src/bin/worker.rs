@@ -8,7 +8,9 @@ use std::sync::Barrier;
 
 use client::{Client, ConnectOptions, File, OpenOptions};
 use system_tests::layouts::view_of;
+use system_tests::raw::Raw;
 use system_tests::{Random, pattern, pattern_byte};
+use wire::message::file::{Admit, Lock};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -21,6 +23,8 @@ fn main() {
         Ok(client) => Worker {
             client,
             files: HashMap::new(),
+            held: Vec::new(),
+            url,
         },
         Err(error) => return say(Err(error)),
     };
@@ -51,6 +55,8 @@ fn say(answer: Result<String, Failure>) {
 struct Worker {
     client: Client,
     files: HashMap<usize, File>,
+    held: Vec<Vec<Raw>>,
+    url: String,
 }
 
 impl Worker {
@@ -79,6 +85,31 @@ impl Worker {
             "stat" => {
                 let found = self.client.stat(text(1).ok_or("no path")?)?;
                 return Ok(format!("{} {:?}", found.size, found.layout));
+            }
+            "create" => {
+                let options = OpenOptions::new().exclusive();
+                self.client.create(text(1).ok_or("no path")?, &options)?;
+                return Ok(nothing());
+            }
+            "mkdir" => {
+                self.client.mkdir(text(1).ok_or("no path")?, None)?;
+                return Ok(nothing());
+            }
+            "rename" => {
+                let (from, to) = (text(1).ok_or("no path")?, text(2).ok_or("no path")?);
+                self.client.rename(from, to)?;
+                return Ok(nothing());
+            }
+            // A client of its own that locks a range and never lets go.
+            "hold" => {
+                let path = text(1).ok_or("no path")?;
+                self.held.push(hold(&self.url, path, number(2)?)?);
+                return Ok(nothing());
+            }
+            // Goes on as its own child; what the parent had open stays open.
+            "fork" => {
+                nix::unistd::daemon(true, true)?;
+                return Ok(std::process::id().to_string());
             }
             "mix" => {
                 let (threads, rounds) = (number(2)?, number(3)?);
@@ -213,6 +244,28 @@ impl Worker {
     }
 }
 
+/// Locks the first `len` bytes of a file; the connections that hold the lock.
+fn hold(url: &str, path: &str, len: u64) -> Result<Vec<Raw>, Failure> {
+    let mut manager = Raw::client(&url.parse()?);
+    let opened = manager.open(path);
+    let owner = opened.layout.owner.server;
+    let members = manager.ask(&wire::message::catalogue::Members {})?;
+    let member = members.iter().find(|m| m.server.0 == owner);
+    let mut server = manager.beside(&member.ok_or("no owner")?.address.parse()?);
+    server.set_view(1, &opened)?;
+    let handle = opened.handle;
+    server.ask(&Admit { view: 1, handle })?;
+    server.ask(&Lock {
+        view: 1,
+        handle,
+        request: 1,
+        lo: 0,
+        hi: len,
+        is_exclusive: true,
+    })?;
+    Ok(vec![manager, server])
+}
+
 fn options(letters: Option<&str>, array: Option<&str>, layout: Option<&str>) -> OpenOptions {
     let mut options = OpenOptions::new();
     for letter in letters.unwrap_or_default().chars() {
@@ -224,6 +277,7 @@ fn options(letters: Option<&str>, array: Option<&str>, layout: Option<&str>) -> 
             'a' => options.atomic(),
             'e' => options.append(),
             'd' => options.delete_on_close(),
+            'u' => options.unique(),
             's' => options.shared_pointer(1),
             other => panic!("no such letter: {other}"),
         };

@@ -1,0 +1,112 @@
+//! Peers that stop in the middle: one that reads no further, one that sends no further.
+//! Servers that are stopped belong here too: nobody waits for them who does not have to.
+
+use client::ServerId;
+use rustix::process::Signal;
+use system_tests::raw::{Raw, access, version_of};
+use system_tests::{ServiceOptions, Store};
+use wire::message::access::{ANNOUNCED, DATA, READ, WRITE};
+
+use crate::{assert_alive, create, read, second, whole};
+
+const LEN: usize = 8 << 20;
+const PART: u64 = 1 << 20;
+
+/// More stalled peers than there are buffers, and everybody else goes on.
+#[test]
+fn seed004_s17_stalled_peers_do_not_exhaust_the_buffers() {
+    for store in [Store::Memory, Store::Disk] {
+        let options = ServiceOptions::new(1).store(store);
+        let options = options.io_arguments(["--buffers", "4MiB", "--buffer", "1MiB"]);
+        let mut service = options.start();
+        let client = service.client();
+        let file = create(&client, "/f", "striped(4KiB) over 1");
+        file.write_at(0, &whole(0, LEN, 1)).unwrap();
+        let mut manager = Raw::client(&service.meta().endpoint().clone());
+        let opened = manager.open("/f");
+        let index = service.index_of(ServerId(opened.layout.owner.server));
+        let endpoint = service.io(index).endpoint().clone();
+        let version = version_of(&opened);
+        let epoch = opened.attributes.epoch;
+        let mut stalled = Vec::new();
+        for k in 0..8 {
+            // A large read of which nothing is taken.
+            let mut reader = manager.beside(&endpoint);
+            reader.set_view(1, &opened).unwrap();
+            let part = access(1, 0, 4 * PART, epoch, &version);
+            reader.begin(READ, 0, &part, 0).unwrap();
+            stalled.push(reader);
+            // A write of which only a part comes: in one frame, and announced.
+            let mut writer = manager.beside(&endpoint);
+            writer.set_view(1, &opened).unwrap();
+            let part = access(1, 4 * PART, PART, epoch, &version);
+            if k % 2 == 0 {
+                writer.begin(WRITE, 0, &part, PART).unwrap();
+            } else {
+                writer.begin(WRITE, ANNOUNCED, &part, 0).unwrap();
+                assert!(writer.answer().unwrap().0.status.is_ok());
+                writer.begin(DATA, 0, &part, PART).unwrap();
+            }
+            writer.send(&[0xdd; 1000]).unwrap();
+            stalled.push(writer);
+        }
+        // The same file and others, by somebody else, large and small.
+        let other = second(&service);
+        let same = crate::open(&other, "/f");
+        assert!(read(&same, 0, 3 * PART as usize) == whole(0, 3 * PART as usize, 1));
+        let far = 6 * PART;
+        same.write_at(far, &whole(far, PART as usize, 2)).unwrap();
+        assert!(read(&same, far, PART as usize) == whole(far, PART as usize, 2));
+        assert_alive(&mut service);
+        // With their ends all is given back; what never came has changed nothing else.
+        drop(stalled);
+        let now = read(&same, 0, LEN);
+        let untouched = 4 * PART as usize;
+        assert!(now[..untouched] == whole(0, untouched, 1));
+        assert!(now[5 * PART as usize..far as usize] == whole(5 * PART, PART as usize, 1));
+        same.write_at(0, &whole(0, LEN, 3)).unwrap();
+        assert!(read(&same, 0, LEN) == whole(0, LEN, 3));
+        assert_alive(&mut service);
+    }
+}
+
+/// A server that does not answer is waited for by those who wait, and by nobody else.
+#[test]
+fn seed004_s18_calls_that_do_not_block_return_while_a_server_is_stopped() {
+    let mut service = ServiceOptions::new(2).start();
+    let client = service.client();
+    let file = create(&client, "/f", "striped(4KiB) over 2");
+    file.write_at(0, &whole(0, LEN, 1)).unwrap();
+    let owner = service.index_of(ServerId(file.layout().owner.server));
+    let victim = 1 - owner;
+    service.io(victim).signal(Signal::STOP);
+    let requests: Vec<_> = (0..4)
+        .map(|k| {
+            let at = k * PART;
+            file.write_at_nonblocking(at, whole(at, PART as usize, 2))
+        })
+        .collect();
+    // All have returned, none is done; the other server goes on serving.
+    assert!(requests.iter().all(|r| !r.test()));
+    let here = service.server_id(owner);
+    let state = file.layout();
+    let other = second(&service);
+    let same = crate::open(&other, "/f");
+    let piece = &state.pieces[0];
+    let mine = piece.places.iter().position(|p| p[0].server == here.0);
+    let element = piece.partition.subfiles().nth(mine.unwrap()).unwrap();
+    let displacement = layout::FileOffset(element.displacement());
+    let view = layout::View::new(displacement, element.period(), element.set().clone());
+    same.set_view(&view.unwrap()).unwrap();
+    let mut part = vec![0; 1 << 16];
+    let at = 5 * PART / 2;
+    assert_eq!(same.read_at(at, &mut part).unwrap(), part.len());
+    assert!(part == system_tests::pattern(&same.view(), at, part.len(), 1));
+    service.io(victim).signal(Signal::CONT);
+    for request in requests {
+        let (written, _) = request.wait();
+        assert_eq!(written.expect("a write"), PART as usize);
+    }
+    assert!(read(&file, 0, 4 * PART as usize) == whole(0, 4 * PART as usize, 2));
+    assert_alive(&mut service);
+}
