@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`session`] | anybody: who are you, are you there |
 //! | [`catalogue`] | a client the metadata manager |
-//! | [`file`] | a client an I/O server, about a file through a registered view |
+//! | [`mod@file`] | a client an I/O server, about a file through a registered view |
 //! | [`access`] | a client an I/O server, for bytes |
 //! | [`cluster`] | servers each other |
 
