@@ -1,4 +1,7 @@
-//! The demo of the service with small matrices: it checks every byte itself, and leaves nothing behind.
+//! The demo of the service, with small matrices.
+//!
+//! It checks every byte itself and ends with a failure if one is wrong; here it is seen that it runs, and
+//! leaves nothing behind.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
