@@ -18,8 +18,7 @@ pub(crate) fn config(cases: u32) -> Config {
         .unwrap_or(cases);
     Config {
         cases,
-        failure_persistence: None,
-        ..Config::default()
+        ..testkit::laws::config(cases)
     }
 }
 

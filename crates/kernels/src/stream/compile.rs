@@ -306,9 +306,15 @@ impl Draft {
     }
 }
 
-/// A set repeated until 63 bits are full. The last period may reach beyond them; its end fits 64.
-pub(super) fn endless(set: &FallsSet, period: u64) -> Group {
-    let count = i64::MAX as u64 / period + 1;
+/// Periods until 63 bits are full, from up to `early` periods before offset 0 on. The last one may reach
+/// beyond them; `None` if its end does not fit 64.
+pub(super) fn periods(period: u64, early: u64) -> Option<u64> {
+    let count = i64::MAX as u64 / period + 1 + early;
+    count.checked_mul(period).map(|_| count)
+}
+
+/// A set repeated `count` times.
+pub(super) fn endless(set: &FallsSet, period: u64, count: u64) -> Group {
     Group::new(repeated(drafts(set), 0, count, period))
 }
 

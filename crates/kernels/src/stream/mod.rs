@@ -95,16 +95,21 @@ impl Stream {
         let (mut origin, mut lead) = (displacement, 0);
         let mut set = element.set().clone();
         let turn = seam(&element);
+        // One period fits always: it is no longer than 63 bits.
+        let mut count = compile::periods(period, 0).unwrap_or(1);
+        // What is turned begins up to a period before the displacement, and ends that much earlier.
         if turn > 0
+            && let Some(more) = compile::periods(period, 1)
             && let Ok(fixed) = Periodic::new(0, period, set.clone())
             && let Some(turned) = fixed.align(turn)
         {
             lead = set.size() - set.rank(turn);
             origin = displacement.wrapping_add(turn).wrapping_sub(period);
             set = turned.set().simplify();
+            count = more;
         }
         Stream {
-            periods: Arc::new(compile::endless(&set, period)),
+            periods: Arc::new(compile::endless(&set, period, count)),
             element,
             origin,
             lead,
