@@ -68,6 +68,8 @@ struct Put<'a> {
     /// Links to directories, sockets and the like, which the service cannot have.
     left_out: u64,
     is_volatile: bool,
+    /// What to say about a file that does not fill its array.
+    misfit: Option<String>,
 }
 
 /// Stores files.
@@ -97,6 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         files: 0,
         left_out: 0,
         is_volatile: false,
+        misfit: None,
     };
     match metadata {
         None => put.stream()?,
@@ -202,6 +205,17 @@ impl Put<'_> {
         local: &Path,
         moved: Result<u64, Trouble>,
     ) -> Result<(), Error> {
+        if let (Ok(bytes), Some(array)) = (&moved, file.array())
+            && array.bytes() > 0
+            && bytes % array.bytes() != 0
+        {
+            // Records may follow each other, but a part of one is more often a wrong dimension.
+            let whole = array.bytes();
+            self.misfit = Some(format!(
+                "pario: {} has {bytes} bytes, the array takes {whole}; look at --array if that is not meant",
+                shown(&absolute(target))
+            ));
+        }
         let mut outcome = moved.map(drop).map_err(|trouble| match trouble {
             Trouble::Local(error) => cannot_read(local, &error),
             Trouble::Stored(error) => refused(error),
@@ -288,6 +302,9 @@ impl Put<'_> {
         drop(self.progress);
         if self.is_volatile {
             note("pario: the servers keep bytes in memory: they survive no end of a server");
+        }
+        if let Some(misfit) = &self.misfit {
+            note(misfit);
         }
         if self.arguments.json {
             let facts = json!({

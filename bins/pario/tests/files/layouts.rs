@@ -211,6 +211,24 @@ fn space_is_summed_by_directory() {
 }
 
 #[test]
+fn bytes_that_do_not_fill_the_array_are_noted() {
+    let service = Service::start();
+    service.write("in", &pattern(1000, 3));
+    for (array, is_noted) in [("f64[5,5]", false), ("f64[10,10]", true), ("f64[3]", true)] {
+        let target = format!("/{}", array.len());
+        let mut put = service.pario(&["put", "in", &target, "--array", array]);
+        let output = put.output().expect("it runs");
+        assert!(output.status.success());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            said.contains("the array takes"),
+            is_noted,
+            "{array}: {said}"
+        );
+    }
+}
+
+#[test]
 fn lost_bytes_are_shown_and_can_be_stored_again() {
     let service = Service::start();
     let bytes = pattern(300_000, 7);
@@ -241,6 +259,16 @@ fn lost_bytes_are_shown_and_can_be_stored_again() {
     let text = service.text_of(&["layout", "/f"]);
     assert!(text.contains("97.7 KiB of the file are lost"), "{text}");
     service.refused(&["cat", "/f"], &["died", "; "]);
+    // What it was to replace is still there.
+    service.write("keep", b"precious");
+    service.refused(&["get", "/f", "keep"], &["died", "; "]);
+    assert_eq!(
+        fs::read(service.dir.join("keep")).expect("there"),
+        b"precious"
+    );
+    let left = fs::read_dir(&service.dir).expect("there");
+    let is_part = |e: fs::DirEntry| e.file_name().to_string_lossy().contains(".part-");
+    assert!(!left.flatten().any(is_part), "nothing half done stays");
 
     // The same layout, other places.
     service.silent(&["put", "in", "/f"]);

@@ -2,7 +2,6 @@
 //! Servers that are stopped belong here too: nobody waits for them who does not have to.
 
 use client::ServerId;
-use rustix::process::Signal;
 use system_tests::raw::{Raw, access, version_of};
 use system_tests::{ServiceOptions, Store};
 use wire::message::access::{ANNOUNCED, DATA, READ, WRITE};
@@ -79,7 +78,7 @@ fn seed004_s18_calls_that_do_not_block_return_while_a_server_is_stopped() {
     file.write_at(0, &whole(0, LEN, 1)).unwrap();
     let owner = service.index_of(ServerId(file.layout().owner.server));
     let victim = 1 - owner;
-    service.io(victim).signal(Signal::STOP);
+    let paused = service.io(victim).pause();
     let requests: Vec<_> = (0..4)
         .map(|k| {
             let at = k * PART;
@@ -102,7 +101,7 @@ fn seed004_s18_calls_that_do_not_block_return_while_a_server_is_stopped() {
     let at = 5 * PART / 2;
     assert_eq!(same.read_at(at, &mut part).unwrap(), part.len());
     assert!(part == system_tests::pattern(&same.view(), at, part.len(), 1));
-    service.io(victim).signal(Signal::CONT);
+    drop(paused);
     for request in requests {
         let (written, _) = request.wait();
         assert_eq!(written.expect("a write"), PART as usize);
