@@ -262,11 +262,8 @@ fn lost_bytes_are_shown_and_can_be_stored_again() {
     // What it was to replace is still there.
     service.write("keep", b"precious");
     service.refused(&["get", "/f", "keep"], &["died", "; "]);
-    assert_eq!(
-        fs::read(service.dir.join("keep")).expect("there"),
-        b"precious"
-    );
-    let left = fs::read_dir(&service.dir).expect("there");
+    assert_eq!(service.read("keep"), b"precious");
+    let left = fs::read_dir(service.local("")).expect("there");
     let is_part = |e: fs::DirEntry| e.file_name().to_string_lossy().contains(".part-");
     assert!(!left.flatten().any(is_part), "nothing half done stays");
 
