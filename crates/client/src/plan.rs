@@ -14,9 +14,6 @@ use kernels::Share;
 use layout::{FileOffset, Partition, View};
 use wire::{LayoutState, Place};
 
-/// From this many subfiles on, those on a range are looked up instead of tried in turn.
-const MANY: usize = 64;
-
 /// Bytes of one subfile in a file range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
@@ -126,13 +123,8 @@ impl Plan {
                         take(piece.subfiles[subfile].slot, part);
                     }
                 };
-                if piece.subfiles.len() < MANY {
-                    (0..piece.subfiles.len()).for_each(&mut meet);
-                } else {
-                    let range = FileOffset(range.start)..FileOffset(range.end);
-                    let met = piece.partition.elements_meeting(range);
-                    met.into_iter().for_each(&mut meet);
-                }
+                let meeting = FileOffset(range.start)..FileOffset(range.end);
+                piece.partition.visit_meeting(meeting, &mut meet);
             }
         }
     }

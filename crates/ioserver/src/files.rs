@@ -14,11 +14,13 @@
 //! Cost on the hot path: one short mutex when an access enters, one when it leaves.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use falls::Periodic;
+use layout::FileOffset;
 use store::{Domain, Identity, Subfile, SubfileId};
 use wire::message::cluster::FileStateIs;
 use wire::message::file::SizeIs;
@@ -93,6 +95,20 @@ impl Known {
     /// Where the bytes are.
     pub(crate) fn layout(&self) -> &LayoutState {
         &self.told.layout
+    }
+
+    /// Visits the positions in `own` of all subfiles that may have a byte of a file range, ascending.
+    pub(crate) fn visit_meeting(&self, file: &Range<u64>, mut visit: impl FnMut(usize)) {
+        let Some(piece) = self.told.layout.pieces.first() else {
+            return;
+        };
+        let range = FileOffset(file.start)..FileOffset(file.end);
+        piece.partition.visit_meeting(range, |index| {
+            let slot = self.own.binary_search_by_key(&index, |o| o.index as usize);
+            if let Ok(slot) = slot {
+                visit(slot);
+            }
+        });
     }
 
     /// The server that keeps size, locks and pointers.

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Weak};
 use std::thread;
+use std::time::Duration;
 
 use control::capability::{seals_equal, server_seal, verify_session};
 use control::locks::Mode;
@@ -16,7 +17,7 @@ use wire::message::cluster::{
 use wire::message::file::{
     Admit, Allocated, Appended, DropView, Grow, JoinPointer, LeaveAtomic, LeavePointer,
     ListSubfiles, Lock, MovePointer, Preallocate, Release, Reserve, Scrub, Scrubbed, SetView,
-    SetViewPart, Size, SubfileEntry, Sync, Synced, Truncate, Unlock,
+    SetViewPart, Size, SubfileEntry, Sync, Synced, ThroughView, Truncate, Unlock,
 };
 use wire::message::session::{
     Counter, Goodbye, Hello, Ping, Process, Role, Shutdown, Statistics, Welcome,
@@ -35,7 +36,7 @@ use crate::statistics::{add, counter};
 use crate::views::Registered;
 
 /// How long a client elsewhere has no connection before it counts as dead.
-const GRACE: std::time::Duration = std::time::Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(2);
 
 /// What is served.
 pub(crate) struct IoService {
@@ -105,97 +106,51 @@ impl IoService {
     }
 
     /// A request to the owner of a file.
-    fn owned<R: Request>(
+    fn owned<R: ThroughView>(
         &self,
         session: &Session,
         exchange: &mut Exchange,
-        view: impl FnOnce(&R) -> u64,
         run: impl FnOnce(&Owner, &Asker<'_>, R) -> Result<R::Answer, (Status, Refusal)>,
     ) -> Outcome {
         self.answer::<R>(exchange, |request| {
             let _busy = session.client.begin()?;
-            let view = session.client.view(view(&request))?;
+            let view = session.client.view(request.view())?;
             self.with_asker(session, &view, |owner, asker| run(owner, asker, request))
         })
     }
 
-    fn owner_request(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
-        match exchange.header().kind {
-            Size::KIND => self.owned(session, exchange, |r: &Size| r.view, |o, a, _| o.size(a)),
-            Grow::KIND => self.owned(
-                session,
-                exchange,
-                |r: &Grow| r.view,
-                |o, a, r| o.grow(a, r.epoch, r.end),
-            ),
-            Truncate::KIND => self.owned(
-                session,
-                exchange,
-                |r: &Truncate| r.view,
-                |o, a, r| o.truncate(a, r.handle, r.to),
-            ),
-            Release::KIND => self.owned(
-                session,
-                exchange,
-                |r: &Release| r.view,
-                |o, a, _| o.release(a),
-            ),
-            Reserve::KIND => self.owned(
-                session,
-                exchange,
-                |r: &Reserve| r.view,
-                |o, a, r| o.reserve(a, r.request, r.len),
-            ),
-            Appended::KIND => self.owned(
-                session,
-                exchange,
-                |r: &Appended| r.view,
-                |o, a, r| o.appended(a, r.request, r.epoch, r.end),
-            ),
-            JoinPointer::KIND => self.owned(
-                session,
-                exchange,
-                |r: &JoinPointer| r.view,
-                |o, a, r| o.join_pointer(a, r.group, r.position),
-            ),
-            LeavePointer::KIND => self.owned(
-                session,
-                exchange,
-                |r: &LeavePointer| r.view,
-                |o, a, r| o.leave_pointer(a, r.group),
-            ),
-            MovePointer::KIND => self.owned(
-                session,
-                exchange,
-                |r: &MovePointer| r.view,
-                |o, a, r| o.move_pointer(a, r.group, r.request, r.how, r.amount),
-            ),
-            Admit::KIND => self.owned(
-                session,
-                exchange,
-                |r: &Admit| r.view,
-                |o, a, r| o.admit(a, r.handle),
-            ),
-            LeaveAtomic::KIND => self.owned(
-                session,
-                exchange,
-                |r: &LeaveAtomic| r.view,
-                |o, a, r| o.leave_atomic(a, r.handle),
-            ),
-            Lock::KIND => self.lock(session, exchange),
+    fn owner_request(&self, s: &mut Session, e: &mut Exchange) -> Outcome {
+        match e.header().kind {
+            Size::KIND => self.owned(s, e, |o, a, _: Size| o.size(a)),
+            Grow::KIND => self.owned(s, e, |o, a, r: Grow| o.grow(a, r.epoch, r.end)),
+            Truncate::KIND => self.owned(s, e, |o, a, r: Truncate| o.truncate(a, r.handle, r.to)),
+            Release::KIND => self.owned(s, e, |o, a, _: Release| o.release(a)),
+            Reserve::KIND => self.owned(s, e, |o, a, r: Reserve| o.reserve(a, r.request, r.len)),
+            Appended::KIND => self.owned(s, e, |o, a, r: Appended| {
+                o.appended(a, r.request, r.epoch, r.end)
+            }),
+            JoinPointer::KIND => self.owned(s, e, |o, a, r: JoinPointer| {
+                o.join_pointer(a, r.group, r.position)
+            }),
+            LeavePointer::KIND => {
+                self.owned(s, e, |o, a, r: LeavePointer| o.leave_pointer(a, r.group))
+            }
+            MovePointer::KIND => self.owned(s, e, |o, a, r: MovePointer| {
+                o.move_pointer(a, r.group, r.request, r.how, r.amount)
+            }),
+            Admit::KIND => self.owned(s, e, |o, a, r: Admit| o.admit(a, r.handle)),
+            LeaveAtomic::KIND => {
+                self.owned(s, e, |o, a, r: LeaveAtomic| o.leave_atomic(a, r.handle))
+            }
+            Lock::KIND => self.lock(s, e),
             Unlock::KIND => {
-                if let Ok(request) = exchange.request::<Unlock>() {
-                    session.locks.retain(|&r| r != request.request);
+                if let Ok(request) = e.request::<Unlock>() {
+                    s.locks.retain(|&r| r != request.request);
                 }
-                self.owned(
-                    session,
-                    exchange,
-                    |r: &Unlock| r.view,
-                    |o, a, r| o.unlock(a, r.request),
-                )
+                self.owned(s, e, |o, a, r: Unlock| o.unlock(a, r.request))
             }
             _ => self.refuse(
-                exchange,
+                e,
                 Refused::new(Status::Unsupported, "an I/O server has no answer to this"),
             ),
         }
@@ -447,16 +402,28 @@ impl IoService {
         list
     }
 
-    /// A client has died: it is fenced here, and the owner gives back what it held.
-    fn client_died(owner: &Weak<Owner>, context: &Weak<Context>, client: ClientId) {
-        let (Some(owner), Some(context)) = (owner.upgrade(), context.upgrade()) else {
-            return;
-        };
+    /// A client has died, unless it has a connection when the `grace` is over: it is fenced here, and
+    /// the owner gives back what it held.
+    fn client_died(
+        owner: &Weak<Owner>,
+        context: &Weak<Context>,
+        client: ClientId,
+        grace: Option<Duration>,
+    ) {
+        let (owner, context) = (Weak::clone(owner), Weak::clone(context));
         let spawned = thread::Builder::new()
             .name(format!("death of {client}"))
             .spawn(move || {
-                let _ = context.sessions.fence(client);
-                owner.client_died(client);
+                if let Some(grace) = grace {
+                    crate::start::wait(grace);
+                }
+                let (Some(owner), Some(context)) = (owner.upgrade(), context.upgrade()) else {
+                    return;
+                };
+                if grace.is_none() || !context.sessions.is_connected(client) {
+                    let _ = context.sessions.fence(client);
+                    owner.client_died(client);
+                }
             });
         drop(spawned);
     }
@@ -506,7 +473,7 @@ impl Service for IoService {
                 .or((is_here && hello.process.pid != 0).then_some(hello.process.pid));
             if let Some(pid) = pid {
                 let (owner, context) = (Arc::downgrade(&self.owner), Arc::downgrade(context));
-                let died = move || IoService::client_died(&owner, &context, client);
+                let died = move || IoService::client_died(&owner, &context, client, None);
                 if self.watch.add(client.0, pid, died).is_ok() {
                     let watched = &session.client.is_watched;
                     watched.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -603,23 +570,7 @@ impl Service for IoService {
         {
             let (owner, context) = (Arc::downgrade(&self.owner), Arc::downgrade(&self.context));
             // Nobody can say whether it lives: a connection may break, and the next one come.
-            let waited = std::thread::Builder::new()
-                .name("grace".into())
-                .spawn(move || {
-                    crate::start::wait(GRACE);
-                    let Some(alive) = context.upgrade() else {
-                        return;
-                    };
-                    let is_back = alive.sessions.is_connected(client);
-                    drop(alive);
-                    if !is_back {
-                        IoService::client_died(&owner, &context, client);
-                    }
-                });
-            if waited.is_err() {
-                let (owner, context) = (Arc::downgrade(&self.owner), Arc::downgrade(&self.context));
-                IoService::client_died(&owner, &context, client);
-            }
+            IoService::client_died(&owner, &context, client, Some(GRACE));
         }
     }
 }

@@ -59,6 +59,20 @@ pub(crate) fn add(counter: &AtomicU64, n: u64) {
 }
 
 impl Statistics {
+    /// An access was served, in so many rounds through a buffer.
+    pub(crate) fn served(&self, is_write: bool, bytes: u64, rounds: u64) {
+        let (count, total) = match is_write {
+            true => (&self.writes, &self.bytes_written),
+            false => (&self.reads, &self.bytes_read),
+        };
+        add(count, 1);
+        add(total, bytes);
+        add(&self.rounds, rounds);
+        if rounds == 0 {
+            add(&self.straight, 1);
+        }
+    }
+
     /// A request was refused.
     pub(crate) fn refused(&self, status: Status) {
         if let Some(counter) = self.refusals.get(usize::from(status.code())) {

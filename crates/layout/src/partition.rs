@@ -16,6 +16,9 @@ use crate::address::{FileOffset, SubfileOffset};
 use crate::error::LayoutError;
 use crate::pattern::Pattern;
 
+/// From this many elements on, those that meet a range are looked up instead of tried in turn.
+const MANY: usize = 64;
+
 /// A pattern with its displacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
@@ -119,6 +122,16 @@ impl Partition {
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// Visits all elements that may own a byte of the file range, ascending. Where there are few, all
+    /// are visited, which needs no list; where there are many, they are found by descent.
+    pub fn visit_meeting(&self, range: Range<FileOffset>, visit: impl FnMut(usize)) {
+        if self.len() < MANY {
+            (0..self.len()).for_each(visit);
+        } else {
+            self.elements_meeting(range).into_iter().for_each(visit);
+        }
     }
 
     /// Offset of file byte `x` in subfile `element`, `None` if the subfile does not own it.

@@ -17,6 +17,7 @@
 
 pub mod cases;
 pub mod covering;
+pub mod files;
 pub mod layouts;
 pub mod matrix;
 pub mod plain_file;

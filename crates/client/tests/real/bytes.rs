@@ -261,3 +261,23 @@ fn a_steady_access_allocates_nothing() {
         assert_eq!(info.count_total, 0, "{len} bytes of {view}");
     }
 }
+
+#[test]
+fn many_subfiles_are_found_without_trying_each() {
+    // More than are tried in turn, at the client and at each server.
+    let service = Service::start(3);
+    let client = service.connect();
+    let file = create(&client, "/f", "", "striped(10) over 300");
+    let bytes = pattern(9000, 1);
+    for (i, part) in bytes.chunks(977).enumerate() {
+        file.write_at(i as u64 * 977, part).unwrap();
+    }
+    let mut back = vec![0; 9000];
+    assert_eq!(file.read_at(0, &mut back).unwrap(), 9000);
+    assert!(back == bytes);
+    // Stripes 299 and 0 of the next round, which lie at the last and the first server.
+    let mut seam = [0; 20];
+    file.read_at(2990, &mut seam).unwrap();
+    assert_eq!(seam, bytes[2990..3010]);
+    assert_eq!(file.last_access().servers.len(), 2);
+}

@@ -183,23 +183,21 @@ fn find_parts(context: &Context, opened: &Opened, parts: &mut Vec<Part>) -> Resu
     parts.clear();
     let known = &opened.known;
     let mut sum = 0;
-    for slot in 0..known.own.len() {
+    known.visit_meeting(&opened.file, |slot| {
         let share = opened.shares.with(&opened.view.view, known, slot);
         let count = share.count(opened.file.clone());
-        if count == 0 {
-            continue;
+        if count > 0 {
+            sum += count;
+            parts.push(Part {
+                slot,
+                count,
+                run: share.right_run(opened.file.clone()),
+            });
         }
-        known.check_place(
-            &known.own[slot],
-            context.kept_since(),
-            context.incarnation(),
-        )?;
-        sum += count;
-        parts.push(Part {
-            slot,
-            count,
-            run: share.right_run(opened.file.clone()),
-        });
+    });
+    for part in parts.iter() {
+        let own = &known.own[part.slot];
+        known.check_place(own, context.kept_since(), context.incarnation())?;
     }
     if sum != opened.bytes {
         return Err(Refused::new(

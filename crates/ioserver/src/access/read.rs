@@ -68,15 +68,9 @@ pub(crate) fn serve(
     drop(opened);
     match result {
         Ok(()) => {
-            let statistics = &context.statistics;
-            add(&statistics.reads, 1);
-            add(&statistics.bytes_read, bytes);
-            add(&statistics.rounds, spent.rounds);
-            if spent.rounds == 0 {
-                add(&statistics.straight, 1);
-            }
+            context.statistics.served(false, bytes, spent.rounds);
             if session.is_server() {
-                add(&statistics.server_bytes, bytes);
+                add(&context.statistics.server_bytes, bytes);
             }
             Ok(())
         }

@@ -62,13 +62,7 @@ pub(crate) fn serve(
     });
     match result {
         Ok(()) => {
-            let statistics = &context.statistics;
-            add(&statistics.writes, 1);
-            add(&statistics.bytes_written, bytes);
-            add(&statistics.rounds, spent.rounds);
-            if spent.rounds == 0 {
-                add(&statistics.straight, 1);
-            }
+            context.statistics.served(true, bytes, spent.rounds);
             let done = Done {
                 waited_ns: nanos(spent.waited),
                 copied_ns: nanos(spent.copied),

@@ -14,8 +14,9 @@ mod truncate;
 
 use std::time::Duration;
 
-use client::{Client, ConnectOptions, File, OpenOptions, View};
-use system_tests::{Random, Service, ServiceOptions, Store, pattern, pause};
+use client::{Client, ConnectOptions, File, View};
+use system_tests::files::{create, open, read, whole};
+use system_tests::{Random, Service, ServiceOptions, Store, pause};
 
 /// Seeds of one test, printed as they are used.
 fn rounds(what: u64, count: u64) -> impl Iterator<Item = Random> {
@@ -48,31 +49,6 @@ fn impatient_client(service: &Service, seconds: u64) -> Client {
 /// Waits up to so many microseconds, so that a kill comes at any time.
 fn some_time(random: &mut Random, most_us: u64) {
     pause(Duration::from_micros(random.below(most_us + 1)));
-}
-
-#[track_caller]
-fn create(client: &Client, path: &str, layout: &str) -> File {
-    let options = OpenOptions::new().read().write().exclusive().layout(layout);
-    client.open(path, &options).expect("a new file")
-}
-
-#[track_caller]
-fn open(client: &Client, path: &str) -> File {
-    let options = OpenOptions::new().read().write();
-    client.open(path, &options).expect("the file")
-}
-
-/// The pattern of a tag for a whole file.
-fn whole(at: u64, len: usize, tag: u64) -> Vec<u8> {
-    pattern(&View::whole_file(), at, len, tag)
-}
-
-#[track_caller]
-fn read(file: &File, at: u64, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0xee; len];
-    let n = file.read_at(at, &mut bytes).expect("read");
-    bytes.truncate(n);
-    bytes
 }
 
 /// The subfiles of a file as views, with the server of each.

@@ -10,33 +10,9 @@ mod stalled;
 
 use std::time::Duration;
 
-use client::{Client, File, OpenOptions, View};
-use system_tests::{Service, pattern};
-
-#[track_caller]
-fn create(client: &Client, path: &str, layout: &str) -> File {
-    let options = OpenOptions::new().read().write().exclusive().layout(layout);
-    client.open(path, &options).expect("a new file")
-}
-
-#[track_caller]
-fn open(client: &Client, path: &str) -> File {
-    let options = OpenOptions::new().read().write();
-    client.open(path, &options).expect("the file")
-}
-
-/// The pattern of a tag for a whole file.
-fn whole(at: u64, len: usize, tag: u64) -> Vec<u8> {
-    pattern(&View::whole_file(), at, len, tag)
-}
-
-#[track_caller]
-fn read(file: &File, at: u64, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0xee; len];
-    let n = file.read_at(at, &mut bytes).expect("read");
-    bytes.truncate(n);
-    bytes
-}
+use client::Client;
+use system_tests::Service;
+use system_tests::files::{create, open, read, whole};
 
 /// A client that has no patience with anybody, so that what blocks others is seen.
 #[track_caller]

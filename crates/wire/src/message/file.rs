@@ -254,6 +254,42 @@ record! {
     }
 }
 
+/// A request about the file of a registered view.
+pub trait ThroughView: super::Request {
+    /// The number of the view.
+    fn view(&self) -> u64;
+}
+
+macro_rules! through_view {
+    ($($request:ty),* $(,)?) => {$(
+        impl ThroughView for $request {
+            fn view(&self) -> u64 {
+                self.view
+            }
+        }
+    )*};
+}
+
+through_view!(
+    Size,
+    Grow,
+    Truncate,
+    Release,
+    Reserve,
+    Appended,
+    JoinPointer,
+    LeavePointer,
+    MovePointer,
+    Admit,
+    LeaveAtomic,
+    Lock,
+    Unlock,
+    Preallocate,
+    Sync,
+    Allocated,
+    Scrub,
+);
+
 choice! {
     /// How a shared pointer moves.
     pub enum PointerMove {

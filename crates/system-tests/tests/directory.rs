@@ -1,34 +1,18 @@
 //! Processes that share a directory without a service.
 //!
-//! Other processes are this test program again, started with `PARIO_TEST_ROLE`: each role is a
-//! small program at the end of this file.
+//! Other processes are `neighbour`, each in one of its roles.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use client::{Client, ConnectOptions, OpenOptions};
 use embedded::{Error, Options};
+use system_tests::TempDir;
+use system_tests::files::whole;
 use wire::url::ServiceUrl;
-
-struct Temp(PathBuf);
-
-impl Temp {
-    fn new(name: &str) -> Temp {
-        let path = std::env::temp_dir().join(format!("pario-dir-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Temp(path)
-    }
-}
-
-impl Drop for Temp {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn connect(dir: &Path, servers: usize) -> Client {
     let options = Options {
@@ -44,10 +28,9 @@ struct Other(Child, BufReader<std::process::ChildStdout>);
 
 impl Other {
     fn start(role: &str, dir: &Path) -> Other {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "role", "--nocapture", "--include-ignored"])
-            .env("PARIO_TEST_ROLE", role)
-            .env("PARIO_TEST_DIR", dir)
+        let mut child = Command::new(env!("CARGO_BIN_EXE_neighbour"))
+            .arg(role)
+            .arg(dir)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -88,16 +71,12 @@ impl Drop for Other {
     }
 }
 
-fn pattern(n: usize, seed: u8) -> Vec<u8> {
-    (0..n).map(|i| (i * 7 + i / 251) as u8 ^ seed).collect()
-}
-
 #[test]
 fn files_outlive_the_process_that_wrote_them() {
-    let temp = Temp::new("outlive");
-    let bytes = pattern(300_000, 1);
+    let temp = TempDir::new();
+    let bytes = whole(0, 300_000, 1);
     {
-        let client = connect(&temp.0, 3);
+        let client = connect(temp.path(), 3);
         let options = OpenOptions::new().read().write().create();
         let file = client
             .open("/a", &options.layout("striped(4KiB) over 3"))
@@ -105,9 +84,12 @@ fn files_outlive_the_process_that_wrote_them() {
         file.write_at(0, &bytes).unwrap();
         file.close().unwrap();
     }
-    assert!(!temp.0.join("holder").exists(), "the holder took its leave");
+    assert!(
+        !temp.path().join("holder").exists(),
+        "the holder took its leave"
+    );
     // The same directory without saying how many servers: those that have bytes are started.
-    let client = connect(&temp.0, 0);
+    let client = connect(temp.path(), 0);
     assert_eq!(client.members().unwrap().len(), 3);
     let file = client.open("/a", &OpenOptions::new().read()).unwrap();
     let mut back = vec![0; bytes.len() + 10];
@@ -117,9 +99,9 @@ fn files_outlive_the_process_that_wrote_them() {
 
 #[test]
 fn two_clients_of_one_process_share_the_servers() {
-    let temp = Temp::new("two");
-    let first = connect(&temp.0, 1);
-    let second = connect(&temp.0, 1);
+    let temp = TempDir::new();
+    let first = connect(temp.path(), 1);
+    let second = connect(temp.path(), 1);
     first.mkdir("/d", None).unwrap();
     drop(first);
     second.mkdir("/d/e", None).unwrap();
@@ -128,11 +110,11 @@ fn two_clients_of_one_process_share_the_servers() {
 
 #[test]
 fn whoever_holds_the_directory_serves_the_rest() {
-    let temp = Temp::new("serves");
-    let mut holder = Other::start("hold", &temp.0);
+    let temp = TempDir::new();
+    let mut holder = Other::start("hold", temp.path());
     holder.expect("ready");
-    let client = connect(&temp.0, 1);
-    let note = fs::read_to_string(temp.0.join("holder")).unwrap();
+    let client = connect(temp.path(), 1);
+    let note = fs::read_to_string(temp.path().join("holder")).unwrap();
     assert!(!note.contains(&format!("pid: {}\n", std::process::id())));
     let file = client
         .open("/x", &OpenOptions::new().read().write().create())
@@ -144,16 +126,16 @@ fn whoever_holds_the_directory_serves_the_rest() {
     let mut back = [0; 11];
     assert_eq!(file.read_at(0, &mut back).unwrap(), 11);
     assert_eq!(&back, b"hello there");
-    let note = fs::read_to_string(temp.0.join("holder")).unwrap();
+    let note = fs::read_to_string(temp.path().join("holder")).unwrap();
     assert!(note.contains(&format!("pid: {}\n", std::process::id())));
 }
 
 #[test]
 fn nothing_a_write_returned_for_is_lost_when_the_holder_is_killed() {
-    let temp = Temp::new("killed");
-    let mut holder = Other::start("hold", &temp.0);
+    let temp = TempDir::new();
+    let mut holder = Other::start("hold", temp.path());
     holder.expect("ready");
-    let mut writer = Other::start("write", &temp.0);
+    let mut writer = Other::start("write", temp.path());
     // The writer counts aloud what returned; the holder dies somewhere in between, twice.
     for _ in 0..20 {
         writer.expect("wrote");
@@ -164,12 +146,12 @@ fn nothing_a_write_returned_for_is_lost_when_the_holder_is_killed() {
     }
     let count: usize = writer.expect("wrote").parse().unwrap();
     writer.kill();
-    let client = connect(&temp.0, 1);
+    let client = connect(temp.path(), 1);
     let file = client.open("/log", &OpenOptions::new().read()).unwrap();
     let mut back = vec![0; 1000];
     for i in 0..=count {
         let n = file.read_at(i as u64 * 1000, &mut back).unwrap();
-        assert_eq!((n, &back), (1000, &pattern(1000, i as u8)), "record {i}");
+        assert_eq!((n, &back), (1000, &whole(0, 1000, i as u64)), "record {i}");
     }
     let findings = client.check().unwrap();
     assert!(findings.is_empty(), "{findings:?}");
@@ -177,15 +159,17 @@ fn nothing_a_write_returned_for_is_lost_when_the_holder_is_killed() {
 
 #[test]
 fn three_processes_that_come_and_go_never_lose_each_other() {
-    let temp = Temp::new("three");
-    let mut others: Vec<Other> = (0..3).map(|_| Other::start("append", &temp.0)).collect();
+    let temp = TempDir::new();
+    let mut others: Vec<Other> = (0..3)
+        .map(|_| Other::start("append", temp.path()))
+        .collect();
     for _ in 0..3 {
         for other in &mut others {
             other.expect("appended");
         }
     }
     // One of them serves; whoever it is, the others go on.
-    let note = fs::read_to_string(temp.0.join("holder")).unwrap();
+    let note = fs::read_to_string(temp.path().join("holder")).unwrap();
     let pid: u32 = note
         .lines()
         .find_map(|l| l.strip_prefix("pid: "))
@@ -206,13 +190,13 @@ fn three_processes_that_come_and_go_never_lose_each_other() {
 
 #[test]
 fn child_of_a_dead_holder_keeps_nobody_out() {
-    let temp = Temp::new("forked");
+    let temp = TempDir::new();
     // It goes on as its own child: the parent, which served, is gone, its descriptors are not.
-    let mut holder = Other::start("daemon", &temp.0);
+    let mut holder = Other::start("daemon", temp.path());
     holder.expect("ready");
     holder.0.wait().unwrap();
     let started = Instant::now();
-    let client = connect(&temp.0, 1);
+    let client = connect(temp.path(), 1);
     let file = client.open("/kept", &OpenOptions::new().read()).unwrap();
     let mut back = [0; 4];
     assert_eq!(file.read_at(0, &mut back).unwrap(), 4);
@@ -224,13 +208,13 @@ fn child_of_a_dead_holder_keeps_nobody_out() {
 
 #[test]
 fn other_host_is_refused_with_the_remedy() {
-    let temp = Temp::new("host");
+    let temp = TempDir::new();
     fs::write(
-        temp.0.join("holder"),
+        temp.path().join("holder"),
         "pid: 1\nhost: elsewhere\nhost name: node-of-another-name\nendpoint: unix:/nowhere\n",
     )
     .unwrap();
-    let url = ServiceUrl::Directory(temp.0.clone());
+    let url = ServiceUrl::Directory(temp.path().to_owned());
     let refused = embedded::connect(&url, ConnectOptions::default(), &Options::default());
     let error = refused.unwrap_err();
     assert!(matches!(error, Error::OtherHost { .. }));
@@ -248,60 +232,4 @@ fn servers_of_a_job_are_refused_for_now() {
         &Options::default(),
     );
     assert!(matches!(refused, Err(Error::Job)));
-}
-
-/// Not a test: the programs that other processes run.
-#[test]
-#[ignore = "run by the other tests"]
-fn role() {
-    let Ok(role) = std::env::var("PARIO_TEST_ROLE") else {
-        return;
-    };
-    let dir = PathBuf::from(std::env::var_os("PARIO_TEST_DIR").unwrap());
-    let say = |text: String| {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "\n{text}").unwrap();
-        out.flush().unwrap();
-    };
-    let client = connect(&dir, 1);
-    let stdin_ends = || {
-        let mut rest = Vec::new();
-        std::io::stdin().read_to_end(&mut rest).unwrap();
-    };
-    let options = OpenOptions::new().read().write().create();
-    match role.as_str() {
-        "hold" => {
-            say("ready".into());
-            stdin_ends();
-        }
-        "write" => {
-            let file = client.open("/log", &options).unwrap();
-            for i in 0.. {
-                file.write_at(i * 1000, &pattern(1000, i as u8)).unwrap();
-                say(format!("wrote {i}"));
-            }
-        }
-        "append" => {
-            let file = client.open("/journal", &options).unwrap();
-            for _ in 0..9 {
-                file.append(&pattern(5000, 3)).unwrap();
-                say("appended".into());
-            }
-            stdin_ends();
-        }
-        "daemon" => {
-            let file = client.open("/kept", &options).unwrap();
-            file.write_at(0, b"kept").unwrap();
-            say("ready".into());
-            nix::unistd::daemon(true, true).unwrap();
-            let error = file.write_at(4, b"x").unwrap_err();
-            let is_clear = matches!(error, client::Error::Forked);
-            say(format!("child: {}", if is_clear { "forked" } else { "?" }));
-            // Stays, with all that the parent had open, until the test has seen it.
-            std::mem::forget((file, client));
-            stdin_ends();
-            std::process::exit(0);
-        }
-        other => panic!("no role {other}"),
-    }
 }
