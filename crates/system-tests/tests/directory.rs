@@ -28,7 +28,14 @@ struct Other(Child, BufReader<std::process::ChildStdout>);
 
 impl Other {
     fn start(role: &str, dir: &Path) -> Other {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_neighbour"))
+        Other::with(role, dir, &mut |_| {})
+    }
+
+    /// The same in an environment of its own.
+    fn with(role: &str, dir: &Path, change: &mut dyn FnMut(&mut Command)) -> Other {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_neighbour"));
+        change(&mut command);
+        let mut child = command
             .arg(role)
             .arg(dir)
             .stdin(Stdio::piped())
@@ -232,4 +239,38 @@ fn servers_of_a_job_are_refused_for_now() {
         &Options::default(),
     );
     assert!(matches!(refused, Err(Error::Job)));
+}
+
+/// What launchers leave in the environment of a rank is enough: no MPI is needed to see who holds.
+#[test]
+fn ranks_of_an_mpi_job_do_not_hold_the_directory_themselves() {
+    let temp = TempDir::new();
+    let mut ranks: Vec<Other> = ["0", "1"]
+        .map(|rank| {
+            Other::with("append", temp.path(), &mut |command| {
+                command
+                    .env("PMI_RANK", rank)
+                    .env("PARIO_PROGRAM", system_tests::programs::pario());
+            })
+        })
+        .into();
+    for rank in &mut ranks {
+        rank.expect("appended");
+    }
+    let note = fs::read_to_string(temp.path().join("holder")).unwrap();
+    let pid = note.lines().find_map(|l| l.strip_prefix("pid: ")).unwrap();
+    let pid: u32 = pid.parse().unwrap();
+    assert!(ranks.iter().all(|rank| rank.0.id() != pid));
+    let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+    assert!(command.contains("\0hold\0"), "{command}");
+    // It serves on when a rank is done, and for a later program.
+    ranks.remove(0).end();
+    ranks[0].expect("appended");
+    ranks.remove(0).end();
+    let client = connect(temp.path(), 1);
+    assert_eq!(client.stat("/journal").unwrap().size, 2 * 9 * 5000);
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::TERM).unwrap();
 }
