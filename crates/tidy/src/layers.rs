@@ -19,9 +19,9 @@ use crate::{Complaint, File};
 ///     |            |
 ///   client     metaserver  ioserver     on serving
 ///     |          meta  \     /  store
-///   wire  <-  control
-///     |
-///   plan -> layout -> falls <- kernels
+///   wire  <-  control        direct     client and ioserver meet in wire and direct
+///     |                        |
+///   advise -> plan -> layout -> falls <- kernels
 ///
 ///   testkit        used by tests only, may use falls
 ///   tidy           uses none, used by none
@@ -30,7 +30,9 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("falls", &[]),
     ("layout", &["falls"]),
     ("plan", &["falls", "layout"]),
+    ("advise", &["falls", "layout", "plan"]),
     ("kernels", &["falls"]),
+    ("direct", &["kernels"]),
     ("lockfile", &[]),
     ("store", &["falls", "kernels", "lockfile"]),
     ("wire", &["falls", "layout"]),
@@ -40,18 +42,20 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     (
         "metaserver",
         &[
-            "control", "falls", "layout", "lockfile", "meta", "serving", "wire",
+            "advise", "control", "falls", "layout", "lockfile", "meta", "serving", "wire",
         ],
     ),
     (
         "ioserver",
         &[
-            "control", "falls", "kernels", "layout", "serving", "store", "wire",
+            "advise", "control", "direct", "falls", "kernels", "layout", "serving", "store", "wire",
         ],
     ),
     (
         "client",
-        &["control", "falls", "kernels", "layout", "plan", "wire"],
+        &[
+            "advise", "control", "direct", "falls", "kernels", "layout", "plan", "wire",
+        ],
     ),
     (
         "embedded",
@@ -67,8 +71,10 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     (
         "pario",
         &[
+            "advise",
             "client",
             "control",
+            "direct",
             "embedded",
             "falls",
             "ioserver",
@@ -85,7 +91,8 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     (
         "system-tests",
         &[
-            "client", "control", "embedded", "falls", "layout", "serving", "wire",
+            "advise", "client", "control", "direct", "embedded", "falls", "layout", "serving",
+            "wire",
         ],
     ),
     ("testkit", &["falls"]),

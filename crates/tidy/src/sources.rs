@@ -7,10 +7,11 @@ use crate::lexer::{code_only, has_word};
 use crate::{Complaint, File};
 
 /// Members that may contain unsafe code. Everything else goes without.
-pub const UNSAFE_ALLOWED: &[&str] = &["crates/kernels", "crates/store"];
+pub const UNSAFE_ALLOWED: &[&str] = &["crates/direct", "crates/kernels", "crates/store"];
 
 /// Members whose root must say `#![forbid(unsafe_code)]`, which no inner `allow` can lift.
 pub const UNSAFE_FORBIDDEN: &[&str] = &[
+    "crates/advise",
     "crates/client",
     "crates/control",
     "crates/embedded",
@@ -27,7 +28,12 @@ pub const UNSAFE_FORBIDDEN: &[&str] = &[
 ];
 
 /// Members that compute only: no files, no sockets, no threads, no clocks, no environment.
-pub const PURE: &[&str] = &["crates/falls", "crates/layout", "crates/plan"];
+pub const PURE: &[&str] = &[
+    "crates/advise",
+    "crates/falls",
+    "crates/layout",
+    "crates/plan",
+];
 
 /// Lines above which a file wants splitting along a line of meaning.
 pub const LONGEST: usize = 900;
