@@ -40,6 +40,8 @@ pub(crate) enum Repeat {
 #[derive(Debug)]
 pub(crate) struct Session {
     pid: u32,
+    /// This host, as local addresses of servers name it.
+    host: String,
     pub(crate) options: ConnectOptions,
     connector: Arc<dyn Connector>,
     pub(crate) client: ClientId,
@@ -88,6 +90,7 @@ impl Session {
         };
         let session = Session {
             pid: std::process::id(),
+            host: control::introduction::local_host(),
             client: pipe.welcome.client,
             role: Role::Client {
                 client: pipe.welcome.client,
@@ -318,17 +321,24 @@ impl Session {
                 }));
             }
         }
-        let endpoint: Endpoint = member
-            .address
-            .parse()
-            .map_err(|e| Trouble::Nonsense(format!("the address of {}: {e}", member.server)))?;
-        let pipe = Pipe::connect(
-            &endpoint,
-            &self.role,
-            self.options.secret.as_ref(),
-            self.options.timeout,
-            self.options.answer_timeout,
-        );
+        let connect = |address: &str| {
+            let endpoint: Endpoint = address
+                .parse()
+                .map_err(|e| Trouble::Nonsense(format!("the address of {}: {e}", member.server)))?;
+            Pipe::connect(
+                &endpoint,
+                &self.role,
+                self.options.secret.as_ref(),
+                self.options.timeout,
+                self.options.answer_timeout,
+            )
+        };
+        let nearest = member.address_from(&self.host);
+        let pipe = match connect(nearest) {
+            // Another view of the file system may hide a socket of this host.
+            Err(Trouble::Broken(_)) if nearest != member.address => connect(&member.address),
+            other => other,
+        };
         let pipe = match pipe {
             Ok(pipe) if pipe.welcome.server.0 == place.server => pipe,
             other => {

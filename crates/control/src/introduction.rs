@@ -62,6 +62,17 @@ pub fn this_process() -> Process {
     }
 }
 
+/// This host, as far as sockets in its file system and memory are shared: the kernel's boot id, the
+/// network and, where one machine plays several hosts, the name in `PARIO_HOST`.
+pub fn local_host() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let network = fs::read_link("/proc/self/ns/net")
+        .map(|p| p.display().to_string())
+        .unwrap_or_default();
+    let name = std::env::var("PARIO_HOST").unwrap_or_default();
+    format!("{} {network} {name}", boot.trim())
+}
+
 /// The kernel's boot id and the space of process numbers.
 fn host() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();

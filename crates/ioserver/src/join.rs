@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use control::introduction::Secret;
 use wire::ask::AskError;
 use wire::link::Link;
-use wire::message::catalogue::{Member, StoreKind};
+use wire::message::catalogue::{LocalAddress, Member, StoreKind};
 use wire::message::cluster::{Join, Joined, Removal, Report};
 use wire::message::session::Role;
 use wire::url::Endpoint;
@@ -40,6 +40,7 @@ pub(crate) struct Candidate {
     pub(crate) manager: Endpoint,
     pub(crate) secret: Option<Secret>,
     pub(crate) address: String,
+    pub(crate) local: Option<LocalAddress>,
     pub(crate) store: StoreKind,
     pub(crate) distance: u64,
 }
@@ -99,6 +100,7 @@ pub(crate) fn join(
         resumes,
         continues,
         address: candidate.address.clone(),
+        local: candidate.local.clone(),
         store: candidate.store,
         capacity_bytes: room.0,
         used_bytes: room.1,

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use control::capability::ClusterKey;
-use control::introduction::Secret;
+use control::introduction::{Secret, local_host};
 use serving::Running;
 use store::{
     Directory, DiskOptions, DiskSpec, DiskStore, MemoryStore, Pool, PoolOptions, measure_speed,
@@ -22,7 +22,7 @@ use store::{
 use wire::ServerId;
 use wire::ask::AskError;
 use wire::link::Listener;
-use wire::message::catalogue::StoreKind;
+use wire::message::catalogue::{LocalAddress, StoreKind};
 use wire::message::session::Counter;
 use wire::url::Endpoint;
 
@@ -68,6 +68,8 @@ pub struct Options {
     pub listen: Endpoint,
     /// The address to announce, if it is not the one that is listened on.
     pub advertise: Option<String>,
+    /// A Unix socket to listen on besides, for processes of this host.
+    pub listen_local: Option<PathBuf>,
     /// The secret of a service on several hosts.
     pub secret: Option<Secret>,
     /// Where bytes are kept.
@@ -96,6 +98,7 @@ impl Options {
             meta,
             listen,
             advertise: None,
+            listen_local: None,
             secret: None,
             write_through: matches!(store, StoreOptions::Disk { .. }),
             store,
@@ -147,6 +150,7 @@ impl std::error::Error for StartError {}
 pub struct IoServer {
     running: Running<IoService>,
     endpoint: Endpoint,
+    local: Option<PathBuf>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -181,18 +185,21 @@ pub fn start(options: Options) -> Result<IoServer, StartError> {
         Some(dir) => Applied::load(dir).map_err(in_state)?,
         None => Applied::volatile(),
     };
-    let listener = Listener::bind(&options.listen)
-        .map_err(|e| StartError::Listen(options.listen.clone(), e))?;
-    if let Endpoint::Unix(path) = &options.listen {
-        // Everybody may connect; what he may do, his session and his capabilities say.
-        fs::set_permissions(path, fs::Permissions::from_mode(0o666))
-            .map_err(|e| StartError::Listen(options.listen.clone(), e))?;
-    }
+    let listener = listen(&options.listen)?;
     let endpoint = listener.endpoint().map_err(StartError::System)?;
+    let mut listeners = vec![listener];
+    let local = options.listen_local.clone().map(Endpoint::Unix);
+    if let Some(local) = &local {
+        listeners.push(listen(local)?);
+    }
     let candidate = Candidate {
         manager: options.meta.clone(),
         secret: options.secret.clone(),
         address: options.advertise.clone().unwrap_or(endpoint.to_string()),
+        local: local.as_ref().map(|local| LocalAddress {
+            host: local_host(),
+            address: local.to_string(),
+        }),
         store: match options.store {
             StoreOptions::Memory { .. } => StoreKind::Memory,
             StoreOptions::Disk { .. } => StoreKind::Disk,
@@ -243,12 +250,23 @@ pub fn start(options: Options) -> Result<IoServer, StartError> {
             .spawn(move || theirs.stored.write_back(&theirs.statistics));
         threads.push(writing.map_err(StartError::System)?);
     }
-    let running = serving::start(service, vec![listener], options.secret);
+    let running = serving::start(service, listeners, options.secret);
     Ok(IoServer {
         running: running.map_err(StartError::System)?,
         endpoint,
+        local: options.listen_local,
         threads,
     })
+}
+
+/// A socket that everybody may connect to; what he may do, his session and his capabilities say.
+fn listen(endpoint: &Endpoint) -> Result<Listener, StartError> {
+    let failed = |e| StartError::Listen(endpoint.clone(), e);
+    let listener = Listener::bind(endpoint).map_err(failed)?;
+    if let Endpoint::Unix(path) = endpoint {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o666)).map_err(failed)?;
+    }
+    Ok(listener)
 }
 
 fn check(options: &Options) -> Result<(), StartError> {
@@ -412,6 +430,9 @@ impl IoServer {
         // What could not be written was reported to whoever synced.
         let _ = service.context.stored.close();
         if let Endpoint::Unix(path) = &self.endpoint {
+            let _ = fs::remove_file(path);
+        }
+        if let Some(path) = &self.local {
             let _ = fs::remove_file(path);
         }
     }

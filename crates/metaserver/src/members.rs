@@ -16,6 +16,7 @@ use std::time::Instant;
 use meta::catalogue::{Member, MemberState};
 use rustix::net::{Shutdown, shutdown};
 use wire::message::Bytes;
+use wire::message::catalogue::LocalAddress;
 use wire::message::cluster::{Join, Joined, Report, Reported};
 use wire::{ServerId, Status};
 
@@ -24,6 +25,8 @@ use crate::manager::{Manager, Session, Who};
 
 /// Removals that one answer tells; the rest follows with later reports.
 const REMOVALS: usize = 1024;
+/// Longest name of a host and longest path that a member may announce for it.
+const MAX_LOCAL_BYTES: usize = 4096;
 
 #[derive(Debug)]
 struct Live {
@@ -31,6 +34,8 @@ struct Live {
     token: u64,
     incarnation: u64,
     reported: Instant,
+    /// Where processes of its host reach it.
+    local: Option<LocalAddress>,
     /// To end the connection from outside.
     socket: OwnedFd,
 }
@@ -136,6 +141,13 @@ impl Manager {
                 format!("address: {e}"),
             ));
         }
+        if let Some(local) = &join.local
+            && (local.host.len() > MAX_LOCAL_BYTES || local.address.len() > MAX_LOCAL_BYTES)
+        {
+            let text = "local: host and address have at most 4096 bytes";
+            return Err(Refused::new(Status::InvalidArgument, text));
+        }
+        let local = join.local.clone();
         let changing = self.members.change();
         let member = self.committer.run(move |batch| Ok(batch.join(&join)?))?;
         let (server, incarnation) = (member.server, member.incarnation);
@@ -146,6 +158,7 @@ impl Manager {
                 token: table.next_token,
                 incarnation,
                 reported: Instant::now(),
+                local: local.clone(),
                 socket,
             };
             let token = live.token;
@@ -166,10 +179,21 @@ impl Manager {
         self.watch_reports(server, token, self.member_timeout);
         self.thaw_after_join(server);
         Ok(Joined {
-            member,
+            member: Member { local, ..member },
             key: Bytes(self.key.secret().to_vec()),
-            members: self.snapshot()?.members()?,
+            members: self.members_now()?,
         })
+    }
+
+    /// All members, with the local addresses of those that are connected.
+    pub(crate) fn members_now(&self) -> Result<Vec<Member>, Refused> {
+        let mut members = self.snapshot()?.members()?;
+        let table = self.members.lock();
+        for member in &mut members {
+            let live = table.live.get(&member.server);
+            member.local = live.and_then(|live| live.local.clone());
+        }
+        Ok(members)
     }
 
     /// Declares a member dead that has not reported for too long.
@@ -258,7 +282,7 @@ impl Manager {
         let snapshot = self.snapshot()?;
         Ok(Reported {
             removals: snapshot.removals(server, None, REMOVALS)?,
-            members: snapshot.members()?,
+            members: self.members_now()?,
         })
     }
 }

@@ -270,7 +270,7 @@ impl Manager {
     }
 
     pub(crate) fn list_members(&self, _: &mut Session, _: Members) -> Result<Vec<Member>, Refused> {
-        Ok(self.snapshot()?.members()?)
+        self.members_now()
     }
 
     pub(crate) fn count(&self, session: &mut Session, _: Count) -> Result<Counts, Refused> {

@@ -433,6 +433,7 @@ impl Peer {
             .map(|server| cat::Member {
                 server: ServerId(server),
                 address: endpoint(&world.dir, server).to_string(),
+                local: None,
                 incarnation: 1,
                 kept_since: 1,
                 store: cat::StoreKind::Memory,

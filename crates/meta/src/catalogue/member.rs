@@ -86,6 +86,7 @@ impl Batch<'_> {
                 None => ServerId(count_up(&mut self.rows, Counter::NextServer)?),
             },
             address: join.address.clone(),
+            local: None,
             incarnation,
             kept_since: resumed.map_or(incarnation, |m| m.kept_since),
             store: join.store,

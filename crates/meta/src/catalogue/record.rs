@@ -452,6 +452,8 @@ pub(crate) fn read_member(key: &[u8], bytes: &[u8]) -> Result<Member, MetaError>
         Ok(Member {
             server,
             address: r.text()?.to_owned(),
+            // Belongs to a connection, and the catalogue knows of none.
+            local: None,
             incarnation: r.number()?,
             kept_since: r.number()?,
             store: match r.number()? {

@@ -144,6 +144,7 @@ fn seed001_s16_files_are_created_wholly_or_not_at_all() {
             resumes: None,
             continues: None,
             address: "unix:/io".into(),
+            local: None,
             store: meta::catalogue::StoreKind::Disk,
             capacity_bytes: 0,
             used_bytes: 0,

@@ -133,6 +133,7 @@ pub(crate) fn memory(server: Option<u64>) -> Join {
         resumes: None,
         continues: None,
         address: "unix:/run/io".into(),
+        local: None,
         store: StoreKind::Memory,
         capacity_bytes: 1 << 30,
         used_bytes: 0,

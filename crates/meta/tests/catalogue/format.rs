@@ -72,6 +72,7 @@ fn write_image() -> Vec<u8> {
                     resumes: None,
                     continues: None,
                     address: "tcp:io:7000".into(),
+                    local: None,
                     store,
                     capacity_bytes: 1 << 40,
                     used_bytes: 1 << 30,

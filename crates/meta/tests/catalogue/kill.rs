@@ -36,6 +36,7 @@ fn join(catalogue: &mut Catalogue) {
         resumes: None,
         continues: None,
         address: "unix:/io".into(),
+        local: None,
         store: StoreKind::Disk,
         capacity_bytes: 0,
         used_bytes: 0,

@@ -686,6 +686,7 @@ impl Model {
             resumes: known.as_ref().filter(|_| resumes).map(|m| m.incarnation),
             continues: None,
             address: format!("unix:/io{server}"),
+            local: None,
             store: if disk {
                 StoreKind::Disk
             } else {

@@ -254,6 +254,7 @@ pub(crate) fn join(address: &str) -> Join {
         resumes: None,
         continues: None,
         address: address.into(),
+        local: None,
         store: StoreKind::Memory,
         capacity_bytes: 0,
         used_bytes: 0,

@@ -341,12 +341,22 @@ record! {
     /// Asks for all servers that joined.
     pub struct Members {}
 
+    /// An address that is good on one host only.
+    pub struct LocalAddress {
+        /// The host: equal texts mean that the address can be connected to.
+        pub host: String,
+        /// A Unix socket.
+        pub address: String,
+    }
+
     /// A server that joined at some time.
     pub struct Member {
         /// Its number, over all starts.
         pub server: ServerId,
         /// Where it listens.
         pub address: String,
+        /// Where processes of its own host reach it, if that is another address and it is connected.
+        pub local: Option<LocalAddress>,
         /// Its latest start.
         pub incarnation: u64,
         /// The earliest start whose bytes it still has.
@@ -476,6 +486,14 @@ impl Member {
     /// Whether what was bound to this incarnation of it still exists.
     pub fn keeps(&self, incarnation: u64) -> bool {
         (self.kept_since..=self.incarnation).contains(&incarnation)
+    }
+
+    /// Where a process of this host connects to.
+    pub fn address_from(&self, host: &str) -> &str {
+        match &self.local {
+            Some(local) if local.host == host => &local.address,
+            _ => &self.address,
+        }
     }
 
     /// Whether it takes new subfiles: more than a 64th of its room is free.

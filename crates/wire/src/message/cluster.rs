@@ -5,7 +5,7 @@
 //! all of them during a re-layout. Every connection between servers is made with the seal of the
 //! cluster ([`Role::Server`](super::session::Role)).
 
-use super::catalogue::{Member, StoreKind};
+use super::catalogue::{LocalAddress, Member, StoreKind};
 use super::field::Bytes;
 use crate::layout_state::LayoutState;
 use crate::{ClientId, FileId, HandleId, ServerId, SizeState, Time};
@@ -24,6 +24,8 @@ record! {
         pub continues: Option<u64>,
         /// Where it listens.
         pub address: String,
+        /// Where processes of its own host reach it, if that is another address.
+        pub local: Option<LocalAddress>,
         /// Where it keeps bytes.
         pub store: StoreKind,
         /// Room in all; 0 is unknown.

@@ -3,7 +3,7 @@
 //! Joining for the first time and again, sizes with and without a truncate, both shapes of a state.
 
 use wire::message::Bytes;
-use wire::message::catalogue::{MemberState, StoreKind};
+use wire::message::catalogue::{LocalAddress, MemberState, StoreKind};
 use wire::message::cluster::*;
 use wire::{ClientId, FileId, HandleId, ServerId, SizeState, Time};
 
@@ -20,6 +20,10 @@ pub(super) fn add(list: &mut Samples) {
             resumes,
             continues: resumes.map(|_| u64::MAX),
             address: "unix:/tmp/größe/io-2.sock".into(),
+            local: resumes.map(|_| LocalAddress {
+                host: "0b0e 4026531840 node".into(),
+                address: "unix:/tmp/io-2.sock".into(),
+            }),
             store,
             capacity_bytes: 0,
             used_bytes: 1,

@@ -217,6 +217,7 @@ impl World {
         let member = |(&server, s): (&ServerId, &Server)| Member {
             server,
             address: String::new(),
+            local: None,
             incarnation: s.incarnation,
             kept_since: s.kept_since,
             store: StoreKind::Memory,
