@@ -207,7 +207,10 @@ mod tests {
     fn unsafe_outside_kernels_is_refused() {
         let text = "// unsafe\nlet s = \"unsafe\";\nfn f() { unsafe { g() } }\nunsafe_code;\n";
         let bad = File::new("crates/plan/src/lib.rs", text);
-        expect(&check_unsafe(&bad), &[(3, "stands only in crates/direct, crates/kernels")]);
+        expect(
+            &check_unsafe(&bad),
+            &[(3, "stands only in crates/direct, crates/kernels")],
+        );
         expect(
             &check_unsafe(&File::new("crates/kernels/src/lib.rs", text)),
             &[],

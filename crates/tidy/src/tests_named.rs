@@ -147,7 +147,7 @@ pub fn check_statements(page: &File, sources: &[File]) -> Vec<Complaint> {
     complaints
 }
 
-/// The leading `seedNNN_sNN` or `seedNNN_iNN` of a name, if the name ends there or goes on with `_`.
+/// The leading `seedNNN_sNN` (or `_sNNa`, `_iNN`) of a name, if the name ends there or goes on with `_`.
 fn statement_id(name: &str) -> Option<&str> {
     let rest = name.strip_prefix("seed")?;
     let (seed, rest) = rest.split_at_checked(3)?;
@@ -155,9 +155,12 @@ fn statement_id(name: &str) -> Option<&str> {
         .strip_prefix("_s")
         .or_else(|| rest.strip_prefix("_i"))?;
     let digits = number.bytes().take_while(u8::is_ascii_digit).count();
-    let goes_on = number[digits..].chars().next().is_none_or(|c| c == '_');
+    // Statements that were added between two numbers have a letter.
+    let letters = number[digits..].starts_with(|c: char| c.is_ascii_lowercase());
+    let end = digits + usize::from(letters);
+    let goes_on = number[end..].chars().next().is_none_or(|c| c == '_');
     let ok = seed.bytes().all(|b| b.is_ascii_digit()) && digits >= 2 && goes_on;
-    ok.then(|| &name[..name.len() - number.len() + digits])
+    ok.then(|| &name[..name.len() - number.len() + end])
 }
 
 /// The name after `fn` in a line, whatever stands before it.
@@ -221,12 +224,13 @@ mod tests {
         );
         assert_eq!(statement_id("seed000_i16"), Some("seed000_i16"));
         assert_eq!(statement_id("seed002_s100_x"), Some("seed002_s100"));
+        assert_eq!(statement_id("seed001_s50a_x"), Some("seed001_s50a"));
         for name in [
             "seed000_s5_x",
             "seed00_s05",
             "seed000_x05",
             "seeds",
-            "seed000_s05x",
+            "seed000_s05xy",
             "seed",
         ] {
             assert_eq!(statement_id(name), None, "{name}");
