@@ -376,7 +376,7 @@ impl Open {
 }
 
 /// The smallest file range with `len` view bytes from `lo` on.
-fn file_range(seen: &Seen, lo: u64, len: u64) -> Result<Range<u64>> {
+pub(crate) fn file_range(seen: &Seen, lo: u64, len: u64) -> Result<Range<u64>> {
     let bytes = seen.view.bytes();
     let last = lo.checked_add(len - 1).and_then(|last| bytes.select(last));
     match (bytes.select(lo), last) {

@@ -19,7 +19,7 @@ use crate::seen::Seen;
 use crate::session::lock;
 
 /// Times an access asks to be admitted again.
-const MOST_ADMISSIONS: u32 = 1000;
+pub(crate) const MOST_ADMISSIONS: u32 = 1000;
 
 impl File {
     /// Enters atomic mode with a view, or asks for the present number.
@@ -106,7 +106,7 @@ impl File {
     }
 
     /// Waits for a range, as long as the owner is there; the number of the lock.
-    fn lock_range(
+    pub(crate) fn lock_range(
         &self,
         lane: &mut Lane,
         seen: &Seen,

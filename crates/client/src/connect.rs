@@ -1,7 +1,8 @@
 //! How a service is reached: addresses, limits of waiting, the secret.
 //!
 //! `PARIO_SECRET` names a file with the secret, `PARIO_TIMEOUT` the seconds for which a server that
-//! cannot be reached is tried again. Both can be given in [`ConnectOptions`] instead; the
+//! cannot be reached is tried again, `PARIO_STRATEGY` the way of accesses through views with gaps
+//! (`views` or `sieving`). All can be given in [`ConnectOptions`] instead; the
 //! environment is read only by [`ConnectOptions::from_env`].
 
 use std::fmt;
@@ -12,6 +13,7 @@ use control::introduction::Secret;
 use wire::url::Endpoint;
 
 use crate::error::{Error, Result};
+use crate::sieve::Strategy;
 
 /// Says where the metadata manager is. Asked again whenever the connection has to be made again, so
 /// that a directory that is served by changing processes stays reachable.
@@ -38,6 +40,8 @@ pub struct ConnectOptions {
     pub busy_timeout: Duration,
     /// How long an answer may take once the request was sent. Locks are waited for without limit.
     pub answer_timeout: Duration,
+    /// How accesses through views with gaps are done, unless a file's hints say otherwise.
+    pub strategy: Strategy,
 }
 
 impl Default for ConnectOptions {
@@ -47,6 +51,7 @@ impl Default for ConnectOptions {
             timeout: Duration::from_secs(10),
             busy_timeout: Duration::from_secs(600),
             answer_timeout: Duration::from_secs(120),
+            strategy: Strategy::default(),
         }
     }
 }
@@ -69,6 +74,14 @@ impl ConnectOptions {
                 .ok_or_else(|| {
                     Error::argument("PARIO_TIMEOUT", format!("'{text}' is no number of seconds"))
                 })?;
+        }
+        if let Ok(text) = std::env::var("PARIO_STRATEGY")
+            && !text.is_empty()
+        {
+            options.strategy = Strategy::of(&text).ok_or_else(|| {
+                let why = format!("'{text}' is no strategy; give views or sieving");
+                Error::argument("PARIO_STRATEGY", why)
+            })?;
         }
         Ok(options)
     }

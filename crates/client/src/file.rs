@@ -134,6 +134,9 @@ impl File {
         let _gate = self.beside();
         let seen = self.open.current();
         self.open.session.with_lane(|lane| {
+            if self.is_read_sieved(&seen) {
+                return self.read_sieved(lane, &seen, offset, buffer);
+            }
             let range = (offset, buffer.len() as u64);
             self.guarded(lane, &seen, range, false, |lane, how| {
                 self.open.read_range(lane, &seen, offset, buffer, how)
@@ -150,6 +153,9 @@ impl File {
         let _gate = self.beside();
         let seen = self.open.current();
         self.open.session.with_lane(|lane| {
+            if self.is_write_sieved() {
+                return self.write_sieved(lane, &seen, offset, bytes);
+            }
             let range = (offset, bytes.len() as u64);
             self.guarded(lane, &seen, range, true, |lane, how| {
                 self.open.write_range(lane, &seen, offset, bytes, how)

@@ -10,10 +10,15 @@
 //! | `array`, `layout` | of a file that is created |
 //! | `striping_unit`, `striping_factor` | a new file without layout is `striped(unit) over factor`; without factor over all servers, without unit by 1 MiB |
 //! | `shared_pointer_group` | number of the shared pointer |
+//! | `expected_size`, `expected_clients`, `expected_access` | of a new file without layout: its bytes, how many processes use it, bytes of an access |
+//! | `near_server` | number of the server that a new file should be near to |
+//! | `strategy` | `views`, or `sieving` to force windows of the file with locks |
+//! | `ind_rd_buffer_size`, `ind_wr_buffer_size` | longest window of a sieved read or write, 4 MiB and 512 KiB |
 
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
+use crate::sieve::Strategy;
 
 /// Names with their values.
 ///
@@ -36,6 +41,12 @@ const NUMBERS: &[(&str, u64)] = &[
     ("striping_unit", 1),
     ("striping_factor", 1),
     ("shared_pointer_group", 0),
+    ("expected_size", 0),
+    ("expected_clients", 1),
+    ("expected_access", 1),
+    ("near_server", 0),
+    ("ind_rd_buffer_size", 1),
+    ("ind_wr_buffer_size", 1),
 ];
 
 impl Hints {
@@ -54,6 +65,12 @@ impl Hints {
                     format!("{name} is '{value}'; give a number from {least} on"),
                 ));
             }
+        }
+        if name == "strategy" && Strategy::of(value).is_none() {
+            return Err(Error::argument(
+                "hints",
+                format!("strategy is '{value}'; give views or sieving"),
+            ));
         }
         let parsed = match name {
             "array" => value.parse::<layout::ArrayType>().map(drop),

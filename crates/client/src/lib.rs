@@ -44,6 +44,7 @@ mod plan;
 mod relayout;
 mod seen;
 mod session;
+mod sieve;
 
 pub use client::{Client, FileLayout, Listed, Metadata};
 pub use connect::{ConnectOptions, Connector};
@@ -54,6 +55,7 @@ pub use nonblocking::{Buffer, Request};
 pub use open_options::OpenOptions;
 pub use phases::{Phases, ServerPhases};
 pub use relayout::Relayout;
+pub use sieve::Strategy;
 
 /// What the service's own messages are made of, for those who show them.
 pub use control::introduction::Secret;

@@ -25,6 +25,7 @@ use crate::phases::Phases;
 use crate::pipe::Pipe;
 use crate::seen::Seen;
 use crate::session::{Repeat, Session, lock};
+use crate::sieve::Strategy;
 
 /// What the metadata manager knows the handle by.
 #[derive(Clone, Debug)]
@@ -93,6 +94,8 @@ pub(crate) struct Open {
     pub(crate) hints: Mutex<Hints>,
     /// `message_bytes` and `rendezvous_bytes` plus one of the hints; 0 is not given.
     limits: (AtomicU64, AtomicU64),
+    /// Whether the strategy is [`Strategy::Sieving`].
+    pub(crate) is_sieving: AtomicBool,
     pub(crate) phases: Mutex<Phases>,
     /// Servers that have bytes of this handle in their memory only, each with the start of it that took
     /// the first of them.
@@ -148,6 +151,7 @@ impl Open {
             position: Mutex::default(),
             hints: Mutex::default(),
             limits: Default::default(),
+            is_sieving: AtomicBool::new(session.options.strategy == Strategy::Sieving),
             phases: Mutex::default(),
             unsynced: Mutex::default(),
             is_closed: AtomicBool::new(false),
@@ -221,6 +225,10 @@ impl Open {
             .map_or(0, |n| n.saturating_add(1));
         self.limits.0.store(message, Ordering::Relaxed);
         self.limits.1.store(rendezvous, Ordering::Relaxed);
+        if let Some(strategy) = kept.get("strategy").and_then(Strategy::of) {
+            self.is_sieving
+                .store(strategy == Strategy::Sieving, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn limits(&self) -> (u64, Option<u64>) {

@@ -6,4 +6,5 @@
 mod bytes;
 mod names;
 mod service;
+mod sieving;
 mod threads;

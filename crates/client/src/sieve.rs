@@ -1,0 +1,230 @@
+//! Data sieving, as a strategy that can be forced: whole windows of the file instead of the bytes of
+//! the view.
+//!
+//! ```text
+//!  view     ..xx....xx....xx....xx..        read   the window, then copy the wanted pieces out of it
+//!           |---window---|---window---|     write  lock the window, read it, copy the pieces in, write it back
+//! ```
+//!
+//! What systems do that know no views at their servers (ROMIO, and MEMFS before its view
+//! distribution), kept to measure against. A window spans from the first to the last wanted byte in
+//! it and is never longer than the hints `ind_rd_buffer_size` and `ind_wr_buffer_size` say.
+//!
+//! Invariants
+//! - The bytes are those of the normal way, also beside other sieving writers in the holes: a window
+//!   that is written is locked as a whole, holes included, and so is a write without holes.
+//! - Nothing beyond the last wanted byte is written, so the file grows as it would otherwise.
+//!
+//! Left to others: atomic mode, which has locks of its own and does not sieve.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use wire::Status;
+use wire::message::file::{Admit, Unlock};
+
+use crate::access::{How, file_range};
+use crate::atomic::MOST_ADMISSIONS;
+use crate::error::Result;
+use crate::file::File;
+use crate::lane::Lane;
+use crate::seen::{Seen, is_whole};
+
+/// How accesses through views with gaps are done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// Servers know the view, and only its bytes travel.
+    #[default]
+    Views,
+    /// Windows of the file travel, holes included. Slow; for comparison.
+    Sieving,
+}
+
+impl Strategy {
+    /// As hint and environment spell it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Strategy::Views => "views",
+            Strategy::Sieving => "sieving",
+        }
+    }
+
+    /// By its word.
+    pub fn of(word: &str) -> Option<Strategy> {
+        [Strategy::Views, Strategy::Sieving]
+            .into_iter()
+            .find(|strategy| strategy.word() == word)
+    }
+}
+
+/// Window of reads unless the hints say otherwise, as in ROMIO.
+const READ_WINDOW: u64 = 4 << 20;
+/// Window of writes unless the hints say otherwise, as in ROMIO.
+const WRITE_WINDOW: u64 = 512 << 10;
+
+impl File {
+    /// The strategy of this handle.
+    pub fn strategy(&self) -> Strategy {
+        match self.open.is_sieving.load(Ordering::Relaxed) {
+            true => Strategy::Sieving,
+            false => Strategy::Views,
+        }
+    }
+
+    /// Whether a read through this view is to be sieved.
+    pub(crate) fn is_read_sieved(&self, seen: &Seen) -> bool {
+        self.is_write_sieved() && !is_whole(&seen.view)
+    }
+
+    /// Whether a write is to be sieved, or at least locked.
+    pub(crate) fn is_write_sieved(&self) -> bool {
+        self.open.is_sieving.load(Ordering::Relaxed) && !self.is_atomic()
+    }
+
+    fn window_bytes(&self, hint: &str, otherwise: u64) -> u64 {
+        let given = crate::session::lock(&self.open.hints).number(hint);
+        given.unwrap_or(otherwise).max(1)
+    }
+
+    /// Reads window by window; short only at the end of the file.
+    pub(crate) fn read_sieved(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        lo: u64,
+        into: &mut [u8],
+    ) -> Result<usize> {
+        let size = self.open.ask_size(lane)?.size;
+        let shown = seen.view.len_within(size).saturating_sub(lo);
+        let n = shown.min(into.len() as u64);
+        if n == 0 {
+            return Ok(0);
+        }
+        let most = self.window_bytes("ind_rd_buffer_size", READ_WINDOW);
+        let mut window = std::mem::take(&mut lane.work.described);
+        let mut done = 0;
+        let result = self.windows(seen, lo, n, most, |file| {
+            let found = self.fetch(lane, &file, &mut window)?;
+            for piece in seen.view.bytes().segments(file.start..found) {
+                let at = (piece.start() - file.start) as usize;
+                let len = piece.len() as usize;
+                into[done..done + len].copy_from_slice(&window[at..at + len]);
+                done += len;
+            }
+            // Cut off by somebody meanwhile: short, as at any end.
+            Ok(found == file.end)
+        });
+        lane.work.described = window;
+        result.map(|()| done)
+    }
+
+    /// Writes window by window, each read first unless it is wanted as a whole.
+    pub(crate) fn write_sieved(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        lo: u64,
+        bytes: &[u8],
+    ) -> Result<usize> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let most = self.window_bytes("ind_wr_buffer_size", WRITE_WINDOW);
+        let whole = self.open.whole.clone();
+        let mut window = std::mem::take(&mut lane.work.described);
+        let mut done = 0;
+        let result = self.windows(seen, lo, bytes.len() as u64, most, |file| {
+            let pieces = || seen.view.bytes().segments(file.clone());
+            let wanted: u64 = pieces().map(|piece| piece.len()).sum();
+            let len = (file.end - file.start) as usize;
+            // Also a window without holes: it may be a hole in somebody else's.
+            let request = self.lock_window(lane, &whole, &file)?;
+            let replaced = if wanted == file.end - file.start {
+                let part = &bytes[done..done + len];
+                done += len;
+                self.open
+                    .write_range(lane, &whole, file.start, part, How::default())
+            } else {
+                self.fetch(lane, &file, &mut window).and_then(|_| {
+                    for piece in pieces() {
+                        let at = (piece.start() - file.start) as usize;
+                        let len = piece.len() as usize;
+                        window[at..at + len].copy_from_slice(&bytes[done..done + len]);
+                        done += len;
+                    }
+                    let window = &window[..len];
+                    self.open
+                        .write_range(lane, &whole, file.start, window, How::default())
+                })
+            };
+            let unlocked = self
+                .open
+                .ask_owner(lane, &whole, |view| Unlock { view, request });
+            replaced?;
+            unlocked.map(|()| true)
+        });
+        lane.work.described = window;
+        result.map(|()| done)
+    }
+
+    /// Locks a window. The owner of the file grants locks to handles that it has admitted; to be so
+    /// with the whole file makes every other sieving handle one whose accesses may conflict.
+    fn lock_window(&self, lane: &mut Lane, whole: &Seen, file: &Range<u64>) -> Result<u64> {
+        let mut left = MOST_ADMISSIONS;
+        loop {
+            match self.lock_range(lane, whole, file.start, file.end, true) {
+                Err(error) if error.status() == Status::StaleLease && left > 0 => {
+                    left -= 1;
+                    self.open.ask_owner(lane, whole, |view| Admit {
+                        view,
+                        handle: self.open.handle(),
+                    })?;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Reads a window as it is in the file; what lies beyond the end is zero. Returns where the bytes
+    /// of the file end in it.
+    fn fetch(&self, lane: &mut Lane, file: &Range<u64>, window: &mut Vec<u8>) -> Result<u64> {
+        let len = (file.end - file.start) as usize;
+        if window.len() < len {
+            window.resize(len, 0);
+        }
+        let whole = self.open.whole.clone();
+        let into = &mut window[..len];
+        let found = self
+            .open
+            .read_range(lane, &whole, file.start, into, How::default())?;
+        into[found..].fill(0);
+        Ok(file.start + found as u64)
+    }
+
+    /// Hands out the windows of an access, ascending, until `take` says that it is enough.
+    fn windows(
+        &self,
+        seen: &Seen,
+        lo: u64,
+        len: u64,
+        most: u64,
+        mut take: impl FnMut(Range<u64>) -> Result<bool>,
+    ) -> Result<()> {
+        let bytes = seen.view.bytes();
+        let span = file_range(seen, lo, len)?;
+        let mut start = span.start;
+        while start < span.end {
+            let end = start.saturating_add(most).min(span.end);
+            // Ends behind the last wanted byte: what follows belongs to the next, or to nobody.
+            let last = bytes.select(bytes.rank(end) - 1).expect("a byte before");
+            if !take(start..last + 1)? {
+                return Ok(());
+            }
+            match bytes.next_byte(end) {
+                Some(next) => start = next,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}

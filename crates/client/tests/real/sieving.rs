@@ -1,0 +1,106 @@
+//! Sieving against the normal way: identical bytes, also beside others that write in the holes.
+
+use client::{File, Hints, OpenOptions, Strategy};
+
+use crate::service::{Service, create, pattern};
+
+const VIEWS: &[&str] = &[
+    "(block, block, block) onto 2x2x2 [5]",
+    "(*, cyclic(3), *) onto 2 [1]",
+    "(block, *, *) onto 4 [2]",
+    "slice[1:8:3, 0:9:2, 1:10]",
+    "whole",
+];
+
+/// A handle that sieves, with windows shorter than the gaps, than rows, and than the file.
+fn sieving(client: &client::Client, path: &str, window: u64) -> File {
+    let hints = Hints::new()
+        .with("strategy", "sieving")
+        .and_then(|h| h.with("ind_rd_buffer_size", &window.to_string()))
+        .and_then(|h| h.with("ind_wr_buffer_size", &window.to_string()))
+        .unwrap();
+    let options = OpenOptions::new().read().write().hints(hints);
+    let file = client.open(path, &options).unwrap();
+    assert_eq!(file.strategy(), Strategy::Sieving);
+    file
+}
+
+fn everything(client: &client::Client, path: &str) -> Vec<u8> {
+    let file = client.open(path, &OpenOptions::new().read()).unwrap();
+    let mut bytes = vec![0; file.size().unwrap() as usize];
+    let n = file.read_at(0, &mut bytes).unwrap();
+    assert_eq!(n, bytes.len());
+    bytes
+}
+
+#[test]
+fn sieved_accesses_give_the_bytes_of_the_normal_way() {
+    let service = Service::start(3);
+    let client = service.connect();
+    for (v, view) in VIEWS.iter().enumerate() {
+        for window in [1, 7, 100, 1 << 20] {
+            let (plain, sieved) = (
+                format!("/plain-{v}-{window}"),
+                format!("/sieved-{v}-{window}"),
+            );
+            let normal = create(&client, &plain, "i32[8,9,10]", "striped(64) over 3");
+            create(&client, &sieved, "i32[8,9,10]", "striped(64) over 3");
+            let other = sieving(&client, &sieved, window);
+            for file in [&normal, &other] {
+                file.write_at(0, &pattern(500, v)).unwrap();
+                file.set_view_text(view).unwrap();
+                // In the middle, beyond the end, and into the next array.
+                file.write_at(3, &pattern(301, v + 1)).unwrap();
+                file.write_at(400, &pattern(700, v + 2)).unwrap();
+            }
+            assert!(
+                everything(&client, &plain) == everything(&client, &sieved),
+                "{view} by {window}"
+            );
+            let mut found = [vec![0xee; 2000], vec![0xee; 2000]];
+            for (offset, len) in [(0, 1), (5, 333), (0, 2000), (1090, 40), (9999, 3)] {
+                let n = normal.read_at(offset, &mut found[0][..len]).unwrap();
+                assert_eq!(other.read_at(offset, &mut found[1][..len]).unwrap(), n);
+                assert!(found[0] == found[1], "{view} by {window} at {offset}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sieving_writers_in_each_others_holes_lose_nothing() {
+    let service = Service::start(2);
+    let client = service.connect();
+    let (array, layout) = ("u8[16,24,24]", "striped(100) over 2");
+    create(&client, "/f", array, layout);
+    let model = create(&client, "/model", array, layout);
+    std::thread::scope(|scope| {
+        for rank in 0..8 {
+            let client = service.connect();
+            scope.spawn(move || {
+                let file = sieving(&client, "/f", 700);
+                file.set_view_text(&format!("(block, block, block) onto 2x2x2 [{rank}]"))
+                    .unwrap();
+                for round in 0..3 {
+                    file.write_at(0, &pattern(16 * 24 * 24 / 8, rank + round))
+                        .unwrap();
+                }
+            });
+        }
+    });
+    for rank in 0..8 {
+        model
+            .set_view_text(&format!("(block, block, block) onto 2x2x2 [{rank}]"))
+            .unwrap();
+        model
+            .write_at(0, &pattern(16 * 24 * 24 / 8, rank + 2))
+            .unwrap();
+    }
+    assert!(everything(&client, "/f") == everything(&client, "/model"));
+}
+
+#[test]
+fn a_strategy_that_does_not_exist_is_refused() {
+    let error = Hints::new().with("strategy", "magic").unwrap_err();
+    assert!(error.to_string().contains("views or sieving"), "{error}");
+}
