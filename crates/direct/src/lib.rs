@@ -1,3 +1,44 @@
-//! Memory that a server shares with the clients of its host: control tables, client pages and
-//! mapped segments.
+//! Memory that a server shares with the clients of its host, and the protocol in it.
+//!
+//! ```text
+//!   control table   one per server, read-only for clients     header: liveness word
+//!                                                              entry per file: epoch
+//!   client page     one per client and server, written by both slots: who copies right now
+//!                                                              marks: extents that were stored into
+//!   segments        memory of extents, mapped once per process and kept warm
+//! ```
+//!
+//! An access: the client *claims* a slot with (entry, epoch), reads the entry's epoch, and if it is
+//! the one its map was made with, copies; then it *ends* the claim. A server that wants to change
+//! where bytes are raises the epoch and looks at the slots: whoever claimed before is waited for, for
+//! a short time; then the slot is *revoked*. Claim, end and revocation are compare-and-swap of one
+//! word, so each access either ended before its revocation and counts, or learns of it and is
+//! repeated by message. Nobody waits for an answer.
+//!
+//! Both sides use sequentially consistent operations on slot and epoch: a client stores the slot and
+//! reads the epoch, a server stores the epoch and reads the slots, so at least one sees the other.
+//!
+//! Invariants
+//! - Nothing a client writes into its page can make the server touch other memory: words are
+//!   validated, indices are the server's own.
+//! - Epochs never repeat at an entry, also when it goes to another file.
+//! - No reference to shared memory is formed except to atomics.
+//!
+//! Left to others: what extents and files are (`store`, `ioserver`), when to go by message
+//! (`client`), how descriptors travel (`wire`).
+//!
+//! Unsafe code: mappings, and the list that the kernel walks when a process dies.
 #![allow(unsafe_code)]
+
+mod liveness;
+mod mapping;
+mod page;
+mod process;
+mod segment;
+mod table;
+
+pub use liveness::Liveness;
+pub use page::{Active, Claim, ClientPage, MARKS, SLOTS, ServerPage};
+pub use process::Process;
+pub use segment::{MappedSegment, UNIT_BYTES};
+pub use table::{ClientTable, ENTRIES, ServerTable};

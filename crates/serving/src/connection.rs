@@ -146,6 +146,25 @@ impl Exchange {
         sent
     }
 
+    /// Answers that it is done, with descriptors, which need a Unix socket.
+    pub fn answer_with_descriptors<A: Field>(
+        &mut self,
+        answer: &A,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Outcome {
+        self.skip_payload()?;
+        let mut out = std::mem::take(&mut self.out);
+        message::encode(answer, &mut out);
+        let header = Header {
+            status: Status::Ok,
+            flags: 0,
+            ..self.header
+        };
+        let sent = self.link.send_with_descriptors(header, &out, descriptors);
+        self.out = out;
+        sent
+    }
+
     /// Answers that it is not done, and why.
     pub fn refuse(&mut self, status: Status, refusal: &Refusal) -> Outcome {
         let mut out = std::mem::take(&mut self.out);

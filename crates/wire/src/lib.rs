@@ -16,6 +16,7 @@
 
 pub mod ask;
 pub mod describe;
+mod descriptors;
 pub mod frame;
 mod id;
 mod layout_state;
@@ -26,6 +27,7 @@ mod rights;
 pub mod status;
 pub mod url;
 
+pub use descriptors::MOST_DESCRIPTORS;
 pub use id::{ClientId, FileId, HandleId, ServerId, SizeState, Time};
 pub use layout_state::{LayoutState, Piece, Place, StateVersion};
 pub use reader::{DecodeError, Reader, put_number};

@@ -12,7 +12,7 @@ use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -112,6 +112,8 @@ pub struct Link {
     held: Range<usize>,
     /// When reading has to be over, whatever trickles in until then.
     deadline: Option<Instant>,
+    /// Descriptors that came with what was received, if any are expected.
+    descriptors: Option<Vec<OwnedFd>>,
 }
 
 impl Link {
@@ -139,6 +141,7 @@ impl Link {
             inbox: Box::default(),
             held: 0..0,
             deadline: None,
+            descriptors: None,
         }
     }
 
@@ -150,6 +153,7 @@ impl Link {
             inbox: Box::default(),
             held: 0..0,
             deadline: None,
+            descriptors: None,
         })
     }
 
@@ -160,6 +164,47 @@ impl Link {
             self.inbox = vec![0; bytes].into_boxed_slice();
             self.held = 0..0;
         }
+    }
+
+    /// Keeps descriptors that come with frames from now on; only a Unix socket carries any.
+    pub fn expect_descriptors(&mut self) {
+        self.descriptors.get_or_insert_with(Vec::new);
+    }
+
+    /// The descriptors that have come.
+    pub fn take_descriptors(&mut self) -> Vec<OwnedFd> {
+        self.descriptors
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// Sends a frame without payload and descriptors with it.
+    pub fn send_with_descriptors(
+        &mut self,
+        header: Header,
+        control: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), LinkError> {
+        if descriptors.is_empty() {
+            return self.send(header, control, &[]);
+        }
+        if matches!(self.stream, Stream::Tcp(_)) {
+            let text = "descriptors travel over Unix sockets only";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text).into());
+        }
+        let header = Header {
+            control_bytes: u32::try_from(control.len()).map_err(|_| FrameError::TooLarge)?,
+            payload_bytes: 0,
+            ..header
+        };
+        header.check_bounds()?;
+        let sealed = header.encode(control);
+        let mut slices = [IoSlice::new(&sealed), IoSlice::new(control)];
+        let sent = crate::descriptors::send(self.as_fd(), &slices, descriptors)?;
+        let mut rest = &mut slices[..];
+        IoSlice::advance_slices(&mut rest, sent);
+        Ok(self.write_all(rest)?)
     }
 
     /// What was read ahead.
@@ -214,6 +259,7 @@ impl Link {
             inbox: Box::default(),
             held: 0..0,
             deadline: None,
+            descriptors: None,
         })
     }
 
@@ -377,9 +423,10 @@ impl Link {
             }
             self.set_timeout(Some(left))?;
         }
-        match &mut self.stream {
-            Stream::Unix(s) => s.read(into),
-            Stream::Tcp(s) => s.read(into),
+        match (&mut self.stream, &mut self.descriptors) {
+            (Stream::Unix(s), Some(list)) => crate::descriptors::receive(s.as_fd(), into, list),
+            (Stream::Unix(s), None) => s.read(into),
+            (Stream::Tcp(s), _) => s.read(into),
         }
     }
 

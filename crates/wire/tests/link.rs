@@ -298,3 +298,36 @@ fn connecting_to_a_socket_that_accepts_nobody_ends_in_time() {
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{error}");
     std::fs::remove_dir_all(dir).unwrap();
 }
+
+#[test]
+fn descriptors_travel_with_the_frame_they_belong_to() {
+    use std::os::fd::AsFd;
+    let (listener, endpoint) = listeners().swap_remove(0);
+    let header = |request| header(0x86, request);
+    let mut client = Link::connect(&endpoint, WAIT).unwrap();
+    client.expect_descriptors();
+    let mut server = listener.accept().unwrap();
+    let file = std::fs::File::open("/proc/self/status").unwrap();
+    server.send(header(1), b"none", &[]).unwrap();
+    let two = [file.as_fd(), file.as_fd()];
+    server
+        .send_with_descriptors(header(2), b"two", &two)
+        .unwrap();
+    server.send_with_descriptors(header(3), b"", &[]).unwrap();
+    assert_eq!(client.receive().unwrap().0.request, 1);
+    assert!(client.take_descriptors().is_empty());
+    let (answer, control) = client.receive().unwrap();
+    assert_eq!((answer.request, control), (2, &b"two"[..]));
+    let found = client.take_descriptors();
+    assert_eq!(found.len(), 2);
+    let mut text = String::new();
+    std::io::Read::read_to_string(
+        &mut std::fs::File::from(found.into_iter().next().unwrap()),
+        &mut text,
+    )
+    .unwrap();
+    assert!(text.starts_with("Name:"));
+    assert_eq!(client.receive().unwrap().0.request, 3);
+    let many = vec![file.as_fd(); wire::MOST_DESCRIPTORS + 1];
+    assert!(server.send_with_descriptors(header(4), b"", &many).is_err());
+}

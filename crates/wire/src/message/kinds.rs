@@ -4,9 +4,11 @@
 
 use super::catalogue::*;
 use super::cluster::*;
+use super::direct::*;
 use super::field::Bytes;
 use super::file::*;
 use super::session::*;
+use super::team::*;
 use crate::SizeState;
 use crate::layout_state::LayoutState;
 
@@ -44,6 +46,9 @@ kinds! {
     0x27 Check => Vec<Finding>;
     0x28 Relayout => Progress;
     0x29 RelayoutProgress => Progress;
+    0x2a Gather => Gathered;
+    0x2b LeaveTeam => ();
+    0x2c LayOutByViews => LaidOut;
 
     0x40 Join => Joined;
     0x41 Report => Reported;
@@ -82,4 +87,6 @@ kinds! {
     0x82 Unlock => ();
     0x83 Scrub => Scrubbed;
     0x84 ListSubfiles => Vec<SubfileEntry>;
+    0x85 Attach => Attached;
+    0x86 Map => Mapped;
 }

@@ -12,17 +12,21 @@
 //! | [`catalogue`] | a client the metadata manager |
 //! | [`mod@file`] | a client an I/O server, about a file through a registered view |
 //! | [`access`] | a client an I/O server, for bytes |
+//! | [`direct`] | a client an I/O server of its host, for shared memory |
 //! | [`cluster`] | servers each other |
+//! | [`team`] | clients each other, through the metadata manager |
 
 #[macro_use]
 mod macros;
 pub mod access;
 pub mod catalogue;
 pub mod cluster;
+pub mod direct;
 mod field;
 pub mod file;
 mod kinds;
 pub mod session;
+pub mod team;
 
 pub use field::{Bytes, Field};
 pub use kinds::KINDS;

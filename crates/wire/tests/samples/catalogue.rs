@@ -22,6 +22,12 @@ fn create() -> CreateOptions {
         mode: 0o7777,
         exclusive: true,
         layout: spec(),
+        expected: Expected {
+            size: Some(1 << 40),
+            clients: Some(64),
+            access_bytes: None,
+            near: Some(ServerId(3)),
+        },
     }
 }
 
@@ -228,8 +234,20 @@ fn add_layouts(list: &mut Samples) {
         text: "striped(1MiB) over 4 from 2".into(),
         state: two_pieces(),
         lost: vec![place(2, 300), place(1, 1)],
+        distribution: "striped by the rule: 4 servers, größter freier Platz".into(),
     };
     list.pair("", GetLayout { path: path() }, answer);
+    let by_views = LayOutByViews {
+        handle: HandleId(1 << 33),
+        handles: vec![HandleId(1 << 33), HandleId(7)],
+        views: vec![nested_view(), irregular_view()],
+    };
+    let laid_out = LaidOut {
+        is_by_views: true,
+        distribution: "views of 2 ranks".into(),
+        state: one_piece(),
+    };
+    list.pair("", by_views, laid_out);
     let handle = HandleId(1 << 33);
     list.pair("", GetState { handle }, two_pieces());
     for (word, view) in [("nested", nested_view()), ("irregular", irregular_view())] {

@@ -44,6 +44,7 @@ pub(super) fn add(list: &mut Samples) {
     let report = Report {
         capacity_bytes: 1 << 40,
         used_bytes: 1 << 39,
+        load: 1 << 30,
         removed: vec![removal(1), removal(u64::MAX)],
     };
     let reported = Reported {

@@ -7,8 +7,10 @@
 
 mod catalogue;
 mod cluster;
+mod direct;
 mod file;
 mod session;
+mod team;
 
 use std::fmt::Debug;
 
@@ -46,8 +48,10 @@ pub(crate) fn all() -> Vec<Sample> {
     let mut list = Samples(Vec::new());
     session::add(&mut list);
     catalogue::add(&mut list);
+    team::add(&mut list);
     cluster::add(&mut list);
     file::add(&mut list);
+    direct::add(&mut list);
     add_accesses(&mut list);
     for &status in Status::ALL.iter().filter(|s| !s.is_ok()) {
         add_refusal(&mut list, status);

@@ -1,0 +1,143 @@
+//! A shared mapping of a sealed memfd, and atomics in it.
+//!
+//! Invariants: the file has the length of the mapping for as long as it lives (sealed by its maker,
+//! checked by whoever receives it), so no access to the mapping can fault; every atomic handed out
+//! lies inside and is aligned.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+/// What every shared file of Pario is sealed with.
+const SEALS: SealFlags = SealFlags::SHRINK
+    .union(SealFlags::GROW)
+    .union(SealFlags::SEAL);
+
+/// A mapped memfd.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+    is_writable: bool,
+}
+
+// SAFETY: the mapping is memory owned by this value until drop; it is used through atomics and raw
+// copies only.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps all of a file, which must have `len` bytes for ever.
+    pub(crate) fn new(file: BorrowedFd<'_>, len: u64, is_writable: bool) -> io::Result<Mapping> {
+        let invalid = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
+        let seals = rustix::fs::fcntl_get_seals(file)
+            .map_err(|_| invalid("the descriptor is not a memory file"))?;
+        if !seals.contains(SealFlags::SHRINK) {
+            return Err(invalid(
+                "the shared memory could be cut off under its users",
+            ));
+        }
+        let stat = rustix::fs::fstat(file)?;
+        if len == 0 || u64::try_from(stat.st_size).ok() != Some(len) {
+            return Err(invalid(
+                "the shared memory has another length than was said",
+            ));
+        }
+        let len = usize::try_from(len).map_err(|_| invalid("too long for this machine"))?;
+        let protection = match is_writable {
+            true => ProtFlags::READ | ProtFlags::WRITE,
+            false => ProtFlags::READ,
+        };
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+        let base = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                len,
+                protection,
+                MapFlags::SHARED,
+                file,
+                0,
+            )
+        }?;
+        // A child shares nothing: it is refused by whoever asks who it is, and must not hold memory.
+        // SAFETY: the advice changes what a fork copies, not what is here.
+        let _ = unsafe { rustix::mm::madvise(base, len, Advice::LinuxDontFork) };
+        let base = NonNull::new(base.cast::<u8>()).expect("a mapping is not at address 0");
+        Ok(Mapping {
+            base,
+            len,
+            is_writable,
+        })
+    }
+
+    /// A new sealed file of `len` zero bytes that only its owner may open, and its mapping.
+    pub(crate) fn create(name: &std::ffi::CStr, len: u64) -> io::Result<(OwnedFd, Mapping)> {
+        let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+        rustix::fs::ftruncate(&file, len)?;
+        rustix::fs::fcntl_add_seals(&file, SEALS)?;
+        let mapping = Mapping::new(file.as_fd(), len, true)?;
+        Ok((file, mapping))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        self.is_writable
+    }
+
+    /// The address of a range inside.
+    pub(crate) fn address(&self, at: usize, len: usize) -> NonNull<u8> {
+        let inside = at.checked_add(len).is_some_and(|end| end <= self.len);
+        assert!(inside, "range {at}+{len} outside {} shared bytes", self.len);
+        // SAFETY: the range was found inside the mapping.
+        unsafe { self.base.add(at) }
+    }
+
+    /// An atomic at a byte that is a multiple of 8.
+    pub(crate) fn word(&self, at: usize) -> &AtomicU64 {
+        assert!(at.is_multiple_of(8));
+        let address = self.address(at, 8);
+        // SAFETY: inside the mapping, aligned (mappings begin at a page), and accessed as an atomic by
+        // everybody. A read-only mapping is only loaded from: writers are in types of the server.
+        unsafe { &*address.as_ptr().cast::<AtomicU64>() }
+    }
+
+    /// The same with 32 bits.
+    pub(crate) fn half_word(&self, at: usize) -> &AtomicU32 {
+        assert!(at.is_multiple_of(4));
+        let address = self.address(at, 4);
+        // SAFETY: as for `word`.
+        unsafe { &*address.as_ptr().cast::<AtomicU32>() }
+    }
+
+    /// Tells the kernel about a range; failure is of no consequence to what is stored.
+    pub(crate) fn advise(&self, at: usize, len: usize, advice: Advice) -> io::Result<()> {
+        let address = self.address(at, len);
+        // SAFETY: the range is inside our mapping; the advices used here change no bytes.
+        unsafe { rustix::mm::madvise(address.as_ptr().cast(), len, advice) }.map_err(Into::into)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours alone and nothing borrowed from it is left.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// A second descriptor of a memory file that allows reading only. Another user cannot open it again
+/// for writing, because the mode forbids it.
+pub(crate) fn read_only(file: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    use std::os::fd::AsRawFd;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}

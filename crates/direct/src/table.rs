@@ -1,0 +1,163 @@
+//! The control table of a server: a liveness word, and an epoch per file with maps.
+//!
+//! ```text
+//! 0    magic (8)  version (4)  entries (4)  liveness (4)  ...
+//! 64   entry 0: epoch (8) ...                              64 bytes each
+//! 128  entry 1
+//! ```
+//!
+//! Only the server writes. An entry belongs to one file at a time; its epoch only grows, also from
+//! one file to the next, so a map of an earlier file can never match.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::liveness::Liveness;
+use crate::mapping::{Mapping, read_only};
+
+/// Files that can have maps at a server at a time.
+pub const ENTRIES: u32 = 16384;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"pariotab");
+const VERSION: u32 = 1;
+const HEAD_BYTES: usize = 64;
+const ENTRY_BYTES: usize = 64;
+pub(crate) const LIVENESS_AT: usize = 16;
+
+fn entry_at(entry: u32) -> usize {
+    HEAD_BYTES + entry as usize * ENTRY_BYTES
+}
+
+/// The table, as its server has it.
+#[derive(Debug)]
+pub struct ServerTable {
+    // Ends before the mapping that it writes into.
+    _liveness: Liveness,
+    mapping: std::sync::Arc<Mapping>,
+    reading: OwnedFd,
+    free: Mutex<Free>,
+}
+
+#[derive(Debug)]
+struct Free {
+    /// Entries that were given back.
+    list: Vec<u32>,
+    /// Entries from here on were never given out.
+    fresh: u32,
+}
+
+impl ServerTable {
+    /// A new table, and a thread whose life the liveness word tells.
+    pub fn new() -> io::Result<ServerTable> {
+        let bytes = entry_at(ENTRIES) as u64;
+        let (file, mapping) = Mapping::create(c"pario-table", bytes)?;
+        mapping.word(0).store(MAGIC, Ordering::Relaxed);
+        mapping.half_word(8).store(VERSION, Ordering::Relaxed);
+        mapping.half_word(12).store(ENTRIES, Ordering::Relaxed);
+        let reading = read_only(file.as_fd())?;
+        let mapping = std::sync::Arc::new(mapping);
+        let liveness = Liveness::begin(std::sync::Arc::clone(&mapping), LIVENESS_AT)?;
+        Ok(ServerTable {
+            _liveness: liveness,
+            mapping,
+            reading,
+            free: Mutex::new(Free {
+                list: Vec::new(),
+                fresh: 0,
+            }),
+        })
+    }
+
+    /// For clients: reading only.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.reading.as_fd()
+    }
+
+    /// Its bytes.
+    pub fn len(&self) -> u64 {
+        self.mapping.len() as u64
+    }
+
+    /// Never.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// An entry for a file; `None` if all are taken, and then the file goes by message.
+    pub fn take(&self) -> Option<u32> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = match free.list.pop() {
+            Some(entry) => entry,
+            None if free.fresh < ENTRIES => {
+                free.fresh += 1;
+                free.fresh - 1
+            }
+            None => return None,
+        };
+        drop(free);
+        // Epoch 0 stands for no map.
+        self.raise(entry);
+        Some(entry)
+    }
+
+    /// Gives an entry back. Maps that name it are void.
+    pub fn give(&self, entry: u32) {
+        self.raise(entry);
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        debug_assert!(!free.list.contains(&entry));
+        free.list.push(entry);
+    }
+
+    /// The epoch that maps are made with now.
+    pub fn epoch(&self, entry: u32) -> u64 {
+        self.word(entry).load(Ordering::SeqCst)
+    }
+
+    /// Makes all maps of an entry void; the epoch from now on. Who copies at this moment is found in
+    /// the slots afterwards.
+    pub fn raise(&self, entry: u32) -> u64 {
+        self.word(entry).fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    fn word(&self, entry: u32) -> &AtomicU64 {
+        assert!(entry < ENTRIES);
+        self.mapping.word(entry_at(entry))
+    }
+}
+
+/// The table, as a client has it.
+#[derive(Debug)]
+pub struct ClientTable {
+    mapping: Mapping,
+}
+
+impl ClientTable {
+    /// Maps what the server sent.
+    pub fn map(file: BorrowedFd<'_>, len: u64) -> io::Result<ClientTable> {
+        let invalid = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
+        if len < entry_at(ENTRIES) as u64 {
+            return Err(invalid("the control table is too short"));
+        }
+        let mapping = Mapping::new(file, len, false)?;
+        let is_known = mapping.word(0).load(Ordering::Relaxed) == MAGIC
+            && mapping.half_word(8).load(Ordering::Relaxed) == VERSION;
+        if !is_known {
+            return Err(invalid("the control table is of another version"));
+        }
+        Ok(ClientTable { mapping })
+    }
+
+    /// Whether maps of this epoch are good. To be asked after a claim.
+    #[inline]
+    pub fn is_current(&self, entry: u32, epoch: u64) -> bool {
+        entry < ENTRIES && self.mapping.word(entry_at(entry)).load(Ordering::SeqCst) == epoch
+    }
+
+    /// Whether the server lives. To be asked after every access: memory outlives its server.
+    #[inline]
+    pub fn is_alive(&self) -> bool {
+        crate::liveness::is_alive(self.mapping.half_word(LIVENESS_AT).load(Ordering::Acquire))
+    }
+}

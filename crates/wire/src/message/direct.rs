@@ -1,0 +1,93 @@
+//! Sharing memory with an I/O server of the same host.
+//!
+//! ```text
+//! Attach  ------>  Attached + descriptors: control table (reading), client page
+//! Map     ------>  Mapped   + descriptors: segments that this connection was not given yet
+//! ```
+//!
+//! Only over a Unix socket, which carries the descriptors; the connection is of its own, and whoever
+//! receives on it expects descriptors ([`crate::link::Link::expect_descriptors`]). What the memory
+//! means is in `direct`.
+//!
+//! A map is good for one epoch of one entry. Within an epoch extents are only added, so maps of the
+//! same epoch add up. A byte without an extent is not known to be a hole: it goes by message.
+
+use super::field::Bytes;
+
+record! {
+    /// Asks for control table and client page. Asked again, it gives the same page.
+    pub struct Attach {}
+
+    /// Two descriptors come with it: the control table, for reading, and the page of this client.
+    pub struct Attached {
+        /// Bytes of the control table.
+        pub table_bytes: u64,
+        /// Bytes of the client page.
+        pub page_bytes: u64,
+    }
+
+    /// Asks where bytes of a file are in shared memory.
+    pub struct Map {
+        /// A view of the file, with the right to read or to write.
+        pub view: u64,
+        /// The encoded version of the layout state it was planned with.
+        pub version: Bytes,
+        /// The truncate epoch the client knows.
+        pub epoch: u64,
+        /// For storing: extents that are missing are made, if the ranges lie within the size or the
+        /// client is about to grow the file, and descriptors allow writing.
+        pub writes: bool,
+        /// Which bytes.
+        pub ranges: Vec<SubfileRange>,
+    }
+
+    /// Bytes of a subfile.
+    pub struct SubfileRange {
+        /// Index in the layout.
+        pub subfile: u32,
+        /// First byte.
+        pub start: u64,
+        /// One past the last.
+        pub end: u64,
+    }
+
+    /// Where bytes are: extents that meet what was asked for, and perhaps others beside them.
+    pub struct Mapped {
+        /// Entry of the file in the control table.
+        pub entry: u32,
+        /// The epoch of the entry for which this is so.
+        pub epoch: u64,
+        /// Ascending by subfile and offset. Whatever was asked for and is missing goes by message.
+        pub extents: Vec<MappedExtent>,
+        /// Segments whose descriptors come with this answer, in this order.
+        pub segments: Vec<SegmentIs>,
+        /// Segments that this connection was given and that no longer hold anything.
+        pub gone: Vec<u64>,
+    }
+
+    /// A run of a subfile in shared memory.
+    pub struct MappedExtent {
+        /// Index in the layout.
+        pub subfile: u32,
+        /// First subfile byte.
+        pub offset: u64,
+        /// Bytes.
+        pub len: u64,
+        /// The segment.
+        pub segment: u64,
+        /// Where it begins there.
+        pub at: u64,
+        /// The mark in the client page to be set before storing, with 1 added; 0 if none is needed.
+        pub mark: u32,
+    }
+
+    /// A segment that is handed over.
+    pub struct SegmentIs {
+        /// Its number at this server.
+        pub segment: u64,
+        /// Bytes of address space.
+        pub bytes: u64,
+        /// Whether the descriptor allows writing.
+        pub is_writable: bool,
+    }
+}
