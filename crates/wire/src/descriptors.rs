@@ -23,7 +23,9 @@ pub(crate) fn send(
 ) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut buffer = SendAncillaryBuffer::new(&mut space);
-    if !buffer.push(SendAncillaryMessage::ScmRights(descriptors)) {
+    if descriptors.len() > MOST_DESCRIPTORS
+        || !buffer.push(SendAncillaryMessage::ScmRights(descriptors))
+    {
         let text = format!("at most {MOST_DESCRIPTORS} descriptors travel with a frame");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
