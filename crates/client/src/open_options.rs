@@ -2,7 +2,7 @@
 //!
 //! Nothing is checked here that the metadata manager checks anyway.
 
-use wire::Rights;
+use wire::{Rights, ServerId};
 use wire::message::catalogue as messages;
 
 use crate::error::{Error, Result};
@@ -27,6 +27,7 @@ pub struct OpenOptions {
     pub(crate) mode: Option<u32>,
     pub(crate) array: Option<String>,
     pub(crate) layout: Option<String>,
+    pub(crate) expected: messages::Expected,
     pub(crate) atomic: bool,
     pub(crate) hints: Hints,
     pub(crate) pointer_group: Option<u64>,
@@ -118,6 +119,41 @@ impl OpenOptions {
         self
     }
 
+    /// How many bytes a new file will have; without a layout it is placed by that.
+    pub fn expected_size(mut self, bytes: u64) -> Self {
+        self.expected.size = Some(bytes);
+        self
+    }
+
+    /// How many processes will use a new file.
+    pub fn expected_clients(mut self, clients: u64) -> Self {
+        self.expected.clients = Some(clients);
+        self
+    }
+
+    /// How many bytes an access of a new file will have.
+    pub fn expected_access(mut self, bytes: u64) -> Self {
+        self.expected.access_bytes = Some(bytes);
+        self
+    }
+
+    /// The server that a new file should be near to, if one is enough for it.
+    pub fn near(mut self, server: ServerId) -> Self {
+        self.expected.near = Some(server);
+        self
+    }
+
+    fn expected(&self) -> messages::Expected {
+        let hint = |name| self.hints.number(name);
+        let said = &self.expected;
+        messages::Expected {
+            size: said.size.or_else(|| hint("expected_size")),
+            clients: said.clients.or_else(|| hint("expected_clients")),
+            access_bytes: said.access_bytes.or_else(|| hint("expected_access")),
+            near: said.near.or_else(|| hint("near_server").map(ServerId)),
+        }
+    }
+
     pub(crate) fn rights(&self) -> Rights {
         let read = if self.read {
             Rights::READ
@@ -141,6 +177,7 @@ impl OpenOptions {
                 array: self.array.clone().or_else(|| self.hints.text("array")),
                 layout: self.layout.clone().or_else(|| self.hints.layout()),
             },
+            expected: self.expected(),
         });
         if let Some(mode) = self.mode.filter(|m| *m > 0o7777) {
             return Err(Error::argument(

@@ -26,6 +26,7 @@ use crate::files::lock;
 use crate::links::introduce;
 use crate::owner::Owner;
 use crate::service::thaw;
+use crate::statistics::Load;
 
 /// Between two reports.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -130,6 +131,7 @@ pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candi
     let mut number = 1;
     let mut out = Vec::new();
     let mut flushed = Instant::now();
+    let mut load = Load::default();
     let mut interval = INTERVAL;
     while context.wait_for_report(interval) {
         context.sessions.end_stuck();
@@ -148,6 +150,7 @@ pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candi
         let report = Report {
             capacity_bytes,
             used_bytes,
+            load: load.since(&context.statistics),
             removed: std::mem::take(&mut removed),
         };
         number += 1;

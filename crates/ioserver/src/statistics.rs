@@ -115,6 +115,28 @@ impl Statistics {
     }
 }
 
+/// What a request counts for in a load, besides its bytes.
+const REQUEST_BYTES: u64 = 4096;
+
+/// How much a server had to do from one report to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    before: u64,
+}
+
+impl Load {
+    /// Bytes moved since the last time, and a page for each request.
+    pub(crate) fn since(&mut self, now: &Statistics) -> u64 {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let bytes = [&now.bytes_read, &now.bytes_written, &now.server_bytes];
+        let sum = bytes.iter().fold(0u64, |sum, c| sum.wrapping_add(of(c)));
+        let sum = sum.wrapping_add(of(&now.requests).wrapping_mul(REQUEST_BYTES));
+        let since = sum.wrapping_sub(self.before);
+        self.before = sum;
+        since
+    }
+}
+
 /// One counter.
 pub(crate) fn counter(name: &str, value: u64) -> Counter {
     Counter {

@@ -110,5 +110,8 @@ impl Manager {
         self.watch.remove(client.0);
         // A store that failed has told whoever waits; the handles are gone with it.
         let _ = self.committer.run(move |batch| Ok(batch.release(client)?));
+        if let Some(backing) = &self.backing {
+            backing.client_gone();
+        }
     }
 }

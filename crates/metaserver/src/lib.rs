@@ -20,10 +20,12 @@
 //! | `manager` | introductions, and which request goes where |
 //! | `requests`, `cluster` | what clients and what servers ask |
 //! | `clients`, `members` | who is there, and what happens when he goes |
+//! | `backing` | what is asked of a directory behind the catalogue |
 //! | `relayout` | moving a file into another layout |
 //! | `servers` | asking I/O servers |
 #![forbid(unsafe_code)]
 
+mod backing;
 mod clients;
 mod cluster;
 mod committer;
@@ -38,6 +40,7 @@ mod start;
 mod statistics;
 mod timer;
 
+pub use backing::{Backing, BackingError};
 pub use serving::Secret;
 pub use start::{MetaServer, Options, StartError, start};
 pub use wire::url::Endpoint;

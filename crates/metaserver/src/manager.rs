@@ -22,6 +22,7 @@ use wire::message::session::{
 use wire::message::{Bytes, Field, Refusal, Request};
 use wire::{ClientId, ServerId, Status, Time};
 
+use crate::backing::Backing;
 use crate::clients::Clients;
 use crate::committer::{Committer, Refused};
 use crate::members::Membership;
@@ -37,6 +38,8 @@ pub(crate) struct Manager {
     pub(crate) this: Weak<Manager>,
     pub(crate) key: ClusterKey,
     pub(crate) secret: Option<Secret>,
+    /// What stands behind the catalogue.
+    pub(crate) backing: Option<Arc<dyn Backing>>,
     /// Who runs it.
     pub(crate) user: u32,
     /// This host, as processes name it.
@@ -423,36 +426,36 @@ impl Service for Manager {
             Goodbye => Manager::goodbye;
             Statistics => |manager, _, _| manager.statistics();
 
-            Open => Manager::open;
+            Open => Manager::open_backed;
             Reopen => Manager::reopen;
-            Close => Manager::close;
+            Close => Manager::close_backed;
             RenewCapability => Manager::renew_capability;
-            Create => Manager::create;
-            Mkdir => Manager::mkdir;
-            Unlink => Manager::unlink;
-            Rmdir => Manager::rmdir;
-            Rename => Manager::rename;
-            Stat => Manager::stat;
-            List => Manager::list;
-            Chmod => Manager::chmod;
-            Chown => Manager::chown;
-            Utimes => Manager::utimes;
-            SetLayout => Manager::set_layout;
-            GetLayout => Manager::get_layout;
+            Create => |m, s, r| m.backed(s, r, Manager::create);
+            Mkdir => Manager::mkdir_backed;
+            Unlink => Manager::unlink_backed;
+            Rmdir => Manager::rmdir_backed;
+            Rename => Manager::rename_backed;
+            Stat => |m, s, r| m.backed(s, r, Manager::stat);
+            List => Manager::list_backed;
+            Chmod => |m, s, r| m.backed(s, r, Manager::chmod);
+            Chown => |m, s, r| m.backed(s, r, Manager::chown);
+            Utimes => |m, s, r| m.backed(s, r, Manager::utimes);
+            SetLayout => |m, s, r| m.backed(s, r, Manager::set_layout);
+            GetLayout => |m, s, r| m.backed(s, r, Manager::get_layout);
             GetState => Manager::get_state;
-            PutView => Manager::put_view;
-            GetView => Manager::get_view;
-            RemoveView => Manager::remove_view;
-            ListViews => Manager::list_views;
+            PutView => |m, s, r| m.backed(s, r, Manager::put_view);
+            GetView => |m, s, r| m.backed(s, r, Manager::get_view);
+            RemoveView => |m, s, r| m.backed(s, r, Manager::remove_view);
+            ListViews => |m, s, r| m.backed(s, r, Manager::list_views);
             Members => Manager::list_members;
             Count => Manager::count;
             Check => Manager::check;
-            Relayout => Manager::relayout;
+            Relayout => |m, s, r| m.backed(s, r, Manager::relayout);
             RelayoutProgress => Manager::relayout_progress;
 
-            Report => Manager::report;
+            Report => Manager::report_backed;
             FileState => Manager::file_state;
-            ReportSize => Manager::report_size;
+            ReportSize => Manager::report_size_backed;
             BeginTruncate => Manager::begin_truncate;
             FinishTruncate => Manager::finish_truncate;
         }

@@ -273,6 +273,7 @@ impl Manager {
                 incarnation,
                 report.capacity_bytes,
                 report.used_bytes,
+                report.load,
             )?;
             for removal in &report.removed {
                 batch.confirm_removal(server, removal.file, removal.generation)?;

@@ -205,6 +205,7 @@ impl Manager {
             text,
             state: snapshot.layout(attributes.file)?.decode()?,
             lost,
+            distribution: snapshot.distribution(attributes.file)?,
         })
     }
 

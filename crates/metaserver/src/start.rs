@@ -20,6 +20,7 @@ use serving::{Running, Secret, Watch, this_process};
 use wire::link::Listener;
 use wire::url::Endpoint;
 
+use crate::backing::Backing;
 use crate::committer::{Committer, Refused};
 use crate::directory::Directory;
 use crate::manager::Manager;
@@ -43,6 +44,8 @@ pub struct Options {
     pub recovery: Duration,
     /// How long an I/O server may be silent.
     pub member_timeout: Duration,
+    /// What stands behind the catalogue.
+    pub backing: Option<Arc<dyn Backing>>,
 }
 
 impl Options {
@@ -55,6 +58,7 @@ impl Options {
             capability_seconds: 86_400,
             recovery: Duration::from_secs(3),
             member_timeout: Duration::from_secs(10),
+            backing: None,
         }
     }
 }
@@ -159,6 +163,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         this: this.clone(),
         key,
         secret: options.secret.clone(),
+        backing: options.backing.clone(),
         user: rustix::process::geteuid().as_raw(),
         host: this_process().host,
         starts,

@@ -37,7 +37,10 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("store", &["falls", "kernels", "lockfile"]),
     ("wire", &["falls", "layout"]),
     ("control", &["falls", "layout", "wire"]),
-    ("meta", &["control", "falls", "layout", "lockfile", "wire"]),
+    (
+        "meta",
+        &["advise", "control", "falls", "layout", "lockfile", "wire"],
+    ),
     ("serving", &["control", "kernels", "wire"]),
     (
         "metaserver",

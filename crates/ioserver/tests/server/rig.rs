@@ -210,6 +210,7 @@ impl Client {
                         array: array.map(Into::into),
                         layout: layout.map(Into::into),
                     },
+                    ..CreateOptions::default()
                 }),
                 ..OpenOptions::default()
             },

@@ -16,7 +16,8 @@ use wire::{LayoutState, Place};
 use super::Snapshot;
 use super::member::{members, places_of};
 use super::record::{
-    Counter, Node, ROOT, counter, decode, key, read_entry, read_node, read_removal, row_name,
+    Counter, Node, ROOT, counter, decode, key, read_distribution, read_entry, read_node,
+    read_removal, row_name,
 };
 use super::rows::Rows;
 use crate::error::MetaError;
@@ -314,6 +315,11 @@ impl<'r> Check<'r> {
     }
 
     fn belongings(&mut self) -> Result<(), MetaError> {
+        self.each(&key::distributions(), read_distribution, |check, key, _| {
+            if !check.is_file(Self::file_of(key)) {
+                check.findings.push(Finding::Stray(row_name(key)));
+            }
+        })?;
         let read = |key: &[u8], bytes: &[u8]| decode(key, bytes, NamedView::read);
         self.each(&key::views(), read, |check, key, _| {
             if !check.is_file(Self::file_of(key)) {

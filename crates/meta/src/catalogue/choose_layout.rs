@@ -1,26 +1,25 @@
 //! From what the user wrote to a partition.
 //!
 //! The texts are kept as given; what they mean is computed here, once, and kept as a layout state.
-//! Without a layout the rule is:
+//! Without a layout [`advise::distribute::choose`] decides which servers take part, where the first
+//! subfile goes and how long a stripe is, from bytes stored, room, load and what the creator expects:
 //!
 //! - An array of at least one dimension is cut into blocks along its slowest dimension (the first in
-//!   C order, the last in Fortran order), one block per server that takes subfiles, but no more
-//!   blocks than that dimension has indices.
+//!   C order, the last in Fortran order), one block per server that takes part, but no more blocks
+//!   than that dimension has indices.
 //! - A scalar is one subfile.
-//! - Plain bytes, and arrays without bytes, are `striped(1MiB)` over all servers that take subfiles.
+//! - Plain bytes, and arrays without bytes, are striped; `striped(1MiB)` over all servers if nothing
+//!   is known and they are alike.
 //!
 //! A text that deals blocks and does not say over how many servers, as `striped(64KiB)`, means all
-//! that take subfiles.
-//!
-//! Which server gets the first subfile rotates from file to file (see `member`), so the first stripe
-//! of many small files is not always on the same one.
+//! that take subfiles. Where such a text leaves the servers open, the first one rotates from file to
+//! file (see `member`).
 
-use layout::{ArrayType, Layout, Order, Partition, Pattern};
+use advise::distribute::Choice;
+use layout::{ArrayType, ByteSize, Layout, Order, Partition, Pattern};
 
+use super::record::{By, Distribution};
 use crate::error::MetaError;
-
-/// Stripe of plain bytes.
-pub const DEFAULT_STRIPE: &str = "1MiB";
 
 /// Most subfiles of a file. A grid with more chunks says over how many servers they are dealt.
 pub const MAX_SUBFILES: u64 = 1 << 16;
@@ -32,6 +31,21 @@ pub(crate) struct Chosen {
     pub(crate) partition: Partition,
     /// Server numbers by subfile, if the text lists them.
     pub(crate) listed: Option<Vec<u64>>,
+    /// The decision, if there was no text.
+    pub(crate) choice: Option<Choice>,
+}
+
+impl Chosen {
+    /// Who said it, and why.
+    pub(crate) fn distribution(&self) -> Distribution {
+        match &self.choice {
+            None => Distribution::given("given by its creator"),
+            Some(choice) => Distribution {
+                by: By::Rule,
+                why: format!("by rule: {}", choice.why),
+            },
+        }
+    }
 }
 
 /// What a text means, and the text in full.
@@ -53,11 +67,17 @@ pub(crate) fn choose(
     array: Option<&str>,
     text: Option<&str>,
     servers: usize,
+    decide: impl FnOnce() -> Option<Choice>,
 ) -> Result<Chosen, MetaError> {
     let array: Option<ArrayType> = array.map(str::parse).transpose()?;
-    let text = match text {
-        Some(text) => text.to_owned(),
-        None => default_text(array.as_ref(), servers as u64),
+    let choice = match text {
+        Some(_) => None,
+        None => Some(decide().ok_or(MetaError::NoServer)?),
+    };
+    let text = match (text, &choice) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(choice)) => default_text(array.as_ref(), choice),
+        (None, None) => return Err(MetaError::NoServer),
     };
     let (text, layout) = parse(text, servers)?;
     if layout.picked().is_some() {
@@ -82,12 +102,15 @@ pub(crate) fn choose(
         text,
         partition,
         listed,
+        choice,
     })
 }
 
-fn default_text(array: Option<&ArrayType>, servers: u64) -> String {
+fn default_text(array: Option<&ArrayType>, choice: &Choice) -> String {
+    let servers = choice.striping.servers().len() as u64;
     let Some(array) = array.filter(|a| a.bytes() > 0) else {
-        return format!("striped({DEFAULT_STRIPE}) over {servers}");
+        let stripe = ByteSize(choice.striping.block());
+        return format!("striped({stripe}) over {servers}");
     };
     if array.dimensions() == 0 {
         return "whole".to_owned();
@@ -105,11 +128,22 @@ fn default_text(array: Option<&ArrayType>, servers: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use advise::distribute::{Knowledge, ServerKnowledge, choose as decide};
+
     use super::*;
 
     #[track_caller]
     fn text(array: Option<&str>, servers: usize) -> String {
-        let chosen = choose(array, None, servers).unwrap();
+        let known = Knowledge {
+            servers: (0..servers as u64)
+                .map(|server| ServerKnowledge {
+                    server,
+                    ..ServerKnowledge::default()
+                })
+                .collect(),
+            ..Knowledge::default()
+        };
+        let chosen = choose(array, None, servers, || decide(&known)).unwrap();
         assert!(chosen.partition.len() <= servers);
         chosen.text
     }
@@ -126,7 +160,10 @@ mod tests {
 
     #[test]
     fn what_is_no_partition_is_refused() {
-        let refused = |array, layout| choose(array, Some(layout), 4).unwrap_err().to_string();
+        let refused = |array, layout| {
+            let chosen = choose(array, Some(layout), 4, || None);
+            chosen.unwrap_err().to_string()
+        };
         let message = refused(Some("u8[4,4]"), "slice[0:2, :]");
         assert!(message.contains("byte 8"), "{message}");
         let message = refused(Some("u8[4,4]"), "(block, *) onto 2 [1]");

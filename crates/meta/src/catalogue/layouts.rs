@@ -6,18 +6,26 @@
 //! its start and the new piece the rest; the frontiers say how far each lane has come inside the
 //! old part. Who moves the bytes, and when servers stop and go, is not known here.
 
-use wire::message::catalogue::LayoutSpec;
-use wire::{LayoutState, Piece, Place};
+use advise::distribute::{ByViews, ViewRule, by_views};
+use layout::{Layout, LayoutForm, Partition, View};
+use wire::message::catalogue::{Expected, LayoutSpec};
+use wire::{HandleId, LayoutState, Piece, Place};
 
 use super::access::{Caller, Permission, demand};
-use super::choose_layout::{Chosen, choose};
+use super::choose_layout::{Chosen, MAX_SUBFILES, choose};
 use super::member::candidates;
 use super::path::resolve;
-use super::record::{Body, file_node, key, layout_state, put_layout_state, put_node, read_node};
+use super::record::{
+    Body, By, Counter, Distribution, FileBody, Node, counter, distribution, file_node, key,
+    layout_state, put_distribution, put_layout_state, put_node, read_node,
+};
 use super::rows::Rows;
 use super::{Batch, Credentials, Snapshot};
 use crate::error::MetaError;
 use crate::{FileId, Rights};
+
+/// Longest text of a layout made from views; text and state of a file travel in one message.
+const MOST_TEXT: usize = 256 << 10;
 
 /// A layout state as it is stored, which is as it travels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +64,25 @@ pub(crate) fn layout_info(rows: &dyn Rows, file: FileId) -> Result<LayoutInfo, M
     Ok(LayoutInfo { bytes })
 }
 
+/// A file cut by the views of those who opened it together, for servers that were there.
+#[derive(Clone, Debug)]
+pub struct CutByViews {
+    places: Vec<Place>,
+    /// Or why not.
+    cut: Result<(ByViews, String), String>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaidOutByViews {
+    /// Whether the subfiles of the file are the views.
+    pub is_by_views: bool,
+    /// Which distribution it has, in words.
+    pub distribution: String,
+    /// Its layout.
+    pub layout: LayoutInfo,
+}
+
 impl Snapshot {
     /// The layout state of a file.
     pub fn layout(&self, file: FileId) -> Result<LayoutInfo, MetaError> {
@@ -77,8 +104,41 @@ impl Snapshot {
         demand(&node, who, Permission::Write, path)?;
         let (_, body) = file_node(&self.rows, file)?;
         let servers = candidates(&self.rows)?.len();
-        choose(body.array.as_deref(), Some(layout), servers)?;
+        choose(body.array.as_deref(), Some(layout), servers, || None)?;
         Ok(file)
+    }
+
+    /// Which distribution a file has, in words.
+    pub fn distribution(&self, file: FileId) -> Result<String, MetaError> {
+        Ok(distribution(&self.rows, file)?.why)
+    }
+
+    /// Cuts a file by views, on paper. Takes its time with many or irregular views.
+    pub fn cut_by_views(&self, views: &[View]) -> Result<CutByViews, MetaError> {
+        let candidates = candidates(&self.rows)?;
+        let rule = ViewRule {
+            rotation: counter(&self.rows, Counter::Rotation)?,
+            most_subfiles: MAX_SUBFILES as usize,
+            ..ViewRule::default()
+        };
+        let cut = match by_views(views, candidates.len(), &rule) {
+            Ok(by) => {
+                let form = LayoutForm::Falls {
+                    period: by.pattern.period(),
+                    sets: by.pattern.elements().into(),
+                };
+                let text = Layout::from(form).to_string();
+                match text.len() <= MOST_TEXT {
+                    true => Ok((by, text)),
+                    false => Err("the text of their layout is too long".to_owned()),
+                }
+            }
+            Err(declined) => Err(declined.to_string()),
+        };
+        Ok(CutByViews {
+            places: candidates.iter().map(|m| m.place()).collect(),
+            cut,
+        })
     }
 
     /// Files that are between two layouts.
@@ -135,39 +195,159 @@ impl Batch<'_> {
             return Err(MetaError::InUse { file, how });
         }
         let array = spec.array.clone().or(body.array.clone());
-        let chosen = self.choose(array.as_deref(), spec.layout.as_deref())?;
-        let old = layout_state(&self.rows, file)?;
-        self.remove_bytes(file, &old)?;
+        let expected = Expected::default();
+        let chosen = self.choose(array.as_deref(), spec.layout.as_deref(), &expected)?;
+        let distribution = chosen.distribution();
         let generation = body.next_generation;
         let text = chosen.text.clone();
         let piece = self.piece(chosen, generation, std::iter::once(0..u64::MAX).collect())?;
+        body.array = array;
+        body.layout = text;
+        node.changed = caller.now;
+        self.replace_layout(file, node, body, piece)?;
+        put_distribution(&mut self.rows, file, &distribution);
+        layout_info(&self.rows, file)
+    }
+
+    /// Gives a file the layout that the views of `handles` make, if it has no bytes, if its layout was
+    /// left to the rule, and if nobody else has it open for writing. What stands against it is told and
+    /// kept with the file.
+    pub fn lay_out_by_views(
+        &mut self,
+        caller: &Caller<'_>,
+        handle: HandleId,
+        handles: &[HandleId],
+        cut: &CutByViews,
+    ) -> Result<LaidOutByViews, MetaError> {
+        self.one(|b| {
+            let file = b.demand_handle(caller, handle, Rights::WRITE)?;
+            let (mut node, mut body) = file_node(&b.rows, file)?;
+            if body.next_layout.is_some() {
+                return Err(MetaError::Busy("a re-layout of the file is under way"));
+            }
+            if b.handles.recovering {
+                return Err(MetaError::Busy("clients are still coming back"));
+            }
+            let mut known = distribution(&b.rows, file)?;
+            let stranger = |(id, h): (HandleId, super::handles::Handle)| {
+                h.rights.allow(Rights::WRITE) && !handles.contains(&id)
+            };
+            let against = if known.by == By::Given {
+                Some("its layout was given")
+            } else if known.by == By::Views {
+                Some("its layout is made from the views of its first opening")
+            } else if body.size > 0 || body.truncate_to.is_some() {
+                Some("the file has bytes already")
+            } else if b.handles.of_file(file).any(stranger) {
+                Some("somebody else has it open for writing")
+            } else {
+                cut.cut.as_ref().err().map(String::as_str)
+            };
+            let (by, text) = match (against, &cut.cut) {
+                (None, Ok(cut)) => cut,
+                (against, _) => {
+                    let against = against.unwrap_or_default();
+                    if known.by == By::Rule && !known.why.contains("; views not used") {
+                        known.why = format!("{}; views not used: {against}", known.why);
+                        put_distribution(&mut b.rows, file, &known);
+                    }
+                    return Ok(LaidOutByViews {
+                        is_by_views: known.by == By::Views,
+                        distribution: known.why,
+                        layout: layout_info(&b.rows, file)?,
+                    });
+                }
+            };
+            let alive = candidates(&b.rows)?;
+            let is_there = |place: &Place| alive.iter().any(|m| m.place() == *place);
+            if !cut.places.iter().all(is_there) {
+                return Err(MetaError::Busy("servers have changed meanwhile"));
+            }
+            b.turn()?;
+            let places = by.subfiles.iter();
+            let piece = Piece {
+                ranges: std::iter::once(0..u64::MAX).collect(),
+                generation: body.next_generation,
+                partition: Partition::from_start(by.pattern.clone()),
+                places: places.map(|s| vec![cut.places[s.server]]).collect(),
+            };
+            body.layout.clone_from(text);
+            node.changed = caller.now;
+            b.replace_layout(file, node, body, piece)?;
+            known = Distribution {
+                by: By::Views,
+                why: by.why.clone(),
+            };
+            put_distribution(&mut b.rows, file, &known);
+            Ok(LaidOutByViews {
+                is_by_views: true,
+                distribution: known.why,
+                layout: layout_info(&b.rows, file)?,
+            })
+        })
+    }
+
+    /// Puts another piece in the place of a layout that has no bytes.
+    fn replace_layout(
+        &mut self,
+        file: FileId,
+        mut node: Node,
+        mut body: FileBody,
+        piece: Piece,
+    ) -> Result<(), MetaError> {
+        let old = layout_state(&self.rows, file)?;
+        self.remove_bytes(file, &old)?;
+        // Locks and pointers are with the owner; one that still holds a part stays.
+        let stays = |place: &&Place| place.server == old.owner.server;
+        let stays = piece.places.iter().flatten().find(stays);
         let state = LayoutState {
-            owner: piece.places[0][0],
+            owner: *stays.unwrap_or(&piece.places[0][0]),
             pieces: vec![piece],
             relayout_start: 0,
             frontiers: Vec::new(),
         };
         put_layout_state(&mut self.rows, file, &state);
         body.next_generation += 1;
-        body.array = array;
-        body.layout = text;
         node.body = Body::File(body);
-        node.changed = caller.now;
         put_node(&mut self.rows, file, &node);
-        layout_info(&self.rows, file)
+        Ok(())
     }
 
-    fn choose(&self, array: Option<&str>, text: Option<&str>) -> Result<Chosen, MetaError> {
-        choose(array, text, candidates(&self.rows)?.len())
+    /// What a text means, or the rule decides.
+    pub(crate) fn choose(
+        &mut self,
+        array: Option<&str>,
+        text: Option<&str>,
+        expected: &Expected,
+    ) -> Result<Chosen, MetaError> {
+        let candidates = candidates(&self.rows)?;
+        let rotation = counter(&self.rows, Counter::Rotation)?;
+        let chosen = choose(array, text, candidates.len(), || {
+            let known = self.usage.knowledge(&candidates, rotation, expected);
+            advise::distribute::choose(&known)
+        })?;
+        if let (Some(choice), Some(size)) = (&chosen.choice, expected.size) {
+            self.usage.placed(choice, size);
+        }
+        Ok(chosen)
     }
 
-    fn piece(
+    pub(crate) fn piece(
         &mut self,
         chosen: Chosen,
         generation: u64,
         ranges: Vec<std::ops::Range<u64>>,
     ) -> Result<Piece, MetaError> {
-        let places = self.place(chosen.partition.len(), chosen.listed.as_deref())?;
+        let count = chosen.partition.len();
+        let places = match &chosen.choice {
+            Some(choice) => {
+                self.turn()?;
+                // One block for a server, and no more than there are servers.
+                let order: Vec<u64> = choice.in_order().into_iter().take(count).collect();
+                self.place(count, Some(&order))?
+            }
+            None => self.place(count, chosen.listed.as_deref())?,
+        };
         Ok(Piece {
             ranges,
             generation,
@@ -207,7 +387,8 @@ impl Batch<'_> {
                     "lanes begin in ascending order, none behind the size",
                 ));
             }
-            let chosen = b.choose(body.array.as_deref(), Some(layout))?;
+            let expected = Expected::default();
+            let chosen = b.choose(body.array.as_deref(), Some(layout), &expected)?;
             let mut state = layout_state(&b.rows, file)?;
             let generation = body.next_generation;
             let text = chosen.text.clone();
@@ -323,6 +504,8 @@ impl Batch<'_> {
         let (mut node, mut body) = file_node(&self.rows, file)?;
         if let (Some(text), 1) = (body.next_layout.take(), kept) {
             body.layout = text;
+            let moved = Distribution::given("given by a re-layout");
+            put_distribution(&mut self.rows, file, &moved);
         }
         node.body = Body::File(body);
         put_node(&mut self.rows, file, &node);

@@ -5,12 +5,13 @@
 //! process; a disk server that finds its store again resumes, and keeps what earlier incarnations
 //! took from [`Member::kept_since`] on. What is bound to an earlier one is lost, and is called so.
 //!
-//! Placement: subfile `j` of a layout goes to candidate `(start + j) mod n`, where the candidates
-//! are the servers that are alive and have room, by number, and `start` counts up by one with every
-//! placement, so that many small files spread evenly. A server has room while more than a 64th of
-//! its capacity is free; when none has, but some are alive, there is no space. A layout that lists
-//! servers by number gets exactly those. The file's owner is the server of subfile 0, so owners
-//! spread as files do. The result depends on nothing but the members and the counter.
+//! Placement: candidates are the servers that are alive and have room, by number. A server has room
+//! while more than a 64th of its capacity is free; when none has, but some are alive, there is no
+//! space. Where the rule for files without a layout has chosen, subfiles go to its servers in its order;
+//! a layout that lists servers by number gets exactly those; otherwise subfile `j` goes to
+//! candidate `(start + j) mod n`, where `start` counts up by one with every placement, so that many
+//! small files spread evenly. The file's owner is the server of subfile 0, so owners spread as files
+//! do. The result depends on nothing but the members, their use, and the counter.
 
 use wire::Place;
 use wire::message::catalogue::{Member, MemberState, StoreKind};
@@ -161,15 +162,17 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// What a server reports about its room.
+    /// What a server reports about its room, and how much it had to do.
     pub fn report_room(
         &mut self,
         server: ServerId,
         incarnation: u64,
         capacity_bytes: u64,
         used_bytes: u64,
+        load: u64,
     ) -> Result<(), MetaError> {
         self.one(|b| {
+            b.usage.reported(server, load);
             let mut member =
                 find_member(&b.rows, server)?.ok_or(MetaError::NoSuchServer(server))?;
             if incarnation != member.incarnation {
@@ -237,13 +240,19 @@ impl Batch<'_> {
                 .collect();
         }
         let candidates = candidates(&self.rows)?;
-        let start = counter(&self.rows, Counter::Rotation)?;
-        set_counter(&mut self.rows, Counter::Rotation, start.wrapping_add(1));
+        let start = self.turn()?;
         let n = candidates.len();
         let first = (start % n as u64) as usize;
         Ok((0..count)
             .map(|j| candidates[(first + j) % n].place())
             .collect())
+    }
+
+    /// The number of this placement, and the next one is one higher.
+    pub(crate) fn turn(&mut self) -> Result<u64, MetaError> {
+        let turn = counter(&self.rows, Counter::Rotation)?;
+        set_counter(&mut self.rows, Counter::Rotation, turn.wrapping_add(1));
+        Ok(turn)
     }
 }
 

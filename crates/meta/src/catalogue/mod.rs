@@ -31,6 +31,7 @@ mod path;
 mod record;
 mod rows;
 mod size;
+mod usage;
 mod views;
 
 use std::path::Path;
@@ -41,14 +42,14 @@ pub use redb::StorageBackend;
 
 pub use access::Caller;
 pub use check::Finding;
-pub use choose_layout::{DEFAULT_STRIPE, MAX_SUBFILES};
-pub use layouts::LayoutInfo;
+pub use choose_layout::MAX_SUBFILES;
+pub use layouts::{CutByViews, LaidOutByViews, LayoutInfo};
 pub use opening::Opened;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES};
 
 pub use views::MAX_VIEW_BYTES;
 pub use wire::message::catalogue::{
-    Attributes, Counts, CreateOptions, Created, Entry, Kind, LayoutSpec, Listing, Member,
+    Attributes, Counts, CreateOptions, Created, Entry, Expected, Kind, LayoutSpec, Listing, Member,
     MemberState, NamedView, OpenOptions, SetTime, Severity, StoreKind, UnlinkHow,
 };
 pub use wire::message::cluster::{Join, Removal};
@@ -59,6 +60,7 @@ use crate::{ClientId, FileId, Time};
 use handles::Handles;
 use record::{Body, Counter, Node, ROOT, count_up, counter, decode, key, put_node, set_counter};
 use rows::{Reading, Rows, Transaction, Writing};
+use usage::Usage;
 
 /// Version of the format that this program writes; it reads this one and all before.
 pub const VERSION: u64 = 1;
@@ -70,6 +72,7 @@ const MAGIC: &str = "pario catalogue";
 pub struct Catalogue {
     db: Arc<Database>,
     handles: Handles,
+    usage: Usage,
     commits: u64,
     /// The store failed; what is durable is not known until it is opened again.
     failed: Option<MetaError>,
@@ -124,6 +127,7 @@ impl Catalogue {
         Ok(Catalogue {
             db: Arc::new(db),
             handles: Handles::new(start, start > 0),
+            usage: Usage::default(),
             commits: 0,
             failed: None,
         })
@@ -148,6 +152,7 @@ impl Catalogue {
             let mut batch = Batch {
                 rows: transaction.rows()?,
                 handles: &mut self.handles,
+                usage: &mut self.usage,
                 failed: None,
             };
             let result = work(&mut batch);
@@ -232,6 +237,7 @@ fn create(rows: &mut Writing<'_>) {
 pub struct Batch<'c> {
     rows: Writing<'c>,
     handles: &'c mut Handles,
+    usage: &'c mut Usage,
     failed: Option<MetaError>,
 }
 

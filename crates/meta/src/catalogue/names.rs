@@ -4,19 +4,18 @@
 //! with the last close. Bytes are removed by the servers that hold them: a removal waits in the
 //! catalogue until the server has confirmed it, over restarts of both.
 
+use wire::LayoutState;
 use wire::message::catalogue::{CreateOptions, Created, UnlinkHow};
-use wire::{LayoutState, Piece};
 
 use super::Batch;
 use super::access::{
     Caller, MODE_BITS, Permission, SET_GROUP, demand, demand_change, demand_removal, denied,
 };
-use super::choose_layout::choose;
-use super::member::{candidates, find_member, places_of};
+use super::member::{find_member, places_of};
 use super::path::{Located, locate};
 use super::record::{
     Body, Counter, FileBody, Node, ROOT, count_down, count_up, file_node, key, layout_state, node,
-    put_entry, put_layout_state, put_node, put_removal,
+    put_distribution, put_entry, put_layout_state, put_node, put_removal,
 };
 use super::rows::Rows;
 use crate::error::MetaError;
@@ -58,24 +57,21 @@ impl Batch<'_> {
         if at.demands_directory {
             return Err(MetaError::IsDirectory(path.to_owned()));
         }
-        let servers = candidates(&self.rows)?.len();
         let spec = &options.layout;
-        let chosen = choose(spec.array.as_deref(), spec.layout.as_deref(), servers)?;
-        let places = self.place(chosen.partition.len(), chosen.listed.as_deref())?;
+        let array = spec.array.as_deref();
+        let chosen = self.choose(array, spec.layout.as_deref(), &options.expected)?;
+        let distribution = chosen.distribution();
+        let text = chosen.text.clone();
+        let piece = self.piece(chosen, 1, std::iter::once(0..u64::MAX).collect())?;
         let state = LayoutState {
-            owner: places[0],
-            pieces: vec![Piece {
-                ranges: std::iter::once(0..u64::MAX).collect(),
-                generation: 1,
-                partition: chosen.partition,
-                places: places.into_iter().map(|p| vec![p]).collect(),
-            }],
+            owner: piece.places[0][0],
+            pieces: vec![piece],
             relayout_start: 0,
             frontiers: Vec::new(),
         };
         let body = Body::File(FileBody {
             array: spec.array.clone(),
-            layout: chosen.text,
+            layout: text,
             next_layout: None,
             next_generation: 2,
             size: 0,
@@ -86,6 +82,7 @@ impl Batch<'_> {
         });
         let file = self.add(caller, &at, path, options.mode, body)?;
         put_layout_state(&mut self.rows, file, &state);
+        put_distribution(&mut self.rows, file, &distribution);
         count_up(&mut self.rows, Counter::Files)?;
         Ok(Created { file, is_new: true })
     }
@@ -221,6 +218,7 @@ impl Batch<'_> {
             self.rows.remove(key);
         }
         self.rows.remove(key::layout(file));
+        self.rows.remove(key::distribution(file));
         self.rows.remove(key::node(file));
         self.rows.remove(key::transient(file));
         count_down(&mut self.rows, Counter::Files)

@@ -20,6 +20,7 @@ const REMOVAL: u8 = 5;
 const TRANSIENT: u8 = 6;
 const COUNTER: u8 = 7;
 const LAYOUT: u8 = 8;
+const DISTRIBUTION: u8 = 9;
 
 /// The root directory.
 pub(crate) const ROOT: FileId = FileId(1);
@@ -113,6 +114,14 @@ pub(crate) mod key {
         vec![LAYOUT]
     }
 
+    pub(crate) fn distribution(file: FileId) -> Vec<u8> {
+        with(DISTRIBUTION, &[file.0], "")
+    }
+
+    pub(crate) fn distributions() -> Vec<u8> {
+        vec![DISTRIBUTION]
+    }
+
     /// The `index`-th number of a key.
     pub(crate) fn number(key: &[u8], index: usize) -> Option<u64> {
         let at = 1 + 8 * index;
@@ -203,6 +212,7 @@ pub(crate) fn row_name(key: &[u8]) -> String {
         Some(&TRANSIENT) => "transient",
         Some(&COUNTER) => "counter",
         Some(&LAYOUT) => "layout",
+        Some(&DISTRIBUTION) => "distribution",
         _ => "unknown",
     };
     let number = key::number(key, 0).map_or(String::new(), |n| format!(" {n}"));
@@ -496,4 +506,60 @@ pub(crate) fn put_removal(rows: &mut Writing<'_>, file: FileId, generation: u64,
 
 pub(crate) fn read_removal(key: &[u8], bytes: &[u8]) -> Result<u64, MetaError> {
     decode(key, bytes, |r| r.number())
+}
+
+/// Who said how a file is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The rule for files without a layout.
+    Rule = 0,
+    /// A user.
+    Given = 1,
+    /// The views of those who opened it together.
+    Views = 2,
+}
+
+/// Which distribution a file has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Distribution {
+    pub(crate) by: By,
+    /// In words, for people.
+    pub(crate) why: String,
+}
+
+impl Distribution {
+    pub(crate) fn given(why: &str) -> Self {
+        let why = why.to_owned();
+        Distribution { by: By::Given, why }
+    }
+}
+
+pub(crate) fn read_distribution(key: &[u8], bytes: &[u8]) -> Result<Distribution, MetaError> {
+    decode(key, bytes, |r| {
+        Ok(Distribution {
+            by: match r.number()? {
+                0 => By::Rule,
+                1 => By::Given,
+                2 => By::Views,
+                other => return Err(DecodeError::BadTag(other)),
+            },
+            why: r.text()?.to_owned(),
+        })
+    })
+}
+
+/// The distribution of a file. Files of catalogues from before it was kept count as given.
+pub(crate) fn distribution(rows: &dyn Rows, file: FileId) -> Result<Distribution, MetaError> {
+    let key = key::distribution(file);
+    match rows.get(&key)? {
+        Some(bytes) => read_distribution(&key, &bytes),
+        None => Ok(Distribution::given("not recorded")),
+    }
+}
+
+pub(crate) fn put_distribution(rows: &mut Writing<'_>, file: FileId, value: &Distribution) {
+    let mut out = Vec::new();
+    put_number(&mut out, value.by as u64);
+    put_text(&mut out, &value.why);
+    rows.put(key::distribution(file), out);
 }

@@ -124,6 +124,7 @@ pub(crate) fn laid_out(array: Option<&str>, layout: Option<&str>) -> CreateOptio
             array: array.map(str::to_owned),
             layout: layout.map(str::to_owned),
         },
+        ..CreateOptions::default()
     }
 }
 

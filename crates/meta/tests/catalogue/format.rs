@@ -63,6 +63,7 @@ fn write_image() -> Vec<u8> {
             array: array.map(str::to_owned),
             layout: layout.map(str::to_owned),
         },
+        ..CreateOptions::default()
     };
     catalogue
         .transact(|b| -> Result<(), MetaError> {

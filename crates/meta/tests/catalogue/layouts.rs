@@ -119,7 +119,7 @@ fn placement_goes_around_dead_and_full_servers() {
     let room = |f: &mut Fixture, server: usize, used: u64| {
         let incarnation = members[server].incarnation;
         f.by(0, |b, _| {
-            b.report_room(ServerId(server as u64), incarnation, 1000, used)
+            b.report_room(ServerId(server as u64), incarnation, 1000, used, 0)
         })
     };
     room(&mut f, 0, 990).unwrap();

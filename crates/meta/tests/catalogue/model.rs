@@ -854,6 +854,7 @@ fn create_options(exclusive: bool, layout: usize) -> CreateOptions {
         mode: 0o644,
         exclusive,
         layout: spec(layout),
+        ..CreateOptions::default()
     }
 }
 

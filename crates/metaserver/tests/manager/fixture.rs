@@ -303,6 +303,7 @@ pub(crate) fn report() -> Report {
     Report {
         capacity_bytes: 0,
         used_bytes: 0,
+        load: 0,
         removed: Vec::new(),
     }
 }

@@ -99,6 +99,7 @@ fn reports_carry_room_and_removals() {
     let confirmed = member.asker.ask(&Report {
         capacity_bytes: 1000,
         used_bytes: 999,
+        load: 0,
         removed: told.removals,
     });
     assert_eq!(confirmed.removals, []);

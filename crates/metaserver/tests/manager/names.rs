@@ -21,6 +21,7 @@ fn laid_out(path: &str, array: Option<&str>, layout: &str) -> Create {
                 array: array.map(str::to_owned),
                 layout: Some(layout.to_owned()),
             },
+            ..CreateOptions::default()
         },
     }
 }

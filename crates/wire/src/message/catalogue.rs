@@ -20,6 +20,20 @@ record! {
         pub layout: Option<String>,
     }
 
+    /// How a new file will be used, as far as its creator knows: what a file without a layout is
+    /// placed by.
+    #[derive(Default)]
+    pub struct Expected {
+        /// Bytes it will have.
+        pub size: Option<u64>,
+        /// Processes that will use it.
+        pub clients: Option<u64>,
+        /// Bytes of one access.
+        pub access_bytes: Option<u64>,
+        /// The server that the creator is nearest to.
+        pub near: Option<ServerId>,
+    }
+
     /// How a file is created.
     #[derive(Default)]
     pub struct CreateOptions {
@@ -29,6 +43,8 @@ record! {
         pub exclusive: bool,
         /// What it holds and how it is laid out.
         pub layout: LayoutSpec,
+        /// How it will be used.
+        pub expected: Expected,
     }
 
     /// How a file is opened.
@@ -266,6 +282,27 @@ record! {
         pub path: String,
     }
 
+    /// Cuts a file without bytes and without a layout of its users by the views of those who opened
+    /// it together.
+    pub struct LayOutByViews {
+        /// The caller's handle, which is for writing.
+        pub handle: HandleId,
+        /// Handles of all who opened it together; nobody else may have it open for writing.
+        pub handles: Vec<HandleId>,
+        /// Their views, by rank.
+        pub views: Vec<View>,
+    }
+
+    /// How a file is cut now, by views or as before.
+    pub struct LaidOut {
+        /// Whether its subfiles are the views.
+        pub is_by_views: bool,
+        /// Which distribution it has, and why.
+        pub distribution: String,
+        /// Where its bytes are.
+        pub state: LayoutState,
+    }
+
     /// Asks for the layout of a file by its number; the caller has it open.
     pub struct GetState {
         /// Which handle.
@@ -284,6 +321,8 @@ record! {
         pub state: LayoutState,
         /// Places whose bytes are lost.
         pub lost: Vec<Place>,
+        /// Which distribution was chosen, and why.
+        pub distribution: String,
     }
 
     /// A view that is kept with a file.

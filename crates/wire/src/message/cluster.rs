@@ -52,6 +52,8 @@ record! {
         pub capacity_bytes: u64,
         /// Room taken.
         pub used_bytes: u64,
+        /// How much it had to do since the last report, in units that only compare.
+        pub load: u64,
         /// Removals that were done since the last report.
         pub removed: Vec<Removal>,
     }

@@ -1,0 +1,71 @@
+//! How servers are used at present: the part of that knowledge which is not durable.
+//!
+//! Loads come with the reports of servers. What was placed and not written yet is remembered until
+//! reports have had time to show it: half of it is forgotten with each.
+
+use std::collections::HashMap;
+
+use advise::distribute::{Choice, Knowledge, ServerKnowledge};
+use wire::message::catalogue::{Expected, Member};
+
+use crate::ServerId;
+
+/// Loads and expected bytes of servers.
+#[derive(Debug, Default)]
+pub(crate) struct Usage {
+    servers: HashMap<ServerId, One>,
+}
+
+#[derive(Debug, Default)]
+struct One {
+    load: u64,
+    placed: u64,
+}
+
+impl Usage {
+    /// A server has reported.
+    pub(crate) fn reported(&mut self, server: ServerId, load: u64) {
+        let one = self.servers.entry(server).or_default();
+        // Half of what is new, half of what was: one idle moment says little.
+        one.load = one.load / 2 + load / 2;
+        one.placed /= 2;
+    }
+
+    /// What is known for a decision about a new file.
+    pub(crate) fn knowledge(
+        &self,
+        candidates: &[Member],
+        rotation: u64,
+        expected: &Expected,
+    ) -> Knowledge {
+        let servers = candidates.iter().map(|m| {
+            let used = self.servers.get(&m.server);
+            ServerKnowledge {
+                server: m.server.0,
+                stored: m
+                    .used_bytes
+                    .saturating_add(used.map_or(0, |one| one.placed)),
+                capacity: m.capacity_bytes,
+                load: used.map_or(0, |one| one.load),
+            }
+        });
+        Knowledge {
+            servers: servers.collect(),
+            rotation,
+            size: expected.size,
+            clients: expected.clients,
+            access_bytes: expected.access_bytes,
+            near: expected.near.map(|server| server.0),
+        }
+    }
+
+    /// A file of this size is going to be written where it was chosen.
+    pub(crate) fn placed(&mut self, choice: &Choice, size: u64) {
+        let striping = &choice.striping;
+        let bytes = striping.bytes(0, size.min(falls::MAX_OFFSET));
+        for (&server, bytes) in striping.servers().iter().zip(bytes) {
+            let one = self.servers.entry(ServerId(server)).or_default();
+            one.placed = one.placed.saturating_add(bytes);
+        }
+    }
+}

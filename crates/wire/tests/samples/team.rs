@@ -1,0 +1,33 @@
+//! Samples of what members of a team tell each other.
+//!
+//! A round that has all contributions, one of them empty, and one that waits.
+
+use wire::message::Bytes;
+use wire::message::team::*;
+
+use super::Samples;
+
+pub(crate) fn add(list: &mut Samples) {
+    let gather = |round| Gather {
+        team: "job 17, Größe".into(),
+        member: 1 << 40,
+        rank: 1,
+        size: 2,
+        round,
+        contribution: Bytes(vec![1, 2, 3]),
+        wait_ms: 5000,
+    };
+    let all = Gathered {
+        contributions: Some(vec![Bytes(Vec::new()), Bytes(vec![1, 2, 3])]),
+    };
+    list.pair("complete", gather(0), all);
+    let missing = Gathered {
+        contributions: None,
+    };
+    list.pair("waiting", gather(u64::MAX), missing);
+    let leave = LeaveTeam {
+        team: "job 17, Größe".into(),
+        member: 1 << 40,
+    };
+    list.pair("", leave, ());
+}
