@@ -213,6 +213,74 @@ impl Share {
         self.scatter(file, Hand::Right, packed, target, base)
     }
 
+    /// Copies the bytes of a file range from memory of the left side to memory of the right side, which
+    /// begin at their bytes `source_base` and `target_base`. Nothing lies in between.
+    pub fn copy_left_to_right(
+        &self,
+        file: Range<u64>,
+        source: SharedBytes<'_>,
+        source_base: u64,
+        target: SharedBytesMut<'_>,
+        target_base: u64,
+    ) -> Result<(), BoundsError> {
+        let (from, to) = ((source, source_base), (target, target_base));
+        self.copy(file, Hand::Left, from, to)
+    }
+
+    /// As [`Share::copy_left_to_right`], the other way.
+    pub fn copy_right_to_left(
+        &self,
+        file: Range<u64>,
+        source: SharedBytes<'_>,
+        source_base: u64,
+        target: SharedBytesMut<'_>,
+        target_base: u64,
+    ) -> Result<(), BoundsError> {
+        let (from, to) = ((source, source_base), (target, target_base));
+        self.copy(file, Hand::Right, from, to)
+    }
+
+    fn copy(
+        &self,
+        file: Range<u64>,
+        from: Hand,
+        (source, source_base): (SharedBytes<'_>, u64),
+        (mut target, target_base): (SharedBytesMut<'_>, u64),
+    ) -> Result<(), BoundsError> {
+        match &self.form {
+            Form::Symbolic(s) => {
+                let positions = s.positions(&file);
+                let (from, to) = match from {
+                    Hand::Left => (&s.left, &s.right),
+                    Hand::Right => (&s.right, &s.left),
+                };
+                from.copy_to(positions, source, source_base, to, target, target_base)
+            }
+            Form::Lazy(whole) => {
+                for run in self.meeting.runs(file) {
+                    let at = from.of(run.left, run.right);
+                    let to = from.of(run.right, run.left);
+                    let start = to.checked_sub(target_base);
+                    let inside = start.and_then(|start| {
+                        let start = usize::try_from(start).ok()?;
+                        let end = start.checked_add(run.len as usize)?;
+                        target.reborrow().range(start..end)
+                    });
+                    match inside {
+                        Some(part) => {
+                            whole.gather_shared(at..at + run.len, source, source_base, part)?
+                        }
+                        // Refused by the copy itself, which says what is wrong.
+                        None => {
+                            whole.fill_zeros(to..to + run.len, target.reborrow(), target_base)?
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
     fn gather(
         &self,
         file: Range<u64>,
@@ -356,6 +424,28 @@ mod tests {
                     expected[b.2 as usize] = b.1 as u8;
                 }
                 prop_assert_eq!(&stored, &expected);
+                let mut copied = vec![0u8; 256];
+                share.copy_left_to_right(file.clone(), memory[..].into(), 0, copied[..].as_mut().into(), 0).unwrap();
+                prop_assert_eq!(&copied, &stored);
+                let mut back = vec![0u8; 256];
+                share.copy_right_to_left(file.clone(), copied[..].into(), 0, back[..].as_mut().into(), 0).unwrap();
+                let mut expected = vec![0u8; 256];
+                for b in &naive {
+                    expected[b.1 as usize] = b.1 as u8;
+                }
+                prop_assert_eq!(&back, &expected);
+                if let Some(last) = naive.last() {
+                    let short = copied[..last.2 as usize].as_mut();
+                    prop_assert!(share.copy_left_to_right(file.clone(), memory[..].into(), 0, short.into(), 0).is_err());
+                    let short = &memory[..last.1 as usize];
+                    prop_assert!(share.copy_left_to_right(file.clone(), short.into(), 0, copied[..].as_mut().into(), 0).is_err());
+                    let first = naive[0];
+                    // Memory that begins elsewhere.
+                    let mut part = vec![0u8; (last.2 - first.2 + 1) as usize];
+                    let source = &memory[first.1 as usize..];
+                    share.copy_left_to_right(file.clone(), source.into(), first.1, part[..].as_mut().into(), first.2).unwrap();
+                    prop_assert_eq!(&part[..], &stored[first.2 as usize..=last.2 as usize]);
+                }
                 let mut back = vec![0; naive.len()];
                 share.gather_right(file.clone(), stored[..].into(), 0, &mut back).unwrap();
                 prop_assert_eq!(&back, &packet);

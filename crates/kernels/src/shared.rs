@@ -169,6 +169,24 @@ impl<'a> SharedBytesMut<'a> {
         Some((half(0, middle), half(middle, rest)))
     }
 
+    /// Copies all of `source`, which is as long.
+    ///
+    /// ```
+    /// use kernels::{SharedBytes, SharedBytesMut};
+    /// let mut memory = [0; 3];
+    /// SharedBytesMut::from_slice(&mut memory).copy_from(SharedBytes::from_slice(b"abc"));
+    /// assert_eq!(&memory, b"abc");
+    /// ```
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    #[inline]
+    pub fn copy_from(self, source: SharedBytes<'_>) {
+        assert_eq!(self.len, source.len, "a copy between unequal lengths");
+        // SAFETY: the constructors of both promise that they are valid and apart.
+        unsafe { self.ptr.copy_from_nonoverlapping(source.ptr, source.len) };
+    }
+
     /// Memory that nobody else uses is shared memory too.
     pub fn from_slice(slice: &'a mut [u8]) -> SharedBytesMut<'a> {
         slice.into()

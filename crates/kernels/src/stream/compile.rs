@@ -125,6 +125,21 @@ pub(super) struct Op {
     pub(super) body: Body,
 }
 
+/// A byte of a stream and what follows it regularly.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    /// Where the byte lies.
+    pub(super) offset: u64,
+    /// Bytes from it to the end of its block.
+    pub(super) rest: u64,
+    /// Bytes of the whole block.
+    pub(super) len: u64,
+    /// From this block to the next, if there are more.
+    pub(super) stride: u64,
+    /// Blocks of the same length that follow at that stride.
+    pub(super) more: u64,
+}
+
 /// Operations in ascending order.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
@@ -164,6 +179,56 @@ impl Group {
             Body::Repeat(level, body) => {
                 let (index, within) = level.split(rest);
                 start + index * level.stride + body.place(within)
+            }
+        }
+    }
+
+    /// Where byte `position` lies, and the blocks that follow it at one stride.
+    pub(super) fn stretch(&self, position: u64) -> Stretch {
+        let index = match self.ops.len() {
+            1 => 0,
+            _ => self.before.partition_point(|&b| b <= position) - 1,
+        };
+        let op = &self.ops[index];
+        let mut rest = position - self.before[index];
+        match &op.body {
+            Body::Nest(nest) => {
+                let mut offset = op.start;
+                let mut last = Level::ONCE;
+                let mut more = 0;
+                for level in &nest.levels {
+                    let (index, within) = level.split(rest);
+                    offset += index * level.stride;
+                    rest = within;
+                    last = *level;
+                    more = level.count - 1 - index;
+                }
+                Stretch {
+                    offset: offset + rest,
+                    rest: nest.len as u64 - rest,
+                    len: nest.len as u64,
+                    stride: last.stride,
+                    more,
+                }
+            }
+            Body::List(list) => {
+                let (index, byte) = list.find(rest);
+                let len = list.len(index);
+                Stretch {
+                    offset: op.start + list.starts[index] + byte,
+                    rest: len - byte,
+                    len,
+                    stride: 0,
+                    more: 0,
+                }
+            }
+            Body::Repeat(level, body) => {
+                let (index, within) = level.split(rest);
+                let inner = body.stretch(within);
+                Stretch {
+                    offset: op.start + index * level.stride + inner.offset,
+                    ..inner
+                }
             }
         }
     }

@@ -31,9 +31,14 @@
 //! and 12 in periods of 64, 7.5 and 3.5; irregular segments of 8, 12.9 and 10.5; 1 MiB in one run, 46.9
 //! and 46.9. Finding the ends costs some 15 ns a call: 64 bytes in eight blocks take 26 ns and 11.
 //!
-//! Left to others: copies with gaps on both sides (`program`), memory in any order (`nest`), and
-//! writing past the caches: a packet is sent or was received, and so is wanted in the cache.
+//! Two streams of equal length are copied into each other by [`Stream::copy_to`], byte j of one to byte
+//! j of the other, with gaps on both sides and nothing in between.
+//!
+//! Left to others: copies with gaps on both sides that are compiled as one (`program`), memory in any
+//! order (`nest`), and writing past the caches: a packet is sent or was received, and so is wanted in
+//! the cache.
 
+mod between;
 mod compile;
 mod run;
 #[cfg(test)]
@@ -47,7 +52,7 @@ use falls::{MAX_OFFSET, Periodic};
 use crate::nest::Span;
 use crate::program::{BoundsError, Side};
 use crate::shared::{SharedBytes, SharedBytesMut};
-use compile::Group;
+use compile::{Group, Stretch};
 use run::{At, Fill, Gather, Motion, Scatter};
 
 /// The bytes of a periodic set in ascending order, numbered from 0.
@@ -263,6 +268,16 @@ impl Stream {
         // From the lead on bytes lie at or after the displacement, so the sum is below 2^64 again.
         let offset = self.origin.wrapping_add(self.periods.place(position));
         (offset < MAX_OFFSET).then_some(offset)
+    }
+
+    /// What follows a position that has a place, with offsets counted from `base`.
+    fn stretch(&self, position: u64, base: u64) -> Stretch {
+        let stretch = self.periods.stretch(position + self.lead);
+        let offset = self.origin.wrapping_add(stretch.offset);
+        Stretch {
+            offset: offset.wrapping_sub(base),
+            ..stretch
+        }
     }
 
     #[cold]

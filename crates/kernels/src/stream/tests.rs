@@ -525,3 +525,48 @@ fn nothing_beside_the_range_is_touched() {
         }
     }
 }
+
+/// Families on both sides, of equal lengths, of lengths that divide each other and of others, copied
+/// byte by byte and as streams.
+#[test]
+fn two_streams_are_copied_into_each_other() {
+    let elements = [
+        "{(0,0,2,8)}",
+        "{(0,7,16,4)}",
+        "{(0,1,4,16)}",
+        "{(0,2,5,12)}",
+        "{(0,23,32,2,{(0,3,8,3)})}",
+        "{(0,99)}",
+        "{(1,2),(5,9),(12,12),(20,63)}",
+        "{(0,149,200,3)}",
+    ];
+    let streams = elements.map(|text| {
+        let set: FallsSet = text.parse().unwrap();
+        let period = set.end() + 3;
+        Stream::new(&Periodic::new(2, period, set).unwrap())
+    });
+    let memory: Vec<u8> = (0..4000u32).map(|i| (i % 251) as u8 + 1).collect();
+    for source in &streams {
+        for target in &streams {
+            for range in [0..1, 0..90, 3..200, 17..18, 64..64, 100..353] {
+                let mut expected = vec![0u8; 4000];
+                for j in range.clone() {
+                    let (from, to) = (source.select(j).unwrap(), target.select(j).unwrap());
+                    expected[to as usize] = memory[from as usize];
+                }
+                let mut copied = vec![0u8; 4000];
+                source
+                    .copy_to(
+                        range,
+                        memory[..].into(),
+                        0,
+                        target,
+                        copied[..].as_mut().into(),
+                        0,
+                    )
+                    .unwrap();
+                assert!(copied == expected, "{source:?} {target:?}");
+            }
+        }
+    }
+}
