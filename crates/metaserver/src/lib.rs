@@ -38,6 +38,7 @@ mod requests;
 mod servers;
 mod start;
 mod statistics;
+mod teams;
 mod timer;
 
 pub use backing::{Backing, BackingError};

@@ -19,6 +19,7 @@ use wire::message::cluster::*;
 use wire::message::session::{
     Credentials, Goodbye, Hello, Ping, Role, Shutdown, Statistics, Welcome,
 };
+use wire::message::team::{Gather, LeaveTeam};
 use wire::message::{Bytes, Field, Refusal, Request};
 use wire::{ClientId, ServerId, Status, Time};
 
@@ -28,6 +29,7 @@ use crate::committer::{Committer, Refused};
 use crate::members::Membership;
 use crate::relayout::Moves;
 use crate::statistics::Requests;
+use crate::teams::Teams;
 use crate::timer::Timer;
 
 /// How long I/O servers may take to end when everything ends.
@@ -55,6 +57,7 @@ pub(crate) struct Manager {
     pub(crate) next_client: AtomicU64,
     pub(crate) members: Membership,
     pub(crate) moves: Moves,
+    pub(crate) teams: Teams,
     pub(crate) timer: Timer,
     pub(crate) watch: Watch,
     pub(crate) requests: Requests,
@@ -452,6 +455,9 @@ impl Service for Manager {
             Check => Manager::check;
             Relayout => |m, s, r| m.backed(s, r, Manager::relayout);
             RelayoutProgress => Manager::relayout_progress;
+            Gather => Manager::gather;
+            LeaveTeam => Manager::leave_team;
+            LayOutByViews => Manager::lay_out_by_views;
 
             Report => Manager::report_backed;
             FileState => Manager::file_state;

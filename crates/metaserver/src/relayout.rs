@@ -456,7 +456,7 @@ impl Manager {
 
     /// Lets servers serve the file again. Those that cannot be told now are told later, as long as
     /// they live.
-    fn thaw(&self, file: FileId, members: Vec<Member>) {
+    pub(crate) fn thaw(&self, file: FileId, members: Vec<Member>) {
         let left = self.thaw_once(file, members);
         let Some(this) = self.this().upgrade().filter(|_| !left.is_empty()) else {
             return;

@@ -8,7 +8,7 @@ use meta::catalogue as durable;
 use wire::frame::MAX_CONTROL_BYTES;
 use wire::message::catalogue::*;
 use wire::message::{Bytes, Field};
-use wire::{LayoutState, Place, Status};
+use wire::{FileId, LayoutState, Place, Status};
 
 use crate::committer::Refused;
 use crate::manager::{Manager, Session, now};
@@ -177,10 +177,51 @@ impl Manager {
         session: &mut Session,
         r: SetLayout,
     ) -> Result<LayoutState, Refused> {
+        let snapshot = self.read(session)?;
+        let file = snapshot.stat(&session.credentials, &r.path)?.file;
+        let before = snapshot.layout(file).and_then(|layout| layout.decode());
         let layout = self.change(session, move |b, caller| {
             b.set_layout(caller, &r.path, &r.spec)
         })?;
+        if let Ok(before) = before {
+            self.tell_layout(file, &before)?;
+        }
         Ok(layout.decode()?)
+    }
+
+    pub(crate) fn lay_out_by_views(
+        &self,
+        session: &mut Session,
+        r: LayOutByViews,
+    ) -> Result<LaidOut, Refused> {
+        let snapshot = self.read(session)?;
+        // Takes its time with many views, so not in the thread that commits.
+        let cut = snapshot.cut_by_views(&r.views)?;
+        let (handle, handles) = (r.handle, r.handles);
+        let laid_out = self.change(session, move |b, caller| {
+            b.lay_out_by_views(caller, handle, &handles, &cut)
+        })?;
+        if let Some(before) = &laid_out.before {
+            self.tell_layout(laid_out.file, before)?;
+        }
+        Ok(LaidOut {
+            is_by_views: laid_out.is_by_views,
+            distribution: laid_out.distribution,
+            state: laid_out.layout.decode()?,
+        })
+    }
+
+    /// Lets the servers of a layout that was replaced look at the new one. Those that do not hear it
+    /// now are told later; whoever comes with the new one tells them too.
+    fn tell_layout(&self, file: FileId, before: &LayoutState) -> Result<(), Refused> {
+        let places = before.pieces.iter().flat_map(|p| p.places.iter().flatten());
+        let mut servers: Vec<u64> = places.map(|place| place.server).collect();
+        servers.push(before.owner.server);
+        let mut members = self.snapshot()?.members()?;
+        members
+            .retain(|m| servers.contains(&m.server.0) && self.members.has(m.server, m.incarnation));
+        self.thaw(file, members);
+        Ok(())
     }
 
     pub(crate) fn get_layout(

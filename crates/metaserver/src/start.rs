@@ -175,6 +175,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         next_client: AtomicU64::new(1),
         members: Default::default(),
         moves: Default::default(),
+        teams: Default::default(),
         timer,
         watch,
         requests: Default::default(),

@@ -75,6 +75,10 @@ pub struct CutByViews {
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaidOutByViews {
+    /// The file.
+    pub file: FileId,
+    /// The layout that was replaced, if one was.
+    pub before: Option<LayoutState>,
     /// Whether the subfiles of the file are the views.
     pub is_by_views: bool,
     /// Which distribution it has, in words.
@@ -252,6 +256,8 @@ impl Batch<'_> {
                         put_distribution(&mut b.rows, file, &known);
                     }
                     return Ok(LaidOutByViews {
+                        file,
+                        before: None,
                         is_by_views: known.by == By::Views,
                         distribution: known.why,
                         layout: layout_info(&b.rows, file)?,
@@ -264,6 +270,7 @@ impl Batch<'_> {
                 return Err(MetaError::Busy("servers have changed meanwhile"));
             }
             b.turn()?;
+            let before = layout_state(&b.rows, file)?;
             let places = by.subfiles.iter();
             let piece = Piece {
                 ranges: std::iter::once(0..u64::MAX).collect(),
@@ -280,6 +287,8 @@ impl Batch<'_> {
             };
             put_distribution(&mut b.rows, file, &known);
             Ok(LaidOutByViews {
+                file,
+                before: Some(before),
                 is_by_views: true,
                 distribution: known.why,
                 layout: layout_info(&b.rows, file)?,
