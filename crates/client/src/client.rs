@@ -13,6 +13,7 @@ use wire::url::ServiceUrl;
 use wire::{ClientId, FileId, ServerId};
 
 use crate::connect::{ConnectOptions, Connector};
+use crate::direct::DirectStatistics;
 use crate::error::{Error, Result};
 use crate::file::File;
 use crate::open::Open as OpenFile;
@@ -63,6 +64,11 @@ impl Client {
         self.session.sent()
     }
 
+    /// What was counted about accesses that went directly to the memory of servers on this host.
+    pub fn direct_statistics(&self) -> DirectStatistics {
+        self.session.sharing.statistics()
+    }
+
     /// Creates a file without opening it; whether it is new.
     pub fn create(&self, path: &str, options: &OpenOptions) -> Result<bool> {
         let options = OpenOptions {
@@ -91,6 +97,16 @@ impl Client {
     }
 
     fn open_raw(&self, path: &str, options: &OpenOptions) -> Result<Arc<OpenFile>> {
+        self.open_raw_new(path, options, None)
+    }
+
+    /// Opens a file; whether it is new may be known better than from this opening.
+    pub(crate) fn open_raw_new(
+        &self,
+        path: &str,
+        options: &OpenOptions,
+        is_new: Option<bool>,
+    ) -> Result<Arc<OpenFile>> {
         let path = absolute(path);
         let message = options.to_message()?;
         let repeat = match options.exclusive || options.unique {
@@ -101,6 +117,8 @@ impl Client {
             path: path.clone(),
             options: message.clone(),
         })?;
+        let mut opened = opened;
+        opened.is_new = is_new.unwrap_or(opened.is_new);
         OpenFile::new(&self.session, path, options, opened)
     }
 

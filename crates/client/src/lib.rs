@@ -29,6 +29,7 @@ mod access;
 mod atomic;
 mod client;
 mod connect;
+mod direct;
 mod error;
 mod file;
 mod flow;
@@ -45,9 +46,12 @@ mod relayout;
 mod seen;
 mod session;
 mod sieve;
+mod team;
+mod together;
 
 pub use client::{Client, FileLayout, Listed, Metadata};
 pub use connect::{ConnectOptions, Connector};
+pub use direct::DirectStatistics;
 pub use error::{Error, Failure, Result};
 pub use file::File;
 pub use hints::Hints;
@@ -55,6 +59,7 @@ pub use nonblocking::{Buffer, Request};
 pub use open_options::OpenOptions;
 pub use phases::{Phases, ServerPhases};
 pub use relayout::Relayout;
+pub use team::{Exchange, Team};
 pub use sieve::Strategy;
 
 /// What the service's own messages are made of, for those who show them.

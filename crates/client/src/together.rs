@@ -1,0 +1,232 @@
+//! Opening a file together, and setting views together.
+//!
+//! The first opening by a team is where a file can be cut by its views: while it has no bytes and
+//! nobody has said how it is to be laid out, the views of all ranks become its subfiles
+//! (`advise::distribute::by_views` has the rule). No hint is needed, and nothing is asked of programs
+//! that read it later with other views.
+//!
+//! Invariants
+//! - Arguments that have to be equal and are not give an error at every rank.
+//! - Between the exchange of views and the answer about the layout no rank of the team accesses the file.
+
+use layout::View;
+use wire::message::Field;
+use wire::message::catalogue::{GetLayout, LayOutByViews};
+use wire::{FileId, HandleId, Reader, Rights, describe, put_number};
+
+use crate::client::{Client, absolute};
+use crate::error::{Error, Result};
+use crate::file::{File, view_of_text};
+use crate::open_options::OpenOptions;
+use crate::session::Repeat;
+use crate::team::Team;
+
+/// What a rank says before views are set.
+struct Seen {
+    file: FileId,
+    handle: HandleId,
+    rights: Rights,
+    /// The file has bytes, as far as this rank knows.
+    has_bytes: bool,
+    /// Nothing if it is too long to be told.
+    view: Option<View>,
+}
+
+impl Seen {
+    fn put(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.file.put(&mut out);
+        self.handle.put(&mut out);
+        self.rights.put(&mut out);
+        self.has_bytes.put(&mut out);
+        put_number(&mut out, u64::from(self.view.is_some()));
+        if let Some(view) = &self.view {
+            describe::put_view(&mut out, view);
+        }
+        out
+    }
+
+    fn read(bytes: &[u8]) -> Result<Seen> {
+        let mut r = Reader::new(bytes);
+        let seen = (|| {
+            let seen = Seen {
+                file: Field::read(&mut r)?,
+                handle: Field::read(&mut r)?,
+                rights: Field::read(&mut r)?,
+                has_bytes: Field::read(&mut r)?,
+                view: match r.number()? {
+                    0 => None,
+                    _ => Some(describe::view(&mut r)?),
+                },
+            };
+            r.finish()?;
+            Ok::<_, wire::DecodeError>(seen)
+        })();
+        seen.map_err(|e| {
+            Error::argument(
+                "team",
+                format!("a member said something else than a view: {e}"),
+            )
+        })
+    }
+}
+
+/// The first rank whose bytes are not those of rank 0.
+fn demand_equal(all: &[Vec<u8>], name: &'static str, what: &str) -> Result<()> {
+    match all.iter().position(|bytes| *bytes != all[0]) {
+        None => Ok(()),
+        Some(rank) => Err(Error::argument(
+            name,
+            format!(
+                "{what} of rank {rank} differs from that of rank 0; give the same at all ranks"
+            ),
+        )),
+    }
+}
+
+impl Client {
+    /// Opens a file together with the other members of a team, which all give the same path and
+    /// options. It is created once; how many use it is known for its placement.
+    pub fn open_together(&self, team: &Team, path: &str, options: &OpenOptions) -> Result<File> {
+        let path = absolute(path);
+        let mine = options.to_message().map(|message| {
+            // What a rank is near to is its own affair.
+            let mut message = message;
+            if let Some(create) = &mut message.create {
+                create.expected.near = None;
+            }
+            let mut out = Vec::new();
+            path.put(&mut out);
+            message.put(&mut out);
+            out
+        });
+        demand_equal(&team.agree(mine)?, "open_together", "path or options")?;
+        if options.unique && team.size() > 1 {
+            return Err(Error::argument(
+                "unique",
+                "a team of several cannot have a file each for itself alone",
+            ));
+        }
+        let mut first = options.clone();
+        first.expected.clients = first.expected.clients.or(Some(team.size() as u64));
+        if team.size() > 1 {
+            first.expected.near = None;
+        }
+        let mut opened = match team.rank() {
+            0 => Some(self.open_raw_new(&path, &first, None)),
+            _ => None,
+        };
+        let said = team.agree(match &opened {
+            Some(Ok(open)) => Ok(vec![u8::from(open.is_new)]),
+            Some(Err(error)) => Err(error.clone()),
+            None => Ok(Vec::new()),
+        });
+        let said = match (said, opened.take()) {
+            (Ok(said), kept) => {
+                opened = kept;
+                said
+            }
+            (Err(_), Some(Err(error))) | (Err(error), _) => return Err(error),
+        };
+        let is_new = said[0].first() == Some(&1);
+        let rest = OpenOptions {
+            create: false,
+            exclusive: false,
+            ..options.clone()
+        };
+        let mine = opened.unwrap_or_else(|| self.open_raw_new(&path, &rest, Some(is_new)));
+        let mine = mine.and_then(|open| {
+            let file = File::new(open);
+            file.begin(options).map(|()| file)
+        });
+        team.agree(match &mine {
+            Ok(_) => Ok(Vec::new()),
+            Err(error) => Err(error.clone()),
+        })?;
+        mine
+    }
+}
+
+impl File {
+    /// Sets the view of this handle while all other members of the team set theirs. If the file has no
+    /// bytes and its layout was left to the service, the views become its subfiles.
+    ///
+    /// All handles were opened by the members of this team, one each.
+    pub fn set_view_together(&self, team: &Team, view: &View) -> Result<()> {
+        // Nothing of this handle is under way until the layout is known.
+        let _gate = self.alone();
+        let mine = self.open.check().map(|()| {
+            let mut seen = Seen {
+                file: self.id(),
+                handle: self.handle(),
+                rights: self.rights(),
+                has_bytes: self.open.known_size().size > 0,
+                view: Some(view.clone()),
+            };
+            let bytes = seen.put();
+            if bytes.len() <= team.most_bytes() {
+                return bytes;
+            }
+            seen.view = None;
+            seen.put()
+        });
+        let all = team.agree(mine)?;
+        let all: Vec<Seen> = all.iter().map(|b| Seen::read(b)).collect::<Result<_>>()?;
+        if let Some(rank) = all.iter().position(|seen| seen.file != all[0].file) {
+            return Err(Error::argument(
+                "team",
+                format!("rank {rank} has another file open than rank 0"),
+            ));
+        }
+        let leader = all.iter().position(|s| s.rights.allow(Rights::WRITE));
+        let can = all.iter().all(|s| !s.has_bytes && s.view.is_some());
+        if let Some(leader) = leader.filter(|_| can) {
+            let mine = match leader == team.rank() {
+                true => self.lay_out(&all).map(|is_new| vec![u8::from(is_new)]),
+                false => Ok(Vec::new()),
+            };
+            let said = team.agree(mine)?;
+            if said[leader].first() == Some(&1) {
+                let session = &self.open.session;
+                session.with_lane(|lane| self.open.fetch_state(lane))?;
+            }
+        }
+        self.set_view_alone(view)
+    }
+
+    /// The same in the layout language, applied to the file's array or to plain bytes.
+    pub fn set_view_text_together(&self, team: &Team, text: &str) -> Result<()> {
+        let view = view_of_text(self.array(), 0, text);
+        match &view {
+            Ok(view) => self.set_view_together(team, view),
+            // The others are told, so that nobody waits.
+            Err(error) => team.agree(Err(error.clone())).map(drop),
+        }
+    }
+
+    /// Asks for a layout by views, if there are no bytes; whether there may be another layout now.
+    fn lay_out(&self, all: &[Seen]) -> Result<bool> {
+        let session = &self.open.session;
+        session.with_lane(|lane| {
+            if self.open.ask_size(lane)?.size > 0 {
+                return Ok(false);
+            }
+            let views: Vec<View> = all.iter().filter_map(|s| s.view.clone()).collect();
+            let laid_out = session.manager_on(lane, Repeat::Same, || LayOutByViews {
+                handle: self.handle(),
+                handles: all.iter().map(|s| s.handle).collect(),
+                views: views.clone(),
+            })?;
+            Ok(laid_out.is_by_views)
+        })
+    }
+
+    /// Which distribution the file has, and why, in words.
+    pub fn distribution(&self) -> Result<String> {
+        self.open.check()?;
+        let path = self.path().to_owned();
+        let session = &self.open.session;
+        let answer = session.manager(Repeat::Same, || GetLayout { path: path.clone() })?;
+        Ok(answer.distribution)
+    }
+}
