@@ -15,6 +15,9 @@
 //!
 //! The answer that says [`GO`] and the frame of [`DATA`] have empty control parts.
 //!
+//! With the flag [`WHOLE`] a request is not a part but all of it, and the server that gets it is a
+//! gateway: see [`super::mapping`].
+//!
 //! Decoding borrows from the frame and allocates nothing.
 
 use crate::StateVersion;
@@ -36,6 +39,11 @@ pub const GO: u16 = 1;
 pub const KEPT: u16 = 2;
 /// Flag of a write to the owner: it ends at [`Access::end`] and the size grows with it.
 pub const GROW: u16 = 2;
+/// Flag of a request of a client: all bytes of the range, wherever they lie, in view order. The control
+/// part is a [`Whole`](super::mapping::Whole), that of the answer a [`Routed`](super::mapping::Routed).
+pub const WHOLE: u16 = 16;
+/// Flag of a request of a server for a client: it was split already and is served here or refused.
+pub const FORWARDED: u16 = 32;
 
 /// A read or write at one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +84,11 @@ impl<'a> Access<'a> {
     /// Replaces `out` by the request.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.clear();
+        self.put(out);
+    }
+
+    /// Appends the request.
+    pub fn put(&self, out: &mut Vec<u8>) {
         for n in [
             self.view,
             self.lo,
@@ -92,7 +105,11 @@ impl<'a> Access<'a> {
 
     /// Reads a request.
     pub fn decode(control: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut r = Reader::new(control);
+        Access::read(&mut Reader::new(control))
+    }
+
+    /// Reads a request to the end.
+    pub fn read(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let mut next = || r.number();
         let (view, lo, hi) = (next()?, next()?, next()?);
         let (bytes, epoch, number, end) = (next()?, next()?, next()?, next()?);
@@ -121,6 +138,11 @@ impl Done {
     /// Replaces `out` by the answer.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.clear();
+        self.put(out);
+    }
+
+    /// Appends the answer.
+    pub fn put(&self, out: &mut Vec<u8>) {
         for n in [self.waited_ns, self.copied_ns, self.served_ns, self.rounds] {
             put_number(out, n);
         }
@@ -129,13 +151,18 @@ impl Done {
     /// Reads an answer.
     pub fn decode(control: &[u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::new(control);
-        let done = Done {
+        let done = Done::read(&mut r)?;
+        r.finish()?;
+        Ok(done)
+    }
+
+    /// Reads an answer that something follows.
+    pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Done {
             waited_ns: r.number()?,
             copied_ns: r.number()?,
             served_ns: r.number()?,
             rounds: r.number()?,
-        };
-        r.finish()?;
-        Ok(done)
+        })
     }
 }

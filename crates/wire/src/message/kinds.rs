@@ -7,10 +7,11 @@ use super::cluster::*;
 use super::direct::*;
 use super::field::Bytes;
 use super::file::*;
+use super::mapping::*;
 use super::session::*;
 use super::team::*;
-use crate::SizeState;
 use crate::layout_state::LayoutState;
+use crate::{ServerId, SizeState};
 
 kinds! {
     0x01 Hello => Welcome;
@@ -89,4 +90,8 @@ kinds! {
     0x84 ListSubfiles => Vec<SubfileEntry>;
     0x85 Attach => Attached;
     0x86 Map => Mapped;
+
+    0x89 ChooseServer => Chosen;
+    0x8a Assign => ServerId;
+    0x8b Buddy => BuddyIs;
 }

@@ -15,6 +15,7 @@
 //! | [`direct`] | a client an I/O server of its host, for shared memory |
 //! | [`cluster`] | servers each other |
 //! | [`team`] | clients each other, through the metadata manager |
+//! | [`mapping`] | a client, about talking through one server |
 
 #[macro_use]
 mod macros;
@@ -25,6 +26,7 @@ pub mod direct;
 mod field;
 pub mod file;
 mod kinds;
+pub mod mapping;
 pub mod session;
 pub mod team;
 

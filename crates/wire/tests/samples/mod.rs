@@ -9,6 +9,7 @@ mod catalogue;
 mod cluster;
 mod direct;
 mod file;
+mod mapping;
 mod session;
 mod team;
 
@@ -52,6 +53,7 @@ pub(crate) fn all() -> Vec<Sample> {
     cluster::add(&mut list);
     file::add(&mut list);
     direct::add(&mut list);
+    mapping::add(&mut list);
     add_accesses(&mut list);
     for &status in Status::ALL.iter().filter(|s| !s.is_ok()) {
         add_refusal(&mut list, status);
