@@ -21,6 +21,7 @@ use wire::{FileId, ServerId, SizeState, Status, Time};
 use crate::applied::Applied;
 use crate::buffers::Buffers;
 use crate::files::{Entering, FileEntry, Files, Known, Planned, Running, lock};
+use crate::gateway::{Foes, Stages};
 use crate::links::{Links, Peers, no_member};
 use crate::owner::Cluster;
 use crate::refused::Refused;
@@ -53,6 +54,8 @@ pub(crate) struct Context {
     pub(crate) statistics: Statistics,
     pub(crate) manager: Links,
     pub(crate) peers: Peers,
+    pub(crate) foes: Foes,
+    pub(crate) stages: Stages,
     pub(crate) members: Mutex<Arc<Vec<Member>>>,
     pub(crate) rendezvous_bytes: u64,
     pub(crate) message_bytes: u64,
@@ -71,6 +74,7 @@ pub(crate) struct Parts {
     pub(crate) stored: Stored,
     pub(crate) applied: Applied,
     pub(crate) buffers: Buffers,
+    pub(crate) stages: Stages,
     pub(crate) manager: Links,
     pub(crate) peers: Peers,
     pub(crate) rendezvous_bytes: u64,
@@ -93,6 +97,8 @@ impl Context {
             statistics: Statistics::default(),
             manager: parts.manager,
             peers: parts.peers,
+            foes: Foes::default(),
+            stages: parts.stages,
             members: Mutex::new(Arc::new(parts.members)),
             rendezvous_bytes: parts.rendezvous_bytes,
             message_bytes: parts.message_bytes,

@@ -17,6 +17,7 @@
 //! | `service`, `sessions`, `set_view` | who is connected, and with which views |
 //! | `files`, `views` | per file: layout, gate, compiled shares |
 //! | `access`, `buffers`, `rendezvous` | moving bytes |
+//! | `gateway` | whole requests of clients that talk through this server |
 //! | `pull` | the bytes of a new generation |
 //! | `stored`, `applied` | the store, and what must survive beside it |
 //! | `links`, `context` | the way to others |
@@ -28,6 +29,7 @@ mod applied;
 mod buffers;
 mod context;
 mod files;
+mod gateway;
 mod join;
 mod links;
 pub mod owner;

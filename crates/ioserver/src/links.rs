@@ -160,6 +160,17 @@ impl Peers {
         }
     }
 
+    /// A connection of its own to a member.
+    pub(crate) fn connect(&self, member: &Member) -> Result<(Link, Welcome), AskError> {
+        let endpoint = endpoint_of(member)?;
+        introduce(
+            &endpoint,
+            self.role.clone(),
+            self.secret.as_ref(),
+            Some(ANSWER),
+        )
+    }
+
     /// The connections to a member, at the address it has now.
     pub(crate) fn to(&self, member: &Member) -> Result<Arc<Links>, AskError> {
         let mut links = lock(&self.links);
@@ -168,13 +179,7 @@ impl Peers {
         {
             return Ok(Arc::clone(found));
         }
-        let endpoint = member.address.parse().map_err(|e| {
-            let why = format!("the address of {}: {e}", member.server);
-            AskError::Link(LinkError::Io(io::Error::new(
-                io::ErrorKind::InvalidData,
-                why,
-            )))
-        })?;
+        let endpoint = endpoint_of(member)?;
         let made = Arc::new(Links::new(
             endpoint,
             self.role.clone(),
@@ -184,6 +189,16 @@ impl Peers {
         links.insert(member.server, (member.address.clone(), Arc::clone(&made)));
         Ok(made)
     }
+}
+
+fn endpoint_of(member: &Member) -> Result<Endpoint, AskError> {
+    member.address.parse().map_err(|e| {
+        let why = format!("the address of {}: {e}", member.server);
+        AskError::Link(LinkError::Io(io::Error::new(
+            io::ErrorKind::InvalidData,
+            why,
+        )))
+    })
 }
 
 /// How this server introduces itself to members and to the metadata manager.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use control::capability::{seals_equal, server_seal, verify_session};
 use control::locks::Mode;
 use serving::{Exchange, Outcome, Peer, Service, Watch, this_process};
-use wire::message::access::{READ, WRITE};
+use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::cluster::{
     ApplyTruncate, AskEnd, AskNumber, Fence, Freeze, Frozen, Pull, PullProgress, Tell, Thaw,
 };
@@ -19,6 +19,7 @@ use wire::message::file::{
     ListSubfiles, Lock, MovePointer, Preallocate, Release, Reserve, Scrub, Scrubbed, SetView,
     SetViewPart, Size, SubfileEntry, Sync, Synced, ThroughView, Truncate, Unlock,
 };
+use wire::message::mapping::ChooseServer;
 use wire::message::session::{
     Counter, Goodbye, Hello, Ping, Process, Role, Shutdown, Statistics, Welcome,
 };
@@ -27,6 +28,7 @@ use wire::{ClientId, FileId, Rights, Status};
 
 use crate::access::{read, write};
 use crate::context::Context;
+use crate::gateway;
 use crate::owner::{Asker, Owner};
 use crate::pull;
 use crate::refused::Refused;
@@ -497,12 +499,18 @@ impl Service for IoService {
         session.connection.know(exchange.socket());
         match exchange.header().kind {
             READ => {
-                let done = read::serve(self, session, exchange);
+                let done = match exchange.header().flags & WHOLE {
+                    0 => read::serve(self, session, exchange),
+                    _ => gateway::serve(self, session, exchange, gateway::Kind::Read),
+                };
                 session.connection.idle();
                 done
             }
             WRITE => {
-                let done = write::serve(self, session, exchange);
+                let done = match exchange.header().flags & WHOLE {
+                    0 => write::serve(self, session, exchange),
+                    _ => gateway::serve(self, session, exchange, gateway::Kind::Write),
+                };
                 session.connection.idle();
                 done
             }
@@ -512,6 +520,9 @@ impl Service for IoService {
             }),
             SetViewPart::KIND => self.answer(exchange, |r: SetViewPart| {
                 set_view::set_view_part(context, session, &r)
+            }),
+            ChooseServer::KIND => self.answer(exchange, |r: ChooseServer| {
+                gateway::choose_server(context, session, &r)
             }),
             DropView::KIND => self.answer(exchange, |r: DropView| set_view::drop_view(session, &r)),
             Sync::KIND => self.answer(exchange, |r: Sync| self.sync(session, &r)),

@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 
 use store::{Grant, Pins};
 use wire::describe::Assembly;
-use wire::{ClientId, FileId, Rights, ServerId, Status};
+use wire::{ClientId, FileId, ServerId, Status};
 
 use crate::access::Part;
 use crate::files::lock;
 use crate::refused::Refused;
+use crate::set_view::Permit;
 use crate::views::Registered;
 
 /// Bytes of descriptions that one client may have registered.
@@ -41,7 +42,7 @@ pub(crate) enum Who {
 /// A description of which parts are missing.
 pub(crate) struct Pending {
     pub(crate) file: FileId,
-    pub(crate) rights: Rights,
+    pub(crate) permit: Permit,
     pub(crate) announced: u64,
     pub(crate) assembly: Assembly,
 }
@@ -270,6 +271,9 @@ pub(crate) struct Scratch {
     pub(crate) parts: Vec<Part>,
     pub(crate) buffer: Vec<u8>,
     pub(crate) out: Vec<u8>,
+    /// The request of a gateway, and memory for short ones.
+    pub(crate) control: Vec<u8>,
+    pub(crate) stage: crate::gateway::Stage,
 }
 
 /// What a connection keeps.
@@ -317,6 +321,8 @@ impl Session {
 struct Table {
     clients: HashMap<ClientId, (Arc<Client>, usize)>,
     connections: HashMap<u64, Arc<Connection>>,
+    /// Clients that other servers work for here at this moment.
+    forwarded: HashMap<ClientId, Arc<Client>>,
     fenced: HashSet<ClientId>,
     next: u64,
 }
@@ -377,6 +383,24 @@ impl Sessions {
         Ok((session, is_first))
     }
 
+    /// Counts an access of a client that another server asks for, unless the client is fenced.
+    pub(crate) fn begin_for(&self, client: ClientId) -> Result<Busy, Refused> {
+        let mut table = lock(&self.table);
+        if table.fenced.contains(&client) {
+            return Err(fenced(client));
+        }
+        if !table.forwarded.contains_key(&client) {
+            // Those of whom nothing runs are not needed: a fence that comes later is found in the table.
+            table
+                .forwarded
+                .retain(|_, c| c.running.load(Ordering::SeqCst) > 0);
+        }
+        let entry = table.forwarded.entry(client);
+        entry
+            .or_insert_with(|| Arc::new(Client::new(client, false)))
+            .begin()
+    }
+
     /// A connection has ended; whether it was the client's last.
     pub(crate) fn close(&self, session: &Session) -> bool {
         let mut table = lock(&self.table);
@@ -401,11 +425,12 @@ impl Sessions {
     pub(crate) fn fence(&self, client: ClientId) -> Result<(), Refused> {
         let mut table = lock(&self.table);
         table.fenced.insert(client);
-        let found = table.clients.get(&client).map(|(c, _)| Arc::clone(c));
-        let Some(found) = found else {
-            return Ok(());
-        };
-        found.is_fenced.store(true, Ordering::SeqCst);
+        let direct = table.clients.get(&client).map(|(c, _)| Arc::clone(c));
+        let forwarded = table.forwarded.get(&client).map(Arc::clone);
+        let all: Vec<Arc<Client>> = direct.into_iter().chain(forwarded).collect();
+        for found in &all {
+            found.is_fenced.store(true, Ordering::SeqCst);
+        }
         for connection in table.connections.values() {
             if connection.client == client.0 {
                 connection.end();
@@ -413,20 +438,22 @@ impl Sessions {
         }
         drop(table);
         let deadline = Instant::now() + FENCE;
-        let mut waiting = lock(&found.waiting);
-        while found.running.load(Ordering::SeqCst) > 0 {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(Refused::new(
-                    Status::TimedOut,
-                    format!("something of {client} still runs here"),
-                ));
+        for found in all {
+            let mut waiting = lock(&found.waiting);
+            while found.running.load(Ordering::SeqCst) > 0 {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(Refused::new(
+                        Status::TimedOut,
+                        format!("something of {client} still runs here"),
+                    ));
+                }
+                waiting = found
+                    .idle
+                    .wait_timeout(waiting, left)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
             }
-            waiting = found
-                .idle
-                .wait_timeout(waiting, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
         }
         Ok(())
     }

@@ -8,12 +8,21 @@ use control::capability::{Capability, Wanted};
 use layout::View;
 use wire::describe::{self, Assembly};
 use wire::message::file::{DropView, SetView, SetViewPart};
-use wire::{FileId, Reader, Rights, Status};
+use wire::{ClientId, FileId, Reader, Rights, Status};
 
 use crate::context::{Context, now};
 use crate::refused::Refused;
 use crate::sessions::{Pending, QUOTA_BYTES, Session};
 use crate::views::Registered;
+
+/// What a capability allows, and to whom.
+pub(crate) struct Permit {
+    pub(crate) rights: Rights,
+    /// The client that another server works for.
+    pub(crate) works_for: Option<ClientId>,
+    /// As it was shown.
+    pub(crate) capability: Vec<u8>,
+}
 
 /// What the whole file is described by.
 fn whole_file() -> Vec<u8> {
@@ -28,7 +37,7 @@ pub(crate) fn set_view(
     session: &Session,
     request: SetView,
 ) -> Result<(), Refused> {
-    let rights = check_capability(context, session, &request)?;
+    let permit = check_capability(context, session, &request)?;
     let client = &session.client;
     let described = request.description.0.len() as u64;
     let announced = request.description_bytes;
@@ -50,7 +59,7 @@ pub(crate) fn set_view(
             session,
             request.view,
             request.file,
-            rights,
+            &permit,
             description,
         );
     }
@@ -61,7 +70,7 @@ pub(crate) fn set_view(
             session,
             request.view,
             request.file,
-            rights,
+            &permit,
             request.description.0,
         );
     }
@@ -69,7 +78,7 @@ pub(crate) fn set_view(
     assembly.add(&request.description.0)?;
     let pending = Pending {
         file: request.file,
-        rights,
+        permit,
         announced,
         assembly,
     };
@@ -99,7 +108,7 @@ pub(crate) fn set_view_part(
             session,
             request.view,
             pending.file,
-            pending.rights,
+            &pending.permit,
             description,
         ),
         None => client.put_pending(request.view, pending),
@@ -115,19 +124,36 @@ fn check_capability(
     context: &Context,
     session: &Session,
     request: &SetView,
-) -> Result<Rights, Refused> {
-    if session.is_server() {
-        return Ok(Rights::READ);
-    }
+) -> Result<Permit, Refused> {
+    let token = &request.capability.0;
+    let works_for = match session.is_server() {
+        true if token.is_empty() => {
+            return Ok(Permit {
+                rights: Rights::READ,
+                works_for: None,
+                capability: Vec::new(),
+            });
+        }
+        // Another server works for whomever the capability was issued to.
+        true => match Capability::unseal(token, &context.key) {
+            Ok(capability) => Some(capability.client),
+            Err(e) => return Err(Refused::new(e.status(), e.to_string())),
+        },
+        false => None,
+    };
     let wanted = Wanted {
         file: request.file,
         oldest_generation: 0,
         rights: Rights::NONE,
-        client: session.client.id,
+        client: works_for.unwrap_or(session.client.id),
     };
     let now_ms = u64::try_from(now().0 / 1_000_000).unwrap_or(0);
-    match Capability::verify(&request.capability.0, &context.key, now_ms, &wanted) {
-        Ok(capability) => Ok(capability.rights),
+    match Capability::verify(token, &context.key, now_ms, &wanted) {
+        Ok(capability) => Ok(Permit {
+            rights: capability.rights,
+            works_for,
+            capability: token.clone(),
+        }),
         Err(e) => Err(Refused::new(e.status(), e.to_string())),
     }
 }
@@ -138,7 +164,7 @@ fn register(
     session: &Session,
     number: u64,
     file: FileId,
-    rights: Rights,
+    permit: &Permit,
     description: Vec<u8>,
 ) -> Result<(), Refused> {
     let mut reader = Reader::new(&description);
@@ -147,9 +173,15 @@ fn register(
         Ok(view) => {
             let entry = context.entry(file);
             let description = Arc::from(description);
-            session
-                .client
-                .register(number, Registered::new(entry, rights, view, description));
+            let registered = Registered::new(
+                entry,
+                permit.rights,
+                view,
+                description,
+                &permit.capability,
+                permit.works_for,
+            );
+            session.client.register(number, registered);
             Ok(())
         }
         Err(e) => {

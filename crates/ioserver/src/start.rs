@@ -30,6 +30,7 @@ use crate::applied::Applied;
 use crate::buffers::Buffers;
 use crate::context::{Context, Others, Parts};
 use crate::files::lock;
+use crate::gateway::Stages;
 use crate::join::{Candidate, join, load_state, may_succeed_later, save_state, stay};
 use crate::links::{Links, Peers, server_role};
 use crate::owner::{Cluster, Owner};
@@ -227,6 +228,7 @@ pub fn start(options: Options) -> Result<IoServer, StartError> {
         stored,
         applied,
         buffers: Buffers::new(options.buffer_bytes as usize, options.buffers_bytes),
+        stages: Stages::new(options.message_bytes, options.buffers_bytes),
         manager,
         rendezvous_bytes: options.rendezvous_bytes.unwrap_or_else(rendezvous::measure),
         message_bytes: options.message_bytes,

@@ -27,6 +27,19 @@ pub(crate) struct Statistics {
     pub(crate) write_back_errors: AtomicU64,
     pub(crate) server_requests: AtomicU64,
     pub(crate) server_bytes: AtomicU64,
+    /// Whole requests of clients, their bytes, those of them that were here, and where the rest went.
+    pub(crate) whole: AtomicU64,
+    pub(crate) whole_bytes: AtomicU64,
+    pub(crate) own_bytes: AtomicU64,
+    pub(crate) whole_broken: AtomicU64,
+    pub(crate) matching_millionths: AtomicU64,
+    pub(crate) hops: AtomicU64,
+    pub(crate) internal: AtomicU64,
+    pub(crate) between_bytes: AtomicU64,
+    pub(crate) remapped: AtomicU64,
+    /// Parts that other servers asked for.
+    pub(crate) forwarded: AtomicU64,
+    pub(crate) forwarded_bytes: AtomicU64,
     refusals: [AtomicU64; STATUSES],
 }
 
@@ -48,6 +61,17 @@ impl Default for Statistics {
             write_back_errors: AtomicU64::new(0),
             server_requests: AtomicU64::new(0),
             server_bytes: AtomicU64::new(0),
+            whole: AtomicU64::new(0),
+            whole_bytes: AtomicU64::new(0),
+            own_bytes: AtomicU64::new(0),
+            whole_broken: AtomicU64::new(0),
+            matching_millionths: AtomicU64::new(0),
+            hops: AtomicU64::new(0),
+            internal: AtomicU64::new(0),
+            between_bytes: AtomicU64::new(0),
+            remapped: AtomicU64::new(0),
+            forwarded: AtomicU64::new(0),
+            forwarded_bytes: AtomicU64::new(0),
             refusals: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -98,11 +122,24 @@ impl Statistics {
             ("write_back_errors", &self.write_back_errors),
             ("requests_of_servers", &self.server_requests),
             ("bytes_to_servers", &self.server_bytes),
+            ("whole_requests", &self.whole),
+            ("whole_request_bytes", &self.whole_bytes),
+            ("whole_request_own_bytes", &self.own_bytes),
+            ("whole_requests_broken", &self.whole_broken),
+            ("matching_sum_millionths", &self.matching_millionths),
+            ("hops", &self.hops),
+            ("internal_directed", &self.internal),
+            ("internal_bytes", &self.between_bytes),
+            ("clients_remapped", &self.remapped),
+            ("forwarded_requests", &self.forwarded),
+            ("forwarded_bytes", &self.forwarded_bytes),
         ];
-        let mut list: Vec<Counter> = named
+        // Owners stand in the layout, so no request is ever broadcast; counted for those who compare.
+        let mut list = vec![counter("internal_broadcast", 0)];
+        let named = named
             .into_iter()
-            .map(|(name, value)| counter(name, value.load(Ordering::Relaxed)))
-            .collect();
+            .map(|(name, value)| counter(name, value.load(Ordering::Relaxed)));
+        list.extend(named);
         for &status in Status::ALL {
             let count = self.refusals.get(usize::from(status.code()));
             let count = count.map_or(0, |c| c.load(Ordering::Relaxed));

@@ -4,13 +4,15 @@
 //! description are its identity. Shares belong to one layout; they are made when an access first
 //! touches them and go when the layout goes.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use kernels::Share;
 use layout::View;
-use wire::{FileId, Rights};
+use wire::{ClientId, FileId, Rights};
 
 use crate::files::{Known, lock};
+use crate::gateway::{History, Split};
 
 /// A view that a client registered.
 pub(crate) struct Registered {
@@ -21,6 +23,15 @@ pub(crate) struct Registered {
     /// The view.
     pub view: View,
     pub(crate) entry: Arc<crate::files::FileEntry>,
+    /// The client that the server which registered it works for.
+    pub(crate) works_for: Option<ClientId>,
+    /// What it was registered with, to be shown to other servers.
+    pub(crate) capability: Box<[u8]>,
+    /// Differs for any two of a process.
+    pub(crate) serial: u64,
+    /// What its client accessed through it.
+    pub(crate) history: History,
+    split: Mutex<Option<Arc<Split>>>,
     description: Arc<[u8]>,
     latest: Mutex<Option<Arc<Shares>>>,
 }
@@ -54,12 +65,20 @@ impl Registered {
         rights: Rights,
         view: View,
         description: Arc<[u8]>,
+        capability: &[u8],
+        works_for: Option<ClientId>,
     ) -> Self {
+        static SERIAL: AtomicU64 = AtomicU64::new(1);
         Registered {
             file: entry.id(),
             rights,
             view,
             entry,
+            works_for,
+            capability: capability.into(),
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+            history: History::default(),
+            split: Mutex::default(),
             description,
             latest: Mutex::default(),
         }
@@ -68,6 +87,24 @@ impl Registered {
     /// Bytes that count against the quota of its client.
     pub(crate) fn description_bytes(&self) -> u64 {
         self.description.len() as u64
+    }
+
+    /// Its description, as it travels.
+    pub(crate) fn description(&self) -> &[u8] {
+        &self.description
+    }
+
+    /// What it shares with all subfiles of a layout, wherever they are.
+    pub(crate) fn split(&self, known: &Known) -> Arc<Split> {
+        let mut kept = lock(&self.split);
+        if let Some(split) = &*kept
+            && split.serial == known.serial
+        {
+            return Arc::clone(split);
+        }
+        let split = Arc::new(Split::new(known));
+        *kept = Some(Arc::clone(&split));
+        split
     }
 
     /// What it shares with the subfiles of a layout.

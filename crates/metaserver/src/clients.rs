@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use wire::ClientId;
+use wire::{ClientId, ServerId};
 
 use crate::manager::Manager;
 
@@ -24,6 +24,8 @@ struct Client {
     is_watched: bool,
     /// Counts how often it connected; tells whether it came back.
     arrivals: u64,
+    /// The server that it begins with.
+    buddy: Option<ServerId>,
 }
 
 /// The clients that are alive.
@@ -38,6 +40,29 @@ impl Clients {
     /// Whether it is alive.
     pub(crate) fn has(&self, client: ClientId) -> bool {
         self.lock().contains_key(&client)
+    }
+
+    /// The buddy of a client.
+    pub(crate) fn buddy(&self, client: ClientId) -> Option<ServerId> {
+        self.lock().get(&client)?.buddy
+    }
+
+    /// Gives a client its buddy; one that is gone gets none.
+    pub(crate) fn set_buddy(&self, client: ClientId, server: ServerId) {
+        if let Some(entry) = self.lock().get_mut(&client) {
+            entry.buddy = Some(server);
+        }
+    }
+
+    /// How many other clients have each server as their buddy.
+    pub(crate) fn buddies(&self, except: ClientId) -> HashMap<ServerId, u64> {
+        let mut count = HashMap::new();
+        for (client, entry) in self.lock().iter() {
+            if let Some(server) = entry.buddy.filter(|_| *client != except) {
+                *count.entry(server).or_default() += 1;
+            }
+        }
+        count
     }
 
     /// How many are alive.

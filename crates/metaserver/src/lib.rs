@@ -21,6 +21,7 @@
 //! | `requests`, `cluster` | what clients and what servers ask |
 //! | `clients`, `members` | who is there, and what happens when he goes |
 //! | `backing` | what is asked of a directory behind the catalogue |
+//! | `mapping` | which server a client begins with |
 //! | `relayout` | moving a file into another layout |
 //! | `servers` | asking I/O servers |
 #![forbid(unsafe_code)]
@@ -31,6 +32,7 @@ mod cluster;
 mod committer;
 mod directory;
 mod manager;
+mod mapping;
 mod members;
 pub mod note;
 mod relayout;

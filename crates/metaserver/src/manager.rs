@@ -16,6 +16,7 @@ use wire::frame::MAX_CONTROL_BYTES;
 use wire::link::LinkError;
 use wire::message::catalogue::*;
 use wire::message::cluster::*;
+use wire::message::mapping::{Assign, Buddy};
 use wire::message::session::{
     Credentials, Goodbye, Hello, Ping, Role, Shutdown, Statistics, Welcome,
 };
@@ -58,6 +59,8 @@ pub(crate) struct Manager {
     pub(crate) members: Membership,
     pub(crate) moves: Moves,
     pub(crate) teams: Teams,
+    /// Assigns servers in turn, over all files and clients.
+    pub(crate) round_robin: Mutex<advise::mapping::RoundRobin>,
     pub(crate) timer: Timer,
     pub(crate) watch: Watch,
     pub(crate) requests: Requests,
@@ -90,6 +93,8 @@ pub(crate) enum Who {
 pub(crate) struct Session {
     pub(crate) who: Who,
     pub(crate) credentials: Arc<Credentials>,
+    /// The host of the caller, as it says.
+    pub(crate) host: String,
     manager: Weak<Manager>,
 }
 
@@ -287,6 +292,8 @@ impl Manager {
         let client = match who {
             Who::Client(client) => {
                 self.client_connected(client, self.process_of(peer, hello));
+                // Without servers there is none yet; it is chosen when somebody asks.
+                let _ = self.choose_buddy(client, &hello.process.host, None);
                 client
             }
             _ => ClientId(0),
@@ -303,6 +310,7 @@ impl Manager {
         let session = Session {
             who,
             credentials: Arc::new(credentials),
+            host: hello.process.host.clone(),
             manager: self.this(),
         };
         Ok((session, welcome))
@@ -458,6 +466,8 @@ impl Service for Manager {
             Gather => Manager::gather;
             LeaveTeam => Manager::leave_team;
             LayOutByViews => Manager::lay_out_by_views;
+            Assign => Manager::assign;
+            Buddy => Manager::buddy;
 
             Report => Manager::report_backed;
             FileState => Manager::file_state;

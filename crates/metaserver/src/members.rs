@@ -36,6 +36,8 @@ struct Live {
     reported: Instant,
     /// Where processes of its host reach it.
     local: Option<LocalAddress>,
+    /// The host that it runs on, as processes name theirs.
+    host: String,
     /// To end the connection from outside.
     socket: OwnedFd,
 }
@@ -82,6 +84,14 @@ impl Membership {
             .live
             .get(&server)
             .is_some_and(|live| live.token != token)
+    }
+
+    /// The hosts of those that are connected, by server and start.
+    pub(crate) fn hosts(&self) -> HashMap<(ServerId, u64), String> {
+        let table = self.lock();
+        let live = table.live.iter();
+        live.map(|(server, live)| ((*server, live.incarnation), live.host.clone()))
+            .collect()
     }
 
     /// Whether this start of a server is connected.
@@ -159,6 +169,7 @@ impl Manager {
                 incarnation,
                 reported: Instant::now(),
                 local: local.clone(),
+                host: session.host.clone(),
                 socket,
             };
             let token = live.token;

@@ -176,6 +176,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         members: Default::default(),
         moves: Default::default(),
         teams: Default::default(),
+        round_robin: Default::default(),
         timer,
         watch,
         requests: Default::default(),

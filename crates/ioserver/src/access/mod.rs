@@ -22,13 +22,14 @@ use kernels::Share;
 use layout::ViewOffset;
 use serving::Exchange;
 use wire::link::LinkError;
-use wire::message::access::Access;
+use wire::message::access::{Access, FORWARDED};
 use wire::{Rights, Status};
 
 use crate::context::Context;
 use crate::files::{Known, Planned, Running};
 use crate::refused::Refused;
 use crate::sessions::{Busy, Session};
+use crate::statistics::add;
 use crate::views::{Registered, Shares};
 
 /// Subfile bytes that are granted or pinned at a time.
@@ -97,6 +98,8 @@ pub(crate) struct Spent {
 pub(crate) struct Opened {
     _running: Running,
     _busy: Busy,
+    /// The same for the client that another server works for.
+    _busy_for: Option<Busy>,
     pub(crate) view: Arc<Registered>,
     pub(crate) known: Arc<Known>,
     pub(crate) shares: Arc<Shares>,
@@ -124,9 +127,44 @@ pub(crate) fn open(
     exchange: &Exchange,
     rights: Rights,
 ) -> Result<Opened, Refused> {
-    let busy = session.client.begin()?;
     let access = Access::decode(exchange.control())?;
+    let opened = admit(context, session, &access, rights, exchange.header().flags)?;
+    find_parts(context, &opened, &mut session.scratch.parts)?;
+    Ok(opened)
+}
+
+/// The same without finding its parts.
+pub(crate) fn admit(
+    context: &Context,
+    session: &Session,
+    access: &Access<'_>,
+    rights: Rights,
+    flags: u16,
+) -> Result<Opened, Refused> {
+    let busy = session.client.begin()?;
     let view = session.client.view(access.view)?;
+    let is_forwarded = flags & FORWARDED != 0;
+    let busy_for = match (is_forwarded, session.is_server(), view.works_for) {
+        (false, _, None) => None,
+        (true, true, Some(client)) => {
+            add(&context.statistics.forwarded, 1);
+            add(&context.statistics.forwarded_bytes, access.bytes);
+            Some(context.sessions.begin_for(client)?)
+        }
+        (true, false, _) => {
+            return Err(Refused::new(
+                Status::PermissionDenied,
+                "only servers forward requests",
+            ));
+        }
+        (true, true, None) | (false, _, Some(_)) => {
+            return Err(Refused::new(
+                Status::PermissionDenied,
+                "a request is forwarded through a view of the client that it is for, and nothing else \
+                 goes through such a view",
+            ));
+        }
+    };
     if !view.rights.allow(rights) {
         return Err(Refused::new(
             Status::PermissionDenied,
@@ -156,16 +194,17 @@ pub(crate) fn open(
         version: access.version,
         epoch: access.epoch,
         number: access.number,
-        is_server: session.is_server(),
+        is_server: session.is_server() && !is_forwarded,
     };
     session
         .connection
         .busy_with(view.file, context.sessions.now_ms());
     let (running, known) = context.enter(&view.entry, &planned)?;
     let shares = view.shares(&known);
-    let opened = Opened {
+    Ok(Opened {
         _running: running,
         _busy: busy,
+        _busy_for: busy_for,
         view,
         known,
         shares,
@@ -173,13 +212,15 @@ pub(crate) fn open(
         bytes: access.bytes,
         epoch: access.epoch,
         end: access.end,
-    };
-    find_parts(context, &opened, &mut session.scratch.parts)?;
-    Ok(opened)
+    })
 }
 
 /// What of the request lies in which subfile here.
-fn find_parts(context: &Context, opened: &Opened, parts: &mut Vec<Part>) -> Result<(), Refused> {
+pub(crate) fn find_parts(
+    context: &Context,
+    opened: &Opened,
+    parts: &mut Vec<Part>,
+) -> Result<(), Refused> {
     parts.clear();
     let known = &opened.known;
     let mut sum = 0;

@@ -83,6 +83,33 @@ pub(crate) fn serve(
     }
 }
 
+/// Packs the bytes of an access that were found to be here, for whoever answers by himself.
+pub(crate) fn read_packed(
+    context: &Context,
+    session: &mut Session,
+    opened: &Opened,
+    spent: &mut Spent,
+    packed: &mut [u8],
+) -> Result<(), Fault> {
+    let connection = &session.connection;
+    let Scratch {
+        pins, parts, out, ..
+    } = &mut session.scratch;
+    let mut reader = Reader {
+        context,
+        connection,
+        opened,
+        parts,
+        pins,
+        spent,
+        started: Instant::now(),
+        is_begun: false,
+        out,
+    };
+    let mut cursor = Cursor::new(opened, reader.parts, 0);
+    reader.gather(&mut cursor, packed)
+}
+
 struct Reader<'a> {
     context: &'a Context,
     connection: &'a Connection,

@@ -137,18 +137,30 @@ fn write(
             }
         }
     }
-    context.stored.wrote();
-    if context.write_through {
-        for part in writer.parts.iter() {
-            if let Some(subfile) = opened
-                .known
-                .find(&opened.known.own[part.slot], &context.stored)?
-            {
-                subfile.flush()?;
-            }
-        }
-    }
-    Ok(())
+    writer.finish()
+}
+
+/// Spreads packed bytes of an access whose places were found, for whoever received them by himself.
+pub(crate) fn write_packed(
+    context: &Context,
+    session: &mut Session,
+    opened: &Opened,
+    spent: &mut Spent,
+    packed: &[u8],
+) -> Result<(), Fault> {
+    let connection = &session.connection;
+    let Scratch { grant, parts, .. } = &mut session.scratch;
+    let mut writer = Writer {
+        context,
+        connection,
+        opened,
+        parts,
+        grant,
+        spent,
+    };
+    let mut cursor = Cursor::new(opened, writer.parts, 0);
+    writer.scatter(&mut cursor, packed)?;
+    writer.finish()
 }
 
 fn wrong_payload(said: u64, sent: u64) -> Fault {
@@ -217,6 +229,20 @@ impl<'a> Writer<'a> {
             },
             None => Ok(Reserved::Nothing),
         }
+    }
+
+    /// Lets everything that was written be kept.
+    fn finish(&mut self) -> Result<(), Fault> {
+        let (context, known) = (self.context, &self.opened.known);
+        context.stored.wrote();
+        if context.write_through {
+            for part in self.parts.iter() {
+                if let Some(subfile) = known.find(&known.own[part.slot], &context.stored)? {
+                    subfile.flush()?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn borrow(&mut self) -> Lent<'a> {
@@ -381,7 +407,7 @@ impl<'a> Writer<'a> {
 }
 
 /// A bug: a share does not fit its own windows.
-pub(super) fn internal(error: &kernels::BoundsError) -> Fault {
+pub(crate) fn internal(error: &kernels::BoundsError) -> Fault {
     Fault::Refused(Refused::new(Status::Internal, error.to_string()))
 }
 

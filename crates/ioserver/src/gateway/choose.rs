@@ -1,0 +1,112 @@
+//! Which server a client should use next for a file, as far as this server can say.
+//!
+//! The history of a client's accesses belongs to one view of it: another view begins another one. It is kept
+//! where the client talks to, and when the client is sent elsewhere it travels with it, so the next server
+//! goes on where this one stopped (D-21).
+//!
+//! Left to others: predicting (`advise::predict`), matching (`advise::mapping`), acting on the answer (the
+//! client, from its next operation on).
+
+use std::sync::Mutex;
+
+use advise::predict::Predictor;
+use wire::ServerId;
+use wire::message::Bytes;
+use wire::message::mapping::{Choose, ChooseServer, Chosen, Upcoming, Whole};
+
+use super::Split;
+use crate::context::Context;
+use crate::files::lock;
+use crate::refused::Refused;
+use crate::sessions::Session;
+use crate::statistics::add;
+use crate::views::Registered;
+
+/// What a client accessed through one view.
+#[derive(Default)]
+pub(crate) struct History(Mutex<Predictor>);
+
+impl History {
+    /// Takes a history that comes with the client, in place of what is here.
+    fn bring(&self, bytes: &[u8]) {
+        if let Some(predictor) = Predictor::import(bytes) {
+            *lock(&self.0) = predictor;
+        }
+    }
+}
+
+/// After an operation of a client: the server for its next one if it is another, and the history for it.
+pub(super) fn after(
+    context: &Context,
+    view: &Registered,
+    split: &Split,
+    whole: &Whole<'_>,
+    ends: Upcoming,
+) -> (Option<u64>, Vec<u8>) {
+    if whole.by == Choose::Keep {
+        return (None, Vec::new());
+    }
+    view.history.bring(whole.history);
+    lock(&view.history.0).observe(ends.offset, ends.size);
+    let chosen = best(context, view, split, whole.by, whole.size, whole.upcoming);
+    leave(context, view, chosen)
+}
+
+/// The server for an answer, if the client is to leave this one.
+fn leave(context: &Context, view: &Registered, chosen: Option<u64>) -> (Option<u64>, Vec<u8>) {
+    match chosen.filter(|server| *server != context.server.0) {
+        Some(server) => {
+            add(&context.statistics.remapped, 1);
+            (Some(server), lock(&view.history.0).export())
+        }
+        None => (None, Vec::new()),
+    }
+}
+
+/// The server with most of the bytes that are expected next; `None` if nothing is.
+fn best(
+    context: &Context,
+    view: &Registered,
+    split: &Split,
+    by: Choose,
+    size: u64,
+    upcoming: Option<Upcoming>,
+) -> Option<u64> {
+    let expected = match (by, upcoming) {
+        (Choose::Keep, _) => None,
+        // What a client says counts more than what it did.
+        (_, Some(said)) => Some((said.offset, said.size)),
+        (Choose::ByHint, None) => None,
+        (Choose::ByHistory, None) => {
+            let next = lock(&view.history.0).next_in(&view.view, size);
+            next.map(|next| (next.offset, next.size))
+        }
+    };
+    let (offset, len) = expected?;
+    split
+        .matching(view, offset, len)
+        .choose(Some(context.server.0))
+}
+
+/// Answers a client that has opened a file, set a view, or knows what it will access.
+pub(crate) fn choose_server(
+    context: &Context,
+    session: &Session,
+    request: &ChooseServer,
+) -> Result<Chosen, Refused> {
+    let view = session.client.view(request.view)?;
+    let known = context.known(&view.entry)?;
+    let split = view.split(&known);
+    view.history.bring(&request.history.0);
+    // Straight after a view was set a hint strategy begins like a predicted one: with its first byte.
+    let by = match (request.by, request.upcoming) {
+        (Choose::ByHint, None) => Choose::ByHistory,
+        (by, _) => by,
+    };
+    let chosen = best(context, &view, &split, by, request.size, request.upcoming);
+    let (next, history) = leave(context, &view, chosen);
+    Ok(Chosen {
+        server: next.map_or(context.server, ServerId),
+        history: Bytes(history),
+    })
+}

@@ -1,0 +1,221 @@
+//! Which bytes of a request lie at which server, and moving them between view order and packets.
+//!
+//! A [`Split`] belongs to one view and one layout: what the view shares with every subfile, whoever has it,
+//! made when first met. A packet is what travels between servers: the subfiles of a server in ascending
+//! index, of each the bytes of the range in ascending file order, as in any access.
+//!
+//! Left to others: sending packets, the store.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use advise::mapping::Matching;
+use kernels::{Share, SharedBytesMut};
+use layout::FileOffset;
+use wire::Status;
+
+use super::Fault;
+use crate::files::Known;
+use crate::refused::Refused;
+use crate::views::Registered;
+
+/// See the [module](self).
+pub(crate) struct Split {
+    pub(crate) serial: u64,
+    partition: layout::Partition,
+    subfiles: Box<[Subfile]>,
+}
+
+struct Subfile {
+    server: Option<u64>,
+    share: OnceLock<Share>,
+}
+
+/// The part of a request at one server.
+#[derive(Default)]
+pub(crate) struct Route {
+    pub(crate) server: u64,
+    parts: Vec<(usize, u64)>,
+    pub(crate) bytes: u64,
+    packet: Vec<u8>,
+}
+
+impl Route {
+    /// Memory for all bytes of it.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        let len = self.bytes as usize;
+        if self.packet.len() < len {
+            self.packet.resize(len, 0);
+        }
+        &mut self.packet[..len]
+    }
+
+    /// Its bytes.
+    pub(crate) fn packet(&self) -> &[u8] {
+        &self.packet[..self.bytes as usize]
+    }
+}
+
+/// The parts of a request, reused from one to the next.
+#[derive(Default)]
+pub(crate) struct Routes {
+    list: Vec<Route>,
+    used: usize,
+}
+
+impl Routes {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Route> {
+        self.list[..self.used].iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Route> {
+        self.list[..self.used].iter_mut()
+    }
+
+    /// Bytes at a server.
+    pub(crate) fn bytes_of(&self, server: u64) -> u64 {
+        let found = self.iter().find(|r| r.server == server);
+        found.map_or(0, |r| r.bytes)
+    }
+
+    fn add(&mut self, server: u64, index: usize, bytes: u64) {
+        let found = self.iter().position(|r| r.server == server);
+        let i = match found {
+            Some(i) => i,
+            None => {
+                if self.list.len() == self.used {
+                    self.list.push(Route::default());
+                }
+                let route = &mut self.list[self.used];
+                route.server = server;
+                route.bytes = 0;
+                route.parts.clear();
+                self.used += 1;
+                self.used - 1
+            }
+        };
+        self.list[i].parts.push((index, bytes));
+        self.list[i].bytes += bytes;
+    }
+}
+
+/// Bytes that no server has.
+pub(crate) struct Nobody(u64);
+
+impl From<Nobody> for Refused {
+    fn from(nobody: Nobody) -> Self {
+        let text = format!("{} bytes lie in subfiles that no server holds", nobody.0);
+        Refused::new(Status::Lost, text)
+    }
+}
+
+impl Split {
+    pub(crate) fn new(known: &Known) -> Split {
+        let piece = &known.layout().pieces[0];
+        let subfile = |places: &Vec<wire::Place>| Subfile {
+            server: places.first().map(|place| place.server),
+            share: OnceLock::new(),
+        };
+        Split {
+            serial: known.serial,
+            partition: piece.partition.clone(),
+            subfiles: piece.places.iter().map(subfile).collect(),
+        }
+    }
+
+    fn share(&self, view: &Registered, index: usize) -> &Share {
+        self.subfiles[index]
+            .share
+            .get_or_init(|| Share::new(view.view.bytes(), &self.partition.subfile(index)))
+    }
+
+    fn visit(&self, view: &Registered, file: &Range<u64>, mut take: impl FnMut(usize, u64)) {
+        let range = FileOffset(file.start)..FileOffset(file.end);
+        self.partition.visit_meeting(range, |index| {
+            let bytes = self.share(view, index).count(file.clone());
+            if bytes > 0 {
+                take(index, bytes);
+            }
+        });
+    }
+
+    /// Finds the parts of a file range that has `bytes` bytes of the view.
+    pub(crate) fn routes(
+        &self,
+        view: &Registered,
+        file: &Range<u64>,
+        bytes: u64,
+        routes: &mut Routes,
+    ) -> Result<(), Nobody> {
+        routes.used = 0;
+        let mut found = 0;
+        self.visit(view, file, |index, count| {
+            if let Some(server) = self.subfiles[index].server {
+                routes.add(server, index, count);
+                found += count;
+            }
+        });
+        match bytes - found.min(bytes) {
+            0 => Ok(()),
+            missing => Err(Nobody(missing)),
+        }
+    }
+
+    /// Where the bytes of a view range lie.
+    pub(crate) fn matching(&self, view: &Registered, offset: u64, size: u64) -> Matching {
+        let mut matching = Matching::default();
+        let range = layout::ViewOffset(offset)..layout::ViewOffset(offset.saturating_add(size));
+        if let Some(file) = view.view.file_range(range) {
+            self.visit(view, &(file.start.0..file.end.0), |index, count| {
+                if let Some(server) = self.subfiles[index].server {
+                    matching.add(server, count);
+                }
+            });
+        }
+        matching
+    }
+
+    /// Packs a part from memory in view order that begins at view byte `base`.
+    pub(super) fn gather(
+        &self,
+        view: &Registered,
+        route: &mut Route,
+        file: Range<u64>,
+        memory: &[u8],
+        base: u64,
+    ) -> Result<(), Fault> {
+        route.room();
+        let Route { parts, packet, .. } = route;
+        let mut at = 0;
+        for (index, count) in parts.iter() {
+            let packed = &mut packet[at..at + *count as usize];
+            let share = self.share(view, *index);
+            share
+                .gather_left(file.clone(), memory.into(), base, packed)
+                .map_err(|e| crate::access::write::internal(&e))?;
+            at += *count as usize;
+        }
+        Ok(())
+    }
+
+    /// Unpacks a part into memory in view order that begins at view byte `base`.
+    pub(super) fn scatter(
+        &self,
+        view: &Registered,
+        route: &Route,
+        file: Range<u64>,
+        memory: &mut [u8],
+        base: u64,
+    ) -> Result<(), Fault> {
+        let mut at = 0;
+        for (index, count) in &route.parts {
+            let packed = &route.packet[at..at + *count as usize];
+            let target = SharedBytesMut::from_slice(&mut *memory);
+            self.share(view, *index)
+                .scatter_left(file.clone(), packed, target, base)
+                .map_err(|e| crate::access::write::internal(&e))?;
+            at += *count as usize;
+        }
+        Ok(())
+    }
+}

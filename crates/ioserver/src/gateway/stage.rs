@@ -1,0 +1,89 @@
+//! Memory in which whole requests are put together: a bounded number of stages, lent first come first served.
+//!
+//! A stage holds one message in view order and its parts as packets, so it is at most twice a message.
+//! Whoever waits for one holds nothing that a stage's holder could need. Short requests use a stage of
+//! their connection and never wait.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Mutex;
+
+use super::split::Routes;
+use crate::buffers::{Buffers, Lent};
+use crate::files::lock;
+
+/// Stages beyond this do not make a server faster.
+const MOST: u64 = 8;
+
+/// Memory of one request.
+#[derive(Default)]
+pub(crate) struct Stage {
+    /// In view order.
+    pub(crate) memory: Vec<u8>,
+    pub(crate) routes: Routes,
+}
+
+impl Stage {
+    /// Memory for so many bytes.
+    pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
+        if self.memory.len() < len {
+            self.memory.resize(len, 0);
+        }
+        &mut self.memory[..len]
+    }
+}
+
+/// The stages of a server.
+pub(crate) struct Stages {
+    /// Tickets: the order of arrival is kept by a pool of buffers without bytes.
+    turns: Buffers,
+    free: Mutex<Vec<Stage>>,
+}
+
+/// A stage that goes back when dropped.
+pub(crate) struct LentStage<'a> {
+    stages: &'a Stages,
+    stage: Option<Stage>,
+    _turn: Lent<'a>,
+}
+
+impl Stages {
+    /// As many as fit twice a message into `total_bytes`; at least one.
+    pub(crate) fn new(message_bytes: u64, total_bytes: u64) -> Stages {
+        let count = (total_bytes / message_bytes.saturating_mul(2).max(1)).clamp(1, MOST);
+        Stages {
+            turns: Buffers::new(1, count),
+            free: Mutex::default(),
+        }
+    }
+
+    /// A stage, when it is this caller's turn.
+    pub(crate) fn borrow(&self) -> LentStage<'_> {
+        let (turn, _) = self.turns.borrow();
+        let stage = lock(&self.free).pop().unwrap_or_default();
+        LentStage {
+            stages: self,
+            stage: Some(stage),
+            _turn: turn,
+        }
+    }
+}
+
+impl Drop for LentStage<'_> {
+    fn drop(&mut self) {
+        lock(&self.stages.free).extend(self.stage.take());
+    }
+}
+
+impl Deref for LentStage<'_> {
+    type Target = Stage;
+
+    fn deref(&self) -> &Stage {
+        self.stage.as_ref().expect("until it is dropped")
+    }
+}
+
+impl DerefMut for LentStage<'_> {
+    fn deref_mut(&mut self) -> &mut Stage {
+        self.stage.as_mut().expect("until it is dropped")
+    }
+}
