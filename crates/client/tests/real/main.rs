@@ -3,7 +3,9 @@
 //! What the service with scripts cannot show: names, permissions, sizes between clients, locks,
 //! several threads at once, and servers that really go away.
 
+mod access_modes;
 mod bytes;
+mod distribution;
 mod names;
 mod service;
 mod sieving;
