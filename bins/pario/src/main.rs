@@ -28,7 +28,7 @@ use commands::output;
 #[derive(Parser)]
 #[command(name = "pario", version, about)]
 struct Arguments {
-    /// The service: unix:PATH, tcp:HOST:PORT or dir:PATH [default: PARIO_URL, else dir:.pario]
+    /// The service: unix:PATH, tcp:HOST:PORT, dir:PATH or job: [default: PARIO_URL, else dir:.pario]
     #[arg(long, value_name = "URL", global = true)]
     url: Option<String>,
 
@@ -51,6 +51,11 @@ enum Command {
     /// Hold a directory for the processes of a job
     #[command(hide = true)]
     Hold(commands::hold::Arguments),
+    /// Hold the servers of a job
+    #[command(hide = true)]
+    HoldJob(commands::hold_job::Arguments),
+    /// Run a command with servers that live as long as it does, or with a service
+    Run(commands::run::Arguments),
     /// List a directory
     Ls(commands::ls::Arguments),
     /// Show everything about a file or directory
@@ -92,6 +97,10 @@ fn main() -> ExitCode {
     match outcome {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) if error.is::<commands::Reported>() => ExitCode::FAILURE,
+        Ok(Err(error)) if error.is::<commands::ExitWith>() => {
+            let with = error.downcast_ref::<commands::ExitWith>();
+            with.map_or(ExitCode::FAILURE, |with| ExitCode::from(with.0))
+        }
         Ok(Err(error)) => {
             output::note(&format!("pario: {error}"));
             ExitCode::FAILURE
@@ -109,6 +118,8 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Hold(arguments) => commands::hold::run(&arguments),
+        Command::HoldJob(arguments) => commands::hold_job::run(&arguments),
+        Command::Run(arguments) => commands::run::run(&arguments),
         Command::Ls(arguments) => commands::ls::run(&arguments),
         Command::Stat(arguments) => commands::stat::run(&arguments),
         Command::Mkdir(arguments) => commands::mkdir::run(&arguments),

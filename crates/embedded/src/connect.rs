@@ -71,7 +71,7 @@ pub fn connect_here() -> Result<Client, Error> {
     connect(&url, ConnectOptions::from_env()?, &Options::from_env())
 }
 
-/// Connects to a service or a directory.
+/// Connects to a service, a directory or the servers of the job.
 pub fn connect(
     url: &ServiceUrl,
     connection: ConnectOptions,
@@ -85,7 +85,7 @@ pub fn connect(
             connector.find()?;
             Ok(Client::connect_with(Arc::new(connector), connection)?)
         }
-        ServiceUrl::Job => Err(Error::Job),
+        ServiceUrl::Job => Ok(job::connect(connection)?),
     }
 }
 
@@ -116,7 +116,7 @@ impl InDirectory {
         let mut pause = Duration::from_millis(1);
         let mut spawned = false;
         loop {
-            if spawn::is_rank() {
+            if job::identity::is_rank() {
                 if !spawned && !self.is_held() {
                     spawn::holder(self.dir.path())?;
                     spawned = true;

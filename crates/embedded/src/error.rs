@@ -42,8 +42,8 @@ pub enum Error {
     },
     /// The program that is to hold the directory cannot be run.
     Spawn(String),
-    /// The servers of a job are not there.
-    Job,
+    /// The servers of the job cannot be used.
+    Job(job::Error),
     /// Files of the directory cannot be read or written.
     Io(PathBuf, io::Error),
     /// The connection does not come about.
@@ -79,10 +79,7 @@ impl fmt::Display for Error {
                 "under MPI a process of its own holds the directory, and it cannot be started: \
                  {why}; put `pario` on the PATH or name it in PARIO_PROGRAM"
             ),
-            Error::Job => f.write_str(
-                "job: there are no servers that live with a job yet; use dir:PATH, or start a \
-                 service with `pario up` and name it in PARIO_URL",
-            ),
+            Error::Job(e) => e.fmt(f),
             Error::Io(path, e) => write!(f, "{}: {e}", path.display()),
             Error::Client(e) => e.fmt(f),
         }
@@ -94,5 +91,14 @@ impl std::error::Error for Error {}
 impl From<client::Error> for Error {
     fn from(error: client::Error) -> Self {
         Error::Client(error)
+    }
+}
+
+impl From<job::Error> for Error {
+    fn from(error: job::Error) -> Self {
+        match error {
+            job::Error::Client(error) => Error::Client(error),
+            other => Error::Job(other),
+        }
     }
 }

@@ -9,22 +9,9 @@ use std::process::{Command, Stdio};
 
 use std::os::unix::process::CommandExt;
 
+use job::identity::RANK_MARKS;
+
 use crate::error::Error;
-
-/// What launchers leave in the environment of a rank.
-const MARKS: &[&str] = &[
-    "PMI_RANK",
-    "PMIX_RANK",
-    "OMPI_COMM_WORLD_RANK",
-    "MPI_LOCALRANKID",
-    "PALS_RANKID",
-    "MV2_COMM_WORLD_RANK",
-];
-
-/// Whether this process is a rank of an MPI job.
-pub(crate) fn is_rank() -> bool {
-    MARKS.iter().any(|name| std::env::var_os(name).is_some())
-}
 
 /// Starts the process. Who comes too late to get the lock ends at once.
 pub(crate) fn holder(dir: &Path) -> Result<(), Error> {
@@ -38,7 +25,7 @@ pub(crate) fn holder(dir: &Path) -> Result<(), Error> {
         .stderr(log(dir))
         // Signals to the job's group are not meant for it.
         .process_group(0);
-    for name in MARKS {
+    for name in RANK_MARKS {
         command.env_remove(name);
     }
     command

@@ -95,6 +95,13 @@ impl LockFile {
             file: Some(file),
         })
     }
+
+    /// Whether the file of this name is the one that is locked: it may have been removed, and made
+    /// again by somebody else.
+    pub fn is_of(&self, path: &Path) -> bool {
+        path.metadata()
+            .is_ok_and(|found| (found.dev(), found.ino()) == self.key)
+    }
 }
 
 impl Drop for LockFile {
@@ -130,6 +137,9 @@ mod tests {
         let again = LockFile::acquire(&path).unwrap();
         // A second look must not have given the first lock away.
         assert!(matches!(LockFile::acquire(&path), Err(LockError::Held(_))));
+        assert!(again.is_of(&path));
+        std::fs::remove_file(&path).unwrap();
+        assert!(!again.is_of(&path), "it has no name any more");
         drop(again);
     }
 

@@ -231,16 +231,6 @@ fn other_host_is_refused_with_the_remedy() {
     }
 }
 
-#[test]
-fn servers_of_a_job_are_refused_for_now() {
-    let refused = embedded::connect(
-        &ServiceUrl::Job,
-        ConnectOptions::default(),
-        &Options::default(),
-    );
-    assert!(matches!(refused, Err(Error::Job)));
-}
-
 /// What launchers leave in the environment of a rank is enough: no MPI is needed to see who holds.
 #[test]
 fn ranks_of_an_mpi_job_do_not_hold_the_directory_themselves() {

@@ -15,7 +15,7 @@ use crate::{Complaint, File};
 /// ```text
 ///   pario, system-tests          may use all, used by none
 ///     |
-///   embedded                     the only one that knows client and servers
+///   embedded -> job              the only ones that know client and servers
 ///     |            |
 ///   client     metaserver  ioserver     on serving
 ///     |          meta  \     /  store
@@ -61,10 +61,23 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "job",
+        &[
+            "client",
+            "ioserver",
+            "layout",
+            "lockfile",
+            "metaserver",
+            "serving",
+            "wire",
+        ],
+    ),
+    (
         "embedded",
         &[
             "client",
             "ioserver",
+            "job",
             "lockfile",
             "metaserver",
             "serving",
@@ -81,6 +94,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "embedded",
             "falls",
             "ioserver",
+            "job",
             "kernels",
             "layout",
             "meta",
@@ -94,8 +108,8 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     (
         "system-tests",
         &[
-            "advise", "client", "control", "direct", "embedded", "falls", "layout", "serving",
-            "wire",
+            "advise", "client", "control", "direct", "embedded", "falls", "job", "layout",
+            "serving", "wire",
         ],
     ),
     ("testkit", &["falls"]),

@@ -34,11 +34,17 @@ pub(crate) fn named() -> Option<(&'static str, String)> {
 
 /// Connects, to store something: a directory that is not there is made.
 pub(crate) fn connect() -> Result<Client, Error> {
+    if is_job() {
+        return connect_to_job();
+    }
     connect_to(&Target::find(None)?)
 }
 
 /// Connects, to do something with what is there: a directory has to exist.
 pub(crate) fn connect_to_existing() -> Result<Client, Error> {
+    if is_job() {
+        return connect_to_job();
+    }
     let target = Target::find(None)?;
     match &target {
         Target::Directory(dir) if !dir.is_dir() => Err(format!(
@@ -49,6 +55,20 @@ pub(crate) fn connect_to_existing() -> Result<Client, Error> {
         .into()),
         _ => connect_to(&target),
     }
+}
+
+/// Whether the servers of the job are meant.
+fn is_job() -> bool {
+    named().is_some_and(|(_, text)| text.parse() == Ok(ServiceUrl::Job))
+}
+
+/// Connects to the servers of the job, which the first who needs them starts.
+fn connect_to_job() -> Result<Client, Error> {
+    let options = ConnectOptions::from_env().map_err(refused)?;
+    job::connect(options).map_err(|error| match error {
+        job::Error::Client(error) => refused(error),
+        other => shown(&other.to_string()).into(),
+    })
 }
 
 fn connect_to(target: &Target) -> Result<Client, Error> {

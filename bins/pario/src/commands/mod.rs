@@ -13,6 +13,7 @@ pub(crate) mod du;
 pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod hold;
+pub(crate) mod hold_job;
 pub(crate) mod input;
 pub(crate) mod laid_out;
 pub(crate) mod layout;
@@ -24,6 +25,7 @@ pub(crate) mod output;
 pub(crate) mod put;
 pub(crate) mod relayout;
 pub(crate) mod rm;
+pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod stat;
 pub(crate) mod status;
@@ -45,3 +47,15 @@ impl std::fmt::Display for Reported {
 }
 
 impl std::error::Error for Reported {}
+
+/// The program ends with this code, which is that of a command it ran.
+#[derive(Debug)]
+pub(crate) struct ExitWith(pub(crate) u8);
+
+impl std::fmt::Display for ExitWith {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the command ended with code {}", self.0)
+    }
+}
+
+impl std::error::Error for ExitWith {}

@@ -263,7 +263,7 @@ impl Io {
 
 /// A server has a descriptor per connection and per data file that is open; the usual limit is made
 /// for programs that have few. A limit that cannot be raised is told where it is reached.
-fn raise_open_files() {
+pub(crate) fn raise_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use client::ConnectOptions;
 use wire::url::{Endpoint, ServiceUrl};
 
 use super::state::State;
@@ -37,11 +38,11 @@ impl Target {
                 Ok(Target::Service(endpoint, state))
             }
             Ok(ServiceUrl::Directory(dir)) => Ok(Target::in_directory(&dir)),
-            Ok(ServiceUrl::Job) => Err(format!(
-                "{role} is job:, and there are no servers that live with a job yet; name a service \
-                 (unix:PATH, tcp:HOST:PORT) or a directory (dir:PATH)"
-            )
-            .into()),
+            // A job that has no servers yet is none that could be shown or ended.
+            Ok(ServiceUrl::Job) => {
+                let (endpoint, _) = job::find_running(ConnectOptions::from_env()?)?;
+                Ok(Target::Service(endpoint, None))
+            }
             Err(error) => Err(format!("{role}: {error}").into()),
         }
     }

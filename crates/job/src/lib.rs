@@ -1,0 +1,46 @@
+//! Servers that live with a job: brought up by its first process on a host, found by the others, gone
+//! with it.
+//!
+//! ```text
+//!   rank   rank   pario put ...        processes of the job: clients, and nothing else
+//!     \      |      /
+//!      unix sockets in RUN/KEY          RUN is /dev/shm/pario-UID, KEY names the job
+//!     /      |      \
+//!   holder: I/O servers (first host: metadata manager, backing)      one process per host
+//!     |
+//!    tcp, with the job's secret         holders and clients of other hosts
+//! ```
+//!
+//! What a job is, is found out in [`identity`]; where its servers are, in [`find`]; the process that
+//! runs them is [`hold`]. Bytes are moved in and out by [`stage`], and between the job and a directory
+//! that outlives it by [`backing`].
+//!
+//! Invariants
+//! - Servers run in a process that was spawned for them, never in a process of the job.
+//! - A holder ends when the job's processes have, whatever became of them, and leaves no process,
+//!   file or memory.
+//! - Jobs are told apart by their key and user; what they share has mode 0700 and 0600.
+//! - File content reaches a disk only through staging, backing or spilling, which are asked for.
+#![forbid(unsafe_code)]
+
+pub mod backing;
+mod copy;
+mod error;
+pub mod find;
+pub mod hold;
+pub mod identity;
+mod life;
+mod options;
+mod place;
+mod process;
+mod rendezvous;
+mod spawn;
+pub mod stage;
+
+pub use error::Error;
+pub use find::{connect, find_running};
+pub use hold::{Outcome, hold};
+pub use identity::Job;
+pub use options::Options;
+pub use process::Process;
+pub use spawn::{Started, start};

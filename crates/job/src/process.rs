@@ -1,0 +1,203 @@
+//! Processes of this host: known by number and start, waited for by pidfd, looked into through
+//! `/proc`.
+//!
+//! A number that was given out again is not the process that had it before. What another user's
+//! process has in its environment cannot be read, and counts as nothing.
+
+use std::fs;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// A process of this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in the kernel's ticks since boot.
+    pub started: u64,
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// All processes have ended.
+    Ended,
+    /// Somebody has written into the pipe.
+    Told,
+    /// The time is over.
+    Late,
+}
+
+impl Process {
+    /// The one that has this number now, unless it has ended.
+    pub fn with_number(pid: u32) -> Option<Process> {
+        let stat = Stat::of(pid)?;
+        (!matches!(stat.state, 'Z' | 'X')).then_some(Process {
+            pid,
+            started: stat.started,
+        })
+    }
+
+    /// This one.
+    pub fn this() -> Process {
+        let pid = std::process::id();
+        Process::with_number(pid).unwrap_or(Process { pid, started: 0 })
+    }
+
+    /// Whether it runs.
+    pub fn is_running(self) -> bool {
+        Process::with_number(self.pid) == Some(self)
+    }
+
+    /// The process that started it, or has taken it over.
+    pub fn parent(self) -> Option<Process> {
+        let parent = Stat::of(self.pid)?.parent;
+        Process::with_number(parent).filter(|p| p.pid > 1)
+    }
+
+    /// Sends a signal; false if that is not allowed or it is gone.
+    pub fn signal(self, signal: Signal) -> bool {
+        let Some(fd) = self.pidfd() else {
+            return false;
+        };
+        self.is_running() && pidfd_send_signal(&fd, signal).is_ok()
+    }
+
+    /// Its handle for waiting; nothing if it has ended.
+    pub fn pidfd(self) -> Option<OwnedFd> {
+        let pid = Pid::from_raw(i32::try_from(self.pid).ok()?)?;
+        let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        self.is_running().then_some(fd)
+    }
+
+    /// The value of a variable in the environment that it was started with.
+    pub(crate) fn variable(self, name: &str) -> Option<String> {
+        let bytes = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
+        bytes.split(|&b| b == 0).find_map(|entry| {
+            let rest = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+            Some(String::from_utf8_lossy(rest).into_owned())
+        })
+    }
+
+    /// All processes of this user that run now, this one aside.
+    pub(crate) fn all_of_this_user() -> Vec<Process> {
+        use std::os::unix::fs::MetadataExt;
+        let user = rustix::process::geteuid().as_raw();
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| {
+                let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+                let is_ours = entry.metadata().ok()?.uid() == user;
+                (is_ours && pid != std::process::id()).then(|| Process::with_number(pid))?
+            })
+            .collect()
+    }
+}
+
+/// What a line of `/proc/PID/stat` says; its second field may contain anything.
+struct Stat {
+    state: char,
+    parent: u32,
+    started: u64,
+}
+
+impl Stat {
+    fn of(pid: u32) -> Option<Stat> {
+        Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn parse(line: &str) -> Option<Stat> {
+        let (_, rest) = line.rsplit_once(')')?;
+        let mut fields = rest.split_whitespace();
+        Some(Stat {
+            state: fields.next()?.chars().next()?,
+            parent: fields.next()?.parse().ok()?,
+            started: fields.nth(17)?.parse().ok()?,
+        })
+    }
+}
+
+/// Waits until all of these have ended, somebody writes into the pipe, or the time is over.
+pub(crate) fn wait(
+    processes: &[Process],
+    told: BorrowedFd<'_>,
+    limit: Option<Duration>,
+) -> io::Result<Woken> {
+    let deadline = limit.map(|limit| Instant::now() + limit);
+    let mut handles: Vec<OwnedFd> = processes.iter().filter_map(|p| p.pidfd()).collect();
+    loop {
+        if handles.is_empty() && !processes.is_empty() {
+            return Ok(Woken::Ended);
+        }
+        let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+        let mut fds = vec![PollFd::new(&told, PollFlags::IN)];
+        fds.extend(handles.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut fds, timeout.as_ref()) {
+            Err(rustix::io::Errno::INTR) => continue,
+            other => other?,
+        };
+        if !fds[0].revents().is_empty() {
+            return Ok(Woken::Told);
+        }
+        let ended: Vec<bool> = fds[1..].iter().map(|f| !f.revents().is_empty()).collect();
+        let mut ended = ended.into_iter();
+        handles.retain(|_| !ended.next().unwrap_or(false));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Ok(Woken::Late);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn processes_are_waited_for_together() {
+        let start = || {
+            let mut command = std::process::Command::new("cat");
+            let piped = std::process::Stdio::piped();
+            command
+                .stdin(piped)
+                .env("PARIO_TEST_MARK", "x y")
+                .spawn()
+                .unwrap()
+        };
+        let (mut one, mut two) = (start(), start());
+        let of = |child: &std::process::Child| Process::with_number(child.id()).unwrap();
+        let both = [of(&one), of(&two)];
+        assert_eq!(
+            both[0].variable("PARIO_TEST_MARK").as_deref(),
+            Some("x y"),
+            "what it was started with"
+        );
+        assert_eq!(both[0].variable("PARIO_TEST"), None);
+        assert_eq!(both[0].parent(), Some(Process::this()));
+        assert!(Process::all_of_this_user().contains(&both[1]));
+        let (read, mut write) = io::pipe().unwrap();
+        let short = Some(Duration::from_millis(1));
+        assert_eq!(wait(&both, read.as_fd(), short).unwrap(), Woken::Late);
+        one.kill().unwrap();
+        assert_eq!(wait(&both, read.as_fd(), short).unwrap(), Woken::Late);
+        two.kill().unwrap();
+        assert_eq!(wait(&both, read.as_fd(), None).unwrap(), Woken::Ended);
+        io::Write::write_all(&mut write, b"x").unwrap();
+        assert_eq!(wait(&[], read.as_fd(), None).unwrap(), Woken::Told);
+        assert!(!both[0].is_running() && !both[0].signal(Signal::TERM));
+        let (_, _) = (one.wait(), two.wait());
+    }
+
+    #[test]
+    fn names_with_parentheses_do_not_confuse() {
+        let line = "7 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 99 20";
+        let stat = Stat::parse(line).unwrap();
+        assert_eq!((stat.state, stat.parent, stat.started), ('S', 1, 99));
+    }
+}

@@ -1,0 +1,138 @@
+//! Starting the holder: a process of its own, which the job's processes only talk to.
+//!
+//! It says one line on its standard output: that it serves, or why it cannot. Standard error is the
+//! one of whoever started it, so that warnings at the end of the job are read where its own messages
+//! are; a launcher waits for it like for the ranks.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use wire::url::Endpoint;
+
+use crate::error::Error;
+use crate::identity::{JOB, JOB_HOST, Job, RANK_MARKS, Span};
+use crate::process::Process;
+
+/// Beginning of the line of a holder that serves.
+pub(crate) const READY: &str = "ready ";
+/// Beginning of the line of a holder that cannot.
+pub(crate) const FAILED: &str = "failed ";
+/// The line of a holder that came too late.
+pub(crate) const HELD: &str = "held";
+
+/// A holder that was started.
+#[derive(Debug)]
+pub struct Started {
+    /// The process.
+    pub child: Child,
+    /// Where clients of this host find the metadata manager.
+    pub endpoint: Endpoint,
+    /// Where clients of other hosts find it, and what they have to know.
+    pub network: Option<(Endpoint, String)>,
+}
+
+/// Starts a holder and waits until it serves; nothing if somebody else holds.
+pub fn start(job: &Job, change: &mut dyn FnMut(&mut Command)) -> Result<Option<Started>, Error> {
+    let failed = |why: String| Error::Start {
+        job: job.key.clone(),
+        why,
+    };
+    let program = program();
+    let mut command = Command::new(&program);
+    command
+        .arg("hold-job")
+        .args(arguments(job))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        // Signals to the job's group are not meant for it.
+        .process_group(0);
+    // With these it would count as a process of the job.
+    for name in RANK_MARKS
+        .iter()
+        .chain(&[JOB, JOB_HOST, "SLURM_JOB_ID", "PBS_JOBID", "PARIO_URL"])
+    {
+        command.env_remove(name);
+    }
+    change(&mut command);
+    let mut child = command.spawn().map_err(|e| {
+        failed(format!(
+            "{}: {e}; put `pario` on the PATH or name it in PARIO_PROGRAM",
+            program.display()
+        ))
+    })?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        // It says something or ends, within its own limits.
+        let _ = BufReader::new(stdout).read_line(&mut line);
+    }
+    let line = line.trim_end();
+    if let Some(said) = line.strip_prefix(READY) {
+        let mut words = said.split('\t');
+        let parse = |text: Option<&str>| text.and_then(|text| text.parse::<Endpoint>().ok());
+        let endpoint = parse(words.next()).ok_or_else(|| failed(format!("it says '{said}'")))?;
+        let network = parse(words.next()).zip(words.next().map(str::to_owned));
+        return Ok(Some(Started {
+            child,
+            endpoint,
+            network,
+        }));
+    }
+    // It ends by itself after any other line, and is not left as a zombie.
+    let status = child.wait();
+    if line == HELD {
+        return Ok(None);
+    }
+    Err(failed(match line.strip_prefix(FAILED) {
+        Some(why) => why.to_owned(),
+        None => format!(
+            "the process that was to hold them ended without a word ({})",
+            status.map_or("lost".into(), |s| s.to_string())
+        ),
+    }))
+}
+
+fn arguments(job: &Job) -> Vec<String> {
+    let process = |p: &Process| format!("{} {}", p.pid, p.started);
+    let (word, value) = match &job.span {
+        Span::Leader(p) => ("--leader", process(p)),
+        Span::Ranks(p) => ("--ranks-of", process(p)),
+        Span::Marked(name, value) => ("--marked", format!("{name}={value}")),
+        Span::Elsewhere => ("--elsewhere", String::new()),
+    };
+    let mut arguments = vec![
+        "--key".into(),
+        job.key.clone(),
+        "--shared-key".into(),
+        job.shared_key.clone(),
+        word.into(),
+    ];
+    if !value.is_empty() {
+        arguments.push(value);
+    }
+    for (flag, is_set) in [
+        ("--single", job.is_single),
+        ("--run", job.is_run),
+        ("--several-hosts", job.has_hosts),
+    ] {
+        if is_set {
+            arguments.push(flag.into());
+        }
+    }
+    arguments
+}
+
+/// The `pario` program: as named, this one, beside this one, or on the path.
+fn program() -> PathBuf {
+    if let Some(named) = std::env::var_os("PARIO_PROGRAM") {
+        return named.into();
+    }
+    let here = std::env::current_exe().ok();
+    if let Some(here) = here.as_ref().filter(|p| p.ends_with("pario")) {
+        return here.clone();
+    }
+    here.map(|here| here.with_file_name("pario"))
+        .filter(|beside| beside.is_file())
+        .unwrap_or_else(|| "pario".into())
+}
