@@ -60,6 +60,9 @@ pub(crate) struct Context {
     pub(crate) rendezvous_bytes: u64,
     pub(crate) message_bytes: u64,
     pub(crate) write_through: bool,
+    pub(crate) direct: Direct,
+    pub(crate) when_full: Option<String>,
+    room_wait: Duration,
     reports: Mutex<Reports>,
     reported: Condvar,
     ending: Mutex<bool>,
@@ -80,6 +83,9 @@ pub(crate) struct Parts {
     pub(crate) rendezvous_bytes: u64,
     pub(crate) message_bytes: u64,
     pub(crate) write_through: bool,
+    pub(crate) direct: bool,
+    pub(crate) room_wait: Duration,
+    pub(crate) when_full: Option<String>,
 }
 
 impl Context {
@@ -103,6 +109,9 @@ impl Context {
             rendezvous_bytes: parts.rendezvous_bytes,
             message_bytes: parts.message_bytes,
             write_through: parts.write_through,
+            direct: Direct::new(parts.direct),
+            when_full: parts.when_full,
+            room_wait: parts.room_wait,
             reports: Mutex::default(),
             reported: Condvar::new(),
             ending: Mutex::new(false),
@@ -317,7 +326,7 @@ impl Context {
         mut try_again: impl FnMut() -> store::Result<T>,
     ) -> store::Result<T> {
         let mut result = try_again();
-        let deadline = Instant::now() + ROOM;
+        let deadline = Instant::now() + self.room_wait;
         while let Err(store::Error::NoSpace { .. }) = result {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {

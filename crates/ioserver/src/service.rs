@@ -59,7 +59,11 @@ impl IoService {
     }
 
     /// Answers that something was not done, and counts it.
-    pub(crate) fn refuse(&self, exchange: &mut Exchange, refused: Refused) -> Outcome {
+    pub(crate) fn refuse(&self, exchange: &mut Exchange, mut refused: Refused) -> Outcome {
+        if let (Status::NoMemory, Some(remedy)) = (refused.status, &self.context.when_full) {
+            refused.status = Status::NoSpace;
+            refused.refusal.text = format!("{}; {remedy}", refused.refusal.text);
+        }
         self.context.statistics.refused(refused.status);
         exchange.refuse(refused.status, &refused.refusal)
     }

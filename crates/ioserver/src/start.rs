@@ -90,6 +90,12 @@ pub struct Options {
     pub state_dir: Option<PathBuf>,
     /// How far it is from the clients, in units that only compare.
     pub distance: u64,
+    /// Shares memory with clients of its host. `PARIO_DIRECT=0` in its environment forbids it too.
+    pub direct: bool,
+    /// How long a request may wait for room, which others may make meanwhile.
+    pub room_wait: Duration,
+    /// What users can do when memory is full; then that counts as a lack of space like that of a disk.
+    pub when_full: Option<String>,
 }
 
 impl Options {
@@ -109,6 +115,9 @@ impl Options {
             message_bytes: 4 << 20,
             state_dir: None,
             distance: 0,
+            direct: true,
+            room_wait: Duration::from_secs(1),
+            when_full: None,
         }
     }
 }
@@ -233,6 +242,9 @@ pub fn start(options: Options) -> Result<IoServer, StartError> {
         rendezvous_bytes: options.rendezvous_bytes.unwrap_or_else(rendezvous::measure),
         message_bytes: options.message_bytes,
         write_through: options.write_through,
+        direct: options.direct && std::env::var_os("PARIO_DIRECT").is_none_or(|v| v != "0"),
+        room_wait: options.room_wait,
+        when_full: options.when_full,
     }));
     let others: Arc<dyn Cluster> = Arc::new(Others(Arc::clone(&context)));
     let owner = Arc::new(Owner::new(others));
