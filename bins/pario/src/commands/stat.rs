@@ -33,8 +33,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let client = connection::connect_to_existing()?;
     let attributes = client.stat(&arguments.path).map_err(refused)?;
     let path = absolute(&arguments.path);
+    let distribution = match attributes.kind {
+        Kind::File => Some(client.layout(&path).map_err(refused)?.distribution),
+        Kind::Directory => None,
+    };
     if arguments.json {
         let mut map = attributes::to_json(&attributes);
+        if let Some(distribution) = &distribution {
+            map.insert("distribution".to_owned(), json!(distribution));
+        }
         map.insert("path".to_owned(), json!(path));
         return output::print(&format!("{:#}\n", Value::Object(map)));
     }
@@ -53,6 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
             attributes.array.as_deref().unwrap_or("none, plain bytes"),
         );
         line("layout", attributes.layout.as_deref().unwrap_or("none"));
+        line("chosen", distribution.as_deref().unwrap_or("not recorded"));
         line("generation", &attributes.generation.to_string());
     }
     let mode = attributes::mode(attributes.kind, attributes.mode);

@@ -151,6 +151,7 @@ impl Stored {
             self.layout.array.as_deref().unwrap_or("none, plain bytes"),
         );
         line("layout", &subject.title());
+        line("chosen", &self.layout.distribution);
         let generations: Vec<String> = self.generations().iter().map(u64::to_string).collect();
         match &generations[..] {
             [one] => line("generation", one),
@@ -273,6 +274,7 @@ impl Stored {
             "path": self.path,
             "array": self.layout.array,
             "layout": self.layout.text,
+            "distribution": self.layout.distribution,
             "size": self.size,
             "generation": self.generations().iter().max(),
             "generations": self.generations(),

@@ -49,6 +49,7 @@ fn files_are_created_with_array_and_layout() {
     let text = service.text_of(&["layout", "/m"]);
     for word in [
         "layout     (block, block) onto 2x2\n",
+        "chosen     given by its creator\n",
         "24 KiB in 4 subfiles",
         "25.0%",
         "alive",
@@ -280,4 +281,22 @@ fn lost_bytes_are_shown_and_can_be_stored_again() {
             .iter()
             .any(any_lost)
     );
+}
+
+/// Which distribution a file has, and why, is kept with it and shown.
+#[test]
+fn the_distribution_of_a_file_is_shown_with_its_reason() {
+    let service = Service::start();
+    service.silent(&["create", "/plain"]);
+    let facts = service.json_of(&["layout", "/plain", "--json"]);
+    let why = facts["distribution"].as_str().expect("a text").to_owned();
+    assert!(
+        why.starts_with("by rule: nothing known of its use"),
+        "{why}"
+    );
+    let stat = service.text_of(&["stat", "/plain"]);
+    assert!(stat.contains(&format!("chosen     {why}\n")), "{stat}");
+    service.silent(&["relayout", "/plain", "--layout", "whole"]);
+    let facts = service.json_of(&["stat", "/plain", "--json"]);
+    assert_eq!(facts["distribution"], "given by a re-layout");
 }
