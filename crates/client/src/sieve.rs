@@ -2,8 +2,8 @@
 //! the view.
 //!
 //! ```text
-//!  view     ..xx....xx....xx....xx..        read   the window, then copy the wanted pieces out of it
-//!           |---window---|---window---|     write  lock the window, read it, copy the pieces in, write it back
+//!  view     ..xx....xx....xx....xx..     read   lock the window, read it, copy the wanted pieces out of it
+//!           |---window---|---window---|  write  lock the window, read it, copy the pieces in, write it back
 //! ```
 //!
 //! What systems do that know no views at their servers (ROMIO, and MEMFS before its view
@@ -103,8 +103,16 @@ impl File {
         let most = self.window_bytes("ind_rd_buffer_size", READ_WINDOW);
         let mut window = std::mem::take(&mut lane.work.described);
         let mut done = 0;
+        let whole = self.open.whole.clone();
         let result = self.windows(seen, lo, n, most, |file| {
-            let found = self.fetch(lane, &file, &mut window)?;
+            // A window is read as it was before or after a write of another, never in between.
+            let request = self.lock_window(lane, &whole, &file, false)?;
+            let found = self.fetch(lane, &file, &mut window);
+            let unlocked = self
+                .open
+                .ask_owner(lane, &whole, |view| Unlock { view, request });
+            let found = found?;
+            unlocked?;
             for piece in seen.view.bytes().segments(file.start..found) {
                 let at = (piece.start() - file.start) as usize;
                 let len = piece.len() as usize;
@@ -138,7 +146,7 @@ impl File {
             let wanted: u64 = pieces().map(|piece| piece.len()).sum();
             let len = (file.end - file.start) as usize;
             // Also a window without holes: it may be a hole in somebody else's.
-            let request = self.lock_window(lane, &whole, &file)?;
+            let request = self.lock_window(lane, &whole, &file, true)?;
             let replaced = if wanted == file.end - file.start {
                 let part = &bytes[done..done + len];
                 done += len;
@@ -169,10 +177,16 @@ impl File {
 
     /// Locks a window. The owner of the file grants locks to handles that it has admitted; to be so
     /// with the whole file makes every other sieving handle one whose accesses may conflict.
-    fn lock_window(&self, lane: &mut Lane, whole: &Seen, file: &Range<u64>) -> Result<u64> {
+    fn lock_window(
+        &self,
+        lane: &mut Lane,
+        whole: &Seen,
+        file: &Range<u64>,
+        is_exclusive: bool,
+    ) -> Result<u64> {
         let mut left = MOST_ADMISSIONS;
         loop {
-            match self.lock_range(lane, whole, file.start, file.end, true) {
+            match self.lock_range(lane, whole, file.start, file.end, is_exclusive) {
                 Err(error) if error.status() == Status::StaleLease && left > 0 => {
                     left -= 1;
                     self.open.ask_owner(lane, whole, |view| Admit {
