@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use wire::{ServerId, Status};
 
+use crate::direct::transfer::Way;
 use crate::error::{Error, Failure, Result, Trouble};
 use crate::flow::{Flow, Memory, Terms};
 use crate::lane::Lane;
@@ -38,8 +39,8 @@ const FEW: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     /// Only the first `used` are part of the access.
-    flows: Vec<Flow>,
-    used: usize,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) used: usize,
     /// What servers have confirmed in an attempt that failed elsewhere: server, view offset.
     progress: Vec<(u64, u64)>,
     /// Memory for described buffers.
@@ -48,7 +49,7 @@ pub(crate) struct Work {
 }
 
 /// How an access is done.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct How {
     /// The lease or lock number of an atomic handle.
     pub(crate) lease: u64,
@@ -86,6 +87,8 @@ impl Open {
         let mut patience = Patience::new(&self.session.options);
         lane.work.progress.clear();
         let mut planned = None;
+        let may_ask = self.may_go_directly(&how);
+        let mut may_go_directly = may_ask;
         while !bytes.is_empty() {
             let plan = seen.plan(&self.state());
             let size = self.known_size();
@@ -111,6 +114,26 @@ impl Open {
                 rendezvous_bytes: hints.1,
             };
             let mut memory = Memory::From(bytes);
+            let way = Way {
+                plan: &plan,
+                seen,
+                lo,
+                len: bytes.len() as u64,
+                epoch,
+                writes: true,
+                grows: must_grow,
+            };
+            if std::mem::take(&mut may_go_directly)
+                && self.time_directly(lane, way, &mut memory, &mut phases)
+            {
+                if must_grow && !self.grow(lane, seen, epoch, file.end)? {
+                    continue;
+                }
+                if must_grow {
+                    self.grown(epoch, file.end);
+                }
+                break;
+            }
             match self.attempt(lane, seen, &terms, &mut memory, &mut patience, &mut phases) {
                 Ok(Attempt::Again) => continue,
                 Ok(Attempt::Done) => {}
@@ -128,6 +151,9 @@ impl Open {
             }
             if must_grow {
                 self.grown(epoch, file.end);
+            }
+            if may_ask {
+                self.ask_afterwards(lane, way);
             }
             break;
         }
@@ -155,6 +181,8 @@ impl Open {
         let mut patience = Patience::new(&self.session.options);
         lane.work.progress.clear();
         let mut planned = None;
+        let may_ask = self.may_go_directly(&how);
+        let mut may_go_directly = may_ask;
         let moved = loop {
             let wanted = into.len() as u64;
             let mut size = self.known_size();
@@ -186,9 +214,28 @@ impl Open {
                 rendezvous_bytes: hints.1,
             };
             let mut memory = Memory::Into(into);
+            let way = Way {
+                plan: &plan,
+                seen,
+                lo,
+                len: n,
+                epoch: size.epoch,
+                writes: false,
+                grows: false,
+            };
+            if std::mem::take(&mut may_go_directly)
+                && self.time_directly(lane, way, &mut memory, &mut phases)
+            {
+                break n;
+            }
             match self.attempt(lane, seen, &terms, &mut memory, &mut patience, &mut phases)? {
                 Attempt::Again => {}
-                Attempt::Done => break n,
+                Attempt::Done => {
+                    if may_ask {
+                        self.ask_afterwards(lane, way);
+                    }
+                    break n;
+                }
             }
         };
         phases.moved = moved;
@@ -196,6 +243,29 @@ impl Open {
         phases.total_ns = started.elapsed().as_nanos() as u64;
         self.keep_phases(phases);
         Ok(moved as usize)
+    }
+
+    /// Goes directly if that can be, and notes how it went.
+    fn time_directly(
+        &self,
+        lane: &mut Lane,
+        way: Way<'_>,
+        memory: &mut Memory<'_>,
+        phases: &mut Phases,
+    ) -> bool {
+        let started = Instant::now();
+        if !self.go_directly(lane, way, memory) {
+            return false;
+        }
+        let spent = started.elapsed().as_nanos() as u64;
+        match way.writes {
+            true => phases.gather_ns += spent,
+            false => phases.scatter_ns += spent,
+        }
+        phases.is_direct = true;
+        let flows = &lane.work.flows[..lane.work.used];
+        phases.servers.extend(flows.iter().map(|flow| flow.phases));
+        true
     }
 
     /// Drives all flows once and repairs what failed.
@@ -604,6 +674,7 @@ impl Open {
     }
 
     fn keep_phases(&self, phases: Phases) {
+        self.quick.was_not_last();
         *lock(&self.phases) = phases;
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! `PARIO_SECRET` names a file with the secret, `PARIO_TIMEOUT` the seconds for which a server that
 //! cannot be reached is tried again, `PARIO_STRATEGY` the way of accesses through views with gaps
-//! (`views` or `sieving`). All can be given in [`ConnectOptions`] instead; the
+//! (`views` or `sieving`), and `PARIO_DIRECT=0` sends everything by message, also to servers of
+//! this host. All can be given in [`ConnectOptions`] instead; the
 //! environment is read only by [`ConnectOptions::from_env`].
 
 use std::fmt;
@@ -42,6 +43,8 @@ pub struct ConnectOptions {
     pub answer_timeout: Duration,
     /// How accesses through views with gaps are done, unless a file's hints say otherwise.
     pub strategy: Strategy,
+    /// Whether bytes at servers of this host are copied directly, unless a file's hints say otherwise.
+    pub direct: bool,
 }
 
 impl Default for ConnectOptions {
@@ -52,6 +55,7 @@ impl Default for ConnectOptions {
             busy_timeout: Duration::from_secs(600),
             answer_timeout: Duration::from_secs(120),
             strategy: Strategy::default(),
+            direct: true,
         }
     }
 }
@@ -83,7 +87,21 @@ impl ConnectOptions {
                 Error::argument("PARIO_STRATEGY", why)
             })?;
         }
+        if let Ok(text) = std::env::var("PARIO_DIRECT")
+            && !text.is_empty()
+        {
+            options.direct = crate::hints::is_on(&text).ok_or_else(|| {
+                let why = format!("is '{text}'; give 1 or 0");
+                Error::argument("PARIO_DIRECT", why)
+            })?;
+        }
         Ok(options)
+    }
+
+    /// With or without direct access.
+    pub fn with_direct(mut self, direct: bool) -> ConnectOptions {
+        self.direct = direct;
+        self
     }
 
     /// With the secret in a file.

@@ -50,7 +50,7 @@ impl Memory<'_> {
         }
     }
 
-    fn is_write(&self) -> bool {
+    pub(crate) fn is_write(&self) -> bool {
         matches!(self, Memory::From(_))
     }
 }
@@ -144,6 +144,11 @@ impl Flow {
         if self.unsent == 0 {
             self.confirmed = hi;
         }
+    }
+
+    /// Bytes of the access at this server.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.phases.bytes
     }
 
     pub(crate) fn is_finished(&self) -> bool {

@@ -12,6 +12,7 @@
 //! | `shared_pointer_group` | number of the shared pointer |
 //! | `expected_size`, `expected_clients`, `expected_access` | of a new file without layout: its bytes, how many processes use it, bytes of an access |
 //! | `near_server` | number of the server that a new file should be near to |
+//! | `direct` | `on`, or `off` to send everything by message, also to servers of this host |
 //! | `strategy` | `views`, or `sieving` to force windows of the file with locks |
 //! | `ind_rd_buffer_size`, `ind_wr_buffer_size` | longest window of a sieved read or write, 4 MiB and 512 KiB |
 
@@ -49,6 +50,15 @@ const NUMBERS: &[(&str, u64)] = &[
     ("ind_wr_buffer_size", 1),
 ];
 
+/// What a switch says.
+pub(crate) fn is_on(text: &str) -> Option<bool> {
+    match text.trim() {
+        "1" | "on" | "true" | "yes" => Some(true),
+        "0" | "off" | "false" | "no" => Some(false),
+        _ => None,
+    }
+}
+
 impl Hints {
     /// None.
     pub fn new() -> Hints {
@@ -70,6 +80,12 @@ impl Hints {
             return Err(Error::argument(
                 "hints",
                 format!("strategy is '{value}'; give views or sieving"),
+            ));
+        }
+        if name == "direct" && is_on(value).is_none() {
+            return Err(Error::argument(
+                "hints",
+                format!("direct is '{value}'; give on or off"),
             ));
         }
         let parsed = match name {

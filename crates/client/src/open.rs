@@ -16,6 +16,8 @@ use wire::message::file::*;
 use wire::message::{Bytes, Request, decode};
 use wire::{FileId, HandleId, LayoutState, Place, Reader, Rights, ServerId, Status};
 
+use crate::direct::maps::{Maps, Misses};
+use crate::direct::quick::Quick;
 use crate::error::{Error, Result, Trouble};
 use crate::hints::Hints;
 use crate::lane::Lane;
@@ -94,6 +96,13 @@ pub(crate) struct Open {
     pub(crate) hints: Mutex<Hints>,
     /// `message_bytes` and `rendezvous_bytes` plus one of the hints; 0 is not given.
     limits: (AtomicU64, AtomicU64),
+    /// Whether accesses may go directly.
+    is_direct: AtomicBool,
+    /// Where bytes are in shared memory.
+    pub(crate) maps: Mutex<Arc<Maps>>,
+    pub(crate) misses: Mutex<Misses>,
+    /// Runs for short accesses.
+    pub(crate) quick: Quick,
     /// Whether the strategy is [`Strategy::Sieving`].
     pub(crate) is_sieving: AtomicBool,
     pub(crate) phases: Mutex<Phases>,
@@ -151,6 +160,10 @@ impl Open {
             position: Mutex::default(),
             hints: Mutex::default(),
             limits: Default::default(),
+            is_direct: AtomicBool::new(session.options.direct),
+            maps: Mutex::default(),
+            misses: Mutex::default(),
+            quick: Quick::default(),
             is_sieving: AtomicBool::new(session.options.strategy == Strategy::Sieving),
             phases: Mutex::default(),
             unsynced: Mutex::default(),
@@ -225,10 +238,25 @@ impl Open {
             .map_or(0, |n| n.saturating_add(1));
         self.limits.0.store(message, Ordering::Relaxed);
         self.limits.1.store(rendezvous, Ordering::Relaxed);
+        if let Some(is_on) = kept.get("direct").and_then(crate::hints::is_on) {
+            let is_direct = is_on && self.session.options.direct;
+            self.is_direct.store(is_direct, Ordering::Relaxed);
+        }
+        // They may go another way from now on.
+        self.quick.clear();
         if let Some(strategy) = kept.get("strategy").and_then(Strategy::of) {
             self.is_sieving
                 .store(strategy == Strategy::Sieving, Ordering::Relaxed);
         }
+    }
+
+    /// Whether accesses may go directly to servers of this host.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.is_direct.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
     }
 
     pub(crate) fn limits(&self) -> (u64, Option<u64>) {
@@ -273,6 +301,9 @@ impl Open {
     pub(crate) fn sync(&self, lane: &mut Lane) -> Result<Synced> {
         let mut is_durable = true;
         let before = std::mem::take(&mut *lock(&self.unsynced));
+        // Short direct writes do not note where they went. Those that are under way end before the
+        // servers are asked; later ones are noted again.
+        self.quick.clear();
         let synced = self.ask_all(
             lane,
             &self.whole,
@@ -594,6 +625,7 @@ impl Open {
 
     /// Puts another view in place; the one before is dropped at its servers when nobody uses it.
     pub(crate) fn replace_view(&self, lane: &mut Lane, seen: Arc<Seen>) {
+        self.quick.clear();
         let old = std::mem::replace(&mut *lock(&self.seen), seen);
         if !Arc::ptr_eq(&old, &self.whole) {
             lock(&self.retired).push(old);
@@ -693,6 +725,8 @@ impl Open {
         }
         // Accesses of other threads end before the file does.
         let _gate = self.gate.write().unwrap_or_else(|e| e.into_inner());
+        self.quick.clear();
+        *lock(&self.maps) = Arc::default();
         self.session.with_lane(|lane| {
             let released = self.release(lane);
             let closed = self.session.manager_on(lane, Repeat::Same, || Close {

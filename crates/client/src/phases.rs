@@ -38,6 +38,9 @@ pub struct Phases {
     pub moved: u64,
     /// Whether a read ended at the end of the file.
     pub is_end_of_file: bool,
+    /// Whether it went directly between the user's memory and that of the servers. Of short accesses
+    /// that do, bytes are known and times are 0: reading the clock would cost as much as they do.
+    pub is_direct: bool,
     /// Intersecting view and subfiles; 0 once the view has been used before.
     pub intersect_ns: u64,
     /// Finding the bytes of this access: which servers, which ranges.

@@ -117,34 +117,7 @@ impl Pipe {
         connect_timeout: Duration,
         answer_timeout: Duration,
     ) -> Result<Pipe, Trouble> {
-        let mut link = Link::connect(endpoint, connect_timeout).map_err(broken)?;
-        link.set_timeout(Some(connect_timeout)).map_err(broken)?;
-        let hello = Hello {
-            role: role.clone(),
-            process: this_process(),
-            credentials: credentials(),
-        };
-        let mut out = Vec::new();
-        let welcome = match link.ask(1, &hello, &mut out) {
-            Err(AskError::Refused(Status::Unauthenticated, refusal))
-                if !refusal.detail.0.is_empty() =>
-            {
-                let Some(secret) = secret else {
-                    return Err(Trouble::Refused(
-                        Status::Unauthenticated,
-                        message::Refusal::new(format!(
-                            "{endpoint} wants the secret of the service; set PARIO_SECRET to its file"
-                        )),
-                    ));
-                };
-                let prove = Prove {
-                    proof: Bytes(proof(secret, &refusal.detail.0, &hello).to_vec()),
-                };
-                link.ask::<Prove>(2, &prove, &mut out)?
-            }
-            other => other?,
-        };
-        link.set_timeout(Some(answer_timeout)).map_err(broken)?;
+        let (link, welcome) = introduce(endpoint, role, secret, connect_timeout, answer_timeout)?;
         Ok(Pipe {
             link,
             address: endpoint.to_string(),
@@ -399,6 +372,45 @@ impl Pipe {
         self.put(number, request)?;
         self.answer::<R>(number)
     }
+}
+
+/// A connection to whoever listens at an endpoint, after the introduction.
+pub(crate) fn introduce(
+    endpoint: &Endpoint,
+    role: &Role,
+    secret: Option<&Secret>,
+    connect_timeout: Duration,
+    answer_timeout: Duration,
+) -> Result<(Link, Welcome), Trouble> {
+    let mut link = Link::connect(endpoint, connect_timeout).map_err(broken)?;
+    link.set_timeout(Some(connect_timeout)).map_err(broken)?;
+    let hello = Hello {
+        role: role.clone(),
+        process: this_process(),
+        credentials: credentials(),
+    };
+    let mut out = Vec::new();
+    let welcome = match link.ask(1, &hello, &mut out) {
+        Err(AskError::Refused(Status::Unauthenticated, refusal))
+            if !refusal.detail.0.is_empty() =>
+        {
+            let Some(secret) = secret else {
+                return Err(Trouble::Refused(
+                    Status::Unauthenticated,
+                    message::Refusal::new(format!(
+                        "{endpoint} wants the secret of the service; set PARIO_SECRET to its file"
+                    )),
+                ));
+            };
+            let prove = Prove {
+                proof: Bytes(proof(secret, &refusal.detail.0, &hello).to_vec()),
+            };
+            link.ask::<Prove>(2, &prove, &mut out)?
+        }
+        other => other?,
+    };
+    link.set_timeout(Some(answer_timeout)).map_err(broken)?;
+    Ok((link, welcome))
 }
 
 /// Whom this process works for; believed only where the kernel cannot say and a secret is known.

@@ -97,6 +97,11 @@ impl Plan {
         self.share(part.piece, part.subfile, &mut 0)
     }
 
+    /// Whether all bytes are in one generation: no re-layout is under way.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.pieces.len() == 1
+    }
+
     /// Hands every part of a file range to `take` with the slot of its server, in ascending order of
     /// the subfiles; bytes that nobody holds have no slot.
     pub(crate) fn parts(
@@ -184,6 +189,11 @@ impl Plan {
 }
 
 impl Part {
+    /// Index of the subfile in its layout.
+    pub(crate) fn subfile(&self) -> u32 {
+        self.subfile as u32
+    }
+
     /// The file range it was counted in.
     pub(crate) fn file(&self) -> Range<u64> {
         self.file.clone()

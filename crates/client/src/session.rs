@@ -14,19 +14,22 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use ::direct::Process;
+use wire::link::Link;
 use wire::message::Request;
 use wire::message::catalogue::{Member, Members};
-use wire::message::session::{Goodbye, Role};
+use wire::message::session::{Goodbye, Role, Welcome};
 use wire::url::Endpoint;
 use wire::{ClientId, Place, ServerId, Status};
 
 use crate::connect::{ConnectOptions, Connector};
+use crate::direct::Sharing;
 use crate::error::{Error, Result, Trouble};
 use crate::lane::Lane;
 use crate::nonblocking::Workers;
 use crate::open::Open;
 use crate::patience::Patience;
-use crate::pipe::Pipe;
+use crate::pipe::{self, Pipe};
 
 /// Whether a request of the metadata manager may be done twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +42,7 @@ pub(crate) enum Repeat {
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    pid: u32,
+    process: Process,
     /// This host, as local addresses of servers name it.
     host: String,
     pub(crate) options: ConnectOptions,
@@ -64,6 +67,8 @@ pub(crate) struct Session {
     pub(crate) workers: Workers,
     /// The shortest message that a server has wanted so far.
     message_bytes: AtomicU64,
+    /// Servers that share memory with this session.
+    pub(crate) sharing: Sharing,
     messages: AtomicU64,
     data_messages: AtomicU64,
 }
@@ -89,7 +94,7 @@ impl Session {
             }
         };
         let session = Session {
-            pid: std::process::id(),
+            process: Process::this(),
             host: control::introduction::local_host(),
             client: pipe.welcome.client,
             role: Role::Client {
@@ -107,14 +112,14 @@ impl Session {
             groups: Mutex::default(),
             workers: Workers::default(),
             message_bytes: AtomicU64::new(u64::MAX),
+            sharing: Sharing::default(),
             messages: AtomicU64::new(0),
             data_messages: AtomicU64::new(0),
         };
         Ok(Arc::new(session))
     }
 
-    /// Refuses to go on in a forked child. Asked of the system every time: nothing else notices a
-    /// fork.
+    /// Refuses to go on in a forked child.
     pub(crate) fn check(&self) -> Result<()> {
         if self.is_ours() {
             return Ok(());
@@ -122,8 +127,9 @@ impl Session {
         Err(Error::Forked)
     }
 
+    #[inline]
     pub(crate) fn is_ours(&self) -> bool {
-        std::process::id() == self.pid
+        self.process.is_this()
     }
 
     /// A number that was not used before.
@@ -366,6 +372,20 @@ impl Session {
         Ok(lane.add(place.server, pipe))
     }
 
+    /// A connection of its own to a server, outside the lanes.
+    pub(crate) fn introduce(
+        &self,
+        endpoint: &Endpoint,
+    ) -> std::result::Result<(Link, Welcome), Trouble> {
+        pipe::introduce(
+            endpoint,
+            &self.role,
+            self.options.secret.as_ref(),
+            self.options.timeout,
+            self.options.answer_timeout,
+        )
+    }
+
     /// The longest payload that any server takes; a cautious guess while none was asked.
     pub(crate) fn message_bytes(&self) -> u64 {
         match self.message_bytes.load(Ordering::Relaxed) {
@@ -489,7 +509,7 @@ mod tests {
         });
         let session = Session::connect(Arc::new(Endpoint::Unix(path)), ConnectOptions::default());
         let mut session = Arc::into_inner(session.unwrap()).unwrap();
-        session.pid += 1;
+        session.process = Process::another();
         let client = Client {
             session: Arc::new(session),
         };

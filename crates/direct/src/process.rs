@@ -33,6 +33,14 @@ impl Process {
         }
     }
 
+    /// A process that is not this one, as a child holds its parent's.
+    pub fn another() -> Process {
+        Process {
+            page: None,
+            pid: std::os::unix::process::parent_id(),
+        }
+    }
+
     /// Whether the caller is that process, not a child of it.
     #[inline]
     pub fn is_this(&self) -> bool {

@@ -93,7 +93,7 @@ fn every_layout_under_every_view_is_a_plain_file() {
 #[test]
 fn long_accesses_run_in_rounds() {
     let service = Service::start(3);
-    let client = service.connect();
+    let client = service.connect_how(false);
     let file = create(&client, "/f", "", "striped(4KiB) over 3");
     let bytes = pattern(3 << 20, 0);
     file.write_at(5, &bytes).unwrap();

@@ -51,8 +51,15 @@ impl Service {
     }
 
     pub(crate) fn connect(&self) -> Client {
+        self.connect_how(true)
+    }
+
+    /// A client whose bytes all go by message, or directly where they can.
+    pub(crate) fn connect_how(&self, direct: bool) -> Client {
         let url = ServiceUrl::At(socket(&self.dir, "meta"));
-        let options = ConnectOptions::default().with_timeout(Duration::from_secs(2));
+        let options = ConnectOptions::default()
+            .with_timeout(Duration::from_secs(2))
+            .with_direct(direct);
         Client::connect(&url, options).unwrap()
     }
 }

@@ -18,7 +18,13 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 #[test]
 fn steady_accesses_allocate_nothing_at_either_end() {
     let service = Service::start(2);
-    let client = service.connect();
+    for is_direct in [true, false] {
+        allocate_nothing(&service, is_direct);
+    }
+}
+
+fn allocate_nothing(service: &Service, is_direct: bool) {
+    let client = service.connect_how(is_direct);
     // Contiguous at the server, scattered at the server, scattered at both, announced.
     let cases = [
         ("striped(4KiB) over 2", "whole", 3000),
@@ -26,7 +32,7 @@ fn steady_accesses_allocate_nothing_at_either_end() {
         ("(*,cyclic) onto 2", "(block,*) onto 2 [0]", 30_000),
     ];
     for (i, (layout, view, len)) in cases.into_iter().enumerate() {
-        let file = create(&client, &format!("/{i}"), "u8[256,256]", layout);
+        let file = create(&client, &format!("/{is_direct}-{i}"), "u8[256,256]", layout);
         if view != "whole" {
             file.set_view_text(view).unwrap();
         }
@@ -46,5 +52,6 @@ fn steady_accesses_allocate_nothing_at_either_end() {
             allocations < 100,
             "{allocations} allocations in 1000 accesses of {len} bytes through {view} to {layout}"
         );
+        assert_eq!(file.last_access().is_direct, is_direct);
     }
 }

@@ -115,8 +115,8 @@ impl Walk<'_> {
             self.at.offset += bytes;
             self.at.rest -= bytes;
         } else if self.at.more > 0 {
-            let start = self.at.offset + self.at.rest - self.at.len;
-            self.at.offset = start + self.at.stride;
+            // The block may begin before the memory does; the next does not.
+            self.at.offset += self.at.rest + (self.at.stride - self.at.len);
             self.at.rest = self.at.len;
             self.at.more -= 1;
         } else {

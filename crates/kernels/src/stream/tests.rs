@@ -557,7 +557,7 @@ fn two_streams_are_copied_into_each_other() {
                 let mut copied = vec![0u8; 4000];
                 source
                     .copy_to(
-                        range,
+                        range.clone(),
                         memory[..].into(),
                         0,
                         target,
@@ -566,6 +566,27 @@ fn two_streams_are_copied_into_each_other() {
                     )
                     .unwrap();
                 assert!(copied == expected, "{source:?} {target:?}");
+                if range.is_empty() {
+                    continue;
+                }
+                // Memory that begins with the first byte of the range, in the middle of a block.
+                let first = (
+                    source.select(range.start).unwrap(),
+                    target.select(range.start).unwrap(),
+                );
+                let mut part = vec![0u8; 4000 - first.1 as usize];
+                let from = &memory[first.0 as usize..];
+                source
+                    .copy_to(
+                        range,
+                        from.into(),
+                        first.0,
+                        target,
+                        part[..].as_mut().into(),
+                        first.1,
+                    )
+                    .unwrap();
+                assert!(part == expected[first.1 as usize..]);
             }
         }
     }

@@ -1,0 +1,388 @@
+//! One direct access: are all its bytes mapped, then claim, copy, end, server by server.
+//!
+//! ```text
+//!  access   |---- 8 MiB ----|---- 8 MiB ----|-- rest --|      a claim per chunk and server
+//!             A: ready, claim, copy, end, alive?   then B: ...
+//! ```
+//!
+//! Claims are held one at a time. A truncate between two of them sends the whole access the message
+//! way, where it takes effect as if issued after: what was copied before is cut off, or written again
+//! with the same bytes.
+//!
+//! Left to others: which servers and parts (`plan`), growing the file (`access`).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use kernels::Share;
+use wire::Place;
+use wire::message::Bytes;
+use wire::message::direct::{Map, SubfileRange};
+
+use super::attached::Attached;
+use super::maps::{Extent, Maps, Piece, ServerMap, pieces, span};
+use crate::access::{How, file_range};
+use crate::flow::{Flow, Memory};
+use crate::lane::Lane;
+use crate::open::Open;
+use crate::plan::{Part, Plan};
+use crate::seen::Seen;
+use crate::session::lock;
+
+/// User bytes that are copied under one claim: a revocation waits no longer than that takes.
+const CHUNK: u64 = 8 << 20;
+/// Accesses of so many bytes ask for maps before they move; shorter ones move first.
+pub(crate) const LONG: u64 = 64 << 10;
+/// Writes that grow the file go directly if every server gets so many bytes.
+const LONG_GROWTH: u64 = 256 << 10;
+/// Bytes of a subfile from first to last per byte wanted, up to which extents are made for a write.
+const SPARSE: u64 = 32;
+
+/// Ranges in one question.
+const MOST_RANGES: usize = 4096;
+
+/// What a direct access is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Way<'a> {
+    pub(crate) plan: &'a Arc<Plan>,
+    pub(crate) seen: &'a Seen,
+    /// View offset and bytes.
+    pub(crate) lo: u64,
+    pub(crate) len: u64,
+    /// The truncate epoch it was planned with.
+    pub(crate) epoch: u64,
+    pub(crate) writes: bool,
+    /// Whether it ends beyond the known size.
+    pub(crate) grows: bool,
+}
+
+/// Whether copying was done.
+enum Copied {
+    Yes,
+    /// Something is in no extent.
+    Unmapped,
+    /// Maps of this server are void.
+    Void(u64),
+    /// All slots are in use.
+    NoSlot,
+}
+
+impl Open {
+    /// Whether accesses of this kind may go directly at all.
+    pub(crate) fn may_go_directly(&self, how: &How) -> bool {
+        self.is_direct()
+            && *how == How::default()
+            && !self.is_sieving.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Tries to do the access that is spread over the flows of a lane; whether it is done. If not, it
+    /// goes by message.
+    pub(crate) fn go_directly(
+        &self,
+        lane: &mut Lane,
+        way: Way<'_>,
+        memory: &mut Memory<'_>,
+    ) -> bool {
+        let counters = &self.session.sharing.counters;
+        if !way.plan.is_settled() {
+            return false;
+        }
+        let flows = &lane.work.flows[..lane.work.used];
+        let is_long_growth = || flows.iter().all(|f| f.bytes() >= LONG_GROWTH);
+        if way.grows && !is_long_growth() {
+            return false;
+        }
+        let mut maps = self.maps();
+        let mut copied = copy(flows, &maps, way, memory);
+        if matches!(copied, Copied::Unmapped) {
+            drop(maps);
+            let is_long = way.len >= LONG;
+            let is_time = {
+                let mut misses = lock(&self.misses);
+                misses.missed(is_long);
+                is_long && misses.take_due()
+            };
+            if !is_time || !self.ask_maps(lane, way) {
+                counters.fell_back();
+                return false;
+            }
+            lock(&self.misses).covered();
+            maps = self.maps();
+            copied = copy(&lane.work.flows[..lane.work.used], &maps, way, memory);
+        }
+        match copied {
+            Copied::Yes => {}
+            Copied::Void(server) => {
+                drop(maps);
+                Arc::make_mut(&mut *lock(&self.maps)).forget(server);
+                self.quick.clear();
+                counters.revoked();
+                counters.fell_back();
+                return false;
+            }
+            Copied::Unmapped | Copied::NoSlot => {
+                counters.fell_back();
+                return false;
+            }
+        }
+        match way.writes {
+            true => counters.wrote(way.len),
+            false => counters.read(way.len),
+        }
+        self.learn(lane, &maps, way);
+        if way.writes {
+            // After the run was learned: see `sync`.
+            for flow in &lane.work.flows[..lane.work.used] {
+                if let Some(map) = flow.place.and_then(|p| maps.server(p.server)) {
+                    self.wrote(map.attached.server, map.attached.incarnation);
+                }
+            }
+        }
+        true
+    }
+
+    /// After a short access that went by message: asks where its bytes are, if it is time to.
+    pub(crate) fn ask_afterwards(&self, lane: &mut Lane, way: Way<'_>) {
+        if way.grows || !way.plan.is_settled() || way.len >= LONG || way.len == 0 {
+            return;
+        }
+        if lock(&self.misses).take_due() && self.ask_maps(lane, way) {
+            lock(&self.misses).covered();
+        }
+    }
+
+    fn maps(&self) -> Arc<Maps> {
+        lock(&self.maps).clone()
+    }
+
+    /// Asks the servers of an access where its bytes are, and again while that helps: an answer says a
+    /// limited number of places. Whether all of them are known then.
+    fn ask_maps(&self, lane: &mut Lane, way: Way<'_>) -> bool {
+        let mut before = u64::MAX;
+        loop {
+            let mut missing = 0;
+            for i in 0..lane.work.used {
+                let maps = self.maps();
+                let Some(ranges) = unmapped(&lane.work.flows[i], &maps, way) else {
+                    return false;
+                };
+                drop(maps);
+                if ranges.is_empty() {
+                    continue;
+                }
+                missing += ranges.iter().map(|r| r.end - r.start).sum::<u64>();
+                let Some(place) = lane.work.flows[i].place else {
+                    return false;
+                };
+                if missing >= before || self.ask_map(lane, way, place, ranges).is_none() {
+                    return false;
+                }
+            }
+            if missing == 0 {
+                return true;
+            }
+            before = missing;
+        }
+    }
+
+    fn ask_map(
+        &self,
+        lane: &mut Lane,
+        way: Way<'_>,
+        place: Place,
+        ranges: Vec<SubfileRange>,
+    ) -> Option<()> {
+        self.ready(lane, way.seen, place).ok()?;
+        let attached = self.session.attached(lane, place)?;
+        let request = Map {
+            view: way.seen.number,
+            version: Bytes(way.plan.version.clone()),
+            epoch: way.epoch,
+            writes: way.writes,
+            ranges,
+        };
+        let answer = attached.ask(&self.session, &request)?;
+        let mut maps = lock(&self.maps);
+        Arc::make_mut(&mut *maps).add(&way.plan.state, way.epoch, &attached, answer);
+        Some(())
+    }
+}
+
+/// Bytes of an access at one server that are not mapped: of each subfile from the first of them on.
+/// `None` if they lie too far apart to be written directly: extents between them would be made.
+fn unmapped(flow: &Flow, maps: &Maps, way: Way<'_>) -> Option<Vec<SubfileRange>> {
+    let mut ranges = Vec::new();
+    let map = flow.place.and_then(|p| maps.server(p.server));
+    let map = map.filter(|_| maps.are_for(&way.plan.state, way.epoch));
+    for part in &flow.parts {
+        let share = way.plan.share_of(part);
+        let Some((span, _)) = span(share, part.file(), part.bytes) else {
+            continue;
+        };
+        let mut start = span.start;
+        let extents = map.map_or(&[][..], |map| map.extents(part.subfile()));
+        let is_mapped = pieces(share, extents, part.file(), part.bytes, |piece| {
+            let is_good = piece.is_good_for(way.writes);
+            if is_good {
+                start = piece.subfile.end;
+            }
+            is_good
+        });
+        if is_mapped {
+            continue;
+        }
+        if way.writes && (span.end - span.start) / SPARSE > part.bytes {
+            return None;
+        }
+        ranges.push(SubfileRange {
+            subfile: part.subfile(),
+            start,
+            end: span.end,
+        });
+        if ranges.len() == MOST_RANGES {
+            break;
+        }
+    }
+    Some(ranges)
+}
+
+impl Piece<'_> {
+    /// Whether it may be stored into, if that is wanted.
+    fn is_good_for(&self, writes: bool) -> bool {
+        !writes || self.extent.segment.is_writable()
+    }
+
+    /// Its place in the segment.
+    fn memory(&self) -> (u64, u64) {
+        let start = self.extent.at + (self.subfile.start - self.extent.offset);
+        (start, self.subfile.end - self.subfile.start)
+    }
+}
+
+/// Copies a whole access, chunk by chunk.
+fn copy(flows: &[Flow], maps: &Maps, way: Way<'_>, memory: &mut Memory<'_>) -> Copied {
+    if !maps.are_for(&way.plan.state, way.epoch) {
+        return Copied::Unmapped;
+    }
+    let mut lo = way.lo;
+    let end = way.lo + way.len;
+    while lo < end {
+        let is_whole = way.len <= CHUNK;
+        let hi = end.min(lo + CHUNK);
+        let chunk = match is_whole {
+            true => None,
+            false => match file_range(way.seen, lo, hi - lo) {
+                Ok(file) => Some(file),
+                Err(_) => return Copied::Unmapped,
+            },
+        };
+        for flow in flows {
+            let Some(map) = flow.place.and_then(|p| maps.server(p.server)) else {
+                return Copied::Unmapped;
+            };
+            let done = Turn {
+                plan: way.plan,
+                parts: &flow.parts,
+                chunk: chunk.clone(),
+                map,
+                base: way.lo,
+            }
+            .copy(memory);
+            match done {
+                Copied::Yes => {}
+                other => return other,
+            }
+        }
+        lo = hi;
+    }
+    Copied::Yes
+}
+
+/// What is copied under one claim.
+struct Turn<'a> {
+    plan: &'a Plan,
+    parts: &'a [Part],
+    /// The file range of the chunk; nothing if it is the whole access.
+    chunk: Option<Range<u64>>,
+    map: &'a ServerMap,
+    /// View offset of the first byte of the user's memory.
+    base: u64,
+}
+
+impl Turn<'_> {
+    fn copy(&self, memory: &mut Memory<'_>) -> Copied {
+        let writes = memory.is_write();
+        let is_mapped = self.each(|_, piece| {
+            let (at, len) = piece.memory();
+            let is_good = piece.is_good_for(writes);
+            if is_good {
+                piece.extent.segment.make_ready(at, len);
+            }
+            is_good
+        });
+        if !is_mapped {
+            return Copied::Unmapped;
+        }
+        let Attached {
+            server,
+            table,
+            page,
+            ..
+        } = &*self.map.attached;
+        let (entry, epoch) = (self.map.entry, self.map.epoch);
+        let Some(claim) = page.claim(entry, epoch, writes) else {
+            return Copied::NoSlot;
+        };
+        if !table.is_current(entry, epoch) {
+            return Copied::Void(*server);
+        }
+        let is_copied = self.each(|share, piece| self.copy_piece(share, &piece, memory));
+        let counts = claim.end();
+        if counts && is_copied && table.is_alive() {
+            Copied::Yes
+        } else {
+            Copied::Void(*server)
+        }
+    }
+
+    fn copy_piece(&self, share: &Share, piece: &Piece<'_>, memory: &mut Memory<'_>) -> bool {
+        let Extent { segment, mark, .. } = piece.extent;
+        let (at, len) = piece.memory();
+        let (file, offset) = (piece.file.clone(), piece.subfile.start);
+        let copied = match memory {
+            Memory::From(user) => {
+                if let Some(mark) = mark.checked_sub(1) {
+                    self.map.attached.page.mark(mark);
+                }
+                let target = segment.bytes_mut(at, len);
+                share.copy_left_to_right(file, (*user).into(), self.base, target, offset)
+            }
+            Memory::Into(user) => {
+                let source = segment.bytes(at, len);
+                let target = (&mut **user).into();
+                share.copy_right_to_left(file, source, offset, target, self.base)
+            }
+        };
+        debug_assert!(copied.is_ok(), "{copied:?}");
+        copied.is_ok()
+    }
+
+    /// Hands out all pieces; false if bytes lie in none, or `take` says no.
+    fn each<'a>(&'a self, mut take: impl FnMut(&Share, Piece<'a>) -> bool) -> bool {
+        self.parts.iter().all(|part| {
+            let clipped = match &self.chunk {
+                None => None,
+                Some(chunk) => match self.plan.clip(part, chunk) {
+                    Some(part) => Some(part),
+                    None => return true,
+                },
+            };
+            let part = clipped.as_ref().unwrap_or(part);
+            let share = self.plan.share_of(part);
+            let extents = self.map.extents(part.subfile());
+            pieces(share, extents, part.file(), part.bytes, |piece| {
+                take(share, piece)
+            })
+        })
+    }
+}
