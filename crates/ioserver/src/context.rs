@@ -20,6 +20,7 @@ use wire::{FileId, ServerId, SizeState, Status, Time};
 
 use crate::applied::Applied;
 use crate::buffers::Buffers;
+use crate::direct::Direct;
 use crate::files::{Entering, FileEntry, Files, Known, Planned, Running, lock};
 use crate::gateway::{Foes, Stages};
 use crate::links::{Links, Peers, no_member};
@@ -184,7 +185,12 @@ impl Context {
         ))
     }
 
-    fn hurry(&self) -> impl Fn(FileId) + '_ {
+    /// Whether clients may store into extents by themselves.
+    pub(crate) fn allows_direct_writes(&self) -> bool {
+        !self.stored.is_durable()
+    }
+
+    pub(crate) fn hurry(&self) -> impl Fn(FileId) + '_ {
         |file| self.sessions.hurry(file)
     }
 
@@ -196,12 +202,17 @@ impl Context {
         to: u64,
     ) -> Result<(), Refused> {
         entry.truncate(epoch, to, &self.hurry(), || {
+            let keep = |id: store::SubfileId| {
+                let own = known.own_at(id.index);
+                own.map_or(u64::MAX, |own| own.bytes.rank(to))
+            };
+            self.take_back(entry.id(), keep)?;
             for own in &known.own {
                 let Some(subfile) = known.find(own, &self.stored)? else {
                     continue;
                 };
                 let len = own.bytes.rank(to);
-                if subfile.len() > len {
+                if subfile.len() > len || entry.was_stored_directly() {
                     subfile.truncate(len)?;
                     if self.stored.is_durable() {
                         subfile.sync()?;
@@ -261,7 +272,7 @@ impl Context {
     /// Stops serving a file.
     pub(crate) fn freeze(&self, file: FileId) -> Result<Arc<FileEntry>, Refused> {
         let entry = self.entry(file);
-        entry.freeze(&self.hurry())?;
+        entry.freeze(&self.hurry(), || self.take_back(file, |_| u64::MAX))?;
         Ok(entry)
     }
 
@@ -310,13 +321,32 @@ impl Context {
                     gone(file);
                 }
             }
-            if self.stored.remove(file, generation).is_ok() {
+            if self.remove_subfiles(file, generation).is_ok() {
                 add(&self.statistics.removals, 1);
                 done.push(removal);
                 self.files.drop_unused(file);
             }
         }
         done
+    }
+
+    /// Removes the subfiles of a generation. Those of one that clients may have mapped go when nobody
+    /// can get a map of them.
+    fn remove_subfiles(&self, file: FileId, generation: u64) -> Result<(), Refused> {
+        let entry = self.files.get(file).filter(|_| self.direct.is_in_use());
+        let is_mappable =
+            |e: &Arc<FileEntry>| e.known().is_none_or(|k| k.generation() <= generation);
+        match entry.filter(is_mappable) {
+            None => self.stored.remove(file, generation)?,
+            Some(entry) => {
+                entry.alone(&self.hurry(), || {
+                    self.take_back(file, |_| 0)?;
+                    Ok(self.stored.remove(file, generation)?)
+                })?;
+                self.direct.forget(file);
+            }
+        }
+        Ok(())
     }
 
     /// Does what can be done about a lack of room, until `try_again` has what it wants or the time
@@ -474,9 +504,7 @@ impl Cluster for Others {
     }
 
     fn fence(&self, server: ServerId, request: &Fence) -> Result<(), Tuple> {
-        self.ask(server, request, |context| {
-            context.sessions.fence(request.client)
-        })
+        self.ask(server, request, |context| context.fence(request.client))
     }
 
     fn tell(&self, server: ServerId, request: &Tell) -> Result<(), Tuple> {

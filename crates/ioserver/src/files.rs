@@ -15,7 +15,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -132,11 +132,7 @@ impl Known {
 
     /// Name of a subfile in the store.
     pub(crate) fn id(&self, own: &Own) -> SubfileId {
-        SubfileId {
-            file: self.file.0,
-            generation: self.generation(),
-            index: own.index,
-        }
+        self.subfile_id(own.index)
     }
 
     /// The subfile if anything was ever written to it.
@@ -179,6 +175,26 @@ impl Known {
             other => other?,
         };
         Ok(own.open.get_or_init(|| made))
+    }
+
+    /// The subfile of an index, which must be here.
+    pub(crate) fn own_at(&self, index: u32) -> Result<&Own, Refused> {
+        let slot = self.own.binary_search_by_key(&index, |own| own.index);
+        slot.map(|slot| &self.own[slot]).map_err(|_| {
+            Refused::new(
+                Status::InvalidArgument,
+                format!("subfile {index} of {} is not at this server", self.file),
+            )
+        })
+    }
+
+    /// Name of the subfile of an index.
+    pub(crate) fn subfile_id(&self, index: u32) -> SubfileId {
+        SubfileId {
+            file: self.file.0,
+            generation: self.generation(),
+            index,
+        }
     }
 
     /// Refuses a subfile whose bytes are not those of this start of the server.
@@ -264,6 +280,8 @@ pub(crate) struct FileEntry {
     fetch: Mutex<()>,
     /// Bytes that a pull has moved.
     pub(crate) pulled: AtomicU64,
+    /// Clients may have stored behind the ends of subfiles.
+    was_stored_directly: AtomicBool,
 }
 
 impl std::fmt::Debug for FileEntry {
@@ -323,7 +341,18 @@ impl FileEntry {
             drain: Mutex::default(),
             fetch: Mutex::default(),
             pulled: AtomicU64::new(0),
+            was_stored_directly: AtomicBool::new(false),
         }
+    }
+
+    /// A client may store into extents of the file by itself from now on.
+    pub(crate) fn stored_directly(&self) {
+        self.was_stored_directly.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether one ever could: the ends of subfiles say nothing then.
+    pub(crate) fn was_stored_directly(&self) -> bool {
+        self.was_stored_directly.load(Ordering::SeqCst)
     }
 
     /// Which file it is.
@@ -479,14 +508,44 @@ impl FileEntry {
         Ok(())
     }
 
-    /// Serves nobody until [`FileEntry::thaw`]; returns when nothing runs.
-    pub(crate) fn freeze(&self, hurry: &dyn Fn(FileId)) -> Result<(), Refused> {
+    /// Serves nobody until [`FileEntry::thaw`]; returns when nothing runs and `run` is done.
+    pub(crate) fn freeze(
+        &self,
+        hurry: &dyn Fn(FileId),
+        run: impl FnOnce() -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
         lock(&self.gate).is_frozen = true;
-        let drained = self.drain(hurry);
+        let drained = self.alone(hurry, run);
         if drained.is_err() {
             self.thaw();
         }
         drained
+    }
+
+    /// Runs something while no access runs. Accesses that come meanwhile wait.
+    pub(crate) fn alone(
+        &self,
+        hurry: &dyn Fn(FileId),
+        run: impl FnOnce() -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        self.close_gate(|_| true);
+        let done = self.drain(hurry).and_then(|()| run());
+        lock(&self.gate).is_cutting = false;
+        self.changed.notify_all();
+        done
+    }
+
+    /// Closes the gate, after whoever has closed it, if `is_wanted` still; whether it did.
+    fn close_gate(&self, is_wanted: impl FnOnce(&Gate) -> bool) -> bool {
+        let mut gate = lock(&self.gate);
+        while gate.is_cutting {
+            gate = self
+                .changed
+                .wait(gate)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        gate.is_cutting = is_wanted(&gate);
+        gate.is_cutting
     }
 
     /// Whether nobody is served.
@@ -518,18 +577,8 @@ impl FileEntry {
         hurry: &dyn Fn(FileId),
         cut: impl FnOnce() -> Result<(), Refused>,
     ) -> Result<(), Refused> {
-        {
-            let mut gate = lock(&self.gate);
-            while gate.is_cutting {
-                gate = self
-                    .changed
-                    .wait(gate)
-                    .unwrap_or_else(PoisonError::into_inner);
-            }
-            if epoch <= gate.epoch {
-                return Ok(());
-            }
-            gate.is_cutting = true;
+        if !self.close_gate(|gate| epoch > gate.epoch) {
+            return Ok(());
         }
         let done = self.drain(hurry).and_then(|()| cut());
         let mut gate = lock(&self.gate);

@@ -135,6 +135,7 @@ pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candi
     let mut interval = INTERVAL;
     while context.wait_for_report(interval) {
         context.sessions.end_stuck();
+        context.direct.sweep();
         let Some(connected) = &mut link else {
             link = rejoin(context, owner, candidate);
             interval = if link.is_some() {

@@ -17,6 +17,7 @@
 //! | `service`, `sessions`, `set_view` | who is connected, and with which views |
 //! | `files`, `views` | per file: layout, gate, compiled shares |
 //! | `access`, `buffers`, `rendezvous` | moving bytes |
+//! | `direct` | memory shared with clients of this host, and taking it back |
 //! | `gateway` | whole requests of clients that talk through this server |
 //! | `pull` | the bytes of a new generation |
 //! | `stored`, `applied` | the store, and what must survive beside it |
@@ -28,6 +29,7 @@ mod access;
 mod applied;
 mod buffers;
 mod context;
+mod direct;
 mod files;
 mod gateway;
 mod join;

@@ -14,6 +14,7 @@ use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::cluster::{
     ApplyTruncate, AskEnd, AskNumber, Fence, Freeze, Frozen, Pull, PullProgress, Tell, Thaw,
 };
+use wire::message::direct::{Attach, Map};
 use wire::message::file::{
     Admit, Allocated, Appended, DropView, Grow, JoinPointer, LeaveAtomic, LeavePointer,
     ListSubfiles, Lock, MovePointer, Preallocate, Release, Reserve, Scrub, Scrubbed, SetView,
@@ -28,6 +29,7 @@ use wire::{ClientId, FileId, Rights, Status};
 
 use crate::access::{read, write};
 use crate::context::Context;
+use crate::direct::{attach, map};
 use crate::gateway;
 use crate::owner::{Asker, Owner};
 use crate::pull;
@@ -209,7 +211,7 @@ impl IoService {
                 self.answer(exchange, |r: ApplyTruncate| context.apply_truncate(&r))
             }
             AskEnd::KIND => self.answer(exchange, |r: AskEnd| context.ask_end(r.file)),
-            Fence::KIND => self.answer(exchange, |r: Fence| context.sessions.fence(r.client)),
+            Fence::KIND => self.answer(exchange, |r: Fence| context.fence(r.client)),
             Tell::KIND => self.answer(exchange, |r: Tell| context.tell(&r)),
             AskNumber::KIND => {
                 self.answer(exchange, |r: AskNumber| Ok(context.entry(r.file).number()))
@@ -404,6 +406,7 @@ impl IoService {
             counter("requests_to_servers", asked(&context.peers.asked)),
             counter("requests_to_manager", asked(&context.manager.asked)),
         ]);
+        list.extend(context.direct.statistics());
         list.extend(self.owner.statistics());
         list
     }
@@ -427,7 +430,7 @@ impl IoService {
                     return;
                 };
                 if grace.is_none() || !context.sessions.is_connected(client) {
-                    let _ = context.sessions.fence(client);
+                    let _ = context.fence(client);
                     owner.client_died(client);
                 }
             });
@@ -468,10 +471,12 @@ impl Service for IoService {
                 ));
             }
         };
-        let (session, is_first) = context
+        let (mut session, is_first) = context
             .sessions
             .open(who)
             .map_err(|r| (r.status, r.refusal))?;
+        // Known of Unix sockets only.
+        session.process = peer.pid;
         if let (Who::Client { client, .. }, true) = (who, is_first) {
             let is_here = peer.is_local && hello.process.host == self.host.host;
             let pid = peer
@@ -518,6 +523,12 @@ impl Service for IoService {
                 session.connection.idle();
                 done
             }
+            Map::KIND => {
+                let done = map(self, session, exchange);
+                session.connection.idle();
+                done
+            }
+            Attach::KIND => attach(self, session, exchange),
             Ping::KIND => self.answer(exchange, |_: Ping| Ok(())),
             SetView::KIND => self.answer(exchange, |r: SetView| {
                 set_view::set_view(context, session, r)
@@ -574,6 +585,8 @@ impl Service for IoService {
         if !is_last {
             return;
         }
+        // Writers that do not move are left to whoever needs the bytes.
+        let _ = self.context.detach(&session.client);
         let said = &session.client.said_goodbye;
         if said.load(std::sync::atomic::Ordering::SeqCst) {
             self.watch.remove(client.0);

@@ -16,6 +16,7 @@ use wire::describe::Assembly;
 use wire::{ClientId, FileId, ServerId, Status};
 
 use crate::access::Part;
+use crate::direct::{Attachment, Given};
 use crate::files::lock;
 use crate::refused::Refused;
 use crate::set_view::Permit;
@@ -60,6 +61,8 @@ pub(crate) struct Client {
     pub(crate) said_goodbye: AtomicBool,
     /// Its process is on this host, so its death is seen there.
     pub(crate) is_watched: AtomicBool,
+    /// The memory it shares with this server.
+    pub(crate) attached: Mutex<Attachment>,
 }
 
 impl Client {
@@ -75,6 +78,7 @@ impl Client {
             waiting: Mutex::default(),
             said_goodbye: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
+            attached: Mutex::default(),
         }
     }
 
@@ -285,6 +289,10 @@ pub(crate) struct Session {
     /// Locks that were asked for on this connection.
     pub(crate) locks: Vec<u64>,
     pub(crate) scratch: Scratch,
+    /// The process at the other end of a Unix socket.
+    pub(crate) process: Option<u64>,
+    /// Segments that went over this connection.
+    pub(crate) given: Given,
 }
 
 impl Session {
@@ -379,6 +387,8 @@ impl Sessions {
             number,
             locks: Vec::new(),
             scratch: Scratch::default(),
+            process: None,
+            given: Given::default(),
         };
         Ok((session, is_first))
     }
@@ -414,6 +424,15 @@ impl Sessions {
             table.clients.remove(&session.client.id);
         }
         is_last
+    }
+
+    /// A client that has a connection.
+    pub(crate) fn find(&self, client: ClientId) -> Option<Arc<Client>> {
+        let table = lock(&self.table);
+        table
+            .clients
+            .get(&client)
+            .map(|(found, _)| Arc::clone(found))
     }
 
     /// Whether a client has a connection.

@@ -21,6 +21,7 @@
 //!
 //! Unsafe code stands in [`segment`] only.
 
+mod aside;
 mod blocks;
 pub mod conformance;
 pub mod disk;
@@ -34,6 +35,7 @@ pub mod segment;
 mod store;
 mod table;
 
+pub use aside::Aside;
 pub use blocks::BLOCK;
 pub use disk::{
     Characteristics, Directory, Disk, DiskFile, DiskOptions, DiskSet, DiskSpec, DiskStore, Found,

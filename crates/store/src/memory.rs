@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::aside::Aside;
 use crate::error::{Error, Result};
 use crate::identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};
 use crate::pins::{Grant, Granted, Pins};
-use crate::pool::{Pool, UNIT};
-use crate::store::{Capabilities, Scrub, Store, Subfile, Usage, check};
+use crate::pool::{Extent, Pool, UNIT};
+use crate::store::{Capabilities, Location, Scrub, Store, Subfile, Usage, check};
 use crate::table::Table;
 
 /// Keeps subfiles in memory.
@@ -222,10 +223,16 @@ impl Subfile for MemorySubfile {
         state.check_alive()?;
         let domain = state.identity.domain;
         let pool = &self.held.pool;
-        let before: BTreeSet<u64> = state.table.slots().map(|(start, _)| start).collect();
-        if let Err(error) = state.table.fill(range, true, 0, pool, domain) {
+        let starts = |table: &Table| -> BTreeSet<u64> {
+            table
+                .meeting(range.clone())
+                .map(|(start, _)| start)
+                .collect()
+        };
+        let before = starts(&state.table);
+        if let Err(error) = state.table.fill(range.clone(), true, 0, pool, domain) {
             // All or nothing: what was asked for in vain is not kept from others.
-            let after: Vec<u64> = state.table.slots().map(|(start, _)| start).collect();
+            let after = starts(&state.table);
             for start in after.into_iter().filter(|start| !before.contains(start)) {
                 state.table.remove(start);
             }
@@ -254,18 +261,15 @@ impl Subfile for MemorySubfile {
     fn set_domain(&self, domain: Domain) -> Result<()> {
         let mut state = self.held.lock();
         state.check_alive()?;
-        let mut moved = Table::default();
-        for (start, slot) in state.table.slots() {
-            let class = (slot.extent.len() / UNIT).trailing_zeros() as usize;
-            let copy = self.held.pool.allocate(domain, class)?;
-            let mut buffer = [0u8; 4096];
-            for at in (0..slot.extent.len()).step_by(buffer.len()) {
-                slot.extent.copy_out(at, &mut buffer);
-                copy.copy_in(at, &buffer);
+        let starts: Vec<u64> = state.table.slots().map(|(start, _)| start).collect();
+        for start in starts {
+            // One by one, so that room for one is enough; what was moved before a failure has moved.
+            let old = Arc::clone(&state.table.find(start).expect("listed above").1.extent);
+            if old.domain() != domain {
+                let copy = copy_of(&old, &self.held.pool, domain)?;
+                state.table.replace(start, copy);
             }
-            moved.insert(start, copy, true, 0);
         }
-        state.table = moved;
         state.identity.domain = domain;
         Ok(())
     }
@@ -278,6 +282,40 @@ impl Subfile for MemorySubfile {
         Ok(())
     }
 
+    fn extents(&self, range: Range<u64>, most: usize) -> Result<Vec<Location>> {
+        check(&range)?;
+        let state = self.held.lock();
+        state.check_alive()?;
+        let found = state.table.meeting(range).take(most);
+        Ok(found
+            .map(|(start, slot)| Location::of(start, &slot.extent))
+            .collect())
+    }
+
+    fn make_extents(&self, range: Range<u64>) -> Result<()> {
+        self.preallocate(range)
+    }
+
+    fn set_aside(&self, range: Range<u64>, keep: u64, aside: &mut Aside) -> Result<()> {
+        check(&range)?;
+        let mut state = self.held.lock();
+        state.check_alive()?;
+        let starts: Vec<u64> = state.table.meeting(range).map(|(s, _)| s).collect();
+        // What is not kept makes room for the copies of the rest.
+        for &start in starts.iter().filter(|&&start| start >= keep) {
+            let slot = state.table.remove(start).expect("listed above");
+            aside.push(slot.extent, false);
+        }
+        let domain = state.identity.domain;
+        for &start in starts.iter().filter(|&&start| start < keep) {
+            let (_, slot) = state.table.find(start).expect("listed above");
+            let copy = copy_of(&slot.extent, &self.held.pool, domain)?;
+            let old = state.table.replace(start, copy).expect("listed above");
+            aside.push(old, true);
+        }
+        Ok(())
+    }
+
     fn mark_written(&self, range: Range<u64>) -> Result<()> {
         check(&range)?;
         let mut state = self.held.lock();
@@ -285,6 +323,14 @@ impl Subfile for MemorySubfile {
         state.len = state.len.max(range.end);
         Ok(())
     }
+}
+
+/// A fresh extent with the same bytes.
+fn copy_of(extent: &Extent, pool: &Pool, domain: Domain) -> Result<Arc<Extent>> {
+    let class = (extent.len() / UNIT).trailing_zeros() as usize;
+    let copy = pool.allocate(domain, class)?;
+    copy.copy_from(extent);
+    Ok(copy)
 }
 
 /// A note must fit its place in a header.

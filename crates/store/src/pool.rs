@@ -6,19 +6,21 @@
 //! unit      used, warm or cold
 //! ```
 //!
-//! A unit is *used* by an extent, *warm* (free, but its memory is kept), or *cold* (free, without
-//! memory). A first touch costs about twelve warm copies, so freed extents stay warm up to
+//! A unit is *used* by an extent, *warm* (free, but its memory is kept), *cold* (free, without
+//! memory), or *aside* (given back, but somebody may still store there). A first touch costs about twelve warm copies, so freed extents stay warm up to
 //! [`PoolOptions::keep_warm_bytes`] and are zeroed when they are used again, in the same domain only.
 //!
 //! Invariants
 //! - `used + warm <= limit` whenever no call is running, and whatever calls run at once.
 //! - An extent is zero when it is handed out, and its memory is committed.
-//! - A segment without used or warm units is closed.
+//! - A segment without used, warm or aside units is closed.
+//! - Units aside have no memory of this pool, count against no limit and are given to nobody.
 //!
 //! Cost: allocate and free are O(log chunks). One mutex guards the bookkeeping; zeroing and
 //! committing happen outside it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kernels::{SharedBytes, SharedBytesMut};
@@ -74,6 +76,8 @@ pub struct PoolUsage {
     pub warm_bytes: u64,
     /// Most that both together may be.
     pub limit_bytes: u64,
+    /// Bytes of address space that are set aside until nobody can store there.
+    pub aside_bytes: u64,
     /// Open segments.
     pub segments: usize,
     /// Extents handed out so far from memory that was warm.
@@ -94,6 +98,8 @@ pub struct Extent {
     segment: Arc<Segment>,
     at: u64,
     len: u64,
+    domain: Domain,
+    is_aside: AtomicBool,
     shared: Arc<Shared>,
 }
 
@@ -112,6 +118,7 @@ struct State {
     warm_chunks: BTreeSet<ChunkName>,
     used_units: u64,
     warm_units: u64,
+    aside_units: u64,
     next_id: u64,
     recycled: u64,
     fresh: u64,
@@ -135,6 +142,15 @@ struct ChunkSpace {
     used: u32,
     /// Free units with memory; never overlaps `used`.
     warm: u32,
+    /// Units that nobody may have yet; never overlaps the others.
+    aside: u32,
+}
+
+impl ChunkSpace {
+    /// Units that cannot be given out.
+    fn taken(self) -> u32 {
+        self.used | self.aside
+    }
 }
 
 impl Pool {
@@ -159,6 +175,7 @@ impl Pool {
         PoolUsage {
             used_bytes: state.used_units * UNIT,
             warm_bytes: state.warm_units * UNIT,
+            aside_bytes: state.aside_units * UNIT,
             limit_bytes: self.shared.options.limit_bytes,
             segments: state.segments.len(),
             recycled: state.recycled,
@@ -198,6 +215,8 @@ impl Pool {
             segment,
             at,
             len,
+            domain,
+            is_aside: AtomicBool::new(false),
             shared: Arc::clone(&self.shared),
         };
         // Only this extent's owner knows the range now: zero and commit without the lock.
@@ -253,6 +272,7 @@ impl State {
             ChunkSpace {
                 used: before.used | mask,
                 warm: before.warm & !mask,
+                ..before
             },
         );
         if warm == mask {
@@ -333,7 +353,8 @@ impl State {
         let units = |bits: u32| u64::from(bits.count_ones());
         self.used_units = self.used_units + units(after.used) - units(before.used);
         self.warm_units = self.warm_units + units(after.warm) - units(before.warm);
-        let is_live = |c: ChunkSpace| usize::from(c.used | c.warm != 0);
+        self.aside_units = self.aside_units + units(after.aside) - units(before.aside);
+        let is_live = |c: ChunkSpace| usize::from(c.taken() | c.warm != 0);
         space.live_chunks = space.live_chunks + is_live(after) - is_live(before);
         if space.live_chunks == 0 && is_live(before) == 1 {
             let gone = self.segments.remove(&name.0).expect("a live segment");
@@ -423,16 +444,27 @@ impl Extent {
         self.segment.bytes_mut(self.at + at, len)
     }
 
-    fn check(&self, at: u64, len: u64) {
-        assert!(at.checked_add(len).is_some_and(|end| end <= self.len));
+    /// The domain whose memory it is.
+    pub(crate) fn domain(&self) -> Domain {
+        self.domain
     }
-}
 
-impl Drop for Extent {
-    fn drop(&mut self) {
-        let name = (self.segment.id(), (self.at / CHUNK) as usize);
-        let class = (self.len / UNIT).trailing_zeros() as usize;
-        let mask = run_mask(class) << ((self.at % CHUNK) / UNIT);
+    /// Copies all of another extent of the same length.
+    pub(crate) fn copy_from(&self, other: &Extent) {
+        assert_eq!(self.len, other.len);
+        self.segment
+            .copy_within_process(self.at, &other.segment, other.at, self.len);
+    }
+
+    /// Gives the memory back although somebody may still store there: nobody gets the place before the
+    /// extent is dropped.
+    pub(crate) fn set_aside(&self) {
+        if self.is_aside.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let punched = self.segment.punch(self.at, self.len);
+        debug_assert!(punched.is_ok(), "{punched:?}");
+        let (name, mask) = self.place();
         let mut state = self.shared.lock();
         let before = state.chunk(name);
         debug_assert_eq!(before.used & mask, mask);
@@ -440,7 +472,46 @@ impl Drop for Extent {
             name,
             ChunkSpace {
                 used: before.used & !mask,
+                aside: before.aside | mask,
+                ..before
+            },
+        );
+    }
+
+    /// Its chunk, and its units there.
+    fn place(&self) -> (ChunkName, u32) {
+        let name = (self.segment.id(), (self.at / CHUNK) as usize);
+        let class = (self.len / UNIT).trailing_zeros() as usize;
+        (name, run_mask(class) << ((self.at % CHUNK) / UNIT))
+    }
+
+    fn check(&self, at: u64, len: u64) {
+        assert!(at.checked_add(len).is_some_and(|end| end <= self.len));
+    }
+}
+
+impl Drop for Extent {
+    fn drop(&mut self) {
+        let is_aside = self.is_aside.load(Ordering::SeqCst);
+        if is_aside {
+            // What was stored since is nobody's.
+            let _ = self.segment.punch(self.at, self.len);
+        }
+        let (name, mask) = self.place();
+        let mut state = self.shared.lock();
+        let before = state.chunk(name);
+        if is_aside {
+            let aside = before.aside & !mask;
+            state.set_chunk(name, ChunkSpace { aside, ..before });
+            return;
+        }
+        debug_assert_eq!(before.used & mask, mask);
+        state.set_chunk(
+            name,
+            ChunkSpace {
+                used: before.used & !mask,
                 warm: before.warm | mask,
+                ..before
             },
         );
         let keep = self.shared.options.keep_warm_bytes;
@@ -480,7 +551,7 @@ fn runs(mut bits: u32) -> impl Iterator<Item = (u64, u64)> {
 
 /// Which list a chunk stands in: the largest class it has room for, whole chunks by warmth.
 fn list_of(chunk: ChunkSpace) -> Option<usize> {
-    if chunk.used == 0 {
+    if chunk.taken() == 0 {
         return Some(if chunk.warm != 0 {
             WHOLE_WARM
         } else {
@@ -497,7 +568,7 @@ fn choose_run(chunk: ChunkSpace, class: usize) -> Option<u32> {
     let mask = run_mask(class);
     (0..32u32)
         .step_by(1 << class)
-        .filter(|first| chunk.used & (mask << first) == 0)
+        .filter(|first| chunk.taken() & (mask << first) == 0)
         .max_by_key(|first| {
             let warm = (chunk.warm & (mask << first)).count_ones();
             (warm, std::cmp::Reverse(*first))

@@ -154,6 +154,16 @@ impl Segment {
         unsafe { std::ptr::copy_nonoverlapping(start.as_ptr(), target.as_mut_ptr(), target.len()) }
     }
 
+    /// Copies a range of a segment, this one or another, to a range of the same length that does not
+    /// overlap it.
+    pub(crate) fn copy_within_process(&self, at: u64, other: &Segment, other_at: u64, len: u64) {
+        let target = self.address(at, len);
+        let source = other.address(other_at, len);
+        // SAFETY: both ranges are inside mappings that live, and no slice of safe code lies in them. They
+        // do not overlap: extents do not. Another process may store meanwhile; the copy is a mixture then.
+        unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), target.as_ptr(), size(len)) }
+    }
+
     /// A range to copy from with the kernels.
     pub(crate) fn bytes(&self, at: u64, len: u64) -> SharedBytes<'_> {
         let start = self.address(at, len);

@@ -14,10 +14,11 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use crate::aside::Aside;
 use crate::error::{Error, Resource, Result};
 use crate::identity::{Domain, Identity, MAX_LEN, SubfileId};
 use crate::pins::{Grant, Pins};
-use crate::pool::UNIT;
+use crate::pool::{Extent, UNIT};
 use crate::segment::Segment;
 
 /// What a store can do.
@@ -47,6 +48,16 @@ pub struct Location {
 }
 
 impl Location {
+    /// Where a whole extent is.
+    pub(crate) fn of(offset: u64, extent: &Extent) -> Location {
+        Location {
+            offset,
+            len: extent.len(),
+            segment: Arc::clone(extent.segment()),
+            segment_offset: extent.segment_offset(),
+        }
+    }
+
     /// A descriptor of the segment, for reading only unless the receiver may write.
     pub fn descriptor(&self, writable: bool) -> Result<OwnedFd> {
         if writable {
@@ -177,6 +188,21 @@ pub trait Subfile: Send + Sync {
         });
         Ok(located.collect())
     }
+
+    /// The extents that have a byte of a range and that others may map now, whole and ascending, at
+    /// most `most`. Extents with bytes that are on a disk only are left out.
+    fn extents(&self, range: Range<u64>, most: usize) -> Result<Vec<Location>>;
+
+    /// Makes the extents of a range that somebody else is going to store into, all or none, and raises
+    /// the length to its end.
+    fn make_extents(&self, range: Range<u64>) -> Result<()>;
+
+    /// Takes the extents of a range away from somebody who may still store into them: those that begin
+    /// below `keep` are copied to fresh ones, the others are freed. The old ones go to `aside`, also
+    /// when this fails for lack of memory; what is stored into them is seen by nobody.
+    ///
+    /// Nobody else may be writing: a grant that is not committed yet is refused afterwards.
+    fn set_aside(&self, range: Range<u64>, keep: u64, aside: &mut Aside) -> Result<()>;
 
     /// Marks a range as written by somebody who mapped it. Its extents must exist.
     fn mark_written(&self, range: Range<u64>) -> Result<()>;

@@ -105,6 +105,17 @@ impl Table {
         (offset < start + slot.extent.len()).then_some((*start, slot))
     }
 
+    /// The extents that have a byte of a range, ascending.
+    pub(crate) fn meeting(&self, range: Range<u64>) -> impl Iterator<Item = (u64, &Slot)> {
+        let first = self
+            .find(range.start)
+            .map_or(range.start, |(start, _)| start);
+        let end = range.end.max(first);
+        self.slots
+            .range(first..end)
+            .map(|(start, slot)| (*start, slot))
+    }
+
     /// The part of `range` that begins at its start. Callers walk a range by taking parts.
     pub(crate) fn first_part(&self, range: Range<u64>) -> Part {
         if let Some((start, slot)) = self.find(range.start) {
@@ -179,6 +190,13 @@ impl Table {
         self.bytes -= slot.extent.len();
         self.dirty.remove(&start);
         Some(slot)
+    }
+
+    /// Puts another extent of the same length in the place of one; the old one.
+    pub(crate) fn replace(&mut self, start: u64, fresh: Arc<Extent>) -> Option<Arc<Extent>> {
+        let slot = self.slots.get_mut(&start)?;
+        debug_assert_eq!(slot.extent.len(), fresh.len());
+        Some(std::mem::replace(&mut slot.extent, fresh))
     }
 
     /// Takes everything out.

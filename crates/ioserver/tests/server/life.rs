@@ -17,7 +17,7 @@ fn whole() -> View {
 }
 
 #[track_caller]
-fn until(mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !holds() {
         assert!(Instant::now() < deadline, "it never came true");

@@ -3,6 +3,9 @@
 //! Everything runs in the test's process; what servers store is compared with a byte-by-byte oracle.
 
 mod accesses;
+mod direct;
+mod direct_revoke;
 mod hostile;
 mod life;
 mod rig;
+mod sharer;

@@ -19,14 +19,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::file::{DataFile, check_reach};
 use super::format::{GROUP_BLOCKS, GROUP_BYTES};
 use super::store::Core;
+use crate::aside::Aside;
 use crate::blocks::{BLOCK, covered, touched};
 use crate::error::{Error, Resource, Result};
 use crate::identity::{Domain, Identity, MAX_LEN, SubfileId};
 use crate::memory::check_note;
 use crate::pins::{Grant, Granted, Pins};
 use crate::pool::{CHUNK, UNIT};
-use crate::store::{Scrub, Subfile, check};
-use crate::table::{BlockState, Part, Table, local};
+use crate::store::{Location, Scrub, Subfile, check};
+use crate::table::{BlockState, Part, Slot, Table, local};
 
 /// How often room is made for one request. A request for more than there is would otherwise evict
 /// its own extents for ever.
@@ -679,6 +680,54 @@ impl Subfile for DiskSubfile {
         state.check_alive()?;
         state.identity.note = note.to_vec();
         Ok(())
+    }
+
+    /// Only what is in memory as a whole.
+    fn extents(&self, range: Range<u64>, most: usize) -> Result<Vec<Location>> {
+        check(&range)?;
+        let state = self.held.lock();
+        state.check_alive()?;
+        let is_whole = |slot: &Slot| {
+            let blocks = (slot.extent.len() / BLOCK) as usize;
+            slot.writers == 0 && slot.spoiled.is_empty() && slot.loaded.count() == blocks as u64
+        };
+        let found = state.table.meeting(range).filter(|(_, s)| is_whole(s));
+        Ok(found
+            .take(most)
+            .map(|(start, slot)| Location::of(start, &slot.extent))
+            .collect())
+    }
+
+    fn make_extents(&self, range: Range<u64>) -> Result<()> {
+        check(&range)?;
+        Err(Error::argument(
+            "range",
+            "a disk store lets nobody else store into its memory",
+        ))
+    }
+
+    /// Dirty bytes are written back first, so that nothing has to be copied.
+    fn set_aside(&self, range: Range<u64>, _keep: u64, aside: &mut Aside) -> Result<()> {
+        check(&range)?;
+        loop {
+            self.flush()?;
+            let _backing = self.held.backing();
+            let mut state = self.held.lock();
+            state.check_alive()?;
+            if state
+                .table
+                .meeting(range.clone())
+                .any(|(_, s)| !s.dirty.is_empty())
+            {
+                continue;
+            }
+            let starts: Vec<u64> = state.table.meeting(range).map(|(s, _)| s).collect();
+            for start in starts {
+                let slot = state.table.remove(start).expect("listed above");
+                aside.push(slot.extent, false);
+            }
+            return Ok(());
+        }
     }
 
     fn mark_written(&self, range: Range<u64>) -> Result<()> {

@@ -1,0 +1,62 @@
+//! One client that shares memory: its page, and whether its process lives.
+//!
+//! Death is seen by a descriptor of the process, so a number that is given to another process later
+//! deceives nobody. Left to others: what the page says.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use ::direct::ServerPage;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use wire::Status;
+
+use crate::refused::Refused;
+
+/// A client with a page.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    /// Differs for any two of a server.
+    pub(super) number: u64,
+    pub(super) page: ServerPage,
+    process: OwnedFd,
+}
+
+impl Attached {
+    /// A page for the process at the other end of a Unix socket.
+    pub(super) fn new(number: u64, pid: u64) -> Result<Attached, Refused> {
+        let failed = |what: &str, e: std::io::Error| {
+            Refused::new(
+                Status::Unsupported,
+                format!("{what}: {e}; no memory can be shared, go by message"),
+            )
+        };
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| {
+            let unknown = std::io::ErrorKind::NotFound.into();
+            failed("the process of the client", unknown)
+        })?;
+        let process = pidfd_open(pid, PidfdFlags::empty())
+            .map_err(|e| failed("the process of the client", e.into()))?;
+        let page = ServerPage::new().map_err(|e| failed("a client page", e))?;
+        Ok(Attached {
+            number,
+            page,
+            process,
+        })
+    }
+
+    /// Readable once the process is dead.
+    pub(super) fn process(&self) -> BorrowedFd<'_> {
+        self.process.as_fd()
+    }
+
+    /// Whether nothing of it can store any more.
+    pub(super) fn is_dead(&self) -> bool {
+        let mut fds = [PollFd::new(&self.process, PollFlags::IN)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        matches!(poll(&mut fds, Some(&now)), Ok(n) if n > 0)
+    }
+}

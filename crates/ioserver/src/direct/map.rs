@@ -1,0 +1,349 @@
+//! `Attach` and `Map`: what a client is given.
+//!
+//! Bounds: what a request can make the server allocate, list and hand over is limited whatever it
+//! says; who asks for more gets a part, and goes by message for the rest or asks again.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Weak};
+
+use serving::{Exchange, Outcome};
+use store::{Location, MAX_LEN, Segment, Subfile};
+use wire::message::direct::{Attach, Attached as Answer, Map, Mapped, MappedExtent, SegmentIs};
+use wire::{MOST_DESCRIPTORS, Rights, Status};
+
+use super::Attached;
+use super::revoke::Stores;
+use crate::context::Context;
+use crate::files::{Known, Planned};
+use crate::refused::Refused;
+use crate::service::IoService;
+use crate::sessions::{Session, Who};
+use crate::statistics::add;
+
+/// Ranges of one request.
+const MOST_RANGES: usize = 4096;
+/// Runs of extents in one answer.
+const MOST_EXTENTS: usize = 4096;
+/// Extents beside what was asked for, unless it is the first map of the file.
+const NEIGHBOURS: usize = 16;
+/// Bytes that are made for one range, and for one request.
+const MADE_OF_RANGE: u64 = 64 << 20;
+const MADE_BYTES: u64 = 256 << 20;
+/// Address space that may wait for a client that does not move, before it gets no map to store with.
+const MOST_QUARANTINED: u64 = 1 << 30;
+
+/// The segments that a connection was given, and whether for writing.
+#[derive(Default)]
+pub(crate) struct Given(HashMap<u64, (Weak<Segment>, bool)>);
+
+impl Given {
+    /// Those that are closed since.
+    fn take_gone(&mut self) -> Vec<u64> {
+        let is_gone = |given: &(Weak<Segment>, bool)| given.0.strong_count() == 0;
+        let gone = self.0.iter().filter(|(_, given)| is_gone(given));
+        let mut gone: Vec<u64> = gone.map(|(&id, _)| id).collect();
+        gone.sort_unstable();
+        self.0.retain(|_, given| !is_gone(given));
+        gone
+    }
+
+    /// Whether it has a segment, for writing if that is wanted.
+    fn has(&self, id: u64, writes: bool) -> bool {
+        self.0.get(&id).is_some_and(|given| given.1 || !writes)
+    }
+}
+
+/// Who asks, if it is somebody with whom memory can be shared.
+fn asker(session: &Session) -> Result<u64, Refused> {
+    match (session.who, session.process) {
+        (Who::Client { .. }, Some(pid)) => Ok(pid),
+        _ => Err(Refused::new(
+            Status::Unsupported,
+            "memory is shared with clients over a Unix socket only; go by message",
+        )),
+    }
+}
+
+/// Serves [`Attach`].
+pub(crate) fn attach(
+    service: &IoService,
+    session: &mut Session,
+    exchange: &mut Exchange,
+) -> Outcome {
+    let context = &service.context;
+    let result = exchange
+        .request::<Attach>()
+        .map_err(Refused::from)
+        .and_then(|_| {
+            let pid = asker(session)?;
+            let _busy = session.client.begin()?;
+            context.direct.attach(&session.client, pid)
+        });
+    match result {
+        Ok((attached, table)) => {
+            let answer = Answer {
+                table_bytes: table.len(),
+                page_bytes: attached.page.len(),
+            };
+            let descriptors = [table.descriptor(), attached.page.descriptor()];
+            exchange.answer_with_descriptors(&answer, &descriptors)
+        }
+        Err(refused) => service.refuse(exchange, refused),
+    }
+}
+
+/// Serves [`Map`].
+pub(crate) fn map(service: &IoService, session: &mut Session, exchange: &mut Exchange) -> Outcome {
+    let context = &service.context;
+    let result = exchange
+        .request::<Map>()
+        .map_err(Refused::from)
+        .and_then(|request| make(context, session, &request));
+    match result {
+        Ok((answer, descriptors)) => {
+            let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(Descriptor::as_fd).collect();
+            exchange.answer_with_descriptors(&answer, &borrowed)
+        }
+        Err(refused) => service.refuse(exchange, refused),
+    }
+}
+
+/// A descriptor to be sent.
+enum Descriptor {
+    Writing(Arc<Segment>),
+    Reading(OwnedFd),
+}
+
+impl Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Descriptor::Writing(segment) => segment.descriptor(),
+            Descriptor::Reading(file) => file.as_fd(),
+        }
+    }
+}
+
+/// What an answer is made of.
+struct Found {
+    /// Ascending by subfile and offset.
+    list: Vec<(u32, Location)>,
+    stores: Stores,
+}
+
+fn make(
+    context: &Context,
+    session: &mut Session,
+    request: &Map,
+) -> Result<(Mapped, Vec<Descriptor>), Refused> {
+    asker(session)?;
+    let _busy = session.client.begin()?;
+    let attached = session.client.attached().ok_or_else(|| {
+        let text = "attach first, then ask for maps";
+        Refused::new(Status::Unsupported, text)
+    })?;
+    let view = session.client.view(request.view)?;
+    let wanted = match request.writes {
+        true => Rights::WRITE,
+        false => Rights::READ,
+    };
+    if !view.rights.allow(wanted) {
+        return Err(Refused::new(
+            Status::PermissionDenied,
+            format!("view {} allows {}, not {wanted}", request.view, view.rights),
+        ));
+    }
+    check(request)?;
+    let direct = &context.direct;
+    direct.sweep();
+    // A view that may write and a map that is not for that: the client may use it for both.
+    let may_store = view.rights.allow(Rights::WRITE) && context.allows_direct_writes();
+    if request.writes && !may_store {
+        return Err(Refused::new(
+            Status::Unsupported,
+            "the bytes of this server are written by message only",
+        ));
+    }
+    if may_store && direct.quarantined_by(&attached) > MOST_QUARANTINED {
+        return Err(Refused::new(
+            Status::QuotaExceeded,
+            "too much memory waits for threads of this client that were revoked; go by message",
+        ));
+    }
+    let planned = Planned {
+        version: &request.version.0,
+        epoch: request.epoch,
+        number: 0,
+        is_server: false,
+    };
+    let (_running, known) = context.enter(&view.entry, &planned)?;
+    let is_first = direct.is_first_map(view.file, &attached);
+    let mut found = find(context, &known, request, is_first)?;
+    let (segments, descriptors) = hand_over(&mut session.given, &mut found.list, may_store)?;
+    if may_store {
+        view.entry.stored_directly();
+        for (index, location) in &found.list {
+            let range = location.offset..location.offset + location.len;
+            found.stores.insert(known.subfile_id(*index), range);
+        }
+    }
+    let (entry, epoch) = direct.register(view.file, &attached, found.stores)?;
+    let extents = merge(&found.list);
+    add(&direct.counters.maps, 1);
+    add(&direct.counters.mapped_extents, found.list.len() as u64);
+    let answer = Mapped {
+        entry,
+        epoch,
+        extents,
+        segments,
+        gone: session.given.take_gone(),
+    };
+    Ok((answer, descriptors))
+}
+
+fn check(request: &Map) -> Result<(), Refused> {
+    let refuse = |text: String| Err(Refused::new(Status::InvalidArgument, text));
+    if request.ranges.len() > MOST_RANGES {
+        return refuse(format!(
+            "ranges: {} are too many; at most {MOST_RANGES} are taken",
+            request.ranges.len()
+        ));
+    }
+    let wrong = request
+        .ranges
+        .iter()
+        .find(|r| r.start > r.end || r.end > MAX_LEN);
+    match wrong {
+        Some(r) => refuse(format!(
+            "ranges: {}..{} must ascend and end at {MAX_LEN} at most",
+            r.start, r.end
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The extents that an answer is about; those that are missing are made if the client wants to store.
+fn find(context: &Context, known: &Known, request: &Map, is_first: bool) -> Result<Found, Refused> {
+    let mut list: Vec<(u32, Location)> = Vec::new();
+    let mut made = 0;
+    for asked in &request.ranges {
+        let own = known.own_at(asked.subfile)?;
+        let incarnation = context.incarnation();
+        known.check_place(own, context.kept_since(), incarnation)?;
+        if request.writes && asked.start < asked.end && made < MADE_BYTES {
+            let most = MADE_OF_RANGE.min(MADE_BYTES - made);
+            let end = asked.end.min(asked.start.saturating_add(most));
+            made += end - asked.start;
+            // Who waits for room does so by message.
+            let subfile = known.make(own, &context.stored, incarnation)?;
+            subfile.make_extents(asked.start..end)?;
+        }
+        let Some(subfile) = known.find(own, &context.stored)? else {
+            continue;
+        };
+        let room = MOST_EXTENTS.saturating_sub(list.len());
+        let range = asked.start..asked.end;
+        let around = neighbours(&**subfile, range, room, is_first)?;
+        list.extend(around.into_iter().map(|l| (asked.subfile, l)));
+    }
+    list.sort_by_key(|(subfile, location)| (*subfile, location.offset));
+    list.dedup_by_key(|(subfile, location)| (*subfile, location.offset));
+    Ok(Found {
+        list,
+        stores: Stores::default(),
+    })
+}
+
+/// The extents of a range, and some beside it: all, for the first map of a file.
+fn neighbours(
+    subfile: &dyn Subfile,
+    range: Range<u64>,
+    room: usize,
+    is_first: bool,
+) -> Result<Vec<Location>, Refused> {
+    let mut found = match range.is_empty() {
+        true => Vec::new(),
+        false => subfile.extents(range.clone(), room)?,
+    };
+    let beside = if is_first { room } else { NEIGHBOURS };
+    let end = |list: &[Location]| list.last().map_or(range.end, |l| l.offset + l.len);
+    let left = room.saturating_sub(found.len()).min(beside);
+    found.extend(subfile.extents(end(&found)..MAX_LEN, left)?);
+    if is_first {
+        let first = found.first().map_or(range.start, |l| l.offset);
+        let left = room.saturating_sub(found.len());
+        found.extend(subfile.extents(0..first.min(range.start), left)?);
+    }
+    Ok(found)
+}
+
+/// Which descriptors go with an answer. Extents in segments for which there is no room are left out.
+fn hand_over(
+    given: &mut Given,
+    list: &mut Vec<(u32, Location)>,
+    writes: bool,
+) -> Result<(Vec<SegmentIs>, Vec<Descriptor>), Refused> {
+    let mut segments: Vec<SegmentIs> = Vec::new();
+    let mut descriptors = Vec::new();
+    let mut kept = Vec::with_capacity(list.len());
+    let mut new: HashMap<u64, (Weak<Segment>, bool)> = HashMap::new();
+    for (subfile, location) in list.drain(..) {
+        let segment = &location.segment;
+        let id = segment.id();
+        if !given.has(id, writes) && !new.contains_key(&id) {
+            if descriptors.len() == MOST_DESCRIPTORS {
+                continue;
+            }
+            descriptors.push(match writes {
+                true => Descriptor::Writing(Arc::clone(segment)),
+                false => Descriptor::Reading(segment.read_only_descriptor()?),
+            });
+            segments.push(SegmentIs {
+                segment: id,
+                bytes: segment.len(),
+                is_writable: writes,
+            });
+            new.insert(id, (Arc::downgrade(segment), writes));
+        }
+        kept.push((subfile, location));
+    }
+    given.0.extend(new);
+    *list = kept;
+    Ok((segments, descriptors))
+}
+
+/// Extents that follow each other in subfile and segment become one.
+fn merge(list: &[(u32, Location)]) -> Vec<MappedExtent> {
+    let mut merged: Vec<MappedExtent> = Vec::new();
+    for (subfile, location) in list {
+        if let Some(last) = merged.last_mut()
+            && last.subfile == *subfile
+            && last.segment == location.segment.id()
+            && last.offset + last.len == location.offset
+            && last.at + last.len == location.segment_offset
+        {
+            last.len += location.len;
+            continue;
+        }
+        merged.push(MappedExtent {
+            subfile: *subfile,
+            offset: location.offset,
+            len: location.len,
+            segment: location.segment.id(),
+            at: location.segment_offset,
+            mark: 0,
+        });
+    }
+    merged
+}
+
+impl crate::sessions::Client {
+    /// The page of the client, if it attached.
+    fn attached(&self) -> Option<Arc<Attached>> {
+        match &*crate::files::lock(&self.attached) {
+            super::Attachment::Open(attached) => Some(Arc::clone(attached)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Direct access, the server's side: who shares memory with this server, and how that is taken back.
+//!
+//! ```text
+//!  Attach -> a page per client, the table of the server
+//!  Map    -> through the gate of the file: where its bytes are, good for one epoch of its entry
+//!  revoke    gate closed -> epoch raised -> claims waited for, then revoked -> memory replaced
+//! ```
+//!
+//! Invariants
+//! - A map is made inside the gate of its file, and whoever moves bytes closes the gate first. So no
+//!   map can come between a revocation and what it was made for.
+//! - A client with maps of a file is in the list of the file until its claims were looked at.
+//! - Memory that a revoked writer may store into is in the quarantine, not in the file, when the gate
+//!   opens again; or the operation fails and the next one finds the same writer.
+//! - Nothing that a client writes into its page is more than a reason to wait a little, once.
+//!
+//! The state has one lock, and nobody waits for a client while he holds it.
+//!
+//! Left to others: the words in shared memory (`direct`), extents (`store`), the gate (`files`).
+
+mod attached;
+mod map;
+mod quarantine;
+mod revoke;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use ::direct::ServerTable;
+use wire::message::session::Counter;
+use wire::{FileId, Status};
+
+use crate::files::lock;
+use crate::refused::Refused;
+use crate::sessions::Client;
+use crate::statistics::counter;
+
+pub(crate) use map::{Given, attach, map};
+
+pub(crate) use attached::Attached;
+use quarantine::Quarantined;
+use revoke::{Stores, Stuck};
+
+/// Clients that may share memory with a server at a time. Each costs it two descriptors and a page.
+const MOST_CLIENTS: usize = 4096;
+/// Files whose entries are tried when all are taken.
+const VICTIMS: usize = 64;
+
+/// Whether a client shares memory.
+#[derive(Default)]
+pub(crate) enum Attachment {
+    /// Not yet.
+    #[default]
+    None,
+    /// With this page.
+    Open(Arc<Attached>),
+    /// No longer.
+    Over,
+}
+
+/// What was counted.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) maps: AtomicU64,
+    pub(crate) mapped_extents: AtomicU64,
+    pub(crate) revocations: AtomicU64,
+    pub(crate) claims_waited: AtomicU64,
+    pub(crate) claims_revoked: AtomicU64,
+    pub(crate) replaced_bytes: AtomicU64,
+}
+
+/// One client with maps of a file.
+struct Mapper {
+    attached: Arc<Attached>,
+    /// What it may store into.
+    stores: Stores,
+}
+
+/// One file with an entry in the table.
+struct FileMaps {
+    entry: u32,
+    used_at: u64,
+    /// By the number of their page.
+    clients: HashMap<u64, Mapper>,
+    /// Revoked writers whose memory could not be replaced yet.
+    unsettled: Vec<Stuck>,
+}
+
+#[derive(Default)]
+struct State {
+    /// How many have a page.
+    clients: usize,
+    files: HashMap<FileId, FileMaps>,
+    quarantine: Vec<Quarantined>,
+    uses: u64,
+}
+
+/// What a server shares with clients of its host.
+pub(crate) struct Direct {
+    is_on: bool,
+    table: OnceLock<Option<ServerTable>>,
+    state: Mutex<State>,
+    pub(crate) counters: Counters,
+}
+
+impl Direct {
+    pub(crate) fn new(is_on: bool) -> Self {
+        Direct {
+            is_on,
+            table: OnceLock::new(),
+            state: Mutex::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The table, if anybody ever attached.
+    fn table(&self) -> Option<&ServerTable> {
+        self.table.get()?.as_ref()
+    }
+
+    /// The page of a client, made if it has none, and the table.
+    fn attach(&self, client: &Client, pid: u64) -> Result<(Arc<Attached>, &ServerTable), Refused> {
+        let off = || {
+            let text = "this server shares no memory; go by message";
+            Refused::new(Status::Unsupported, text)
+        };
+        if !self.is_on {
+            return Err(off());
+        }
+        let table = self.table.get_or_init(|| ServerTable::new().ok());
+        let table = table.as_ref().ok_or_else(off)?;
+        let mut found = lock(&client.attached);
+        match &*found {
+            Attachment::Open(attached) => return Ok((Arc::clone(attached), table)),
+            Attachment::Over => return Err(off()),
+            Attachment::None => {}
+        }
+        let mut state = lock(&self.state);
+        if state.clients >= MOST_CLIENTS {
+            return Err(Refused::new(
+                Status::QuotaExceeded,
+                format!("{MOST_CLIENTS} clients share memory already; go by message"),
+            ));
+        }
+        state.uses += 1;
+        let attached = Arc::new(Attached::new(state.uses, pid)?);
+        state.clients += 1;
+        *found = Attachment::Open(Arc::clone(&attached));
+        Ok((attached, table))
+    }
+
+    /// The client gets no further page, and the one it has counts no longer.
+    fn close(&self, client: &Client) -> Option<Arc<Attached>> {
+        let before = std::mem::replace(&mut *lock(&client.attached), Attachment::Over);
+        match before {
+            Attachment::Open(attached) => {
+                lock(&self.state).clients -= 1;
+                Some(attached)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a client has no map of a file that is still good.
+    fn is_first_map(&self, file: FileId, attached: &Attached) -> bool {
+        let state = lock(&self.state);
+        let maps = state.files.get(&file);
+        maps.is_none_or(|maps| !maps.clients.contains_key(&attached.number))
+    }
+
+    /// Notes that a client has a map of a file: entry and epoch it is good for.
+    fn register(
+        &self,
+        file: FileId,
+        attached: &Arc<Attached>,
+        stores: Stores,
+    ) -> Result<(u32, u64), Refused> {
+        let none = || {
+            let text = "no entry of the control table is free; go by message";
+            Refused::new(Status::QuotaExceeded, text)
+        };
+        let table = self.table().ok_or_else(none)?;
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        state.uses += 1;
+        if !state.files.contains_key(&file) {
+            let entry = match table.take() {
+                Some(entry) => entry,
+                None => {
+                    give_up_some(table, state);
+                    table.take().ok_or_else(none)?
+                }
+            };
+            let maps = FileMaps {
+                entry,
+                used_at: 0,
+                clients: HashMap::new(),
+                unsettled: Vec::new(),
+            };
+            state.files.insert(file, maps);
+        }
+        let maps = state.files.get_mut(&file).expect("made above");
+        maps.used_at = state.uses;
+        let mapper = maps
+            .clients
+            .entry(attached.number)
+            .or_insert_with(|| Mapper {
+                attached: Arc::clone(attached),
+                stores: Stores::default(),
+            });
+        mapper.stores.add(stores);
+        Ok((maps.entry, table.epoch(maps.entry)))
+    }
+
+    /// Files that a client has maps of.
+    fn files_of(&self, attached: &Attached) -> Vec<FileId> {
+        let state = lock(&self.state);
+        let of = state.files.iter();
+        of.filter(|(_, maps)| maps.clients.contains_key(&attached.number))
+            .map(|(file, _)| *file)
+            .collect()
+    }
+
+    /// Whether anybody shares memory.
+    pub(crate) fn is_in_use(&self) -> bool {
+        !lock(&self.state).files.is_empty()
+    }
+
+    /// A file is no more; its maps were revoked.
+    pub(crate) fn forget(&self, file: FileId) {
+        let Some(table) = self.table() else {
+            return;
+        };
+        let mut state = lock(&self.state);
+        let is_done = |maps: &FileMaps| maps.clients.is_empty() && maps.unsettled.is_empty();
+        if state.files.get(&file).is_some_and(is_done)
+            && let Some(maps) = state.files.remove(&file)
+        {
+            table.give(maps.entry);
+        }
+    }
+
+    /// Counters and what there is at the moment.
+    pub(crate) fn statistics(&self) -> Vec<Counter> {
+        self.sweep();
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.counters;
+        let state = lock(&self.state);
+        let aside: u64 = state.quarantine.iter().map(Quarantined::bytes).sum();
+        vec![
+            counter("direct_clients", state.clients as u64),
+            counter("direct_entries", state.files.len() as u64),
+            counter("direct_quarantined_bytes", aside),
+            counter("direct_maps", of(&counters.maps)),
+            counter("direct_mapped_extents", of(&counters.mapped_extents)),
+            counter("direct_revocations", of(&counters.revocations)),
+            counter("direct_claims_waited", of(&counters.claims_waited)),
+            counter("direct_claims_revoked", of(&counters.claims_revoked)),
+            counter("direct_replaced_bytes", of(&counters.replaced_bytes)),
+        ]
+    }
+}
+
+/// Frees entries of files that were mapped longest ago and that nobody copies at the moment. Nothing
+/// of them moves, so nobody has to be waited for.
+fn give_up_some(table: &ServerTable, state: &mut State) {
+    let mut oldest: Vec<(u64, FileId)> = state
+        .files
+        .iter()
+        .filter(|(_, maps)| maps.unsettled.is_empty())
+        .map(|(file, maps)| (maps.used_at, *file))
+        .collect();
+    oldest.sort_unstable();
+    for (_, file) in oldest.into_iter().take(VICTIMS) {
+        let maps = &state.files[&file];
+        let epoch = table.raise(maps.entry);
+        let is_busy = maps.clients.values().any(|mapper| {
+            let page = &mapper.attached.page;
+            page.active(maps.entry, epoch).next().is_some()
+        });
+        if !is_busy && let Some(maps) = state.files.remove(&file) {
+            table.give(maps.entry);
+        }
+    }
+}

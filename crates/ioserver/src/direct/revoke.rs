@@ -1,0 +1,279 @@
+//! Taking maps back: raise the epoch, wait a little for those who copy, replace what they may store into.
+//!
+//! Whoever calls [`Context::take_back`] has closed the gate of the file and drained it. What happens
+//! outside a gate ([`Context::detach`]) moves nothing unless a writer is stuck, and then closes it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ::direct::Active;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use store::{Aside, SubfileId};
+use wire::{ClientId, FileId};
+
+use super::attached::Attached;
+use super::quarantine::{Quarantined, may_store};
+use super::{Direct, Mapper};
+use crate::context::Context;
+use crate::files::lock;
+use crate::refused::Refused;
+use crate::sessions::Client;
+use crate::statistics::add;
+
+/// How long claims are waited for before they are revoked.
+const PATIENCE: Duration = Duration::from_millis(150);
+/// Between two looks at claims, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(4);
+
+/// Bytes that a client may store into, per subfile: ascending, disjoint.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stores(BTreeMap<SubfileId, Vec<Range<u64>>>);
+
+impl Stores {
+    /// One range more.
+    pub(super) fn insert(&mut self, id: SubfileId, range: Range<u64>) {
+        let list = self.0.entry(id).or_default();
+        // Those that touch it become one with it.
+        let first = list.partition_point(|r| r.end < range.start);
+        let end = list.partition_point(|r| r.start <= range.end);
+        let start = list.get(first).filter(|_| first < end);
+        let start = start.map_or(range.start, |r| r.start.min(range.start));
+        let last = end.checked_sub(1).filter(|&i| i >= first);
+        let stop = last.map_or(range.end, |i| list[i].end.max(range.end));
+        list.splice(first..end, std::iter::once(start..stop));
+    }
+
+    pub(super) fn add(&mut self, other: Stores) {
+        for (id, ranges) in other.0 {
+            for range in ranges {
+                self.insert(id, range);
+            }
+        }
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A writer that was revoked and may still store.
+pub(super) struct Stuck {
+    attached: Arc<Attached>,
+    slots: Vec<usize>,
+    stores: Stores,
+}
+
+/// A client with claims that are looked at.
+struct Watched {
+    mapper: Mapper,
+    claims: Vec<Active>,
+}
+
+impl Direct {
+    /// Makes all maps of a file void and waits for those who copy. Writers that did not end and may store
+    /// on are returned; nobody else touches the file's memory any more.
+    fn revoke(&self, file: FileId) -> Vec<Stuck> {
+        let Some(table) = self.table() else {
+            return Vec::new();
+        };
+        let (mappers, mut stuck, entry, epoch) = {
+            let mut state = lock(&self.state);
+            let Some(maps) = state.files.get_mut(&file) else {
+                return Vec::new();
+            };
+            let mappers: Vec<Mapper> = maps.clients.drain().map(|(_, m)| m).collect();
+            let stuck = std::mem::take(&mut maps.unsettled);
+            (mappers, stuck, maps.entry, table.raise(maps.entry))
+        };
+        if !mappers.is_empty() {
+            add(&self.counters.revocations, 1);
+        }
+        stuck.extend(self.wait_for(mappers, entry, epoch));
+        stuck.retain(|s| may_store(&s.attached, &s.slots));
+        stuck
+    }
+
+    /// The same for one client, whose claims alone are looked at. Nothing may be moved afterwards.
+    fn revoke_client(&self, file: FileId, client: &Attached) -> bool {
+        let Some(table) = self.table() else {
+            return false;
+        };
+        let (mapper, entry, epoch) = {
+            let mut state = lock(&self.state);
+            let Some(maps) = state.files.get_mut(&file) else {
+                return false;
+            };
+            let Some(mapper) = maps.clients.remove(&client.number) else {
+                return false;
+            };
+            (mapper, maps.entry, table.raise(maps.entry))
+        };
+        add(&self.counters.revocations, 1);
+        let stuck = self.wait_for(vec![mapper], entry, epoch);
+        let is_stuck = !stuck.is_empty();
+        self.put_back(file, stuck);
+        is_stuck
+    }
+
+    /// Leaves writers for whoever revokes next.
+    fn put_back(&self, file: FileId, stuck: Vec<Stuck>) {
+        if let Some(maps) = lock(&self.state).files.get_mut(&file) {
+            maps.unsettled.extend(stuck);
+        }
+    }
+
+    /// Waits for claims that were made before `epoch`, then revokes them; the writers among these.
+    fn wait_for(&self, mappers: Vec<Mapper>, entry: u32, epoch: u64) -> Vec<Stuck> {
+        let mut watched: Vec<Watched> = mappers
+            .into_iter()
+            .map(|mapper| {
+                let claims = mapper.attached.page.active(entry, epoch).collect();
+                Watched { mapper, claims }
+            })
+            .collect();
+        watched.retain(|w| !w.claims.is_empty());
+        let found: usize = watched.iter().map(|w| w.claims.len()).sum();
+        add(&self.counters.claims_waited, found as u64);
+        let deadline = Instant::now() + PATIENCE;
+        let mut pause = FIRST_PAUSE;
+        while !watched.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            wait_for_death(&watched, pause.min(left));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            watched.retain_mut(|w| {
+                let page = &w.mapper.attached.page;
+                w.claims.retain(|claim| page.is_active(claim));
+                !w.claims.is_empty() && !w.mapper.attached.is_dead()
+            });
+        }
+        let mut stuck = Vec::new();
+        for Watched { mapper, claims } in watched {
+            let page = &mapper.attached.page;
+            let revoked: Vec<Active> = claims.into_iter().filter(|c| page.revoke(c)).collect();
+            add(&self.counters.claims_revoked, revoked.len() as u64);
+            let writers = revoked.iter().filter(|c| c.writes());
+            let slots: Vec<usize> = writers.map(Active::slot).collect();
+            if !slots.is_empty() && !mapper.stores.is_empty() {
+                stuck.push(Stuck {
+                    attached: mapper.attached,
+                    slots,
+                    stores: mapper.stores,
+                });
+            }
+        }
+        stuck
+    }
+}
+
+/// Waits until a process dies or the time is over. Nothing tells that a claim has ended.
+fn wait_for_death(watched: &[Watched], pause: Duration) {
+    let mut fds: Vec<PollFd<'_>> = watched
+        .iter()
+        .map(|w| PollFd::from_borrowed_fd(w.mapper.attached.process(), PollFlags::IN))
+        .collect();
+    let pause = Timespec {
+        tv_sec: 0,
+        tv_nsec: i64::from(pause.subsec_nanos()),
+    };
+    let _ = poll(&mut fds, Some(&pause));
+}
+
+impl Context {
+    /// Takes back all maps of a file whose gate is closed: when this returns nobody stores into it by
+    /// himself. Bytes of a subfile from `keep` on are not needed any more.
+    pub(crate) fn take_back(
+        &self,
+        file: FileId,
+        keep: impl Fn(SubfileId) -> u64,
+    ) -> Result<(), Refused> {
+        let direct = &self.direct;
+        direct.sweep();
+        let stuck = direct.revoke(file);
+        if stuck.is_empty() {
+            return Ok(());
+        }
+        // Together: what one of them may store into, another may too.
+        let mut stores = Stores::default();
+        stuck.iter().for_each(|s| stores.add(s.stores.clone()));
+        let mut aside = Aside::new();
+        let replaced = stores.0.iter().try_for_each(|(&id, ranges)| {
+            let subfile = match self.stored.open(id) {
+                Ok(subfile) => subfile,
+                Err(store::Error::NotFound(_)) => return Ok(()),
+                Err(e) => return Err(e),
+            };
+            let mut ranges = ranges.iter();
+            ranges.try_for_each(|r| subfile.set_aside(r.clone(), keep(id), &mut aside))
+        });
+        add(&direct.counters.replaced_bytes, aside.copied_bytes());
+        let writers = stuck
+            .iter()
+            .map(|s| (Arc::clone(&s.attached), s.slots.clone()))
+            .collect();
+        direct.put_aside(Quarantined::new(writers, aside));
+        if let Err(error) = replaced {
+            direct.put_back(file, stuck);
+            let mut refused = Refused::from(error);
+            refused.refusal.text = format!(
+                "a client that does not move may still store into {file}, and its memory cannot be replaced: {}",
+                refused.refusal.text
+            );
+            return Err(refused);
+        }
+        Ok(())
+    }
+
+    /// Ends the sharing with a client: nothing of it is stored when this returns.
+    pub(crate) fn detach(&self, client: &Client) -> Result<(), Refused> {
+        let direct = &self.direct;
+        let Some(attached) = direct.close(client) else {
+            return Ok(());
+        };
+        let mut result = Ok(());
+        for file in direct.files_of(&attached) {
+            if direct.revoke_client(file, &attached) {
+                let entry = self.entry(file);
+                let replaced = entry.alone(&self.hurry(), || self.take_back(file, |_| u64::MAX));
+                result = result.and(replaced);
+            }
+        }
+        direct.sweep();
+        result
+    }
+
+    /// Refuses a client from now on; returns when nothing of it runs or stores here.
+    pub(crate) fn fence(&self, client: ClientId) -> Result<(), Refused> {
+        let found = self.sessions.find(client);
+        self.sessions.fence(client)?;
+        found.map_or(Ok(()), |client| self.detach(&client))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: SubfileId = SubfileId {
+        file: 1,
+        generation: 1,
+        index: 0,
+    };
+
+    #[test]
+    fn ranges_that_touch_become_one() {
+        let mut stores = Stores::default();
+        for range in [10..20, 30..40, 50..60, 20..25, 0..5, 38..52, 0..1] {
+            stores.insert(ID, range);
+        }
+        assert_eq!(stores.0[&ID], [0..5, 10..25, 30..60]);
+        stores.insert(ID, 5..100);
+        assert!(stores.0[&ID].iter().eq(std::iter::once(&(0..100))));
+    }
+}

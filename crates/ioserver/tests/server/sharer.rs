@@ -1,0 +1,145 @@
+//! A client of direct access, played by hand: page, table, segments, and copies inside claims.
+//!
+//! It does what it is told, also what a client must not do.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+
+use ::direct::{Claim, ClientPage, ClientTable, MappedSegment};
+use kernels::{SharedBytes, SharedBytesMut};
+use wire::ask::AskError;
+use wire::link::Link;
+use wire::message::Bytes;
+use wire::message::direct::{Attach, Map, Mapped, MappedExtent, SubfileRange};
+
+use crate::rig::{Client, File};
+
+/// A connection that shares memory with one server.
+pub(crate) struct Sharer {
+    pub(crate) link: Link,
+    pub(crate) table: ClientTable,
+    pub(crate) page: ClientPage,
+    pub(crate) segments: HashMap<u64, MappedSegment>,
+}
+
+impl Sharer {
+    pub(crate) fn attach(client: &mut Client, server: u64) -> Result<Sharer, AskError> {
+        let role = client.role();
+        let (mut link, _) = client.connect(server, role)?;
+        link.expect_descriptors();
+        let attached = link.ask(20, &Attach {}, &mut Vec::new())?;
+        let descriptors = link.take_descriptors();
+        let [table, page] = &descriptors[..] else {
+            panic!("two descriptors, not {}", descriptors.len());
+        };
+        Ok(Sharer {
+            link,
+            table: ClientTable::map(table.as_fd(), attached.table_bytes).unwrap(),
+            page: ClientPage::map(page.as_fd(), attached.page_bytes).unwrap(),
+            segments: HashMap::new(),
+        })
+    }
+
+    pub(crate) fn map(
+        &mut self,
+        file: &File,
+        view: u64,
+        writes: bool,
+        ranges: &[(u32, u64, u64)],
+    ) -> Result<Mapped, AskError> {
+        let mut version = Vec::new();
+        file.state.version().put(&mut version);
+        let request = Map {
+            view,
+            version: Bytes(version),
+            epoch: file.epoch,
+            writes,
+            ranges: ranges
+                .iter()
+                .map(|&(subfile, start, end)| SubfileRange {
+                    subfile,
+                    start,
+                    end,
+                })
+                .collect(),
+        };
+        self.ask(&request)
+    }
+
+    pub(crate) fn ask(&mut self, request: &Map) -> Result<Mapped, AskError> {
+        let mapped = self.link.ask(21, request, &mut Vec::new())?;
+        let descriptors = self.link.take_descriptors();
+        assert_eq!(descriptors.len(), mapped.segments.len());
+        for (segment, file) in mapped.segments.iter().zip(&descriptors) {
+            let is_writable = segment.is_writable;
+            let mapping = MappedSegment::map(file.as_fd(), segment.bytes, is_writable).unwrap();
+            // A descriptor for reading is good for nothing else.
+            let other = MappedSegment::map(file.as_fd(), segment.bytes, true);
+            assert_eq!(other.is_ok(), is_writable);
+            self.segments.insert(segment.segment, mapping);
+        }
+        for gone in &mapped.gone {
+            self.segments.remove(gone);
+        }
+        Ok(mapped)
+    }
+
+    pub(crate) fn claim(&self, mapped: &Mapped, writes: bool) -> Claim<'_> {
+        let claim = self.page.claim(mapped.entry, mapped.epoch, writes);
+        claim.expect("a free slot")
+    }
+
+    pub(crate) fn is_current(&self, mapped: &Mapped) -> bool {
+        self.table.is_current(mapped.entry, mapped.epoch)
+    }
+
+    fn find(mapped: &Mapped, subfile: u32, offset: u64, len: u64) -> (&MappedExtent, u64) {
+        let holds = |e: &&MappedExtent| {
+            e.subfile == subfile && e.offset <= offset && offset + len <= e.offset + e.len
+        };
+        let extent = mapped.extents.iter().find(holds).expect("mapped");
+        (extent, extent.at + offset - extent.offset)
+    }
+
+    /// Stores into an extent without asking anybody.
+    pub(crate) fn store(&self, mapped: &Mapped, subfile: u32, offset: u64, data: &[u8]) {
+        let (extent, at) = Sharer::find(mapped, subfile, offset, data.len() as u64);
+        let target = self.segments[&extent.segment].bytes_mut(at, data.len() as u64);
+        target.copy_from(SharedBytes::from_slice(data));
+    }
+
+    /// Loads from an extent without asking anybody.
+    pub(crate) fn load(&self, mapped: &Mapped, subfile: u32, offset: u64, len: u64) -> Vec<u8> {
+        let (extent, at) = Sharer::find(mapped, subfile, offset, len);
+        let mut data = vec![0; len as usize];
+        let target = SharedBytesMut::from_slice(&mut data);
+        target.copy_from(self.segments[&extent.segment].bytes(at, len));
+        data
+    }
+
+    /// A write as a client does it; whether it counts.
+    pub(crate) fn write(&self, mapped: &Mapped, subfile: u32, offset: u64, data: &[u8]) -> bool {
+        let claim = self.claim(mapped, true);
+        if !self.is_current(mapped) {
+            return false;
+        }
+        self.store(mapped, subfile, offset, data);
+        claim.end()
+    }
+
+    /// A read as a client does it.
+    pub(crate) fn read(
+        &self,
+        mapped: &Mapped,
+        subfile: u32,
+        offset: u64,
+        len: u64,
+    ) -> Option<Vec<u8>> {
+        let claim = self.claim(mapped, false);
+        if !self.is_current(mapped) {
+            return None;
+        }
+        let data = self.load(mapped, subfile, offset, len);
+        claim.end().then_some(data)
+    }
+}
