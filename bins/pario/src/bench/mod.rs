@@ -5,18 +5,28 @@
 //! absent; both sides are warmed alike; a row is the best of at least seven turns.
 
 pub(crate) mod cases;
+pub(crate) mod content;
 pub(crate) mod contest;
+pub(crate) mod contiguous;
 pub(crate) mod goals;
+pub(crate) mod hosts;
 pub(crate) mod kernels;
 pub(crate) mod machine;
 pub(crate) mod matching;
 pub(crate) mod move_bytes;
+pub(crate) mod parallel;
 pub(crate) mod plan;
 pub(crate) mod prediction;
 pub(crate) mod redistribute;
 pub(crate) mod redistribution;
+pub(crate) mod site;
+pub(crate) mod small;
 pub(crate) mod socket;
+pub(crate) mod strided;
 pub(crate) mod table;
+pub(crate) mod vipios;
+pub(crate) mod worker;
+pub(crate) mod workers;
 pub(crate) mod yardsticks;
 
 use serde_json::{Map, Value, json};

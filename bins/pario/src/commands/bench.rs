@@ -7,7 +7,10 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 
 use super::Error;
-use crate::bench::{Report, kernels, matching, move_bytes, plan, socket};
+use crate::bench::{
+    Report, contiguous, kernels, matching, move_bytes, plan, small, socket, strided,
+    vipios, worker,
+};
 
 /// Arguments of `pario bench`.
 #[derive(Args)]
@@ -28,6 +31,17 @@ enum Bench {
     Match(matching::Arguments),
     /// Reads and writes through a server, against bare sockets
     Socket(socket::Arguments),
+    /// One shared file, a contiguous part of it for every process
+    Contiguous(contiguous::Arguments),
+    /// A cube of integers, a block of it for every process, against data sieving
+    Strided(strided::Arguments),
+    /// The experiments of ViPIOS: servers, hosts, overhead, buffers
+    Vipios(vipios::Arguments),
+    /// Latency of small accesses, and many files
+    Small(small::Arguments),
+    /// Be a client process of a benchmark
+    #[command(hide = true)]
+    Worker(worker::Arguments),
 }
 
 /// Runs one benchmark and writes its report.
@@ -57,6 +71,23 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Error> {
                 write(&report, arguments.json.as_deref())?;
             }
         }
+        Bench::Contiguous(arguments) => {
+            let report = contiguous::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
+        }
+        Bench::Strided(arguments) => {
+            let report = strided::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
+        }
+        Bench::Vipios(arguments) => {
+            let report = vipios::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
+        }
+        Bench::Small(arguments) => {
+            let report = small::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
+        }
+        Bench::Worker(arguments) => worker::run(&arguments)?,
     }
     Ok(())
 }

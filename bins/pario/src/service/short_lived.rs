@@ -85,6 +85,15 @@ impl Listening {
     pub(crate) fn start(arguments: &[&str], log: Option<&Path>) -> Result<Listening, Error> {
         let program = std::env::current_exe()
             .map_err(|e| format!("cannot find the program that is running: {e}"))?;
+        Listening::start_as(Command::new(program), arguments, log)
+    }
+
+    /// The same by a command that leads to this program, perhaps on another host.
+    pub(crate) fn start_as(
+        mut command: Command,
+        arguments: &[&str],
+        log: Option<&Path>,
+    ) -> Result<Listening, Error> {
         let errors = match log {
             Some(path) => fs::OpenOptions::new()
                 .append(true)
@@ -94,7 +103,7 @@ impl Listening {
                 .into(),
             None => Stdio::inherit(),
         };
-        let mut child = Command::new(program)
+        let mut child = command
             .args(arguments)
             .env_remove("PARIO_SECRET")
             .env_remove("PARIO_URL")

@@ -2,6 +2,7 @@
 //! looks inside; one helper runs, the modules compare.
 
 mod bench;
+mod bench_files;
 mod demo;
 mod errors;
 mod explain;

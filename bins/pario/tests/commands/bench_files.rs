@@ -1,0 +1,395 @@
+//! The benchmarks of files on tiny cases: that everything runs, that every byte is compared, and what
+//! their reports say. How fast anything is is no matter for tests.
+//!
+//! Where network namespaces cannot be made the rows between hosts are absent, with a reason.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::{pario, run};
+
+/// A report, and what was said beside it.
+fn report(arguments: &[&str]) -> (Value, String) {
+    let output = run(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    assert!(!rows.is_empty() && report["machine"]["cores"].is_u64());
+    for row in rows {
+        assert!(
+            row["value"]
+                .as_f64()
+                .is_some_and(|v| v > 0.0 && v.is_finite()),
+            "{row}"
+        );
+        assert!(row["first"].as_f64().is_some_and(|v| v > 0.0), "{row}");
+        for (name, ratio) in row["ratios"].as_object().expect("ratios") {
+            assert!(ratio.as_f64().is_some_and(|v| v > 0.0), "{name}: {row}");
+        }
+    }
+    (report, errors)
+}
+
+/// The rows whose case begins and ends so.
+fn rows<'a>(report: &'a Value, begin: &str, part: &str) -> Vec<&'a Value> {
+    let all = report["rows"].as_array().expect("rows");
+    let fits = |row: &&Value| {
+        let case = row["case"].as_str().unwrap_or("");
+        case.starts_with(begin) && case.contains(part)
+    };
+    all.iter().filter(fits).collect()
+}
+
+#[track_caller]
+fn has_ratios(rows: &[&Value], count: usize, names: &[&str]) {
+    assert_eq!(rows.len() % count, 0, "{rows:?}");
+    assert!(rows.len() >= count, "{rows:?}");
+    for row in rows {
+        for name in names {
+            assert!(row["ratios"][name].is_number(), "{name}: {row}");
+        }
+    }
+}
+
+/// Whether there are hosts; if not, the benchmark has to say why.
+#[track_caller]
+fn are_there_hosts(report: &Value, errors: &str) -> bool {
+    let found = !rows(report, "ns/", "").is_empty();
+    assert!(
+        found || errors.contains("between hosts are absent"),
+        "{errors}"
+    );
+    found
+}
+
+#[test]
+fn seed001_s81_views_and_blocks_are_measured_against_the_baseline() {
+    let arguments = [
+        "bench",
+        "strided",
+        "--edges",
+        "16",
+        "--servers",
+        "3",
+        "--rate",
+        "10000",
+        "--json",
+    ];
+    let (report, errors) = report(&arguments);
+    assert_eq!(report["bench"], "strided");
+    for op in ["/write/", "/read/"] {
+        let memory = ["sieve", "striped", "memcpy"];
+        has_ratios(&rows(&report, "host/view/", op), 1, &memory);
+        has_ratios(
+            &rows(&report, "host/striped/", op),
+            1,
+            &["sieve", "view", "memcpy"],
+        );
+        has_ratios(&rows(&report, "host/sieve/", op), 1, &["view", "striped"]);
+        if are_there_hosts(&report, &errors) {
+            has_ratios(
+                &rows(&report, "ns/view/", op),
+                1,
+                &["sieve", "striped", "link"],
+            );
+        }
+    }
+}
+
+#[test]
+fn seed001_s82_strided_accesses_are_measured_against_contiguous_ones() {
+    let arguments = [
+        "bench",
+        "strided",
+        "--edges",
+        "9",
+        "--grid",
+        "3x2x1",
+        "--no-hosts",
+        "--json",
+    ];
+    let (report, _) = report(&arguments);
+    has_ratios(
+        &rows(&report, "host/view/", "/read/N=9/c=6/s=4"),
+        1,
+        &["contiguous"],
+    );
+    has_ratios(
+        &rows(&report, "host/striped/", "/write/N=9/c=6/s=4"),
+        1,
+        &["contiguous"],
+    );
+}
+
+fn between_hosts() -> (Value, String) {
+    report(&[
+        "bench",
+        "contiguous",
+        "--megabytes",
+        "1",
+        "--counts",
+        "3x2",
+        "--servers",
+        "1,2",
+        "--between",
+        "1",
+        "--rate",
+        "10000",
+        "--json",
+    ])
+}
+
+#[test]
+fn seed001_s83_numbers_of_servers_are_measured_against_their_links() {
+    let (report, errors) = between_hosts();
+    if are_there_hosts(&report, &errors) {
+        for way in ["ns/view/", "ns/striped/"] {
+            for servers in ["s=1", "s=2"] {
+                has_ratios(&rows(&report, way, servers), 2, &["link"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn seed001_s84_remote_memory_is_measured_against_a_local_disk() {
+    let (report, errors) = between_hosts();
+    // Clients that are no multiple of the servers, too.
+    has_ratios(
+        &rows(&report, "host/", "/read/MB=1/c=3/s=2"),
+        2,
+        &["disk-cold", "memcpy"],
+    );
+    has_ratios(
+        &rows(&report, "host/", "/write/MB=1/c=3/s=2"),
+        2,
+        &["disk-fsync", "memcpy"],
+    );
+    if are_there_hosts(&report, &errors) {
+        has_ratios(&rows(&report, "ns/open/", "/read/"), 2, &["disk-cold"]);
+        has_ratios(&rows(&report, "ns/open/", "/write/"), 2, &["disk-fsync"]);
+    }
+}
+
+#[test]
+fn seed001_s85_the_cost_is_measured_for_every_matching() {
+    let (report, errors) = between_hosts();
+    if are_there_hosts(&report, &errors) {
+        for matching in ["1/", "0.5/", "0/"] {
+            let found = rows(&report, &format!("ns/matching={matching}"), "");
+            assert_eq!(found.len(), 2, "{matching}");
+            assert!(found.iter().all(|row| row["columns"]["cost"].is_number()));
+        }
+    }
+}
+
+#[test]
+fn seed001_s86_small_accesses_and_many_files_are_measured() {
+    let (report, _) = report(&["bench", "small", "--count", "20", "--files", "64", "--json"]);
+    for op in ["read", "write"] {
+        for store in ["memory/", "disk/"] {
+            let found = rows(&report, store, &format!("/{op}/"));
+            has_ratios(&found, 3, &[&format!("p{op}-ext4")]);
+            for row in found {
+                let at = |name: &str| row["columns"][name].as_f64().expect("a percentile");
+                let half = row["value"].as_f64().expect("a number");
+                assert!(half <= at("p90") * 1.01 && at("p90") <= at("p99"), "{row}");
+                assert!(at("p99") <= at("p99.9"), "{row}");
+            }
+        }
+    }
+    for op in ["create", "open", "stat", "delete"] {
+        has_ratios(&rows(&report, &format!("files/{op}/"), "c="), 2, &["ext4"]);
+    }
+}
+
+/// A client process of the benchmarks, driven by hand.
+struct Worker {
+    child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Worker {
+    fn start(service: Option<&str>) -> Worker {
+        let mut command = pario();
+        command.args(["bench", "worker"]);
+        if let Some(url) = service {
+            command.args(["--service", url]);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let lines = BufReader::new(child.stdout.take().expect("piped"));
+        Worker { child, lines }
+    }
+
+    #[track_caller]
+    fn tell(&mut self, order: Value) -> Value {
+        let input = self.child.stdin.as_mut().expect("piped");
+        writeln!(input, "{order}").expect("it listens");
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("it answers");
+        serde_json::from_str(&line).expect("JSON")
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn seed001_s87_a_benchmark_notices_every_wrong_byte() {
+    let dir = std::env::temp_dir().join(format!("pario-s87-{}", std::process::id()));
+    let at = dir.display().to_string();
+    let up = run(&[
+        "up",
+        "--detach",
+        "--json",
+        "--store",
+        "memory",
+        "--memory",
+        "64MiB",
+        "--servers",
+        "2",
+        "--dir",
+        &at,
+    ]);
+    let said: Value = serde_json::from_slice(&up.stdout).expect("JSON");
+    let url = said["url"].as_str().expect("a URL").to_owned();
+    let part = |salt: u64| json!({ "do": "part", "array": "i32[8,8,8]", "view": "(block, block, block) onto 2x2x2 [6]", "salt": salt });
+    let open = json!({ "do": "open", "name": "f", "path": "/f", "layout": "striped(100)", "create": true });
+    let write = |stamp: u64| json!({ "do": "write", "name": "f", "stamp": stamp });
+    let read = json!({ "do": "read", "name": "f" });
+    let mut workers = [Worker::start(Some(&url)), Worker::start(Some(&url))];
+    for (salt, worker) in workers.iter_mut().enumerate() {
+        assert_eq!(worker.tell(part(salt as u64))["bytes"], 256);
+        assert_eq!(worker.tell(open.clone())["wrong"], 0);
+    }
+    let [one, other] = &mut workers;
+    assert_eq!(one.tell(write(0))["wrong"], 0);
+    assert_eq!(one.tell(read.clone())["wrong"], 0);
+    // The same bytes written later are other bytes to whoever wrote before.
+    assert_eq!(one.tell(write(9))["wrong"], 0);
+    assert_eq!(one.tell(read.clone())["wrong"], 0);
+    assert_eq!(
+        other.tell(read.clone())["wrong"].as_u64().map(|n| n > 200),
+        Some(true)
+    );
+    assert_eq!(other.tell(write(0))["wrong"], 0);
+    assert_eq!(
+        one.tell(read.clone())["wrong"].as_u64().map(|n| n > 200),
+        Some(true)
+    );
+    // Seen as a whole, the file has one block of eight, and nothing behind it.
+    let seen = other.tell(json!({ "do": "check", "name": "f" }));
+    assert!(seen["wrong"].as_u64().is_some_and(|n| n > 0), "{seen}");
+    // A plain file too: one byte is turned by hand.
+    let plain = dir.join("plain");
+    one.tell(json!({ "do": "plain", "name": "p", "path": plain, "at": 5 }));
+    one.tell(json!({ "do": "plain-write", "name": "p", "stamp": 1 }));
+    assert_eq!(
+        one.tell(json!({ "do": "plain-read", "name": "p" }))["wrong"],
+        0
+    );
+    let mut bytes = std::fs::read(&plain).expect("it was written");
+    bytes[77] ^= 4;
+    std::fs::write(&plain, bytes).expect("written");
+    assert_eq!(
+        one.tell(json!({ "do": "plain-read", "name": "p" }))["wrong"],
+        1
+    );
+    let nonsense = one.tell(json!({ "do": "fly" }));
+    assert!(
+        nonsense["error"]
+            .as_str()
+            .is_some_and(|e| e.contains("fly")),
+        "{nonsense}"
+    );
+    drop(workers);
+    run(&["down", "--dir", &at]);
+    let _ = std::fs::remove_dir_all(&dir);
+}
+
+#[test]
+#[ignore = "4096 MiB, takes minutes"]
+fn seed001_s88_blocks_of_4096_mib_are_written_and_read() {
+    let (report, errors) = report(&[
+        "bench",
+        "strided",
+        "--edges",
+        "1024",
+        "--no-hosts",
+        "--json",
+    ]);
+    let found = rows(&report, "host/striped/", "/N=1024/");
+    assert!(found.len() >= 2, "{errors}");
+}
+
+#[test]
+fn seed004_s73_overhead_and_near_and_far_servers_are_measured() {
+    let (report, errors) = report(&[
+        "bench", "vipios", "--tiny", "--only", "E2,E4", "--rate", "10000", "--json",
+    ]);
+    has_ratios(&rows(&report, "E4/host/", "/read/"), 1, &["read+transfer"]);
+    let is_root = !rows(&report, "E2/", "").is_empty();
+    assert!(is_root || errors.contains("absent"), "{errors}");
+    if is_root {
+        has_ratios(&rows(&report, "E4/ns/", "/read/"), 1, &["read+transfer"]);
+        for n in ["n=2", "n=4"] {
+            has_ratios(&rows(&report, "E2/", n), 2, &["E3"]);
+            has_ratios(&rows(&report, "E3/", n), 2, &["link"]);
+        }
+    }
+}
+
+#[test]
+fn seed004_s74_one_to_four_servers_take_turns() {
+    let arguments = [
+        "bench", "vipios", "--tiny", "--only", "E1,E6", "--rate", "10000", "--json",
+    ];
+    if String::from_utf8_lossy(&run(&arguments).stderr).contains("hosts are absent") {
+        return;
+    }
+    let (report, errors) = report(&arguments);
+    for name in ["E1/memory/", "E1/disk/", "E6/memory/"] {
+        let found = rows(&report, name, "/read/");
+        has_ratios(&found, 4, &["one", "link"]);
+        assert_eq!(found.len(), 4, "{errors}");
+    }
+}
+
+#[test]
+fn seed004_s75_buffers_and_sparse_types_are_measured() {
+    let (report, _) = report(&["bench", "vipios", "--tiny", "--only", "E8,E9", "--json"]);
+    for kind in ["whole", "cut"] {
+        for store in ["memory", "disk"] {
+            let found = rows(&report, &format!("E9/{store}/{kind}/"), "/b=");
+            assert_eq!(found.len(), 13);
+            has_ratios(&found, 13, &["b=256K"]);
+        }
+    }
+    has_ratios(&rows(&report, "E8/redistribute/", ""), 2, &["sieve"]);
+    has_ratios(&rows(&report, "E8/sparse/", ""), 2, &["sieve"]);
+}
+
+#[test]
+fn names_and_sizes_that_make_no_sense_are_refused() {
+    for (arguments, word) in [
+        (vec!["bench", "vipios", "--only", "E7"], "E7"),
+        (vec!["bench", "strided", "--grid", "2x2"], "2x2x2"),
+        (vec!["bench", "contiguous", "--counts", "4"], "5x3"),
+        (vec!["bench", "contiguous", "--turns", "3"], "7"),
+    ] {
+        let output = run(&arguments);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && errors.contains(word),
+            "{errors}"
+        );
+    }
+}
