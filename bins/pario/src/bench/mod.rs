@@ -13,6 +13,7 @@ pub(crate) mod hosts;
 pub(crate) mod kernels;
 pub(crate) mod machine;
 pub(crate) mod matching;
+pub(crate) mod matrix;
 pub(crate) mod move_bytes;
 pub(crate) mod parallel;
 pub(crate) mod plan;

@@ -162,6 +162,11 @@ impl Team {
         self.next_stamp
     }
 
+    /// Something went wrong on Pario's side.
+    pub(crate) fn fail(&mut self, text: String) {
+        self.failed.get_or_insert(text);
+    }
+
     /// What went wrong on Pario's side in a contest.
     pub(crate) fn outcome(&self) -> Result<(), Error> {
         match &self.failed {

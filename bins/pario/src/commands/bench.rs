@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 
 use super::Error;
 use crate::bench::{
-    Report, contiguous, kernels, matching, move_bytes, plan, small, socket, strided,
+    Report, contiguous, kernels, matching, matrix, move_bytes, plan, small, socket, strided,
     vipios, worker,
 };
 
@@ -31,6 +31,8 @@ enum Bench {
     Match(matching::Arguments),
     /// Reads and writes through a server, against bare sockets
     Socket(socket::Arguments),
+    /// A matrix in blocks of rows, on files in columns, blocks and rows
+    Matrix(matrix::Arguments),
     /// One shared file, a contiguous part of it for every process
     Contiguous(contiguous::Arguments),
     /// A cube of integers, a block of it for every process, against data sieving
@@ -70,6 +72,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Error> {
             if let Some(report) = socket::run(&arguments)? {
                 write(&report, arguments.json.as_deref())?;
             }
+        }
+        Bench::Matrix(arguments) => {
+            let report = matrix::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
         }
         Bench::Contiguous(arguments) => {
             let report = contiguous::run(&arguments)?;
