@@ -1,4 +1,6 @@
 //! Sieving against the normal way: identical bytes, also beside others that write in the holes.
+//!
+//! Windows are made short, so that they end in gaps, in pieces, and behind the end of the file.
 
 use client::{File, Hints, OpenOptions, Strategy};
 
