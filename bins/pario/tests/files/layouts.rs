@@ -296,7 +296,7 @@ fn the_distribution_of_a_file_is_shown_with_its_reason() {
     );
     let stat = service.text_of(&["stat", "/plain"]);
     assert!(stat.contains(&format!("chosen     {why}\n")), "{stat}");
-    service.silent(&["relayout", "/plain", "--layout", "whole"]);
+    service.json_of(&["relayout", "/plain", "--layout", "whole", "--json"]);
     let facts = service.json_of(&["stat", "/plain", "--json"]);
     assert_eq!(facts["distribution"], "given by a re-layout");
 }

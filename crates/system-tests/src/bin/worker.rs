@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::sync::Barrier;
 
-use client::{Client, ConnectOptions, File, OpenOptions};
+use client::{Client, ConnectOptions, File, OpenOptions, Team};
 use system_tests::layouts::view_of;
 use system_tests::raw::Raw;
 use system_tests::{Random, pattern, pattern_byte};
@@ -24,6 +24,7 @@ fn main() {
             client,
             files: HashMap::new(),
             held: Vec::new(),
+            teams: Vec::new(),
             url,
         },
         Err(error) => return say(Err(error)),
@@ -56,6 +57,7 @@ struct Worker {
     client: Client,
     files: HashMap<usize, File>,
     held: Vec<Vec<Raw>>,
+    teams: Vec<Team>,
     url: String,
 }
 
@@ -77,6 +79,24 @@ impl Worker {
                 let id = file.id();
                 self.files.insert(slot()?, file);
                 return Ok(format!("{id}"));
+            }
+            // Joins a team, opens a file with it and sets a view with it.
+            "together" => {
+                let (path, name) = (text(2).ok_or("no path")?, text(3).ok_or("no team")?);
+                let (rank, size) = (number(4)? as usize, number(5)? as usize);
+                let team = Team::processes(&self.client, name, rank, size)?;
+                let options = options(Some("rwc"), text(6), None);
+                let file = self.client.open_together(&team, path, &options)?;
+                file.set_view_text_together(&team, text(7).ok_or("no view")?)?;
+                let words = file.distribution()?;
+                self.files.insert(slot()?, file);
+                self.teams.push(team);
+                return Ok(words);
+            }
+            // Waits for everybody else in the last team.
+            "barrier" => {
+                self.teams.last().ok_or("no team")?.barrier()?;
+                return Ok(nothing());
             }
             "unlink" => {
                 self.client.unlink(text(1).ok_or("no path")?)?;
