@@ -352,6 +352,28 @@ fn seed001_s71_blocks_of_arrays_become_subfiles_whatever_their_size() {
     assert!((most - least) * 20 < *most, "{at:?}");
 }
 
+/// Maps between a view and all subfiles undo each other, also where views overlap.
+#[test]
+fn seed001_s71_maps_between_views_and_subfiles_are_inverse() {
+    let views = [
+        view(3, 20, "{(0,4),(7,9)}"),
+        view(0, 10, "{(2,5)}"),
+        view(11, 30, "{(1,4,6,3,{(0,0,2,2)})}"),
+    ];
+    let by = by_views(&views, 2, &rule(64)).unwrap();
+    check(&views, 2, &by, 600);
+    let partition = partition(&by);
+    for view in &views {
+        for k in 0..200 {
+            let x = view.view_to_file(ViewOffset(k)).unwrap();
+            let (home, at) = partition.owner(x).unwrap();
+            let map = view.to_subfile(&partition, home);
+            assert_eq!(map.view_to_subfile(ViewOffset(k)), Some(at));
+            assert_eq!(map.subfile_to_view(at), Some(ViewOffset(k)));
+        }
+    }
+}
+
 #[test]
 fn views_that_say_nothing_or_have_no_common_period_are_declined() {
     let whole = vec![View::whole_file(); 3];
