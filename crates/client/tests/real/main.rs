@@ -5,6 +5,8 @@
 
 mod access_modes;
 mod bytes;
+mod direct;
+mod direct_changes;
 mod distribution;
 mod names;
 mod service;

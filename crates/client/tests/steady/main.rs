@@ -24,7 +24,10 @@ fn steady_accesses_allocate_nothing_at_either_end() {
 }
 
 fn allocate_nothing(service: &Service, is_direct: bool) {
-    let client = service.connect_how(is_direct);
+    let client = match is_direct {
+        true => service.connect(),
+        false => service.connect_how(false),
+    };
     // Contiguous at the server, scattered at the server, scattered at both, announced.
     let cases = [
         ("striped(4KiB) over 2", "whole", 3000),

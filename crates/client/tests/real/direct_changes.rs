@@ -1,0 +1,166 @@
+//! Direct access while bytes move: truncate, regrow, re-layout, protection, threads, death.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use client::{OpenOptions, Status};
+
+use crate::service::{Service, create, pattern};
+
+/// Threads that write and read regions of their own, directly or by message, while `change` runs.
+fn under_load(service: &Service, path: &str, change: impl FnOnce()) {
+    const REGION: usize = 100_000;
+    let is_over = AtomicBool::new(false);
+    let is_over = &is_over;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..3)
+            .map(|t| {
+                let client = service.connect_how(t < 2);
+                let options = OpenOptions::new().read().write();
+                let file = client.open(path, &options).unwrap();
+                scope.spawn(move || {
+                    let mut own = vec![0; REGION];
+                    let base = (t * REGION) as u64;
+                    let mut round = 0;
+                    let mut back = vec![0; REGION];
+                    file.read_at(base, &mut own).unwrap();
+                    while !is_over.load(Ordering::Relaxed) || round < 50 {
+                        let at = round * 7919 % (REGION - 80_000);
+                        let len = [10, 4096, 80_000][round % 3];
+                        let bytes = pattern(len, round + t);
+                        file.write_at(base + at as u64, &bytes).unwrap();
+                        own[at..at + len].copy_from_slice(&bytes);
+                        if round % 4 == 0 {
+                            assert_eq!(file.read_at(base, &mut back), Ok(REGION));
+                            assert!(back == own, "thread {t}, round {round}");
+                        }
+                        round += 1;
+                    }
+                    file.close().unwrap();
+                    client.direct_statistics()
+                })
+            })
+            .collect();
+        change();
+        is_over.store(true, Ordering::Relaxed);
+        for (t, thread) in threads.into_iter().enumerate() {
+            let counted = thread.join().unwrap();
+            assert_eq!(counted.writes > 0, t < 2, "{counted:?}");
+        }
+    });
+}
+
+#[test]
+fn truncates_and_growth_behind_the_load_disturb_nobody() {
+    let service = Service::start(2);
+    let client = service.connect();
+    let file = create(&client, "/f", "", "striped(4KiB) over 2");
+    file.resize(300_000).unwrap();
+    under_load(&service, "/f", || {
+        for round in 0..60 {
+            file.write_at(400_000, &pattern(700_000, round)).unwrap();
+            let mut back = vec![0; 700_000];
+            assert_eq!(file.read_at(400_000, &mut back), Ok(700_000));
+            assert!(back == pattern(700_000, round));
+            file.resize(300_000 + round as u64).unwrap();
+            file.resize(1_100_000).unwrap();
+            assert_eq!(file.read_at(400_000, &mut back), Ok(700_000));
+            assert!(back.iter().all(|b| *b == 0), "regrown bytes are zero");
+        }
+    });
+}
+
+#[test]
+fn layouts_and_modes_change_under_load() {
+    let service = Service::start(3);
+    let client = service.connect();
+    let file = create(&client, "/f", "", "striped(4KiB) over 3");
+    file.resize(300_000).unwrap();
+    under_load(&service, "/f", || {
+        for layout in [
+            "striped(1000) over 2",
+            "whole",
+            "striped(64KiB) over 3",
+            "striped(5000) over 3",
+        ] {
+            let relayout = client.relayout("/f", layout).unwrap();
+            client.chmod("/f", 0o600).unwrap();
+            relayout.wait().unwrap();
+            client.chmod("/f", 0o644).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_file_that_is_unlinked_and_made_again_is_another_one() {
+    let service = Service::start(2);
+    let client = service.connect();
+    for round in 0..40 {
+        let file = create(&client, "/f", "", "striped(4KiB) over 2");
+        file.write_at(0, &pattern(100_000, round)).unwrap();
+        let mut back = vec![0; 100_000];
+        for _ in 0..3 {
+            assert_eq!(file.read_at(0, &mut back), Ok(100_000));
+            assert!(back == pattern(100_000, round));
+        }
+        client.unlink("/f").unwrap();
+        let next = create(&client, "/f", "", "striped(4KiB) over 2");
+        next.resize(100_000).unwrap();
+        assert_eq!(next.read_at(0, &mut back), Ok(100_000));
+        assert!(back.iter().all(|b| *b == 0), "nothing of the other file");
+        assert_eq!(file.read_at(0, &mut back), Ok(100_000));
+        assert!(back == pattern(100_000, round), "still there while open");
+        file.close().unwrap();
+        next.close().unwrap();
+        client.unlink("/f").unwrap();
+    }
+}
+
+#[test]
+fn many_threads_share_a_handle() {
+    let service = Service::start(2);
+    let client = service.connect();
+    let file = create(&client, "/f", "", "striped(4KiB) over 2");
+    file.resize(16 * 40_000).unwrap();
+    std::thread::scope(|scope| {
+        for t in 0..16 {
+            let file = &file;
+            scope.spawn(move || {
+                let base = t as u64 * 40_000;
+                for round in 0..300 {
+                    let at = base + (round * 131 % 20_000) as u64;
+                    let bytes = pattern([7, 4096, 20_000][round % 3], round + t);
+                    file.write_at(at, &bytes).unwrap();
+                    let mut back = vec![0; bytes.len()];
+                    assert_eq!(file.read_at(at, &mut back), Ok(bytes.len()));
+                    assert!(back == bytes);
+                }
+            });
+        }
+    });
+    let counted = client.direct_statistics();
+    assert!(counted.reads > 4000 && counted.writes > 4000, "{counted:?}");
+}
+
+#[test]
+fn a_server_that_ends_is_noticed_at_once() {
+    let mut service = Service::start(1);
+    let client = service.connect();
+    let file = create(&client, "/f", "", "whole");
+    file.write_at(0, &pattern(200_000, 0)).unwrap();
+    for _ in 0..3 {
+        file.read_at(0, &mut [0; 100]).unwrap();
+        file.read_at(0, &mut [0; 100_000]).unwrap();
+    }
+    assert!(file.last_access().is_direct);
+    service.servers.pop().unwrap().stop();
+    let started = Instant::now();
+    let read = file.read_at(0, &mut [0; 100]).unwrap_err();
+    let written = file.write_at(0, &[0; 100_000]).unwrap_err();
+    for error in [read, written] {
+        let is_told = matches!(error.status(), Status::Unreachable | Status::Lost);
+        assert!(is_told, "{error}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(30), "no hang");
+    assert_eq!(client.direct_statistics().attached, 0);
+}
