@@ -151,7 +151,15 @@ impl Context {
         let file = entry.id();
         let told = self.manager.ask(&FileState { file })?;
         let size = told.size;
+        let before = entry.known();
+        if before.as_ref().is_none_or(|k| *k.layout() != told.layout) {
+            self.void_maps(entry)?;
+        }
         let known = entry.learn(told, self.server);
+        if before.is_none_or(|k| k.domain() != known.domain()) {
+            // What cannot be moved now goes by message until it is.
+            let _ = self.move_domain(entry, &known);
+        }
         match size.truncate_to {
             _ if size.epoch <= entry.epoch() => {}
             Some(to) => self.cut(entry, &known, size.epoch, to)?,

@@ -121,7 +121,8 @@ impl Known {
         self.told.layout.pieces[0].generation
     }
 
-    fn domain(&self) -> Domain {
+    /// Who may share memory with its bytes.
+    pub(crate) fn domain(&self) -> Domain {
         Domain {
             owner: self.told.owner,
             group: self.told.group,
@@ -149,6 +150,11 @@ impl Known {
             Err(store::Error::NotFound(_)) => Ok(None),
             Err(e) => Err(e.into()),
         }
+    }
+
+    /// The subfile if it was used before.
+    pub(crate) fn opened(&self, own: &Own) -> Option<Arc<dyn Subfile>> {
+        own.open.get().cloned()
     }
 
     /// The subfile, made if there is none.

@@ -12,7 +12,8 @@ use control::locks::Mode;
 use serving::{Exchange, Outcome, Peer, Service, Watch, this_process};
 use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::cluster::{
-    ApplyTruncate, AskEnd, AskNumber, Fence, Freeze, Frozen, Pull, PullProgress, Tell, Thaw,
+    ApplyTruncate, AskEnd, AskNumber, Fence, Freeze, Frozen, Pull, PullProgress, Redomain, Tell,
+    Thaw,
 };
 use wire::message::direct::{Attach, Map};
 use wire::message::file::{
@@ -219,6 +220,7 @@ impl IoService {
             Freeze::KIND => self.answer(exchange, |r: Freeze| self.freeze(&r)),
             Thaw::KIND => self.answer(exchange, |r: Thaw| thaw(context, &self.owner, r.file)),
             Pull::KIND => self.answer(exchange, |r: Pull| pull::pull(context, &r)),
+            Redomain::KIND => self.answer(exchange, |r: Redomain| context.redomain(r.file)),
             _ => self.answer(exchange, |r: PullProgress| {
                 let entry = context.entry(r.file);
                 Ok(entry.pulled.load(std::sync::atomic::Ordering::Relaxed))
@@ -571,7 +573,7 @@ impl Service for IoService {
                 }
                 done
             }
-            0x46..=0x4e => self.server_request(session, exchange),
+            0x46..=0x4f => self.server_request(session, exchange),
             _ => self.owner_request(session, exchange),
         }
     }
@@ -606,6 +608,8 @@ impl Service for IoService {
 /// Serves a file again, with what the metadata manager says now.
 pub(crate) fn thaw(context: &Context, owner: &Owner, file: FileId) -> Result<(), Refused> {
     let entry = context.entry(file);
+    // A layout may be replaced without a freeze as long as the file is empty.
+    context.void_maps(&entry)?;
     entry.forget();
     match context.refresh(&entry) {
         Ok(known) => owner.layout_is(file, known.layout()),

@@ -63,6 +63,8 @@ pub(crate) struct Client {
     pub(crate) is_watched: AtomicBool,
     /// The memory it shares with this server.
     pub(crate) attached: Mutex<Attachment>,
+    /// Held while that is taken back.
+    pub(crate) detaching: Mutex<()>,
 }
 
 impl Client {
@@ -79,6 +81,7 @@ impl Client {
             said_goodbye: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
             attached: Mutex::default(),
+            detaching: Mutex::default(),
         }
     }
 

@@ -246,6 +246,10 @@ pub fn start(options: Options) -> Result<IoServer, StartError> {
         room_wait: options.room_wait,
         when_full: options.when_full,
     }));
+    let theirs = Arc::downgrade(&context);
+    context
+        .stored
+        .reclaim_with(move || theirs.upgrade().is_some_and(|c| c.direct.reclaim()));
     let others: Arc<dyn Cluster> = Arc::new(Others(Arc::clone(&context)));
     let owner = Arc::new(Owner::new(others));
     owner.members_are(&joined.members);

@@ -106,6 +106,13 @@ impl Stored {
         Ok(())
     }
 
+    /// Whom to ask for memory that others have mapped, when there is no other.
+    pub(crate) fn reclaim_with(&self, reclaim: impl Fn() -> bool + Send + Sync + 'static) {
+        if let Some(disk) = &self.disk {
+            disk.reclaim_with(reclaim);
+        }
+    }
+
     /// Room in all and room taken, in bytes.
     pub(crate) fn room(&self) -> (u64, u64) {
         match &self.disk {

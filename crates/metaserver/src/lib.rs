@@ -22,6 +22,7 @@
 //! | `clients`, `members` | who is there, and what happens when he goes |
 //! | `backing` | what is asked of a directory behind the catalogue |
 //! | `mapping` | which server a client begins with |
+//! | `domain` | who may use a file, told to its servers |
 //! | `relayout` | moving a file into another layout |
 //! | `servers` | asking I/O servers |
 #![forbid(unsafe_code)]
@@ -31,6 +32,7 @@ mod clients;
 mod cluster;
 mod committer;
 mod directory;
+mod domain;
 mod manager;
 mod mapping;
 mod members;

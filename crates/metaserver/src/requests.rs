@@ -117,7 +117,10 @@ impl Manager {
     }
 
     pub(crate) fn rename(&self, session: &mut Session, r: Rename) -> Result<(), Refused> {
-        self.change(session, move |b, caller| b.rename(caller, &r.from, &r.to))
+        let to = r.to.clone();
+        self.with_domain(session, &r.from.clone(), Some(&to), move |m, session| {
+            m.change(session, move |b, caller| b.rename(caller, &r.from, &r.to))
+        })
     }
 
     pub(crate) fn stat(&self, session: &mut Session, r: Stat) -> Result<StatAnswer, Refused> {
@@ -157,12 +160,16 @@ impl Manager {
     }
 
     pub(crate) fn chmod(&self, session: &mut Session, r: Chmod) -> Result<(), Refused> {
-        self.change(session, move |b, caller| b.chmod(caller, &r.path, r.mode))
+        self.with_domain(session, &r.path.clone(), None, move |m, session| {
+            m.change(session, move |b, caller| b.chmod(caller, &r.path, r.mode))
+        })
     }
 
     pub(crate) fn chown(&self, session: &mut Session, r: Chown) -> Result<(), Refused> {
-        self.change(session, move |b, caller| {
-            b.chown(caller, &r.path, r.owner, r.group)
+        self.with_domain(session, &r.path.clone(), None, move |m, session| {
+            m.change(session, move |b, caller| {
+                b.chown(caller, &r.path, r.owner, r.group)
+            })
         })
     }
 

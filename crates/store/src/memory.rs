@@ -282,7 +282,7 @@ impl Subfile for MemorySubfile {
         Ok(())
     }
 
-    fn extents(&self, range: Range<u64>, most: usize) -> Result<Vec<Location>> {
+    fn extents(&self, range: Range<u64>, most: usize, _map: u64) -> Result<Vec<Location>> {
         check(&range)?;
         let state = self.held.lock();
         state.check_alive()?;
@@ -291,6 +291,9 @@ impl Subfile for MemorySubfile {
             .map(|(start, slot)| Location::of(start, &slot.extent))
             .collect())
     }
+
+    /// Nothing is evicted here.
+    fn unmap(&self, _before: u64) {}
 
     fn make_extents(&self, range: Range<u64>) -> Result<()> {
         self.preallocate(range)

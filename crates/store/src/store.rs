@@ -190,16 +190,21 @@ pub trait Subfile: Send + Sync {
     }
 
     /// The extents that have a byte of a range and that others may map now, whole and ascending, at
-    /// most `most`. Extents with bytes that are on a disk only are left out.
-    fn extents(&self, range: Range<u64>, most: usize) -> Result<Vec<Location>>;
+    /// most `most`. Extents with bytes that are on a disk only are left out. Those that are named stay
+    /// where they are until [`Subfile::unmap`] is called with a number above `map`.
+    fn extents(&self, range: Range<u64>, most: usize, map: u64) -> Result<Vec<Location>>;
+
+    /// Maps with a number below `before` are void: nobody reads extents through them any more.
+    fn unmap(&self, before: u64);
 
     /// Makes the extents of a range that somebody else is going to store into, all or none, and raises
     /// the length to its end.
     fn make_extents(&self, range: Range<u64>) -> Result<()>;
 
     /// Takes the extents of a range away from somebody who may still store into them: those that begin
-    /// below `keep` are copied to fresh ones, the others are freed. The old ones go to `aside`, also
-    /// when this fails for lack of memory; what is stored into them is seen by nobody.
+    /// below `keep` are copied to fresh ones, the others may be freed. The old ones go to `aside`, also
+    /// when this fails for lack of memory; what is stored into them is seen by nobody. Bytes from
+    /// `keep` on are lost or not: the caller is about to cut them off.
     ///
     /// Nobody else may be writing: a grant that is not committed yet is refused afterwards.
     fn set_aside(&self, range: Range<u64>, keep: u64, aside: &mut Aside) -> Result<()>;

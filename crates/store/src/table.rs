@@ -39,6 +39,8 @@ pub(crate) struct Slot {
     pub(crate) writers: u32,
     /// Some of its blocks are on their way to the disk.
     pub(crate) writing: bool,
+    /// The last map that names it, until that is void.
+    pub(crate) mapped: Option<u64>,
     /// When it was last used, for eviction.
     pub(crate) used_at: u64,
 }
@@ -48,8 +50,15 @@ impl Slot {
     pub(crate) fn is_idle(&self) -> bool {
         self.writers == 0
             && !self.writing
+            && self.mapped.is_none()
             && self.dirty.is_empty()
             && Arc::strong_count(&self.extent) == 1
+    }
+
+    /// Whether all its bytes are there, and none of them about to arrive for the first time.
+    pub(crate) fn is_whole(&self) -> bool {
+        let blocks = self.extent.len() / BLOCK;
+        self.writers == 0 && self.spoiled.is_empty() && self.loaded.count() == blocks
     }
 
     /// One grant less; the last one lets go of blocks that were left in any state.
@@ -178,6 +187,7 @@ impl Table {
             spoiled: Blocks::NONE,
             writers: 0,
             writing: false,
+            mapped: None,
             used_at: now,
         };
         let replaced = self.slots.insert(start, slot);
@@ -371,6 +381,18 @@ impl Table {
     /// Starts of extents with dirty blocks, from `from` on.
     pub(crate) fn dirty_from(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
         self.dirty.range(from..).copied()
+    }
+
+    /// Lets go of extents that only maps below a number name.
+    pub(crate) fn unmap(&mut self, before: u64) {
+        for slot in self.slots.values_mut() {
+            slot.mapped.take_if(|map| *map < before);
+        }
+    }
+
+    /// Whether somebody has mapped an extent.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.slots.values().any(|slot| slot.mapped.is_some())
     }
 
     /// Whether any block is dirty.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
 use serving::{Exchange, Outcome};
-use store::{Location, MAX_LEN, Segment, Subfile};
+use store::{CHUNK, Location, MAX_LEN, Pins, Segment, Subfile, SubfileId};
 use wire::message::direct::{Attach, Attached as Answer, Map, Mapped, MappedExtent, SegmentIs};
 use wire::{MOST_DESCRIPTORS, Rights, Status};
 
@@ -31,6 +31,8 @@ const NEIGHBOURS: usize = 16;
 /// Bytes that are made for one range, and for one request.
 const MADE_OF_RANGE: u64 = 64 << 20;
 const MADE_BYTES: u64 = 256 << 20;
+/// Asked ranges up to this are read from disk first.
+const LOADED_BYTES: u64 = 8 << 20;
 /// Address space that may wait for a client that does not move, before it gets no map to store with.
 const MOST_QUARANTINED: u64 = 1 << 30;
 
@@ -125,13 +127,6 @@ impl Descriptor {
     }
 }
 
-/// What an answer is made of.
-struct Found {
-    /// Ascending by subfile and offset.
-    list: Vec<(u32, Location)>,
-    stores: Stores,
-}
-
 fn make(
     context: &Context,
     session: &mut Session,
@@ -179,19 +174,21 @@ fn make(
     };
     let (_running, known) = context.enter(&view.entry, &planned)?;
     let is_first = direct.is_first_map(view.file, &attached);
-    let mut found = find(context, &known, request, is_first)?;
-    let (segments, descriptors) = hand_over(&mut session.given, &mut found.list, may_store)?;
+    let (number, entry, epoch) = direct.register(view.file, &attached)?;
+    let mut list = find(context, &known, request, number, is_first)?;
+    let mut stores = Stores::default();
     if may_store {
         view.entry.stored_directly();
-        for (index, location) in &found.list {
+        for (index, location) in &list {
             let range = location.offset..location.offset + location.len;
-            found.stores.insert(known.subfile_id(*index), range);
+            stores.insert(known.subfile_id(*index), range);
         }
     }
-    let (entry, epoch) = direct.register(view.file, &attached, found.stores)?;
-    let extents = merge(&found.list);
+    direct.note(view.file, &attached, stores, subfiles(&known, request));
+    let (segments, descriptors) = hand_over(&mut session.given, &mut list, may_store)?;
+    let extents = merge(&list);
     add(&direct.counters.maps, 1);
-    add(&direct.counters.mapped_extents, found.list.len() as u64);
+    add(&direct.counters.mapped_extents, list.len() as u64);
     let answer = Mapped {
         entry,
         epoch,
@@ -224,7 +221,13 @@ fn check(request: &Map) -> Result<(), Refused> {
 }
 
 /// The extents that an answer is about; those that are missing are made if the client wants to store.
-fn find(context: &Context, known: &Known, request: &Map, is_first: bool) -> Result<Found, Refused> {
+fn find(
+    context: &Context,
+    known: &Known,
+    request: &Map,
+    number: u64,
+    is_first: bool,
+) -> Result<Vec<(u32, Location)>, Refused> {
     let mut list: Vec<(u32, Location)> = Vec::new();
     let mut made = 0;
     for asked in &request.ranges {
@@ -242,40 +245,77 @@ fn find(context: &Context, known: &Known, request: &Map, is_first: bool) -> Resu
         let Some(subfile) = known.find(own, &context.stored)? else {
             continue;
         };
-        let room = MOST_EXTENTS.saturating_sub(list.len());
+        // Bytes of an earlier protection stay in their segments until they have moved.
+        if subfile.identity().domain != known.domain() {
+            continue;
+        }
         let range = asked.start..asked.end;
-        let around = neighbours(&**subfile, range, room, is_first)?;
+        if context.stored.is_durable() && range.end - range.start <= LOADED_BYTES {
+            load(&**subfile, &range);
+        }
+        let around = Around {
+            subfile: &**subfile,
+            room: MOST_EXTENTS.saturating_sub(list.len()),
+            number,
+        };
+        let around = around.find(range, is_first)?;
         list.extend(around.into_iter().map(|l| (asked.subfile, l)));
     }
     list.sort_by_key(|(subfile, location)| (*subfile, location.offset));
     list.dedup_by_key(|(subfile, location)| (*subfile, location.offset));
-    Ok(Found {
-        list,
-        stores: Stores::default(),
+    Ok(list)
+}
+
+/// The subfiles that a map is about, as far as they exist.
+fn subfiles<'a>(
+    known: &'a Known,
+    request: &'a Map,
+) -> impl Iterator<Item = (SubfileId, Arc<dyn Subfile>)> + 'a {
+    request.ranges.iter().filter_map(|asked| {
+        let own = known.own_at(asked.subfile).ok()?;
+        Some((known.subfile_id(asked.subfile), known.opened(own)?))
     })
 }
 
-/// The extents of a range, and some beside it: all, for the first map of a file.
-fn neighbours(
-    subfile: &dyn Subfile,
-    range: Range<u64>,
+/// Brings the extents of a range into memory, as far as there is room.
+fn load(subfile: &dyn Subfile, range: &Range<u64>) {
+    let start = range.start / CHUNK * CHUNK;
+    let end = range.end.next_multiple_of(CHUNK).min(MAX_LEN);
+    // What cannot be loaded is not handed out, and whoever reads it by message hears why.
+    let _ = subfile.pin(start..end, &mut Pins::new());
+}
+
+/// Where the extents of an answer are looked for.
+struct Around<'a> {
+    subfile: &'a dyn Subfile,
+    /// How many may be found.
     room: usize,
-    is_first: bool,
-) -> Result<Vec<Location>, Refused> {
-    let mut found = match range.is_empty() {
-        true => Vec::new(),
-        false => subfile.extents(range.clone(), room)?,
-    };
-    let beside = if is_first { room } else { NEIGHBOURS };
-    let end = |list: &[Location]| list.last().map_or(range.end, |l| l.offset + l.len);
-    let left = room.saturating_sub(found.len()).min(beside);
-    found.extend(subfile.extents(end(&found)..MAX_LEN, left)?);
-    if is_first {
-        let first = found.first().map_or(range.start, |l| l.offset);
-        let left = room.saturating_sub(found.len());
-        found.extend(subfile.extents(0..first.min(range.start), left)?);
+    /// The number of the map.
+    number: u64,
+}
+
+impl Around<'_> {
+    /// The extents of a range, and some beside it: all, for the first map of a file.
+    fn find(&self, range: Range<u64>, is_first: bool) -> Result<Vec<Location>, Refused> {
+        let mut found = match range.is_empty() {
+            true => Vec::new(),
+            false => self.extents(range.clone(), self.room)?,
+        };
+        let beside = if is_first { self.room } else { NEIGHBOURS };
+        let end = found.last().map_or(range.end, |l| l.offset + l.len);
+        let left = self.room.saturating_sub(found.len()).min(beside);
+        found.extend(self.extents(end.min(MAX_LEN)..MAX_LEN, left)?);
+        if is_first {
+            let first = found.first().map_or(range.start, |l| l.offset);
+            let left = self.room.saturating_sub(found.len());
+            found.extend(self.extents(0..first.min(range.start), left)?);
+        }
+        Ok(found)
     }
-    Ok(found)
+
+    fn extents(&self, range: Range<u64>, most: usize) -> Result<Vec<Location>, Refused> {
+        Ok(self.subfile.extents(range, most, self.number)?)
+    }
 }
 
 /// Which descriptors go with an answer. Extents in segments for which there is no room are left out.

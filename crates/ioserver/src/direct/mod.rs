@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use ::direct::ServerTable;
+use store::{Subfile, SubfileId};
 use wire::message::session::Counter;
 use wire::{FileId, Status};
 
@@ -80,7 +81,10 @@ struct Mapper {
 /// One file with an entry in the table.
 struct FileMaps {
     entry: u32,
+    /// When it was last mapped; numbers maps too.
     used_at: u64,
+    /// What is mapped of it.
+    subfiles: HashMap<SubfileId, Arc<dyn Subfile>>,
     /// By the number of their page.
     clients: HashMap<u64, Mapper>,
     /// Revoked writers whose memory could not be replaced yet.
@@ -169,13 +173,9 @@ impl Direct {
         maps.is_none_or(|maps| !maps.clients.contains_key(&attached.number))
     }
 
-    /// Notes that a client has a map of a file: entry and epoch it is good for.
-    fn register(
-        &self,
-        file: FileId,
-        attached: &Arc<Attached>,
-        stores: Stores,
-    ) -> Result<(u32, u64), Refused> {
+    /// Notes that a client gets a map of a file: the number of the map, and entry and epoch that it is
+    /// good for.
+    fn register(&self, file: FileId, attached: &Arc<Attached>) -> Result<(u64, u32, u64), Refused> {
         let none = || {
             let text = "no entry of the control table is free; go by message";
             Refused::new(Status::QuotaExceeded, text)
@@ -195,6 +195,7 @@ impl Direct {
             let maps = FileMaps {
                 entry,
                 used_at: 0,
+                subfiles: HashMap::new(),
                 clients: HashMap::new(),
                 unsettled: Vec::new(),
             };
@@ -202,15 +203,32 @@ impl Direct {
         }
         let maps = state.files.get_mut(&file).expect("made above");
         maps.used_at = state.uses;
-        let mapper = maps
-            .clients
+        maps.clients
             .entry(attached.number)
             .or_insert_with(|| Mapper {
                 attached: Arc::clone(attached),
                 stores: Stores::default(),
             });
-        mapper.stores.add(stores);
-        Ok((maps.entry, table.epoch(maps.entry)))
+        Ok((maps.used_at, maps.entry, table.epoch(maps.entry)))
+    }
+
+    /// Notes what is in a map of a file. If it was revoked since it was registered, it is void and what
+    /// is in it of no interest.
+    fn note(
+        &self,
+        file: FileId,
+        attached: &Attached,
+        stores: Stores,
+        subfiles: impl Iterator<Item = (SubfileId, Arc<dyn Subfile>)>,
+    ) {
+        let mut state = lock(&self.state);
+        let Some(maps) = state.files.get_mut(&file) else {
+            return;
+        };
+        maps.subfiles.extend(subfiles);
+        if let Some(mapper) = maps.clients.get_mut(&attached.number) {
+            mapper.stores.add(stores);
+        }
     }
 
     /// Files that a client has maps of.
@@ -220,6 +238,13 @@ impl Direct {
         of.filter(|(_, maps)| maps.clients.contains_key(&attached.number))
             .map(|(file, _)| *file)
             .collect()
+    }
+
+    /// Whether anybody has maps of a file, or may still store into it.
+    fn has_maps(&self, file: FileId) -> bool {
+        let state = lock(&self.state);
+        let maps = state.files.get(&file);
+        maps.is_some_and(|maps| !maps.clients.is_empty() || !maps.unsettled.is_empty())
     }
 
     /// Whether anybody shares memory.
@@ -281,6 +306,42 @@ fn give_up_some(table: &ServerTable, state: &mut State) {
         });
         if !is_busy && let Some(maps) = state.files.remove(&file) {
             table.give(maps.entry);
+            let before = state.uses;
+            maps.subfiles.values().for_each(|s| s.unmap(before));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::direct::{ClientPage, ENTRIES};
+
+    #[test]
+    fn entries_of_files_that_nobody_copies_are_used_again() {
+        let direct = Direct::new(true);
+        let pid = u64::from(std::process::id());
+        let attached = Arc::new(Attached::new(1, pid).unwrap());
+        let page = ClientPage::map(attached.page.descriptor(), attached.page.len()).unwrap();
+        let table = direct.table.get_or_init(|| ServerTable::new().ok());
+        let table = table.as_ref().unwrap();
+        let register = |file: u64| {
+            let (_, entry, epoch) = direct.register(FileId(file), &attached).unwrap();
+            (entry, epoch)
+        };
+        let first: Vec<(u32, u64)> = (0..3).map(&register).collect();
+        for file in 3..u64::from(ENTRIES) {
+            register(file);
+        }
+        // The first file is in use, the second one is not.
+        let claim = page.claim(first[0].0, first[0].1, false).unwrap();
+        let next = register(u64::MAX);
+        assert!(next.0 != first[0].0 && next.1 > 1);
+        assert!(claim.end(), "nobody took it back");
+        let state = lock(&direct.state);
+        assert!(state.files.contains_key(&FileId(0)));
+        assert!(!state.files.contains_key(&FileId(1)));
+        assert_ne!(table.epoch(first[1].0), first[1].1, "maps of it are void");
+        assert!(state.files.len() <= ENTRIES as usize);
     }
 }

@@ -17,7 +17,7 @@ use super::attached::Attached;
 use super::quarantine::{Quarantined, may_store};
 use super::{Direct, Mapper};
 use crate::context::Context;
-use crate::files::lock;
+use crate::files::{FileEntry, Known, lock};
 use crate::refused::Refused;
 use crate::sessions::Client;
 use crate::statistics::add;
@@ -80,21 +80,45 @@ impl Direct {
         let Some(table) = self.table() else {
             return Vec::new();
         };
-        let (mappers, mut stuck, entry, epoch) = {
+        let (mappers, mut stuck, subfiles, before, entry, epoch) = {
             let mut state = lock(&self.state);
+            state.uses += 1;
+            let before = state.uses;
             let Some(maps) = state.files.get_mut(&file) else {
                 return Vec::new();
             };
             let mappers: Vec<Mapper> = maps.clients.drain().map(|(_, m)| m).collect();
             let stuck = std::mem::take(&mut maps.unsettled);
-            (mappers, stuck, maps.entry, table.raise(maps.entry))
+            let subfiles = std::mem::take(&mut maps.subfiles);
+            let epoch = table.raise(maps.entry);
+            (mappers, stuck, subfiles, before, maps.entry, epoch)
         };
         if !mappers.is_empty() {
             add(&self.counters.revocations, 1);
         }
         stuck.extend(self.wait_for(mappers, entry, epoch));
+        subfiles.values().for_each(|subfile| subfile.unmap(before));
         stuck.retain(|s| may_store(&s.attached, &s.slots));
         stuck
+    }
+
+    /// Has the maps given up of the file that was mapped longest ago, so that its extents can be evicted;
+    /// whether there was one.
+    pub(crate) fn reclaim(&self) -> bool {
+        let coldest = {
+            let state = lock(&self.state);
+            let mapped = state.files.iter();
+            let mapped = mapped.filter(|(_, maps)| !maps.subfiles.is_empty());
+            mapped
+                .min_by_key(|(_, maps)| maps.used_at)
+                .map(|(&file, _)| file)
+        };
+        let Some(file) = coldest else {
+            return false;
+        };
+        let stuck = self.revoke(file);
+        self.put_back(file, stuck);
+        true
     }
 
     /// The same for one client, whose claims alone are looked at. Nothing may be moved afterwards.
@@ -230,9 +254,50 @@ impl Context {
         Ok(())
     }
 
+    /// Makes the maps of a file void, if there are any, because its bytes are elsewhere now.
+    pub(crate) fn void_maps(&self, entry: &FileEntry) -> Result<(), Refused> {
+        let file = entry.id();
+        if !self.direct.has_maps(file) {
+            return Ok(());
+        }
+        entry.alone(&self.hurry(), || self.take_back(file, |_| u64::MAX))
+    }
+
+    /// Moves the bytes of a file to segments of its present domain, as far as they are in others.
+    pub(crate) fn move_domain(&self, entry: &FileEntry, known: &Known) -> Result<(), Refused> {
+        let domain = known.domain();
+        let mut moving = Vec::new();
+        for own in &known.own {
+            let subfile = known.find(own, &self.stored)?;
+            moving.extend(subfile.filter(|s| s.identity().domain != domain));
+        }
+        if moving.is_empty() {
+            return Ok(());
+        }
+        entry.alone(&self.hurry(), || {
+            self.take_back(entry.id(), |_| u64::MAX)?;
+            for subfile in &moving {
+                self.with_room(|| subfile.set_domain(domain))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Asks whom a file belongs to now, and keeps its bytes accordingly.
+    pub(crate) fn redomain(&self, file: FileId) -> Result<(), Refused> {
+        let Some(entry) = self.files.get(file) else {
+            // Whoever uses it first learns it then.
+            return Ok(());
+        };
+        let known = self.refresh(&entry)?;
+        self.move_domain(&entry, &known)
+    }
+
     /// Ends the sharing with a client: nothing of it is stored when this returns.
     pub(crate) fn detach(&self, client: &Client) -> Result<(), Refused> {
         let direct = &self.direct;
+        // Whoever comes second waits for what the first does.
+        let _one = lock(&client.detaching);
         let Some(attached) = direct.close(client) else {
             return Ok(());
         };

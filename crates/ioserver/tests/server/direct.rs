@@ -307,3 +307,62 @@ fn nothing_is_left_of_clients_that_are_gone() {
     crate::life::until(|| rig.count(0, "clients") == 0 && rig.count(0, "direct_clients") == 0);
     crate::life::until(|| descriptors() <= before);
 }
+
+/// A service with one disk and little memory.
+fn disk_rig(memory_bytes: u64) -> Rig {
+    let mut rig = Rig::new(0);
+    let dir = rig.dir.path().join("disk-0");
+    std::fs::create_dir_all(&dir).unwrap();
+    let server = rig.start_server(0, |o| {
+        o.store = ioserver::StoreOptions::Disk {
+            dirs: vec![dir.clone()],
+            memory_limit_bytes: memory_bytes,
+        };
+    });
+    rig.servers.push(Some(server));
+    rig
+}
+
+#[test]
+fn a_disk_server_hands_out_what_is_in_memory_for_reading() {
+    let rig = disk_rig(64 << 20);
+    let (mut client, file, mut sharer) = begin(&rig, "/f", "striped(1MiB) over 1");
+    let data = pattern(300_000, 5);
+    client.write(&file, 1, &whole(), 0, &data).unwrap();
+    let mapped = sharer.map(&file, 1, false, &[(0, 0, 300_000)]).unwrap();
+    assert!(mapped.segments.iter().all(|s| !s.is_writable));
+    assert!(sharer.read(&mapped, 0, 0, 300_000).unwrap() == data);
+    // Bytes that are written later are seen, and nobody else stores into this memory.
+    client.write(&file, 1, &whole(), 1000, &[9; 500]).unwrap();
+    assert_eq!(sharer.read(&mapped, 0, 1000, 500).unwrap(), [9; 500]);
+    let denied = sharer.map(&file, 1, true, &[(0, 0, 300_000)]);
+    assert_eq!(refused(denied), Status::Unsupported);
+}
+
+#[test]
+fn mapped_extents_of_a_disk_server_are_evicted_after_their_maps_are_taken_back() {
+    let rig = disk_rig(4 << 20);
+    let (mut client, first, mut sharer) = begin(&rig, "/f", "striped(1MiB) over 1");
+    let second = client.open("/g", None, Some("striped(1MiB) over 1"));
+    client.set_view(&second, 2, &whole());
+    let data = pattern(4 << 20, 5);
+    client.write(&first, 1, &whole(), 0, &data).unwrap();
+    let mapped = sharer.map(&first, 1, false, &[(0, 0, 4 << 20)]).unwrap();
+    let bytes: u64 = mapped.extents.iter().map(|e| e.len).sum();
+    assert!(bytes >= 4 << 20);
+    // There is no room for this beside what is mapped.
+    let other = pattern(1 << 20, 6);
+    client.write(&second, 2, &whole(), 0, &other).unwrap();
+    assert!(!sharer.is_current(&mapped));
+    assert!(rig.count(0, "direct_revocations") >= 1);
+    // Loaded again for whoever wants a part of it.
+    let mapped = sharer
+        .map(&first, 1, false, &[(0, 1 << 20, (1 << 20) + 10)])
+        .unwrap();
+    let found = sharer.read(&mapped, 0, 1 << 20, 10).unwrap();
+    assert_eq!(found, data[1 << 20..(1 << 20) + 10]);
+    let (back, _) = client.read(&second, 2, &whole(), 0, 1 << 20).unwrap();
+    assert!(back == other);
+    let (back, _) = client.read(&first, 1, &whole(), 0, 4 << 20).unwrap();
+    assert!(back == data);
+}

@@ -218,6 +218,73 @@ fn a_writer_that_never_ends_is_cut_off_by_a_new_layout() {
 }
 
 #[test]
+fn a_writer_that_never_ends_is_cut_off_by_another_mode() {
+    stuck_writer(
+        |client, _| {
+            let chmod = wire::message::catalogue::Chmod {
+                path: "/f".into(),
+                mode: 0o640,
+            };
+            client.meta.ask(4, &chmod, &mut Vec::new()).unwrap();
+        },
+        None,
+    );
+}
+
+#[test]
+fn bytes_of_another_mode_owner_or_directory_are_in_other_segments() {
+    use wire::message::catalogue::{Chmod, Chown, Mkdir, Rename};
+    let rig = Rig::new(1);
+    let (mut client, file, mut sharer) = begin(&rig, "/f", "striped(1MiB) over 1");
+    let data = pattern(200_000, 9);
+    client.write(&file, 1, &whole(), 0, &data).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    let mut check = |sharer: &mut Sharer| {
+        let mapped = sharer.map(&file, 1, true, &[(0, 0, 200_000)]).unwrap();
+        assert!(sharer.read(&mapped, 0, 0, 200_000).unwrap() == data);
+        for extent in &mapped.extents {
+            assert!(seen.insert(extent.segment), "a segment of another domain");
+        }
+        mapped
+    };
+    let mapped = check(&mut sharer);
+    let chmod = Chmod {
+        path: "/f".into(),
+        mode: 0o644,
+    };
+    client.meta.ask(4, &chmod, &mut Vec::new()).unwrap();
+    assert!(!sharer.is_current(&mapped), "when the change is answered");
+    let mapped = check(&mut sharer);
+    let chown = Chown {
+        path: "/f".into(),
+        owner: Some(1234),
+        group: Some(1234),
+    };
+    client.meta.ask(4, &chown, &mut Vec::new()).unwrap();
+    assert!(!sharer.is_current(&mapped));
+    let mapped = check(&mut sharer);
+    let mkdir = Mkdir {
+        path: "/d".into(),
+        mode: 0o755,
+    };
+    client.meta.ask(4, &mkdir, &mut Vec::new()).unwrap();
+    let rename = Rename {
+        from: "/f".into(),
+        to: "/d/f".into(),
+    };
+    client.meta.ask(4, &rename, &mut Vec::new()).unwrap();
+    assert!(!sharer.is_current(&mapped));
+    let mapped = check(&mut sharer);
+    // Another name in the same directory changes nothing.
+    let rename = Rename {
+        from: "/d/f".into(),
+        to: "/d/g".into(),
+    };
+    client.meta.ask(4, &rename, &mut Vec::new()).unwrap();
+    assert!(sharer.is_current(&mapped));
+}
+
+#[test]
 fn a_writer_that_never_ends_is_cut_off_by_a_removal() {
     // The client that shares has the file open; it is gone when the last handle is closed.
     let rig = Rig::new(1);

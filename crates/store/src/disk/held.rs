@@ -11,7 +11,8 @@
 //!   block whose bytes are still arriving for the first time.
 //! - Dirty bits are cleared before the bytes are copied out, and set again if writing fails. The
 //!   checksum is computed over the private copy, so that no late store can make it wrong.
-//! - An extent with writers, dirty blocks or blocks on their way to the disk is not evicted.
+//! - An extent with writers, dirty blocks, blocks on their way to the disk, or one that somebody has
+//!   mapped is not evicted.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -27,7 +28,7 @@ use crate::memory::check_note;
 use crate::pins::{Grant, Granted, Pins};
 use crate::pool::{CHUNK, UNIT};
 use crate::store::{Location, Scrub, Subfile, check};
-use crate::table::{BlockState, Part, Slot, Table, local};
+use crate::table::{BlockState, Part, Table, local};
 
 /// How often room is made for one request. A request for more than there is would otherwise evict
 /// its own extents for ever.
@@ -683,19 +684,24 @@ impl Subfile for DiskSubfile {
     }
 
     /// Only what is in memory as a whole.
-    fn extents(&self, range: Range<u64>, most: usize) -> Result<Vec<Location>> {
+    fn extents(&self, range: Range<u64>, most: usize, map: u64) -> Result<Vec<Location>> {
         check(&range)?;
-        let state = self.held.lock();
+        let mut state = self.held.lock();
         state.check_alive()?;
-        let is_whole = |slot: &Slot| {
-            let blocks = (slot.extent.len() / BLOCK) as usize;
-            slot.writers == 0 && slot.spoiled.is_empty() && slot.loaded.count() == blocks as u64
-        };
-        let found = state.table.meeting(range).filter(|(_, s)| is_whole(s));
-        Ok(found
-            .take(most)
+        let found = state.table.meeting(range);
+        let whole = found.filter(|(_, slot)| slot.is_whole()).take(most);
+        let list: Vec<Location> = whole
             .map(|(start, slot)| Location::of(start, &slot.extent))
-            .collect())
+            .collect();
+        for location in &list {
+            let slot = state.table.slot_mut(location.offset).expect("found above");
+            slot.mapped = slot.mapped.max(Some(map));
+        }
+        Ok(list)
+    }
+
+    fn unmap(&self, before: u64) {
+        self.held.lock().table.unmap(before);
     }
 
     fn make_extents(&self, range: Range<u64>) -> Result<()> {

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::file::{DataFile, Recovery, is_data_file, name_of, read_header};
 use super::held::{Backing, DiskSubfile, Held};
@@ -25,6 +25,9 @@ use crate::identity::{Identity, SubfileId};
 use crate::memory::check_note;
 use crate::pool::{CHUNK, Pool};
 use crate::store::{Capabilities, Store, Subfile, Usage};
+
+/// How often those who have mapped extents are asked to give some up, for one request for room.
+const RECLAIMS: u32 = 64;
 
 /// How a disk store behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,14 +60,17 @@ pub struct DiskStore {
 }
 
 /// What handles need of their store.
-#[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) pool: Pool,
     set: DiskSet,
     options: DiskOptions,
     known: Mutex<BTreeMap<SubfileId, Known>>,
     clock: AtomicU64,
+    reclaim: OnceLock<Reclaim>,
 }
+
+/// Makes those who have mapped extents give some up; whether any did.
+type Reclaim = Box<dyn Fn() -> bool + Send + Sync>;
 
 #[derive(Debug)]
 struct Known {
@@ -81,6 +87,7 @@ impl DiskStore {
             options,
             known: Mutex::default(),
             clock: AtomicU64::new(0),
+            reclaim: OnceLock::new(),
         };
         let mut known: BTreeMap<SubfileId, Known> = BTreeMap::new();
         for disk in 0..core.set.len() {
@@ -111,6 +118,12 @@ impl DiskStore {
     /// The disks, to declare, fail and restore them.
     pub fn disks(&self) -> &DiskSet {
         &self.core.set
+    }
+
+    /// Whom to ask for mapped extents ([`Subfile::unmap`]) when there is nothing else to evict. It is
+    /// called in the middle of an access, and answers soon.
+    pub fn reclaim_with(&self, reclaim: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.core.reclaim.set(Box::new(reclaim));
     }
 
     /// Which disk a subfile is on.
@@ -277,6 +290,14 @@ impl Store for DiskStore {
     }
 }
 
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Core {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<SubfileId, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
@@ -333,8 +354,11 @@ impl Core {
                 return;
             }
             let Some(held) = &entry.open else { continue };
-            let is_idle = Arc::strong_count(held) == 1 && !held.lock().table.is_dirty();
-            if !is_idle {
+            let is_used = |held: &Held| {
+                let state = held.lock();
+                state.table.is_dirty() || state.table.is_mapped()
+            };
+            if Arc::strong_count(held) > 1 || is_used(held) {
                 continue;
             }
             let closed = held.try_backing().is_some_and(|mut backing| {
@@ -457,6 +481,7 @@ impl Core {
             return Ok(freed);
         }
         // An extent is free once all its blocks are written, so one round may free nothing.
+        let mut reclaims = RECLAIMS;
         loop {
             let (written, result) = self.write_back_some(goal, &mut own);
             let freed = freed + self.evict_oldest(goal);
@@ -464,7 +489,11 @@ impl Core {
                 return Ok(freed);
             }
             if written == 0 {
-                return result.map(|()| 0);
+                let reclaim = self.reclaim.get().filter(|_| reclaims > 0);
+                if !reclaim.is_some_and(|reclaim| reclaim()) {
+                    return result.map(|()| 0);
+                }
+                reclaims -= 1;
             }
         }
     }

@@ -209,6 +209,13 @@ record! {
         pub size: u64,
     }
 
+    /// Owner, group, mode or directory of the file have changed: keep its bytes apart from those of
+    /// others accordingly, with what the metadata manager says now. Answered when that is done.
+    pub struct Redomain {
+        /// The file.
+        pub file: FileId,
+    }
+
     /// How many bytes were pulled so far.
     pub struct PullProgress {
         /// The file.

@@ -66,6 +66,7 @@ kinds! {
     0x4c Thaw => ();
     0x4d Pull => ();
     0x4e PullProgress => u64;
+    0x4f Redomain => ();
 
     0x70 SetView => ();
     0x71 SetViewPart => ();

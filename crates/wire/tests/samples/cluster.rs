@@ -122,4 +122,5 @@ fn add_moves(list: &mut Samples) {
         list.pair(word, pull, ());
     }
     list.pair("", PullProgress { file }, u64::MAX);
+    list.pair("", Redomain { file }, ());
 }
