@@ -90,7 +90,8 @@ impl Open {
         let may_ask = self.may_go_directly(&how);
         let mut may_go_directly = may_ask;
         while !bytes.is_empty() {
-            let plan = seen.plan(&self.state());
+            let through = self.through(lane, seen)?;
+            let plan = through.plan(seen, &self.state());
             let size = self.known_size();
             let epoch = how.reserved_epoch.unwrap_or(size.epoch);
             lane.work
@@ -112,6 +113,7 @@ impl Open {
                 is_reserved: how.reserved_epoch.is_some(),
                 message_bytes: hints.0,
                 rendezvous_bytes: hints.1,
+                whole: through.terms(lo, bytes.len() as u64, falls::MAX_OFFSET),
             };
             let mut memory = Memory::From(bytes);
             let way = Way {
@@ -196,7 +198,8 @@ impl Open {
                 break 0;
             }
             let file = file_range(seen, lo, n)?;
-            let plan = seen.plan(&self.state());
+            let through = self.through(lane, seen)?;
+            let plan = through.plan(seen, &self.state());
             lane.work.replan(&mut planned, &plan, size.epoch, n);
             let into = &mut into[..n as usize];
             lane.work.spread(&plan, seen, lo, n, &file, &mut phases)?;
@@ -212,6 +215,7 @@ impl Open {
                 is_reserved: false,
                 message_bytes: hints.0,
                 rendezvous_bytes: hints.1,
+                whole: through.terms(lo, n, size.size),
             };
             let mut memory = Memory::Into(into);
             let way = Way {
@@ -310,6 +314,12 @@ impl Open {
             if flow.failure.is_some() {
                 failed.push(i);
             }
+            if let Some(whole) = &terms.whole {
+                for &(server, start) in flow.routes.volatile() {
+                    self.wrote(server, start);
+                }
+                flow.routes.count(phases, whole.server);
+            }
             if flow.is_volatile {
                 let (server, pipe) = &lane.servers[flow.pipe];
                 self.wrote(*server, pipe.welcome.incarnation);
@@ -319,7 +329,12 @@ impl Open {
             .send_to_last_answer_ns
             .saturating_sub(phases.gather_ns + phases.scatter_ns);
         let outcome = match failed.is_empty() {
-            true => Ok(Attempt::Done),
+            true => {
+                if terms.whole.is_some() {
+                    self.routed(&lane.work.flows[0].routes);
+                }
+                Ok(Attempt::Done)
+            }
             false => self.recover(lane, seen, terms, memory, patience, &failed),
         };
         lane.work.failed = failed;
@@ -355,6 +370,9 @@ impl Open {
                 // The place is void; another has to be reserved.
                 errors.insert(0, (i, trouble.into_error(Some(ServerId(place.server)), "")));
                 continue;
+            }
+            if let Some(whole) = &terms.whole {
+                self.gateway_trouble(whole.server, &trouble);
             }
             if let Err(error) = self.repair(lane, seen, place, trouble, patience) {
                 errors.push((i, error));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use layout::View;
 use wire::message::catalogue::*;
 use wire::message::file::{ListSubfiles, SubfileEntry};
+use wire::message::mapping::BuddyIs;
 use wire::message::session::{Counter, Shutdown, Statistics};
 use wire::url::ServiceUrl;
 use wire::{ClientId, FileId, ServerId};
@@ -50,8 +51,15 @@ impl Client {
 
     /// Connects to whatever the connector says, now and whenever the connection has to be made again.
     pub fn connect_with(connector: Arc<dyn Connector>, options: ConnectOptions) -> Result<Client> {
-        let session = Session::connect(connector, options)?;
-        Ok(Client { session })
+        let has_wish = options.buddy.is_some();
+        let client = Client {
+            session: Session::connect(connector, options)?,
+        };
+        if has_wish {
+            // A server that is not there is told now, not by the first access.
+            client.buddy()?;
+        }
+        Ok(client)
     }
 
     /// The number of this client in the service.
@@ -369,6 +377,17 @@ impl Client {
     /// Looks for contradictions in the catalogue.
     pub fn check(&self) -> Result<Vec<Finding>> {
         self.session.manager(Repeat::Same, || Check {})
+    }
+
+    /// The server that this client begins with: one of its host if there is any, else the nearest, else the
+    /// one with the fewest clients; or the one of [`ConnectOptions::buddy`].
+    pub fn buddy(&self) -> Result<BuddyIs> {
+        self.session.with_lane(|lane| self.session.buddy(lane))
+    }
+
+    /// What the buddy of this client has counted since it started.
+    pub fn buddy_statistics(&self) -> Result<Vec<Counter>> {
+        self.server_statistics(self.buddy()?.server)
     }
 
     /// What an I/O server has counted since it started.

@@ -2,7 +2,8 @@
 //!
 //! `PARIO_SECRET` names a file with the secret, `PARIO_TIMEOUT` the seconds for which a server that
 //! cannot be reached is tried again, `PARIO_STRATEGY` the way of accesses through views with gaps
-//! (`views` or `sieving`), and `PARIO_DIRECT=0` sends everything by message, also to servers of
+//! (`views` or `sieving`), `PARIO_MAPPING` the servers that are talked to, `PARIO_BUDDY` the number of
+//! the server to begin with, and `PARIO_DIRECT=0` sends everything by message, also to servers of
 //! this host. All can be given in [`ConnectOptions`] instead; the
 //! environment is read only by [`ConnectOptions::from_env`].
 
@@ -10,7 +11,9 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
+use advise::mapping::Strategy as Mapping;
 use control::introduction::Secret;
+use wire::ServerId;
 use wire::url::Endpoint;
 
 use crate::error::{Error, Result};
@@ -41,6 +44,10 @@ pub struct ConnectOptions {
     pub busy_timeout: Duration,
     /// How long an answer may take once the request was sent. Locks are waited for without limit.
     pub answer_timeout: Duration,
+    /// Which servers the client talks to: all that have bytes of a request, or one per file.
+    pub mapping: Mapping,
+    /// The server to begin with, if the service's choice is not wanted.
+    pub buddy: Option<ServerId>,
     /// How accesses through views with gaps are done, unless a file's hints say otherwise.
     pub strategy: Strategy,
     /// Whether bytes at servers of this host are copied directly, unless a file's hints say otherwise.
@@ -54,6 +61,8 @@ impl Default for ConnectOptions {
             timeout: Duration::from_secs(10),
             busy_timeout: Duration::from_secs(600),
             answer_timeout: Duration::from_secs(120),
+            mapping: Mapping::default(),
+            buddy: None,
             strategy: Strategy::default(),
             direct: true,
         }
@@ -95,12 +104,40 @@ impl ConnectOptions {
                 Error::argument("PARIO_DIRECT", why)
             })?;
         }
+        if let Ok(text) = std::env::var("PARIO_MAPPING")
+            && !text.is_empty()
+        {
+            let parsed = text.parse::<Mapping>();
+            options.mapping =
+                parsed.map_err(|e| Error::argument("PARIO_MAPPING", e.to_string()))?;
+        }
+        if let Ok(text) = std::env::var("PARIO_BUDDY")
+            && !text.is_empty()
+        {
+            let number = text.parse().map_err(|_| {
+                let why = format!("'{text}' is no number of a server; `pario status` lists them");
+                Error::argument("PARIO_BUDDY", why)
+            })?;
+            options.buddy = Some(ServerId(number));
+        }
         Ok(options)
     }
 
     /// With or without direct access.
     pub fn with_direct(mut self, direct: bool) -> ConnectOptions {
         self.direct = direct;
+        self
+    }
+
+    /// Talking to servers in another way.
+    pub fn with_mapping(mut self, mapping: Mapping) -> ConnectOptions {
+        self.mapping = mapping;
+        self
+    }
+
+    /// With a buddy of one's own choice.
+    pub fn with_buddy(mut self, server: ServerId) -> ConnectOptions {
+        self.buddy = Some(server);
         self
     }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 
 use layout::{ArrayType, FileOffset, Layout, Sequence, View};
 use wire::message::file::*;
-use wire::{FileId, HandleId, LayoutState, Rights, Status};
+use wire::{FileId, HandleId, LayoutState, Rights, ServerId, Status};
 
 use crate::access::How;
 use crate::error::{Error, Result};
@@ -53,6 +53,12 @@ impl File {
         }
         if options.atomic {
             self.set_atomic(true)?;
+        }
+        if self.open.gateway.is_some() {
+            self.open.session.with_lane(|lane| {
+                self.open.remap(lane);
+                Ok(())
+            })?;
         }
         Ok(())
     }
@@ -112,6 +118,7 @@ impl File {
             }
             self.open.replace_view(lane, seen);
             *lock(&self.open.position) = 0;
+            self.open.remap(lane);
             Ok(())
         })
     }
@@ -126,6 +133,30 @@ impl File {
     pub fn set_view_text_at(&self, displacement: u64, text: &str) -> Result<()> {
         self.open.check()?;
         self.set_view(&view_of_text(self.array(), displacement, text)?)
+    }
+
+    /// Says what the next operation will access, in view bytes. A client that talks through one server asks
+    /// it which one is best for that, and uses it from the next operation on. Others send nothing. An access
+    /// that comes otherwise is as right as ever.
+    pub fn hint_next(&self, offset: u64, size: u64) -> Result<()> {
+        self.open.check()?;
+        let _gate = self.beside();
+        self.open
+            .session
+            .with_lane(|lane| self.open.hint_next(lane, offset, size))
+    }
+
+    /// Says what the operation after the next one will access. It travels with the next one, without a message
+    /// of its own.
+    pub fn hint_following(&self, offset: u64, size: u64) -> Result<()> {
+        self.open.check()?;
+        self.open.hint_following(offset, size);
+        Ok(())
+    }
+
+    /// The server that the next operation goes to, for a client that talks through one.
+    pub fn server(&self) -> Option<ServerId> {
+        self.open.server_now()
     }
 
     /// The view of this handle.

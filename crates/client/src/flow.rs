@@ -17,10 +17,11 @@
 use std::time::Instant;
 
 use wire::Place;
-use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, KEPT, READ, WRITE};
+use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, KEPT, READ, WHOLE, WRITE};
 use wire::message::{self, Refusal};
 
 use crate::error::Trouble;
+use crate::gateway::{Routes, WholeTerms};
 use crate::phases::ServerPhases;
 use crate::pipe::{Cursor, Piece, Pipe, Wait};
 use crate::plan::{Part, Plan};
@@ -72,6 +73,8 @@ pub(crate) struct Terms<'a> {
     /// Limits that hints set; 0 is the server's own.
     pub(crate) message_bytes: u64,
     pub(crate) rendezvous_bytes: Option<u64>,
+    /// For a request that its server splits.
+    pub(crate) whole: Option<WholeTerms<'a>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,6 +125,8 @@ pub(crate) struct Flow {
     pub(crate) phases: ServerPhases,
     pub(crate) gather_ns: u64,
     pub(crate) scatter_ns: u64,
+    /// What a gateway said.
+    pub(crate) routes: Routes,
 }
 
 impl Flow {
@@ -136,6 +141,7 @@ impl Flow {
         self.failure = None;
         self.gather_ns = 0;
         self.scatter_ns = 0;
+        self.routes.clear();
         self.phases = ServerPhases {
             server: self.place.map_or(0, |p| p.server),
             bytes: self.unsent,
@@ -277,7 +283,16 @@ impl Flow {
             Memory::From(_) => (WRITE, m.bytes),
             Memory::Into(_) => (READ, 0),
         };
-        pipe.prepare(kind, flags, number, payload, |out| access.encode(out));
+        match &terms.whole {
+            None => pipe.prepare(kind, flags, number, payload, |out| access.encode(out)),
+            Some(whole) => {
+                let is_last = hi == self.end;
+                let whole = whole.message(access, is_last);
+                pipe.prepare(kind, flags | WHOLE, number, payload, |out| {
+                    whole.encode(out)
+                });
+            }
+        }
         self.next = hi;
         self.unsent -= m.bytes;
         self.count += 1;
@@ -342,11 +357,15 @@ impl Flow {
                     header.payload_bytes
                 )));
             }
-            let done = Done::decode(pipe.control())?;
+            let done = match &terms.whole {
+                None => Done::decode(pipe.control())?,
+                Some(_) => self.routes.take(pipe.control())?,
+            };
             self.phases.waited_ns += done.waited_ns;
             self.phases.copied_ns += done.copied_ns;
             self.phases.served_ns += done.served_ns;
-            self.is_volatile |= memory.is_write() && header.flags & KEPT == 0;
+            self.is_volatile |=
+                memory.is_write() && header.flags & KEPT == 0 && terms.whole.is_none();
             m.state = State::Payload;
             m.cursor = Cursor::default();
         }

@@ -33,6 +33,7 @@ mod direct;
 mod error;
 mod file;
 mod flow;
+mod gateway;
 mod hints;
 mod lane;
 mod nonblocking;
@@ -49,6 +50,7 @@ mod sieve;
 mod team;
 mod together;
 
+pub use advise::mapping::Strategy as Mapping;
 pub use client::{Client, FileLayout, Listed, Metadata};
 pub use connect::{ConnectOptions, Connector};
 pub use direct::DirectStatistics;
@@ -59,8 +61,8 @@ pub use nonblocking::{Buffer, Request};
 pub use open_options::OpenOptions;
 pub use phases::{Phases, ServerPhases};
 pub use relayout::Relayout;
-pub use team::{Exchange, Team};
 pub use sieve::Strategy;
+pub use team::{Exchange, Team};
 
 /// What the service's own messages are made of, for those who show them.
 pub use control::introduction::Secret;
@@ -70,6 +72,7 @@ pub use wire::message::catalogue::{
     SetTime, Severity, StoreKind, ViewName,
 };
 pub use wire::message::file::{Scrubbed, SubfileEntry, Synced};
+pub use wire::message::mapping::BuddyIs;
 pub use wire::message::session::Counter;
 pub use wire::url::{Endpoint, ServiceUrl};
 pub use wire::{ClientId, FileId, HandleId, LayoutState, Place, Rights, ServerId, Status, Time};

@@ -10,6 +10,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, RwLock};
 
+use advise::mapping::Strategy as Mapping;
 use layout::{ArrayType, View};
 use wire::message::catalogue::{Close, GetState, Opened, RenewCapability, Reopen};
 use wire::message::file::*;
@@ -19,6 +20,7 @@ use wire::{FileId, HandleId, LayoutState, Place, Reader, Rights, ServerId, Statu
 use crate::direct::maps::{Maps, Misses};
 use crate::direct::quick::Quick;
 use crate::error::{Error, Result, Trouble};
+use crate::gateway::Gateway;
 use crate::hints::Hints;
 use crate::lane::Lane;
 use crate::open_options::OpenOptions;
@@ -106,6 +108,8 @@ pub(crate) struct Open {
     /// Whether the strategy is [`Strategy::Sieving`].
     pub(crate) is_sieving: AtomicBool,
     pub(crate) phases: Mutex<Phases>,
+    /// For a client that talks through one server.
+    pub(crate) gateway: Option<Gateway>,
     /// Servers that have bytes of this handle in their memory only, each with the start of it that took
     /// the first of them.
     unsynced: Mutex<Vec<(u64, u64)>>,
@@ -166,6 +170,10 @@ impl Open {
             quick: Quick::default(),
             is_sieving: AtomicBool::new(session.options.strategy == Strategy::Sieving),
             phases: Mutex::default(),
+            gateway: match session.options.mapping {
+                Mapping::Request => None,
+                mapping => Some(Gateway::new(mapping)),
+            },
             unsynced: Mutex::default(),
             is_closed: AtomicBool::new(false),
             pending: Arc::default(),
@@ -496,7 +504,7 @@ impl Open {
             0 => self.session.message_bytes(),
             hint => hint.min(self.session.message_bytes()),
         };
-        is_one && len <= most && (!must_grow || at_owner)
+        is_one && len <= most && (!must_grow || (at_owner && self.grows_at_once()))
     }
 
     /// Does what makes a repetition worth trying, or says why nothing does.
@@ -520,6 +528,8 @@ impl Open {
             }
             Trouble::Refused(status, refusal) => match status {
                 Status::Busy | Status::ShuttingDown => patience.busy(),
+                // A server behind the gateway is away, and may come back like any other.
+                Status::Unreachable if self.gateway.is_some() => patience.broken(),
                 Status::UnknownView => {
                     seen.forget(server);
                     patience.repaired()

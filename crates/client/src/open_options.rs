@@ -2,8 +2,8 @@
 //!
 //! Nothing is checked here that the metadata manager checks anyway.
 
-use wire::{Rights, ServerId};
 use wire::message::catalogue as messages;
+use wire::{Rights, ServerId};
 
 use crate::error::{Error, Result};
 use crate::hints::Hints;

@@ -55,6 +55,16 @@ pub struct Phases {
     pub total_ns: u64,
     /// Part by part.
     pub servers: Vec<ServerPhases>,
+    /// The server that split the access, for a client that talks through one.
+    pub gateway: Option<ServerId>,
+    /// Requests that the gateway sent to other servers.
+    pub internal_messages: u64,
+    /// Bytes that travelled between servers.
+    pub bytes_between: u64,
+    /// Servers that a byte passed at most: 1, or 2 behind a gateway.
+    pub hops: u64,
+    /// Bytes that were at the gateway itself.
+    pub own_bytes: u64,
 }
 
 impl Phases {
@@ -62,6 +72,15 @@ impl Phases {
     pub fn network_ns(&self) -> u64 {
         let served = self.servers.iter().map(|s| s.served_ns).max().unwrap_or(0);
         self.send_to_last_answer_ns.saturating_sub(served)
+    }
+
+    /// The share of the access that was at the server it was sent to, from 0 to 1. Where every part goes
+    /// to its own server it is 1.
+    pub fn matching(&self) -> f64 {
+        match (self.gateway, self.moved) {
+            (Some(_), moved) if moved > 0 => self.own_bytes as f64 / moved as f64,
+            _ => 1.0,
+        }
     }
 
     /// Messages sent to servers.

@@ -82,6 +82,32 @@ impl Plan {
         }
     }
 
+    /// For a client that sends whole requests to one server: as if that server had the file in one piece.
+    /// The version is that of the state, which the server splits by.
+    pub(crate) fn through(state: &Arc<LayoutState>, view: &View, place: Place) -> Plan {
+        let everything = falls::FallsSet::segment(0, 1).expect("one byte");
+        let pattern = layout::Pattern::new(1, vec![everything]).expect("one element");
+        let mut version = Vec::new();
+        state.version().put(&mut version);
+        Plan {
+            state: state.clone(),
+            view: view.clone(),
+            version,
+            places: vec![place],
+            pieces: vec![Piece {
+                ranges: Vec::from([Range {
+                    start: 0,
+                    end: falls::MAX_OFFSET,
+                }]),
+                partition: Partition::from_start(pattern),
+                subfiles: vec![Subfile {
+                    slot: Some(0),
+                    share: OnceLock::new(),
+                }],
+            }],
+        }
+    }
+
     fn share(&self, piece: usize, subfile: usize, intersect_ns: &mut u64) -> &Share {
         let piece = &self.pieces[piece];
         piece.subfiles[subfile].share.get_or_init(|| {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use layout::View;
 use wire::message::Bytes;
 use wire::message::file::{SetView, SetViewPart};
-use wire::{FileId, LayoutState, describe};
+use wire::{FileId, LayoutState, Place, describe};
 
 use crate::error::Trouble;
 use crate::pipe::Pipe;
@@ -26,6 +26,8 @@ pub(crate) struct Seen {
     /// Servers that know it.
     known_at: Mutex<Vec<u64>>,
     plan: Mutex<Option<Arc<Plan>>>,
+    /// The plan through one server.
+    through: Mutex<Option<Arc<Plan>>>,
 }
 
 impl Seen {
@@ -35,6 +37,7 @@ impl Seen {
             view: view.clone(),
             known_at: Mutex::default(),
             plan: Mutex::default(),
+            through: Mutex::default(),
         })
     }
 
@@ -47,6 +50,25 @@ impl Seen {
             return plan.clone();
         }
         let plan = Arc::new(Plan::new(state, &self.view));
+        *kept = Some(plan.clone());
+        plan
+    }
+
+    /// The plan for a layout state through one server.
+    pub(crate) fn plan_through(&self, state: &Arc<LayoutState>, server: u64) -> Arc<Plan> {
+        let mut kept = lock(&self.through);
+        if let Some(plan) = &*kept
+            && Arc::ptr_eq(&plan.state, state)
+            && plan.places[0].server == server
+        {
+            return plan.clone();
+        }
+        // Whichever start of it: it only passes bytes on, or has its own part checked by itself.
+        let place = Place {
+            server,
+            incarnation: 0,
+        };
+        let plan = Arc::new(Plan::through(state, &self.view, place));
         *kept = Some(plan.clone());
         plan
     }

@@ -18,6 +18,7 @@ use ::direct::Process;
 use wire::link::Link;
 use wire::message::Request;
 use wire::message::catalogue::{Member, Members};
+use wire::message::mapping::BuddyIs;
 use wire::message::session::{Goodbye, Role, Welcome};
 use wire::url::Endpoint;
 use wire::{ClientId, Place, ServerId, Status};
@@ -69,6 +70,8 @@ pub(crate) struct Session {
     message_bytes: AtomicU64,
     /// Servers that share memory with this session.
     pub(crate) sharing: Sharing,
+    /// The server to begin with, once it was asked for.
+    pub(crate) buddy: Mutex<Option<BuddyIs>>,
     messages: AtomicU64,
     data_messages: AtomicU64,
 }
@@ -81,8 +84,10 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Session {
     pub(crate) fn connect(
         connector: Arc<dyn Connector>,
-        options: ConnectOptions,
+        mut options: ConnectOptions,
     ) -> Result<Arc<Session>> {
+        // Whoever talks through one server does not touch the memory of others.
+        options.direct &= options.mapping == advise::mapping::Strategy::Request;
         let mut patience = Patience::new(&options);
         let pipe = loop {
             match connect_manager(&*connector, &Role::NewClient, &options) {
@@ -113,6 +118,7 @@ impl Session {
             workers: Workers::default(),
             message_bytes: AtomicU64::new(u64::MAX),
             sharing: Sharing::default(),
+            buddy: Mutex::default(),
             messages: AtomicU64::new(0),
             data_messages: AtomicU64::new(0),
         };

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use client::{Client, Counter, Counts, Member, MemberState, StoreKind};
+use client::{BuddyIs, Client, Counter, Counts, Member, MemberState, StoreKind};
 use serde_json::{Map, Value, json};
 
 use super::output::{bytes, counted};
@@ -65,6 +65,8 @@ struct Status {
     counts: Counts,
     meta: Counters,
     servers: Vec<Server>,
+    /// The server that a client from here begins with; none while no server is connected.
+    buddy: Option<BuddyIs>,
 }
 
 struct Server {
@@ -90,6 +92,7 @@ impl Status {
             uptime: by_state.or(by_counter).filter(|_| is_service),
             counts: client.counts()?,
             servers: ask_all(client, client.members()?),
+            buddy: client.buddy().ok(),
             meta,
         })
     }
@@ -117,6 +120,13 @@ impl Status {
         }
         if self.is_service {
             line("clients", self.clients().to_string());
+            if let Some(buddy) = &self.buddy {
+                let near = match buddy.is_same_host {
+                    true => "on this host".into(),
+                    false => format!("distance {}", buddy.distance),
+                };
+                line("buddy", format!("server {}, {near}", buddy.server.0));
+            }
         }
         let Counts {
             files,
@@ -200,6 +210,12 @@ impl Status {
             "directories": self.counts.directories,
             "removals": self.counts.removals,
             "meta": numbers(&self.meta),
+            "buddy": self.buddy.as_ref().map(|b| json!({
+                "server": b.server.0,
+                "is_same_host": b.is_same_host,
+                "distance": b.distance,
+                "clients": b.clients,
+            })),
             "servers": servers,
         })
     }

@@ -8,6 +8,7 @@ mod bytes;
 mod direct;
 mod direct_changes;
 mod distribution;
+mod mapping;
 mod names;
 mod service;
 mod sieving;
