@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Sizes of the file in MB [default: 64,600, with --full 1200 and 2400 too]
+    /// Sizes of the file in MB [default: 64,256, with --full 600, 1200 and 2400 too]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=65536))]
     megabytes: Vec<u64>,
 
@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_hosts: bool,
 
-    /// Also 1.2 and 2.4 GB
+    /// Also 0.6, 1.2 and 2.4 GB
     #[arg(long)]
     full: bool,
 }
@@ -92,9 +92,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     let mut rows = Vec::new();
     let mut sizes = arguments.megabytes.clone();
     if sizes.is_empty() {
-        sizes = vec![64, 600];
+        sizes = vec![64, 256];
         if arguments.full {
-            sizes.extend([1200, 2400]);
+            sizes.extend([600, 1200, 2400]);
         }
     }
     for path in paths()? {

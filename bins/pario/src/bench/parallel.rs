@@ -72,7 +72,12 @@ pub(crate) struct Measured {
     pub(crate) bytes: u64,
     firsts: Vec<(String, f64)>,
     outcomes: Vec<(String, Option<Outcome>)>,
+    /// Messages with bytes that all clients send in one pass: none where access is direct.
+    messages: Vec<(String, u64)>,
 }
+
+type Outcomes = Vec<(String, Option<Outcome>)>;
+type Messages = Vec<(String, u64)>;
 
 /// Reading and writing.
 pub(crate) const OPS: [&str; 2] = ["write", "read"];
@@ -112,11 +117,12 @@ impl Job<'_> {
             let read = json!({ "do": "read", "name": way.name });
             firsts.push((format!("{}/read", way.name), team.every(&read)?.ns));
         }
-        let outcomes = self.contest(team, &lens)?;
+        let (outcomes, messages) = self.contest(team, &lens)?;
         Ok(Measured {
             bytes: lens.iter().sum(),
             firsts,
             outcomes,
+            messages,
         })
     }
 
@@ -133,7 +139,7 @@ impl Job<'_> {
                 "layout": way.layout, "strategy": way.strategy, "create": create })
     }
 
-    fn contest(&self, team: Team, lens: &[u64]) -> Result<Vec<(String, Option<Outcome>)>, Error> {
+    fn contest(&self, team: Team, lens: &[u64]) -> Result<(Outcomes, Messages), Error> {
         let mut team = team;
         let mut plain = Vec::new();
         let memory = self.with_memory.then(|| SharedFile::in_memory("part"));
@@ -186,7 +192,15 @@ impl Job<'_> {
         let outcomes = contest(effort, &mut contestants);
         let _ = fs::remove_file(&disk);
         team.borrow().outcome()?;
-        Ok(names.into_iter().zip(outcomes).collect())
+        let mut team = team.into_inner();
+        let mut messages = Vec::new();
+        for way in &self.ways {
+            for op in OPS {
+                let order = json!({ "do": op, "name": way.name, "stamp": team.stamp() });
+                messages.push((format!("{}/{op}", way.name), team.every(&order)?.messages));
+            }
+        }
+        Ok((names.into_iter().zip(outcomes).collect(), messages))
     }
 }
 
@@ -239,6 +253,9 @@ impl Measured {
         let bytes = self.bytes as f64;
         let mut columns = Map::new();
         columns.insert("ms".into(), json!((ns / 1e4).round() / 100.0));
+        if let Some((_, messages)) = self.messages.iter().find(|(n, _)| *n == name) {
+            columns.insert("messages".into(), json!(messages));
+        }
         Ok(Row {
             case,
             value: bytes / ns,

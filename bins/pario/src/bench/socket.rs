@@ -258,7 +258,9 @@ fn measure(
 
 fn connect(url: &str) -> Result<Client, Error> {
     let url = url.parse().map_err(|e| format!("{url}: {e}"))?;
+    // Sockets are what is measured, also between processes of one host.
     let options = ConnectOptions::from_env().map_err(refused)?;
+    let options = options.with_direct(false);
     Client::connect(&url, options).map_err(refused)
 }
 
