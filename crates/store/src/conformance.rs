@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use crate::disk::twin::Random;
 use crate::{
-    Advice, Capabilities, Domain, Error, Grant, Identity, Piece, Pins, Store, Subfile, SubfileId,
+    Advice, Aside, Capabilities, Domain, Error, Grant, Identity, Piece, Pins, Store, Subfile,
+    SubfileId,
 };
 
 /// A store under test and what can be done to it from outside.
@@ -58,6 +59,11 @@ pub const CHECKS: &[Check] = &[
     check("random_operations_match_model", always, random_operations),
     check("threads_do_not_disturb", always, threads_do_not_disturb),
     check("located_memory_is_shared", |c| c.mappable, located_memory),
+    check(
+        "late_stores_are_seen_by_nobody",
+        |c| c.mappable,
+        late_stores,
+    ),
     check("synced_bytes_survive", |c| c.durable, synced_bytes_survive),
     check(
         "flushed_bytes_survive",
@@ -425,6 +431,62 @@ fn located_memory(harness: &mut dyn Harness) {
         "written through a mapping",
     );
     assert!(file.set_len(0).is_err(), "segments are sealed");
+}
+
+/// Somebody who has mapped extents stores into them after they were taken from him.
+fn late_stores(harness: &mut dyn Harness) {
+    let store = harness.store();
+    let subfile = store.create(&identity(1)).unwrap();
+    let bytes = pattern(0, 3_000_000, 8);
+    subfile.write_at(0, &bytes).unwrap();
+    let mapped = subfile.extents(0..3_000_000, 100, 1).unwrap();
+    assert!(!mapped.is_empty());
+    assert_eq!(subfile.extents(0..3_000_000, 1, 1).unwrap().len(), 1);
+    let store_late = || {
+        for location in &mapped {
+            let file = std::fs::File::from(location.descriptor(true).unwrap());
+            let late = vec![0xee; location.len as usize];
+            std::os::unix::fs::FileExt::write_all_at(&file, &late, location.segment_offset)
+                .unwrap();
+        }
+    };
+    let used = store.usage().memory_bytes;
+    let mut aside = Aside::new();
+    subfile.unmap(2);
+    // What begins behind the second MiB is not kept, and goes with the truncation.
+    subfile
+        .set_aside(0..3_000_000, 2 << 20, &mut aside)
+        .unwrap();
+    let kept = mapped.iter().map(|l| l.len).sum::<u64>();
+    assert!(aside.bytes() >= kept);
+    assert!(
+        store.usage().memory_bytes <= used,
+        "what is aside takes no memory"
+    );
+    store_late();
+    subfile.truncate(2 << 20).unwrap();
+    same(
+        &read(&*subfile, 0..2 << 20),
+        &bytes[..2 << 20],
+        "what was kept",
+    );
+    // Grown again and written by others, the place is not theirs before the end of it.
+    subfile.write_at(0, &bytes).unwrap();
+    let second = store.create(&identity(2)).unwrap();
+    second.write_at(0, &bytes).unwrap();
+    store_late();
+    same(&read(&*subfile, 0..3_000_000), &bytes, "written again");
+    same(&read(&*second, 0..3_000_000), &bytes, "another subfile");
+    aside.give_back();
+    drop(aside);
+    let third = store.create(&identity(3)).unwrap();
+    third.preallocate(0..3_000_000).unwrap();
+    let zeros = vec![0; 3_000_000];
+    same(
+        &read(&*third, 0..3_000_000),
+        &zeros,
+        "memory that is used again",
+    );
 }
 
 fn synced_bytes_survive(harness: &mut dyn Harness) {
