@@ -14,7 +14,7 @@ use crate::cases::{Bench, Case, OPERATIONS};
 use crate::covering::covering;
 use crate::layouts::{LOGICAL, PHYSICAL};
 use crate::seed::{Random, seed};
-use crate::service::{Mode, Service, ServiceOptions, Store, Transport, connect};
+use crate::service::{Mode, Service, ServiceOptions, Store, Transport, connect, said_direct};
 use crate::temp_dir::TempDir;
 use crate::waiting::until;
 use crate::worker::Workers;
@@ -33,6 +33,19 @@ pub struct Kind {
     pub transport: Transport,
     /// Who serves.
     pub mode: Mode,
+}
+
+impl Kind {
+    /// Whether clients of this kind copy directly where they can. About half of the kinds do, which
+    /// ones follows from the seed; `PARIO_DIRECT` decides for all.
+    pub fn is_direct(&self) -> bool {
+        let place = |found: Option<usize>| found.expect("it is there") as u64;
+        let servers = place(SERVERS.iter().position(|n| *n == self.servers));
+        let store = place(STORES.iter().position(|s| *s == self.store));
+        let transport = place(TRANSPORTS.iter().position(|t| *t == self.transport));
+        let turn = servers + store + transport + seed();
+        said_direct().unwrap_or(turn % 2 == 1)
+    }
 }
 
 const STORES: &[Store] = &[Store::Memory, Store::Disk];
@@ -123,8 +136,10 @@ pub fn all_cases(random: &mut Random) -> Vec<Case> {
 /// Starts a service of a kind and runs cases on it until all are done or the time is over; how many
 /// were run. Afterwards nothing is left of them.
 pub fn run(kind: Kind, cases: &[Case], end: Option<Instant>) -> usize {
+    let direct = kind.is_direct();
+    println!("{kind:?} PARIO_DIRECT={}", u8::from(direct));
     let site = Site::start(kind);
-    let mut bench = site.bench(kind.servers);
+    let mut bench = site.bench(kind);
     let mut done = 0;
     for case in cases {
         if end.is_some_and(|end| Instant::now() >= end) {
@@ -134,7 +149,11 @@ pub fn run(kind: Kind, cases: &[Case], end: Option<Instant>) -> usize {
             (case.physical * LOGICAL.len() + case.logical) * OPERATIONS.len() + case.operation;
         let drawn = Random::of_run(number as u64).draw();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| bench.run(case, drawn))) {
-            eprintln!("{kind:?}\n{case}\nPARIO_SEED={:#x}", seed());
+            let way = u8::from(direct);
+            eprintln!(
+                "{kind:?}\n{case}\nPARIO_SEED={:#x} PARIO_DIRECT={way}",
+                seed()
+            );
             eprintln!("{}", site.logs());
             resume_unwind(panic);
         }
@@ -158,6 +177,7 @@ impl Site {
                 let options = ServiceOptions::new(kind.servers)
                     .store(kind.store)
                     .transport(kind.transport)
+                    .direct(kind.is_direct())
                     .memory("64MiB");
                 Site::Service(Box::new(options.start()))
             }
@@ -165,18 +185,19 @@ impl Site {
         }
     }
 
-    fn client(&self, servers: usize) -> Client {
+    fn client(&self, kind: Kind) -> Client {
         match self {
             Site::Service(service) => service.client(),
             Site::Directory(dir) => {
                 let url = ServiceUrl::Directory(dir.path().to_owned());
-                connect(&url, ConnectOptions::default(), servers).expect("a client")
+                let options = ConnectOptions::default().with_direct(kind.is_direct());
+                connect(&url, options, kind.servers).expect("a client")
             }
         }
     }
 
-    fn bench(&self, servers: usize) -> Bench {
-        let client = self.client(servers);
+    fn bench(&self, kind: Kind) -> Bench {
+        let client = self.client(kind);
         let mut ids: Vec<ServerId> = client
             .members()
             .expect("members")
@@ -184,14 +205,15 @@ impl Site {
             .map(|m| m.server)
             .collect();
         ids.sort_unstable();
-        assert_eq!(ids.len(), servers, "I/O servers");
+        assert_eq!(ids.len(), kind.servers, "I/O servers");
         Bench {
-            reader: self.client(servers),
+            reader: self.client(kind),
             client,
             workers: match self {
                 Site::Service(service) => service.workers(3),
                 Site::Directory(dir) => {
-                    Workers::start(3, &format!("dir:{}", dir.path().display()), None)
+                    let url = format!("dir:{}", dir.path().display());
+                    Workers::start_how(3, &url, None, kind.is_direct())
                 }
             },
             servers: ids,

@@ -63,6 +63,19 @@ pub struct ServiceOptions {
     pub meta_arguments: Vec<String>,
     /// Further variables of all of them.
     pub environment: Vec<(String, String)>,
+    /// Whether clients copy directly where they can, or send everything by message.
+    pub direct: bool,
+}
+
+/// Whether clients of this run copy directly where they can: not with `PARIO_DIRECT=0`.
+pub fn is_direct() -> bool {
+    said_direct().unwrap_or(true)
+}
+
+/// What `PARIO_DIRECT` says, if it says anything.
+pub fn said_direct() -> Option<bool> {
+    let said = std::env::var("PARIO_DIRECT").ok();
+    said.filter(|text| !text.is_empty()).map(|text| text != "0")
 }
 
 impl ServiceOptions {
@@ -76,7 +89,14 @@ impl ServiceOptions {
             io_arguments: Vec::new(),
             meta_arguments: Vec::new(),
             environment: Vec::new(),
+            direct: is_direct(),
         }
+    }
+
+    /// With clients that copy directly where they can, or not.
+    pub fn direct(mut self, direct: bool) -> ServiceOptions {
+        self.direct = direct;
+        self
     }
 
     /// With bytes on disk.
@@ -177,7 +197,9 @@ impl Service {
 
     /// How clients connect.
     pub fn connect_options(&self) -> ConnectOptions {
-        let options = ConnectOptions::default().with_timeout(Duration::from_secs(30));
+        let options = ConnectOptions::default()
+            .with_timeout(Duration::from_secs(30))
+            .with_direct(self.options.direct);
         match self.secret() {
             Some(path) => options.with_secret_file(&path).expect("the secret"),
             None => options,
@@ -193,13 +215,17 @@ impl Service {
     /// A worker process with a client of its own.
     #[track_caller]
     pub fn worker(&self) -> crate::Worker {
-        crate::Worker::start(&self.url().to_string(), self.secret().as_deref())
+        let (url, secret) = (self.url().to_string(), self.secret());
+        let mut worker = crate::Worker::start_how(&url, secret.as_deref(), self.options.direct);
+        worker.answered();
+        worker
     }
 
     /// Several of them.
     #[track_caller]
     pub fn workers(&self, count: usize) -> crate::Workers {
-        crate::Workers::start(count, &self.url().to_string(), self.secret().as_deref())
+        let (url, secret) = (self.url().to_string(), self.secret());
+        crate::Workers::start_how(count, &url, secret.as_deref(), self.options.direct)
     }
 
     /// The metadata manager.
@@ -465,6 +491,11 @@ pub fn connect(
             };
             Ok(embedded::connect(url, options, &how)?)
         }
-        _ => Ok(Client::connect(url, options)?),
+        ServiceUrl::Job => Ok(embedded::connect(
+            url,
+            options,
+            &embedded::Options::default(),
+        )?),
+        ServiceUrl::At(_) => Ok(Client::connect(url, options)?),
     }
 }

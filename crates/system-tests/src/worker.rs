@@ -18,6 +18,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::programs;
+use crate::service::is_direct;
 
 /// How a worker opens a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,8 +84,14 @@ impl Worker {
 
     /// Starts one; its first answer says whether it is connected.
     pub fn start_unconnected(url: &str, secret: Option<&Path>) -> Worker {
+        Worker::start_how(url, secret, is_direct())
+    }
+
+    /// The same, copying directly where it can or sending everything by message.
+    pub fn start_how(url: &str, secret: Option<&Path>, direct: bool) -> Worker {
         let mut command = Command::new(programs::worker());
         command.arg(url).env_remove("PARIO_SECRET");
+        command.env("PARIO_DIRECT", if direct { "1" } else { "0" });
         if let Some(secret) = secret {
             command.env("PARIO_SECRET", secret);
         }
@@ -206,8 +213,14 @@ impl Workers {
     /// Starts them at once.
     #[track_caller]
     pub fn start(count: usize, url: &str, secret: Option<&Path>) -> Workers {
+        Workers::start_how(count, url, secret, is_direct())
+    }
+
+    /// The same, copying directly where they can or sending everything by message.
+    #[track_caller]
+    pub fn start_how(count: usize, url: &str, secret: Option<&Path>, direct: bool) -> Workers {
         let mut workers: Vec<Worker> = (0..count)
-            .map(|_| Worker::start_unconnected(url, secret))
+            .map(|_| Worker::start_how(url, secret, direct))
             .collect();
         for worker in &mut workers {
             worker.answered();
