@@ -410,3 +410,26 @@ fn random_pages_delay_a_revocation_and_nothing_else() {
     later.set_view(&file, 1, &whole());
     assert_eq!(later.read(&file, 1, &whole(), 0, 1).unwrap().0, [5]);
 }
+
+#[test]
+fn a_client_without_connections_stores_nothing_any_more() {
+    let rig = Rig::new(1);
+    let (mut client, file, mut sharer) = begin(&rig, "/f", "striped(1MiB) over 1");
+    let data = pattern(1 << 20, 4);
+    client.write(&file, 1, &whole(), 0, &data).unwrap();
+    let mapped = sharer.map(&file, 1, true, &[(0, 0, 1 << 20)]).unwrap();
+    let writer = sharer.claim(&mapped, true);
+    // Its process lives on, and so does what it has mapped.
+    client.lanes.clear();
+    sharer.link.shutdown();
+    until(|| rig.count(0, "direct_clients") == 0 && rig.count(0, "direct_quarantined_bytes") > 0);
+    assert!(!sharer.is_current(&mapped));
+    sharer.store(&mapped, 0, 0, &vec![0xaa; 1 << 20]);
+    let mut other = rig.client();
+    let file = other.open("/f", None, None);
+    other.set_view(&file, 1, &whole());
+    let (back, _) = other.read(&file, 1, &whole(), 0, 1 << 20).unwrap();
+    assert!(back == data);
+    assert!(!writer.end());
+    until(|| rig.count(0, "direct_quarantined_bytes") == 0);
+}
