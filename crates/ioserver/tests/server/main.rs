@@ -6,6 +6,7 @@ mod accesses;
 mod direct;
 mod direct_process;
 mod direct_revoke;
+mod gateway;
 mod hostile;
 mod life;
 mod rig;
