@@ -165,6 +165,9 @@ impl Job<'_> {
             let read = json!({ "do": "plain-read", "name": "disk", "cold": true });
             plain.extend([("disk-fsync", write), ("disk-cold", read)]);
         }
+        // All have it open: without a name it goes with the last of them, whatever happens.
+        drop(memory);
+        let _ = fs::remove_file(&disk);
         if self.with_memory {
             plain.push(("memcpy", json!({ "do": "copy" })));
         }
@@ -190,7 +193,6 @@ impl Job<'_> {
             turn_ns: 0.0,
         };
         let outcomes = contest(effort, &mut contestants);
-        let _ = fs::remove_file(&disk);
         team.borrow().outcome()?;
         let mut team = team.into_inner();
         let mut messages = Vec::new();

@@ -138,6 +138,8 @@ impl Arguments {
         if begin("ext4", &disk) {
             yardsticks.push(("ext4", "pread-ext4", "pwrite-ext4"));
         }
+        // Open already: without a name it goes with the process, whatever happens.
+        drop(shared);
         let count = self.count.unwrap_or(if self.full { 20_000 } else { 2000 });
         let mut rows = Vec::new();
         for op in ["read", "write"] {

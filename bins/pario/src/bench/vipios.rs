@@ -505,6 +505,8 @@ impl Run<'_> {
                         names.push(name);
                     }
                 }
+                // Open already: without a name it goes with the processes, whatever happens.
+                drop(shared);
                 let team = RefCell::new(team);
                 let mut rounds = vec![Rounds::pario(&team, read())];
                 rounds.extend(names.iter().map(|name| {
