@@ -1,4 +1,7 @@
 //! Direct access while bytes move: truncate, regrow, re-layout, protection, threads, death.
+//!
+//! Threads check what they wrote themselves, some directly and some by message, while somebody else
+//! changes where it lies.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
