@@ -24,6 +24,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use client::{Client, MemberState, OpenOptions, Status};
 use metaserver::{Backing, BackingError};
@@ -36,6 +37,9 @@ use crate::error::Error;
 const SHORT: u64 = 6;
 /// ... and goes on until this part is free.
 const EASY: u64 = 3;
+
+/// Between two looks whether there is room for a new file.
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// The directory behind a job.
 #[derive(Debug)]
@@ -541,6 +545,13 @@ impl Backing for Directory {
                 .mode(mode & 0o777 | 0o700)
                 .create(self.behind(&path));
         }
+    }
+
+    fn make_room(&self) {
+        self.state().is_short = true;
+        self.changed.notify_all();
+        // Servers tell the manager a little later how much room they have then, and nobody tells us.
+        crate::rendezvous::wait(MOMENT);
     }
 
     fn room(&self, capacity_bytes: u64, used_bytes: u64) {

@@ -37,8 +37,6 @@ use crate::rendezvous::Part;
 use crate::spawn::{HELD, READY};
 use crate::stage::{Moved, Watcher, all_files};
 
-/// Between two programs of a batch allocation so much time may pass.
-const BETWEEN_PROGRAMS: Duration = Duration::from_secs(5);
 /// Between two looks at who is connected, when no process of the job is left here.
 const LOOK: Duration = Duration::from_millis(20);
 /// Clients that outlive their launcher have so much time.
@@ -292,33 +290,34 @@ impl Holder<'_> {
             return self.until_first_ends(&manager, told).map_err(failed);
         }
         if let Span::Leader(leader) = self.job.span {
-            return wait(&[leader], told, None).map(drop).map_err(failed);
+            return wait(&[leader], None, told, None).map(drop).map_err(failed);
         }
         let pause = match self.job.span {
-            Span::Marked(..) => BETWEEN_PROGRAMS,
+            Span::Marked(..) => self.options.linger,
             _ => LOOK,
+        };
+        let launcher = match self.job.span {
+            Span::Ranks(launcher) => Some(launcher),
+            _ => None,
         };
         let mut alone_since: Option<Instant> = None;
         loop {
             let here = living(&self.job.span);
             if !here.is_empty() {
                 alone_since = None;
-                if wait(&here, told, None).map_err(failed)? == Woken::Told {
+                if wait(&here, launcher, told, None).map_err(failed)? == Woken::Told {
                     return Ok(());
                 }
                 continue;
             }
             let alone = alone_since.get_or_insert_with(Instant::now).elapsed();
-            let has_launcher = match self.job.span {
-                Span::Ranks(launcher) => launcher.is_running(),
-                _ => true,
-            };
+            let has_launcher = launcher.is_none_or(Process::is_running);
             let is_used = self.sessions() > 0;
             let is_over = match is_used {
                 true => !has_launcher && alone > FAREWELL,
                 false => alone > pause || matches!(self.job.span, Span::Ranks(_)),
             };
-            if is_over || wait(&[], told, Some(LOOK)).map_err(failed)? == Woken::Told {
+            if is_over || wait(&[], None, told, Some(LOOK)).map_err(failed)? == Woken::Told {
                 return Ok(());
             }
         }
@@ -351,7 +350,7 @@ impl Holder<'_> {
                     servers.client = None;
                 }
             }
-            if wait(&here, told, Some(REACH))? == Woken::Told {
+            if wait(&here, None, told, Some(REACH))? == Woken::Told {
                 return Ok(());
             }
             match Link::connect(manager, Duration::from_secs(1)) {

@@ -77,7 +77,14 @@ impl Job {
 
     fn find_with(get: &dyn Fn(&str) -> Option<String>) -> Result<Job, Error> {
         let has_hosts = has_several_hosts(get);
-        let host = get(HOST).map_or(String::new(), |host| format!("@{host}"));
+        let host = match (get(HOST), get(JOB_HOST)) {
+            (Some(host), _) => format!("@{host}"),
+            // Hosts that share a file system in memory, as containers may.
+            (None, Some(first)) if first != serving::local_host() => {
+                format!("@{:08x}", hash(&serving::local_host()) >> 32)
+            }
+            _ => String::new(),
+        };
         let make = |name: &str, span: Span| Job {
             key: file_name(&format!("{name}{host}")),
             shared_key: file_name(name),
@@ -194,16 +201,20 @@ fn has_several_hosts(get: &dyn Fn(&str) -> Option<String>) -> bool {
 
 /// A name as a file can have it, short enough for sockets below it.
 fn file_name(name: &str) -> String {
-    use std::hash::{DefaultHasher, Hash, Hasher};
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
     let plain: String = name.chars().filter(|&c| is_plain(c)).take(40).collect();
     if plain == name && !plain.is_empty() && !plain.starts_with('.') {
         return plain;
     }
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
     let plain: String = plain.trim_start_matches('.').chars().take(20).collect();
-    format!("{plain}-{:016x}", hasher.finish())
+    format!("{plain}-{:016x}", hash(name))
+}
+
+fn hash(text: &str) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! | `PARIO_SPILL` | a local directory for what does not fit |
 //! | `PARIO_BACKING` | the directory behind the job |
 //! | `PARIO_STAGE_IN`, `PARIO_STAGE_OUT` | `DIR_OR_FILE[:PATH]`, several with commas between |
+//! | `PARIO_JOB_LINGER` | seconds that may pass between two programs of an allocation |
 //! | `PARIO_JOB_ADDRESS` | what other hosts reach this one by |
 
 use std::path::{Path, PathBuf, absolute};
@@ -38,6 +39,8 @@ pub struct Options {
     pub has_network: bool,
     /// How long a holder may take to say where it is.
     pub patience: Duration,
+    /// Between two programs of a batch allocation so much time may pass.
+    pub linger: Duration,
 }
 
 /// Servers that are started unasked.
@@ -60,6 +63,7 @@ impl Default for Options {
             address: None,
             has_network: false,
             patience: Duration::from_secs(30),
+            linger: Duration::from_secs(5),
         }
     }
 }
@@ -117,6 +121,12 @@ impl Options {
             }
         }
         options.address = get("PARIO_JOB_ADDRESS");
+        if let Some(text) = get("PARIO_JOB_LINGER") {
+            let seconds = text.parse().ok();
+            options.linger = seconds
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+                .ok_or_else(|| wrong("PARIO_JOB_LINGER", "give a number of seconds"))?;
+        }
         if let Some(seconds) = get("PARIO_TIMEOUT").and_then(|text| text.parse().ok())
             && let Ok(given) = Duration::try_from_secs_f64(seconds)
         {
@@ -178,6 +188,7 @@ mod tests {
             ("PARIO_MEMORY", "1MiB", "8MiB at least"),
             ("PARIO_BACKING", "/nowhere/at/all", "make it"),
             ("PARIO_STAGE_OUT", "x:y", "begins with /"),
+            ("PARIO_JOB_LINGER", "-1", "number of seconds"),
         ] {
             let error = with(&[(name, value)]).unwrap_err();
             assert!(error.contains(name) && error.contains(word), "{error}");

@@ -169,6 +169,10 @@ pub(crate) struct Beginning {
 impl Drop for Beginning {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
+        if let Some(run) = self.path.parent() {
+            // Where nothing was started nothing is left.
+            let _ = fs::remove_dir(run);
+        }
     }
 }
 

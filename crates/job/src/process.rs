@@ -24,7 +24,7 @@ pub struct Process {
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// All processes have ended.
+    /// All processes have ended, or the one that counts for all.
     Ended,
     /// Somebody has written into the pipe.
     Told,
@@ -121,14 +121,20 @@ impl Stat {
     }
 }
 
-/// Waits until all of these have ended, somebody writes into the pipe, or the time is over.
+/// Waits until all of these or `launcher` have ended, somebody writes into the pipe, or the time is
+/// over.
 pub(crate) fn wait(
     processes: &[Process],
+    launcher: Option<Process>,
     told: BorrowedFd<'_>,
     limit: Option<Duration>,
 ) -> io::Result<Woken> {
     let deadline = limit.map(|limit| Instant::now() + limit);
     let mut handles: Vec<OwnedFd> = processes.iter().filter_map(|p| p.pidfd()).collect();
+    let above = match launcher.map(Process::pidfd) {
+        Some(None) => return Ok(Woken::Ended),
+        other => other.flatten(),
+    };
     loop {
         if handles.is_empty() && !processes.is_empty() {
             return Ok(Woken::Ended);
@@ -136,6 +142,7 @@ pub(crate) fn wait(
         let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
         let mut fds = vec![PollFd::new(&told, PollFlags::IN)];
         fds.extend(handles.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
+        fds.extend(above.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
         let timeout = left.and_then(|left| Timespec::try_from(left).ok());
         match poll(&mut fds, timeout.as_ref()) {
             Err(rustix::io::Errno::INTR) => continue,
@@ -145,6 +152,9 @@ pub(crate) fn wait(
             return Ok(Woken::Told);
         }
         let ended: Vec<bool> = fds[1..].iter().map(|f| !f.revents().is_empty()).collect();
+        if above.is_some() && ended.last() == Some(&true) {
+            return Ok(Woken::Ended);
+        }
         let mut ended = ended.into_iter();
         handles.retain(|_| !ended.next().unwrap_or(false));
         if left.is_some_and(|left| left.is_zero()) {
@@ -183,13 +193,16 @@ mod tests {
         assert!(Process::all_of_this_user().contains(&both[1]));
         let (read, mut write) = io::pipe().unwrap();
         let short = Some(Duration::from_millis(1));
-        assert_eq!(wait(&both, read.as_fd(), short).unwrap(), Woken::Late);
+        assert_eq!(wait(&both, None, read.as_fd(), short).unwrap(), Woken::Late);
+        let (one_of, two_of) = (both[0], both[1]);
         one.kill().unwrap();
-        assert_eq!(wait(&both, read.as_fd(), short).unwrap(), Woken::Late);
+        assert_eq!(wait(&both, None, read.as_fd(), short).unwrap(), Woken::Late);
+        let launched = wait(&[two_of], Some(one_of), read.as_fd(), None).unwrap();
+        assert_eq!(launched, Woken::Ended, "the launcher counts for all");
         two.kill().unwrap();
-        assert_eq!(wait(&both, read.as_fd(), None).unwrap(), Woken::Ended);
+        assert_eq!(wait(&both, None, read.as_fd(), None).unwrap(), Woken::Ended);
         io::Write::write_all(&mut write, b"x").unwrap();
-        assert_eq!(wait(&[], read.as_fd(), None).unwrap(), Woken::Told);
+        assert_eq!(wait(&[], None, read.as_fd(), None).unwrap(), Woken::Told);
         assert!(!both[0].is_running() && !both[0].signal(Signal::TERM));
         let (_, _) = (one.wait(), two.wait());
     }

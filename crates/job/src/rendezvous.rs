@@ -13,7 +13,7 @@
 //! Whoever gets the lock is the first; the others wait for what he writes down.
 
 use std::fs;
-use std::net::{ToSocketAddrs, UdpSocket};
+use std::net::{TcpListener, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -96,7 +96,10 @@ impl Part {
 
     /// The address that other hosts reach this one by.
     pub(crate) fn address(&self, options: &Options) -> Result<String, Error> {
-        if let Some(address) = &options.address {
+        // What launchers carry along may be the address of the host they come from.
+        if let Some(address) = &options.address
+            && TcpListener::bind((address.as_str(), 0)).is_ok()
+        {
             return Ok(address.clone());
         }
         let own = match self {

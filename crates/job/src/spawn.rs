@@ -1,10 +1,12 @@
 //! Starting the holder: a process of its own, which the job's processes only talk to.
 //!
 //! It says one line on its standard output: that it serves, or why it cannot. Standard error is the
-//! one of whoever started it, so that warnings at the end of the job are read where its own messages
-//! are; a launcher waits for it like for the ranks.
+//! one of the job: of the process or launcher that the job is, which waits for it like for the ranks, or
+//! of the script whose programs come and go. A pipe of one of these programs it must not have: whoever
+//! reads from it would wait for the end of the job.
 
-use std::io::{BufRead, BufReader};
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, IsTerminal};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -46,6 +48,7 @@ pub fn start(job: &Job, change: &mut dyn FnMut(&mut Command)) -> Result<Option<S
         .args(arguments(job))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .stderr(errors(job))
         // Signals to the job's group are not meant for it.
         .process_group(0);
     // With these it would count as a process of the job.
@@ -85,12 +88,42 @@ pub fn start(job: &Job, change: &mut dyn FnMut(&mut Command)) -> Result<Option<S
         return Ok(None);
     }
     Err(failed(match line.strip_prefix(FAILED) {
-        Some(why) => why.to_owned(),
+        // It speaks of the same job.
+        Some(why) => why.strip_prefix("job: ").unwrap_or(why).to_owned(),
         None => format!(
             "the process that was to hold them ended without a word ({})",
             status.map_or("lost".into(), |s| s.to_string())
         ),
     }))
+}
+
+/// Where a holder says what it has to say at the end.
+fn errors(job: &Job) -> Stdio {
+    let own = match &job.span {
+        Span::Leader(_) | Span::Ranks(_) => return Stdio::inherit(),
+        Span::Marked(..) | Span::Elsewhere => std::io::stderr(),
+    };
+    if own.is_terminal() || rustix::fs::fstat(&own).is_ok_and(|found| is_regular(&found)) {
+        return Stdio::inherit();
+    }
+    let Span::Marked(name, value) = &job.span else {
+        return Stdio::null();
+    };
+    let mut script = None;
+    let mut process = Process::this().parent();
+    while let Some(found) = process {
+        if found.variable(name).as_ref() == Some(value) {
+            script = Some(found);
+        }
+        process = found.parent();
+    }
+    let path = script.map(|script| format!("/proc/{}/fd/2", script.pid));
+    let opened = path.and_then(|path| OpenOptions::new().append(true).open(path).ok());
+    opened.map_or_else(Stdio::null, Stdio::from)
+}
+
+fn is_regular(found: &rustix::fs::Stat) -> bool {
+    rustix::fs::FileType::from_raw_mode(found.st_mode).is_file()
 }
 
 fn arguments(job: &Job) -> Vec<String> {

@@ -12,6 +12,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use wire::message::catalogue::*;
 use wire::message::cluster::{Report, ReportSize, Reported};
@@ -20,6 +21,9 @@ use wire::{ClientId, FileId, Rights, SizeState, Status};
 
 use crate::committer::Refused;
 use crate::manager::{Manager, Session};
+
+/// So long a new file waits for room.
+const ROOM: Duration = Duration::from_secs(30);
 
 /// Why a backing cannot give what it has.
 pub type BackingError = (Status, String);
@@ -58,6 +62,9 @@ pub trait Backing: Send + Sync + fmt::Debug {
 
     /// A server has so much room in all, and so much of it is taken.
     fn room(&self, capacity_bytes: u64, used_bytes: u64);
+
+    /// A new file finds no server with room. Begins to make some, and returns after a moment.
+    fn make_room(&self);
 }
 
 fn failed((status, text): BackingError) -> Refused {
@@ -95,6 +102,7 @@ impl Manager {
             return self.open(session, r);
         };
         let for_writing = r.options.rights.allow(Rights::WRITE);
+        let deadline = Instant::now() + ROOM;
         loop {
             let file = self.look_for(&backing, &r.path)?;
             if let Some(file) = file
@@ -108,6 +116,9 @@ impl Manager {
             let before = holds(file);
             match self.open(session, r.clone()) {
                 Err(e) if e.0 == Status::InUse && holds(file) != before => {}
+                Err(e) if e.0 == Status::NoSpace && Instant::now() < deadline => {
+                    backing.make_room();
+                }
                 Ok(opened) => {
                     if opened.is_new {
                         backing

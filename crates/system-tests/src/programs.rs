@@ -15,6 +15,11 @@ pub fn worker() -> PathBuf {
     find("worker", "cargo build -p system-tests")
 }
 
+/// A rank of a parallel program, in one of its roles.
+pub fn rank() -> PathBuf {
+    find("rank", "cargo build -p system-tests")
+}
+
 fn find(name: &str, remedy: &str) -> PathBuf {
     let this = std::env::current_exe().expect("the path of this program");
     let found = this

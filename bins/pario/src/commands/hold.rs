@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Error;
+use crate::service::inherited::close_inherited;
 use crate::service::signals;
 
 const IDLE: Duration = Duration::from_secs(10);
@@ -22,6 +23,7 @@ pub(crate) struct Arguments {
 
 /// Serves a directory until nobody needs it.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    close_inherited();
     signals::block()?;
     let (tell, told) = channel();
     signals::watch(move |_| tell.send(()).is_ok())?;

@@ -5,13 +5,13 @@
 //! does, or why it cannot.
 
 use std::io::{Write, pipe};
-use std::os::fd::RawFd;
 
 use clap::Args;
 use job::identity::Span;
 use job::{Job, Outcome, Process};
 
 use super::{Error, Reported, output, serve};
+use crate::service::inherited::close_inherited;
 use crate::service::signals;
 
 /// Arguments of `pario hold-job`.
@@ -120,18 +120,4 @@ fn hold(arguments: &Arguments) -> Result<Outcome, Error> {
         let _ = output::print(&format!("{line}\n"));
     });
     Ok(held?)
-}
-
-/// Closes what the process that started this one had open: its launcher may wait until nobody has it.
-fn close_inherited() {
-    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
-    let open: Vec<RawFd> = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|fd| *fd > 2)
-        .collect();
-    for fd in open {
-        // The descriptor of the listing itself is gone already.
-        let _ = nix::unistd::close(fd);
-    }
 }

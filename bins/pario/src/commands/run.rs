@@ -199,7 +199,12 @@ impl Arguments {
         stage_out: &[Stage],
     ) -> Result<(ExitStatus, Totals, Totals, Vec<String>), Error> {
         let url = ServiceUrl::At(started.endpoint.clone());
-        let client = Client::connect(&url, ConnectOptions::default())?;
+        let mut options = ConnectOptions::default();
+        if let Some((_, secret)) = &started.network {
+            // Servers of other hosts ask for it.
+            options.secret = Some(serving::Secret::new(secret.as_bytes()));
+        }
+        let client = Client::connect(&url, options)?;
         let moved_in = self.move_in(&client, stage_in)?;
         let mut command = self.command();
         command.envs(environment.iter().map(|(name, value)| (name, value)));

@@ -8,7 +8,7 @@ use wire::link::Link;
 use wire::url::{Endpoint, ServiceUrl};
 
 use super::target::Target;
-use crate::commands::Error;
+use crate::commands::{Error, connection};
 
 /// How long a server that cannot be reached is tried.
 const REACH: Duration = Duration::from_secs(3);
@@ -30,6 +30,9 @@ pub(crate) fn connect(target: &Target) -> Result<Client, Error> {
         }
     };
     let mut options = ConnectOptions::from_env()?;
+    if connection::is_job() {
+        options = job::find_running(options)?.1;
+    }
     if let (None, Target::Service(_, Some(state))) = (&options.secret, target)
         && let Some(path) = &state.secret
     {
