@@ -33,6 +33,8 @@ pub(crate) struct Way {
     pub(crate) file: &'static str,
     pub(crate) layout: String,
     pub(crate) strategy: &'static str,
+    /// Whether clients talk through one server each, which splits their requests.
+    pub(crate) through_one_server: bool,
 }
 
 impl Way {
@@ -43,6 +45,7 @@ impl Way {
             file: name,
             layout: layout.into(),
             strategy: "views",
+            through_one_server: false,
         }
     }
 }
@@ -136,7 +139,8 @@ impl Job<'_> {
 
     fn open(&self, way: &Way, create: bool) -> Value {
         json!({ "do": "open", "name": way.name, "path": format!("/{}", way.file),
-                "layout": way.layout, "strategy": way.strategy, "create": create })
+                "layout": way.layout, "strategy": way.strategy, "create": create,
+                "through_one_server": way.through_one_server })
     }
 
     fn contest(&self, team: Team, lens: &[u64]) -> Result<(Outcomes, Messages), Error> {

@@ -2,12 +2,13 @@
 //! read by one process per block (the thesis' second experiment).
 //!
 //! ```text
-//!  host|ns / view|striped|sieve / socket|direct / write|read / N=EDGE / c=CLIENTS / s=SERVERS
+//!  host|ns / view|striped|sieve|thesis / socket|direct / write|read / N=EDGE / c=CLIENTS / s=SERVERS
 //! ```
 //!
-//! `view` keeps one subfile per process, `striped` stripes of 64 KiB, both through views; `sieve` is the
-//! thesis' baseline, striping with data sieving and locks. Ratio `sieve` is how many times faster a row is than
-//! the baseline, `striped` and `view` the same against the others, `contiguous` against the same bytes in
+//! `view` keeps one subfile per process, `striped` stripes of 64 KiB, both through views; `sieve` is
+//! striping with data sieving and locks, `thesis` the same through one server per client, round robin, which is
+//! what the thesis measured against. Ratios `sieve` and `thesis` are how many times faster a row is than
+//! these, `striped` and `view` the same against the others, `contiguous` against the same bytes in
 //! one run per process. On `ns` clients and servers are on hosts of their own, whose links have a rate;
 //! ratio `link` is the share of what the links of the servers carry.
 
@@ -125,10 +126,16 @@ impl Arguments {
             strategy: "sieving",
             ..Way::new("sieve", "striped(64KiB)")
         };
+        let thesis = Way {
+            name: "thesis",
+            through_one_server: true,
+            ..sieve.clone()
+        };
         vec![
             Way::new("view", self.blocks()),
             Way::new("striped", "striped(64KiB)"),
             sieve,
+            thesis,
         ]
     }
 
@@ -140,7 +147,7 @@ impl Arguments {
         statistic: Statistic,
     ) -> Result<Vec<Row>, Error> {
         let mut rows = Vec::new();
-        for way in ["view", "striped", "sieve"] {
+        for way in ["view", "striped", "sieve", "thesis"] {
             for op in OPS {
                 let (c, s, path) = (self.clients(), self.servers, path.word());
                 let case = format!("{place}/{way}/{path}/{op}/N={edge}/c={c}/s={s}");
@@ -148,11 +155,11 @@ impl Arguments {
                     "write" => "pwrite-tmpfs",
                     _ => "pread-tmpfs",
                 };
-                let all = ["view", "striped", "sieve", "memcpy", plain];
+                let all = ["view", "striped", "sieve", "thesis", "memcpy", plain];
                 let others: Vec<&'static str> = all.into_iter().filter(|o| *o != way).collect();
                 let mut row = measured.row(case, way, op, statistic, &others)?;
                 if let Some(other) = contiguous.and_then(|m| m.outcome(&format!("contiguous/{op}")))
-                    && way != "sieve"
+                    && !matches!(way, "sieve" | "thesis")
                 {
                     let ns = measured.bytes as f64 / row.value;
                     row.ratios.push(("contiguous", statistic.of(other) / ns));

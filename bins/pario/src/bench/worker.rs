@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use client::{Client, ConnectOptions, File, Hints, OpenOptions};
+use client::{Client, ConnectOptions, File, Hints, Mapping, OpenOptions};
 use layout::ArrayType;
 use serde_json::{Value, json};
 
@@ -45,7 +45,10 @@ const CHUNK: usize = 4 << 20;
 
 /// Obeys until the input ends.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let mut worker = Worker::default();
+    let mut worker = Worker {
+        service: arguments.service.clone(),
+        ..Worker::default()
+    };
     if let Some(url) = &arguments.service {
         let url = url.parse().map_err(|e| format!("--service: {e}"))?;
         let options = ConnectOptions::from_env().map_err(refused)?;
@@ -63,7 +66,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 
 #[derive(Default)]
 struct Worker {
+    service: Option<String>,
     client: Option<Client>,
+    /// A client that talks through one server, where an order wants one.
+    through_one: Option<Client>,
     array: Option<ArrayType>,
     view: String,
     salt: u32,
@@ -76,6 +82,7 @@ struct Worker {
 
 struct Opened {
     file: File,
+    client: Client,
     path: String,
     /// Of the last write.
     stamp: u32,
@@ -149,6 +156,18 @@ impl Worker {
         Ok(self.client.as_ref().ok_or("not connected")?)
     }
 
+    /// Round robin, as the thesis' system had it.
+    fn through_one(&mut self) -> Result<&Client, Error> {
+        if self.through_one.is_none() {
+            let url = self.service.as_ref().ok_or("not connected")?;
+            let options = ConnectOptions::from_env().map_err(refused)?;
+            let options = options.with_mapping(Mapping::RoundRobin);
+            let url = url.parse().map_err(|e| format!("--service: {e}"))?;
+            self.through_one = Some(Client::connect(&url, options).map_err(refused)?);
+        }
+        Ok(self.through_one.as_ref().ok_or("not connected")?)
+    }
+
     fn opened(&mut self, order: &Order) -> Result<&mut Opened, Error> {
         let name = order.text("name")?;
         let found = self.files.get_mut(name);
@@ -179,7 +198,12 @@ impl Worker {
         if order.is("create") {
             options = options.create().array(&array).layout(order.text("layout")?);
         }
-        let file = self.client()?.open(path, &options).map_err(refused)?;
+        let client = match order.is("through_one_server") {
+            true => self.through_one()?,
+            false => self.client()?,
+        };
+        let client = client.clone();
+        let file = client.open(path, &options).map_err(refused)?;
         file.set_view_text(&self.view).map_err(refused)?;
         let state = file.layout();
         let places = state.pieces.first().map(|piece| {
@@ -188,6 +212,7 @@ impl Worker {
         });
         let opened = Opened {
             file,
+            client,
             path: path.to_owned(),
             stamp: order.number("stamp").unwrap_or(0) as u32,
         };
@@ -200,7 +225,7 @@ impl Worker {
     fn write(&mut self, order: &Order) -> Result<Value, Error> {
         let stamp = order.number("stamp")? as u32;
         content::stamp(&mut self.source, stamp);
-        let before = self.client()?.messages_sent().1;
+        let before = self.opened(order)?.client.messages_sent().1;
         let source = std::mem::take(&mut self.source);
         let opened = self.opened(order)?;
         let start = now();
@@ -211,13 +236,13 @@ impl Worker {
         if written.map_err(refused)? != self.source.len() {
             return Err("a write was short".into());
         }
-        answer["messages"] = json!(self.client()?.messages_sent().1 - before);
+        answer["messages"] = json!(self.opened(order)?.client.messages_sent().1 - before);
         answer["phases"] = phases(&self.opened(order)?.file);
         Ok(answer)
     }
 
     fn read(&mut self, order: &Order) -> Result<Value, Error> {
-        let before = self.client()?.messages_sent().1;
+        let before = self.opened(order)?.client.messages_sent().1;
         self.target.fill(0xa5);
         let mut target = std::mem::take(&mut self.target);
         let opened = self.opened(order)?;
@@ -229,7 +254,7 @@ impl Worker {
         content::stamp(&mut self.source, stamp);
         let read = read.map_err(refused)?;
         answer["wrong"] = json!(content::wrong(&self.target[..read], &self.source));
-        answer["messages"] = json!(self.client()?.messages_sent().1 - before);
+        answer["messages"] = json!(self.opened(order)?.client.messages_sent().1 - before);
         answer["phases"] = phases(&self.opened(order)?.file);
         Ok(answer)
     }

@@ -58,7 +58,7 @@ pub(crate) fn connect_to_existing() -> Result<Client, Error> {
 }
 
 /// Whether the servers of the job are meant.
-fn is_job() -> bool {
+pub(crate) fn is_job() -> bool {
     named().is_some_and(|(_, text)| text.parse() == Ok(ServiceUrl::Job))
 }
 
