@@ -26,7 +26,7 @@ const VIEWS: &[(Option<&str>, &str)] = &[
 
 #[test]
 fn seed000_s16_an_access_sends_one_message_to_each_server_that_holds_bytes_of_it() {
-    let service = ServiceOptions::new(4).start();
+    let service = ServiceOptions::new(4).direct(false).start();
     let client = service.client();
     let mut random = Random::of_run(16);
     let ids: Vec<_> = (0..4).map(|i| service.server_id(i)).collect();
@@ -85,7 +85,7 @@ fn seed000_s16_an_access_sends_one_message_to_each_server_that_holds_bytes_of_it
 
 #[test]
 fn seed001_s32_servers_exchange_no_bytes_of_files() {
-    let service = ServiceOptions::new(3).start();
+    let service = ServiceOptions::new(3).direct(false).start();
     let client = service.client();
     let file = create(&client, "/file", Some("u8[30,30]"), "(block, *) onto 3");
     let mut model = PlainFile::new();
@@ -106,7 +106,7 @@ fn seed001_s32_servers_exchange_no_bytes_of_files() {
 
 #[test]
 fn seed000_s17_a_contiguous_subfile_is_not_copied_and_others_are_scattered() {
-    let service = ServiceOptions::new(2).start();
+    let service = ServiceOptions::new(2).direct(false).start();
     let client = service.client();
     let mut random = Random::of_run(17);
     let straight = |name: &str| service.counters(&client, name).iter().sum::<u64>();
@@ -137,6 +137,7 @@ fn seed000_s17_a_contiguous_subfile_is_not_copied_and_others_are_scattered() {
 fn seed001_s29_transfers_beyond_the_message_limit_are_split_and_put_together() {
     let limit = 256 << 10;
     let service = ServiceOptions::new(2)
+        .direct(false)
         .io_arguments(["--message", "256KiB"])
         .start();
     let client = service.client();
@@ -164,6 +165,7 @@ fn seed001_s29_transfers_beyond_the_message_limit_are_split_and_put_together() {
 #[test]
 fn seed001_s30_a_long_write_is_announced_and_returns_when_all_servers_have_it() {
     let mut service = ServiceOptions::new(2)
+        .direct(false)
         .io_arguments(["--rendezvous", "64KiB"])
         .start();
     let client = service.client();
@@ -198,7 +200,7 @@ fn seed001_s30_a_long_write_is_announced_and_returns_when_all_servers_have_it() 
 
 #[test]
 fn seed004_s84_answers_may_come_in_any_order_and_all_bytes_are_accounted_for() {
-    let mut service = ServiceOptions::new(3).start();
+    let mut service = ServiceOptions::new(3).direct(false).start();
     let client = service.client();
     let file = create(&client, "/file", None, "striped(10) over 3");
     let whole = View::whole_file();
@@ -246,7 +248,7 @@ fn seed004_s84_answers_may_come_in_any_order_and_all_bytes_are_accounted_for() {
 
 #[test]
 fn seed001_s31_a_server_that_fails_makes_the_access_fail_and_is_named() {
-    let mut service = ServiceOptions::new(3).start();
+    let mut service = ServiceOptions::new(3).direct(false).start();
     let options = service
         .connect_options()
         .with_timeout(std::time::Duration::from_millis(300));

@@ -72,7 +72,8 @@ fn seed004_s17_stalled_peers_do_not_exhaust_the_buffers() {
 /// A server that does not answer is waited for by those who wait, and by nobody else.
 #[test]
 fn seed004_s18_calls_that_do_not_block_return_while_a_server_is_stopped() {
-    let mut service = ServiceOptions::new(2).start();
+    // A direct access would not notice.
+    let mut service = ServiceOptions::new(2).direct(false).start();
     let client = service.client();
     let file = create(&client, "/f", "striped(4KiB) over 2");
     file.write_at(0, &whole(0, LEN, 1)).unwrap();
