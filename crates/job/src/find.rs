@@ -35,11 +35,10 @@ pub fn connect(connection: ConnectOptions) -> Result<Client, Error> {
 /// Where the servers of this process's job are, with the options to connect; they are not started.
 pub fn find_running(connection: ConnectOptions) -> Result<(Endpoint, ConnectOptions), Error> {
     let job = Job::find()?;
-    let place = Place::of(&job)?;
-    let note = place.read_note().filter(|note| note.holder.is_running());
-    let found = note.and_then(|note| Some((note.endpoint.clone()?, note)));
+    let found = Place::look(&job).filter(|(_, note)| note.holder.is_running());
+    let found = found.and_then(|(place, note)| Some((note.endpoint.clone()?, place, note)));
     match found {
-        Some((endpoint, note)) => Ok((endpoint, with_secret(connection, &place, &note)?)),
+        Some((endpoint, place, note)) => Ok((endpoint, with_secret(connection, &place, &note)?)),
         None => Err(Error::NotRunning { job: job.key }),
     }
 }

@@ -68,6 +68,18 @@ impl Place {
         })
     }
 
+    /// The place of a job that is there already, with the note; nothing is made.
+    pub(crate) fn look(job: &Job) -> Option<(Place, Note)> {
+        let places = run_directories().into_iter().map(|run| Place {
+            run,
+            key: job.key.clone(),
+        });
+        let is_ours = |place: &Place| is_private(&place.run);
+        places
+            .filter(is_ours)
+            .find_map(|place| place.read_note().map(|note| (place, note)))
+    }
+
     pub(crate) fn dir(&self) -> PathBuf {
         self.run.join(&self.key)
     }
@@ -256,20 +268,29 @@ impl Note {
     }
 }
 
-fn run_directory() -> Result<PathBuf, Error> {
+/// Where RUN may be, the best first.
+fn run_directories() -> Vec<PathBuf> {
     if let Some(named) = std::env::var_os("PARIO_RUN_DIR").filter(|text| !text.is_empty()) {
-        let path = PathBuf::from(named);
-        make_private(&path)?;
-        return Ok(path);
+        return vec![named.into()];
     }
     let name = format!("pario-{}", rustix::process::geteuid().as_raw());
-    let in_memory = Path::new("/dev/shm").join(&name);
-    if make_private(&in_memory).is_ok() {
-        return Ok(in_memory);
+    vec![
+        Path::new("/dev/shm").join(&name),
+        std::env::temp_dir().join(name),
+    ]
+}
+
+/// RUN, made if it is not there.
+fn run_directory() -> Result<PathBuf, Error> {
+    let mut candidates = run_directories();
+    let last = candidates.pop().unwrap_or_default();
+    let good = candidates
+        .into_iter()
+        .find(|path| make_private(path).is_ok());
+    match good {
+        Some(path) => Ok(path),
+        None => make_private(&last).map(|()| last),
     }
-    let path = std::env::temp_dir().join(name);
-    make_private(&path)?;
-    Ok(path)
 }
 
 /// Makes a directory that only this user can look into; one that is there has to be such.
@@ -279,9 +300,7 @@ pub(crate) fn make_private(path: &Path) -> Result<(), Error> {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(failed(e)),
         _ => {}
     }
-    let found = fs::symlink_metadata(path).map_err(failed)?;
-    let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
-    if !is_ours || found.mode() & 0o077 != 0 {
+    if !is_private(path) {
         return Err(failed(io::Error::new(
             io::ErrorKind::PermissionDenied,
             "is there, but not a directory that only you can use; remove it, or name another \
@@ -289,6 +308,14 @@ pub(crate) fn make_private(path: &Path) -> Result<(), Error> {
         )));
     }
     Ok(())
+}
+
+/// Whether only this user can look into a directory.
+fn is_private(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| {
+        let is_ours = found.uid() == rustix::process::geteuid().as_raw();
+        found.is_dir() && is_ours && found.mode() & 0o077 == 0
+    })
 }
 
 /// Writes a file that only this user can read.

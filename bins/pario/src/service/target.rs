@@ -40,7 +40,8 @@ impl Target {
             Ok(ServiceUrl::Directory(dir)) => Ok(Target::in_directory(&dir)),
             // A job that has no servers yet is none that could be shown or ended.
             Ok(ServiceUrl::Job) => {
-                let (endpoint, _) = job::find_running(ConnectOptions::from_env()?)?;
+                let (endpoint, _) = job::find_running(ConnectOptions::from_env()?)
+                    .map_err(|e| format!("{role}: {e}"))?;
                 Ok(Target::Service(endpoint, None))
             }
             Err(error) => Err(format!("{role}: {error}").into()),
