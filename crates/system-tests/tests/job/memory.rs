@@ -1,4 +1,6 @@
 //! The memory of a job: its limit, what goes beyond it to a local disk, and that nothing else does.
+//!
+//! Looked at from outside: what the holder has open and has written, and what lies in directories.
 
 use std::os::unix::fs::MetadataExt;
 
