@@ -112,7 +112,7 @@ struct Rated<'k> {
     turn: u64,
 }
 
-/// Decides; `None` if there is no server. See the [module](self) for the rule.
+/// Decides; `None` if there is no server. The rule stands at the top of the module.
 ///
 /// ```
 /// use advise::distribute::{Knowledge, ServerKnowledge, choose};

@@ -149,7 +149,7 @@ struct Striped {
     home: Home,
 }
 
-/// Cuts a file by the views of its ranks. See the [module](self) for the rule.
+/// Cuts a file by the views of its ranks. The rule stands at the top of the module.
 pub fn by_views(views: &[View], servers: usize, rule: &ViewRule) -> Result<ByViews, Declined> {
     if views.is_empty() || servers == 0 {
         return Err(Declined::Nobody);
