@@ -23,6 +23,8 @@ pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
     is_writable: bool,
+    /// The process that has it: a child does not.
+    pid: u32,
 }
 
 // SAFETY: the mapping is memory owned by this value until drop; it is used through atomics and raw
@@ -72,6 +74,7 @@ impl Mapping {
             base,
             len,
             is_writable,
+            pid: std::process::id(),
         })
     }
 
@@ -128,6 +131,10 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if std::process::id() != self.pid {
+            // In a child something else may be there by now.
+            return;
+        }
         // SAFETY: the mapping is ours alone and nothing borrowed from it is left.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
@@ -140,4 +147,39 @@ pub(crate) fn read_only(file: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The range is free in a child, and the child may have put something else there.
+    #[test]
+    fn a_child_that_drops_a_mapping_keeps_what_it_has_mapped_since() {
+        let (_file, mapping) = Mapping::create(c"test", 1 << 16).unwrap();
+        let (base, len) = (mapping.base.as_ptr().cast(), mapping.len);
+        // SAFETY: the child makes system calls only, allocates nothing and ends with `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
+            let protection = ProtFlags::READ | ProtFlags::WRITE;
+            // SAFETY: refused if something is mapped there.
+            let own = unsafe { rustix::mm::mmap_anonymous(base, len, protection, flags) };
+            drop(mapping);
+            // SAFETY: an unmapped range is an error of the call.
+            let is_there = unsafe { libc::msync(base, len, libc::MS_ASYNC) } == 0;
+            let code = match (own, is_there) {
+                (Err(_), _) => 2,
+                (Ok(_), false) => 1,
+                (Ok(_), true) => 0,
+            };
+            // SAFETY: nothing of the parent is run.
+            unsafe { libc::_exit(code) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child made above.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status), "{status:#x}");
+        assert_eq!(libc::WEXITSTATUS(status), 0);
+    }
 }
