@@ -12,7 +12,7 @@
 //! system-tests`. Everything here panics where a test should fail, and a test that fails prints what
 //! its servers had to say. With `PARIO_KEEP=1` directories are left behind.
 //!
-//! Nothing depends on it.
+//! Nothing that ships depends on it.
 #![forbid(unsafe_code)]
 
 pub mod cases;
@@ -21,6 +21,8 @@ pub mod files;
 pub mod layouts;
 pub mod matrix;
 pub mod plain_file;
+pub mod pounding;
+pub mod process;
 pub mod programs;
 pub mod raw;
 pub mod seed;

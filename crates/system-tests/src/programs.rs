@@ -20,6 +20,11 @@ pub fn rank() -> PathBuf {
     find("rank", "cargo build -p system-tests")
 }
 
+/// A client that keeps to no rule.
+pub fn malicious() -> PathBuf {
+    find("malicious", "cargo build -p system-tests")
+}
+
 fn find(name: &str, remedy: &str) -> PathBuf {
     let this = std::env::current_exe().expect("the path of this program");
     let found = this

@@ -11,6 +11,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use client::Endpoint;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::process::{Stopped, stop};
 use crate::waiting::{LIMIT, until};
 
 /// A server of a service.
@@ -136,19 +137,8 @@ impl Server {
 
     /// SIGSTOP: from now on it answers nobody, until what is returned is dropped.
     #[track_caller]
-    pub fn pause(&self) -> Paused {
-        self.signal(Signal::STOP);
-        // The signal is on its way to its threads; until they have it they may go on.
-        let tasks = format!("/proc/{}/task", self.pid());
-        until("a server that stands still", || {
-            let threads = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
-            let mut states = threads.filter_map(|t| {
-                let stat = std::fs::read_to_string(t.path().join("stat")).ok()?;
-                stat.rsplit_once(") ")?.1.chars().next()
-            });
-            states.all(|state| state == 'T')
-        });
-        Paused { pid: self.pid() }
+    pub fn pause(&self) -> Stopped {
+        stop(self.pid())
     }
 
     /// Waits for its end; how it ended. Nothing if it does not.
@@ -171,20 +161,6 @@ impl Server {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
         format!("--- {} says:\n{text}", self.name)
-    }
-}
-
-/// A server that stands still; it goes on when this is dropped, also when a test fails.
-#[derive(Debug)]
-pub struct Paused {
-    pid: u32,
-}
-
-impl Drop for Paused {
-    fn drop(&mut self) {
-        if let Some(pid) = Pid::from_raw(self.pid as i32) {
-            let _ = kill_process(pid, Signal::CONT);
-        }
     }
 }
 

@@ -95,6 +95,11 @@ impl Worker {
         if let Some(secret) = secret {
             command.env("PARIO_SECRET", secret);
         }
+        Worker::of(&mut command)
+    }
+
+    /// Starts any program that is driven by lines.
+    pub fn of(command: &mut Command) -> Worker {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -5,9 +5,11 @@
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::sync::Barrier;
+use std::time::Duration;
 
 use client::{Client, ConnectOptions, File, OpenOptions, Team};
 use system_tests::layouts::view_of;
+use system_tests::pounding::{open_many, pound_reads, pound_writes, shake, storm};
 use system_tests::raw::Raw;
 use system_tests::{Random, pattern, pattern_byte};
 use wire::message::file::{Admit, Lock};
@@ -106,6 +108,49 @@ impl Worker {
                 let found = self.client.stat(text(1).ok_or("no path")?)?;
                 return Ok(format!("{} {:?}", found.size, found.layout));
             }
+            "chmod" => {
+                let mode = u32::from_str_radix(text(2).ok_or("no mode")?, 8)?;
+                self.client.chmod(text(1).ok_or("no path")?, mode)?;
+                return Ok(nothing());
+            }
+            "relayout" => {
+                let (path, layout) = (text(1).ok_or("no path")?, text(2).ok_or("no layout")?);
+                self.client.relayout(path, layout)?.wait()?;
+                return Ok(nothing());
+            }
+            // Another client, which gives up after so many milliseconds.
+            "impatient" => {
+                let limit = Duration::from_millis(number(1)?);
+                let options = ConnectOptions::from_env()?.with_timeout(limit);
+                self.client = system_tests::service::connect(&self.url.parse()?, options, 1)?;
+                return Ok(nothing());
+            }
+            // What was counted about direct accesses.
+            "direct" => {
+                let s = self.client.direct_statistics();
+                let all = [s.attached, s.reads, s.writes, s.revoked, s.fallbacks];
+                return Ok(all.map(|n| n.to_string()).join(" "));
+            }
+            "storm" => {
+                let (path, stop) = (text(1).ok_or("no path")?, text(5).ok_or("no end")?);
+                let (me, all) = (number(2)? as u8, number(3)? as u8);
+                let told = storm(&self.client, path, me, all, number(4)?, stop.as_ref())?;
+                return Ok(format!("{} {told:?}", told.accesses));
+            }
+            // Opens files and keeps them open.
+            "many" => {
+                let dir = text(1).ok_or("no directory")?;
+                let (files, is_direct) =
+                    open_many(&self.client, dir, number(2)?, number(3)? as usize)?;
+                self.files.extend(files.into_iter().enumerate());
+                return Ok(is_direct.to_string());
+            }
+            "shake" => {
+                let (path, stop) = (text(1).ok_or("no path")?, text(3).ok_or("no end")?);
+                let layouts: Vec<&str> = text(4).ok_or("no layouts")?.split(';').collect();
+                let done = shake(&self.client, path, &layouts, number(2)?, stop.as_ref())?;
+                return Ok(done.to_string());
+            }
             "create" => {
                 let options = OpenOptions::new().exclusive();
                 self.client.create(text(1).ok_or("no path")?, &options)?;
@@ -181,6 +226,16 @@ impl Worker {
                     }
                 }
                 Err("bytes of several tags".into())
+            }
+            "pound" => {
+                let (offset, len) = (number(3)?, number(4)? as usize);
+                let stop = text(6).ok_or("no end")?.as_ref();
+                let pounded = match text(2) {
+                    Some("w") => pound_writes(file, offset, len, number(5)?, stop)?,
+                    _ => pound_reads(file, offset, len, number(5)?, stop)?,
+                };
+                let tag = pounded.tag.map_or("mixed".into(), |tag| tag.to_string());
+                Ok(format!("{} {tag}", pounded.rounds))
             }
             "append" => {
                 let (len, tag) = (number(2)?, number(3)?);

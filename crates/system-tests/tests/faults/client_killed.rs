@@ -1,0 +1,100 @@
+//! Clients that are killed while they hold a slot: their claims hold nobody up, and all that the server
+//! kept for them is given back.
+
+use system_tests::files::{create, open, whole};
+use system_tests::process::{Holds, holds};
+use system_tests::{OpenHow, Random, until};
+
+use crate::{MIB, pound, print_seed, service, some_time, stop_file, sum, timed};
+
+/// The victim writes all but the beginning.
+const SIZE: usize = 9 << 20;
+const ROUNDS: u64 = 6;
+/// Descriptors that a server has for every client that shares its memory.
+const PER_CLIENT: [&str; 2] = ["/memfd:pario-page", "anon_inode:[pidfd]"];
+
+#[test]
+fn killed_client_with_a_slot_holds_nobody_up_and_leaves_nothing() {
+    print_seed();
+    for servers in [1, 3] {
+        rounds(servers);
+    }
+}
+
+fn rounds(servers: usize) {
+    let mut random = Random::of_run(20 + servers as u64);
+    let mut service = service(servers);
+    let client = service.client();
+    // The one who looks has its connections before it counts.
+    let look = create(&client, "/look", &format!("striped(64KiB) over {servers}"));
+    look.write_at(0, &whole(0, MIB as usize, 1)).unwrap();
+    look.write_at(0, &whole(0, MIB as usize, 2)).unwrap();
+    let layouts = ["64KiB", "16KiB"].map(|stripe| format!("striped({stripe}) over {servers}"));
+    let never = stop_file(&service, "never");
+    let (old, new) = (whole(0, SIZE, 3), whole(0, SIZE, 4));
+    let used_before = service.counters(&client, "memory_bytes");
+    let mut before: Vec<Holds> = Vec::new();
+    for round in 0..ROUNDS {
+        let path = format!("/f{round}");
+        let file = create(&client, &path, &layouts[0]);
+        file.write_at(0, &old).unwrap();
+        let mut victim = service.worker();
+        victim.open(0, &path, &OpenHow::new("rw"));
+        victim.send(&pound("w", MIB, SIZE as u64 - MIB, 4, &never));
+        until("direct writes", || {
+            service.counters(&client, "direct_clients") == vec![2; servers]
+        });
+        some_time(&mut random, 20_000);
+        victim.kill();
+        let of = |what: &str| format!("{servers} servers, round {round}, {what}");
+        match round % 2 {
+            0 => {
+                timed(&of("truncate"), || file.resize(4096).unwrap());
+                timed(&of("regrow"), || file.resize(SIZE as u64).unwrap());
+            }
+            _ => {
+                let done = || client.relayout(&path, &layouts[1]).unwrap().wait().unwrap();
+                timed(&of("relayout"), done);
+            }
+        }
+        let mut bytes = vec![0xee; SIZE];
+        assert_eq!(file.read_at(0, &mut bytes).unwrap(), bytes.len());
+        let odd = (0..bytes.len()).find(|&x| match round % 2 {
+            0 if x >= 4096 => bytes[x] != 0,
+            _ if x < MIB as usize => bytes[x] != old[x],
+            _ => bytes[x] != old[x] && bytes[x] != new[x],
+        });
+        assert_eq!(odd, None, "byte that nobody wrote");
+        file.close().unwrap();
+        timed(&of("unlink"), || client.unlink(&path).unwrap());
+        until("removals", || client.counts().unwrap().removals == 0);
+        // All that the server had for it is given back.
+        until("the page of a dead client", || {
+            service.counters(&client, "direct_clients") == vec![1; servers]
+        });
+        assert_eq!(sum(&service, &client, "direct_quarantined_bytes"), 0);
+        let used = service.counters(&client, "memory_bytes");
+        assert_eq!(used, used_before, "memory that files use");
+        let pids: Vec<u32> = (0..servers).map(|i| service.io(i).pid()).collect();
+        until("what belonged to the dead client", || {
+            let all = pids.iter().map(|pid| holds(*pid));
+            all.into_iter()
+                .all(|now| PER_CLIENT.iter().all(|kind| now.of_kind(kind) <= 2))
+        });
+        // Servers have connected among each other and threads are there after the first two rounds.
+        if round == 1 {
+            before = pids.iter().map(|pid| holds(*pid)).collect();
+        } else if round > 1 {
+            until("descriptors as before", || {
+                let mut all = pids.iter().zip(&before);
+                all.all(|(pid, before)| holds(*pid).is_within(before))
+            });
+        }
+    }
+    // It was killed in mid-copy, not between two copies.
+    assert!(sum(&service, &client, "direct_claims_waited") > 0);
+    // Somebody else's file was never touched.
+    let mut bytes = vec![0; MIB as usize];
+    open(&client, "/look").read_at(0, &mut bytes).unwrap();
+    assert!(bytes == whole(0, bytes.len(), 2));
+}
