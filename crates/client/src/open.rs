@@ -521,6 +521,10 @@ impl Open {
             lane.drop_pipe(server);
         }
         let can_repeat = match &trouble {
+            Trouble::Broken(_) if self.session.has_lost(place) => {
+                let server = ServerId(server);
+                return Err(Error::Lost { server });
+            }
             Trouble::Broken(_) => {
                 let can = patience.broken();
                 self.session.forget_member(server);

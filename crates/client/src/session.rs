@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use ::direct::Process;
 use wire::link::Link;
 use wire::message::Request;
-use wire::message::catalogue::{Member, Members};
+use wire::message::catalogue::{Member, Members, StoreKind};
 use wire::message::mapping::BuddyIs;
 use wire::message::session::{Goodbye, Role, Welcome};
 use wire::url::Endpoint;
@@ -304,6 +304,15 @@ impl Session {
         if let Some((_, is_right)) = lock(&self.members).get_mut(&server) {
             *is_right = false;
         }
+    }
+
+    /// Whether bytes at a place are gone for certain: they were in the memory of a process of this host
+    /// that has died. Nobody has to wait for it to come back.
+    pub(crate) fn has_lost(&self, place: Place) -> bool {
+        let is_memory = lock(&self.members)
+            .get(&place.server)
+            .is_some_and(|(m, _)| m.store == StoreKind::Memory);
+        is_memory && self.sharing.has_died(place.server, place.incarnation)
     }
 
     /// Where a server was last known to listen.

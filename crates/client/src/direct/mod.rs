@@ -103,6 +103,10 @@ enum Known {
     Off {
         incarnation: u64,
     },
+    /// The kernel said that the process of this start has died.
+    Died {
+        incarnation: u64,
+    },
 }
 
 /// What a session knows about servers that share memory.
@@ -139,12 +143,31 @@ impl Sharing {
         let at = servers.iter().position(|(s, _)| *s == server)?;
         match &servers[at].1 {
             Known::On(a) if a.incarnation == incarnation && a.is_alive() => Some(Some(a.clone())),
-            Known::Off { incarnation: i } if *i == incarnation => Some(None),
+            Known::Off { incarnation: i } | Known::Died { incarnation: i } if *i == incarnation => {
+                Some(None)
+            }
+            Known::On(a) if a.incarnation == incarnation => {
+                servers[at].1 = Known::Died { incarnation };
+                Some(None)
+            }
             _ => {
                 servers.swap_remove(at);
                 None
             }
         }
+    }
+
+    /// Whether the process that was this start of a server is known to be dead.
+    pub(crate) fn has_died(&self, server: u64, incarnation: u64) -> bool {
+        let servers = lock(&self.servers);
+        servers.iter().any(|(s, known)| {
+            *s == server
+                && match known {
+                    Known::On(a) => a.incarnation == incarnation && !a.is_alive(),
+                    Known::Died { incarnation: i } => *i == incarnation,
+                    Known::Off { .. } => false,
+                }
+        })
     }
 
     fn keep(&self, server: u64, known: Known) {
@@ -155,7 +178,11 @@ impl Sharing {
 
     /// Gives up sharing with this start of a server.
     pub(crate) fn switch_off(&self, server: u64, incarnation: u64) {
-        self.keep(server, Known::Off { incarnation });
+        let known = match self.has_died(server, incarnation) {
+            true => Known::Died { incarnation },
+            false => Known::Off { incarnation },
+        };
+        self.keep(server, known);
     }
 }
 

@@ -161,9 +161,9 @@ fn a_server_that_ends_is_noticed_at_once() {
     let read = file.read_at(0, &mut [0; 100]).unwrap_err();
     let written = file.write_at(0, &[0; 100_000]).unwrap_err();
     for error in [read, written] {
-        let is_told = matches!(error.status(), Status::Unreachable | Status::Lost);
-        assert!(is_told, "{error}");
+        // Not `Unreachable`, which is told only after waiting for the server to come back.
+        assert_eq!(error.status(), Status::Lost, "{error}");
     }
-    assert!(started.elapsed() < Duration::from_secs(30), "no hang");
+    assert!(started.elapsed() < Duration::from_secs(2), "nobody waited");
     assert_eq!(client.direct_statistics().attached, 0);
 }
