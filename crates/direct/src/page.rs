@@ -220,15 +220,18 @@ impl ServerPage {
         self.slot(slot).load(Ordering::SeqCst) == REVOKED
     }
 
-    /// Whether any claim that may store is under way, of any file.
-    pub fn any_writer(&self) -> bool {
+    /// Whether a claim of an entry that may store is under way, of whatever epoch, or one of any entry
+    /// was revoked and not noticed yet.
+    pub fn has_writer(&self, entry: u32) -> bool {
         (0..SLOTS).any(|slot| {
             let word = self.slot(slot).load(Ordering::SeqCst);
-            word == REVOKED || word & WRITES != 0
+            let of_entry = word >> EPOCH_BITS & ENTRY == u64::from(entry) + 1;
+            word == REVOKED || (word & WRITES != 0 && of_entry)
         })
     }
 
-    /// Clears a mark and says whether it was set.
+    /// Clears a mark and says whether it was set. Whoever stores in a claim that begins later sets it
+    /// again; one that is under way ([`ServerPage::has_writer`], asked afterwards) may not.
     pub fn take_mark(&self, mark: u32) -> bool {
         let (at, bit) = mark_at(mark);
         self.mapping.word(at).fetch_and(!bit, Ordering::SeqCst) & bit != 0

@@ -195,7 +195,8 @@ impl Context {
 
     /// Whether clients may store into extents by themselves.
     pub(crate) fn allows_direct_writes(&self) -> bool {
-        !self.stored.is_durable()
+        // Where a write is answered when its bytes are safe, storing alone is no write.
+        !self.stored.is_durable() || !self.write_through
     }
 
     pub(crate) fn hurry(&self) -> impl Fn(FileId) + '_ {
@@ -248,6 +249,7 @@ impl Context {
     pub(crate) fn ask_end(&self, file: FileId) -> Result<EndIs, Refused> {
         let entry = self.entry(file);
         let known = self.known(&entry)?;
+        self.direct.collect(file);
         let mut end = 0;
         for own in &known.own {
             if known

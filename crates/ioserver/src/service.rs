@@ -266,6 +266,7 @@ impl IoService {
         let context = &self.context;
         let view = session.client.view(request.view)?;
         let known = context.known(&view.entry)?;
+        context.direct.collect(view.file);
         for own in &known.own {
             let incarnation = context.incarnation();
             known.check_place(own, context.kept_since(), incarnation)?;

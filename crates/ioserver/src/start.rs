@@ -265,7 +265,10 @@ pub fn start(options: Options) -> Result<IoServer, StartError> {
         let theirs = Arc::clone(&context);
         let writing = thread::Builder::new()
             .name("write back".into())
-            .spawn(move || theirs.stored.write_back(&theirs.statistics));
+            .spawn(move || {
+                let collect = || theirs.direct.collect_all();
+                theirs.stored.write_back(&theirs.statistics, collect);
+            });
         threads.push(writing.map_err(StartError::System)?);
     }
     let running = serving::start(service, listeners, options.secret);
@@ -445,6 +448,7 @@ impl IoServer {
         for thread in self.threads {
             let _ = thread.join();
         }
+        service.context.direct.end();
         // What could not be written was reported to whoever synced.
         let _ = service.context.stored.close();
         if let Endpoint::Unix(path) = &self.endpoint {

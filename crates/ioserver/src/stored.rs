@@ -142,8 +142,9 @@ impl Stored {
         }
     }
 
-    /// Writes back in the background until [`Stored::stop`].
-    pub(crate) fn write_back(&self, statistics: &Statistics) {
+    /// Writes back in the background until [`Stored::stop`]. `collect` makes dirty what clients have
+    /// stored by themselves, and says whether there was anything.
+    pub(crate) fn write_back(&self, statistics: &Statistics, collect: impl Fn() -> bool) {
         let mut is_stopping = lock(&self.is_stopping);
         loop {
             while !*is_stopping && !self.has_dirty.load(Ordering::SeqCst) {
@@ -160,6 +161,10 @@ impl Stored {
                 .wait_timeout_while(is_stopping, DELAY, |stop| !*stop);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
             self.has_dirty.store(false, Ordering::SeqCst);
+            if collect() {
+                // Nobody says when they go on.
+                self.has_dirty.store(true, Ordering::SeqCst);
+            }
             loop {
                 match self.store.write_back(BUDGET) {
                     Ok(0) => break,

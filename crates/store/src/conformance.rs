@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use crate::disk::twin::Random;
 use crate::{
-    Advice, Aside, Capabilities, Domain, Error, Grant, Identity, Piece, Pins, Store, Subfile,
-    SubfileId,
+    Advice, Aside, Capabilities, Domain, Error, Grant, Identity, Location, Piece, Pins, Store,
+    Subfile, SubfileId,
 };
 
 /// A store under test and what can be done to it from outside.
@@ -63,6 +63,11 @@ pub const CHECKS: &[Check] = &[
         "late_stores_are_seen_by_nobody",
         |c| c.mappable,
         late_stores,
+    ),
+    check(
+        "what_others_store_into_extents_counts",
+        |c| c.mappable,
+        stored_by_others,
     ),
     check("synced_bytes_survive", |c| c.durable, synced_bytes_survive),
     check(
@@ -487,6 +492,61 @@ fn late_stores(harness: &mut dyn Harness) {
         &zeros,
         "memory that is used again",
     );
+}
+
+/// Somebody who has mapped extents stores into them, beside writes that are committed and given up.
+fn stored_by_others(harness: &mut dyn Harness) {
+    let store = harness.store();
+    let subfile = store.create(&identity(1)).unwrap();
+    let bytes = pattern(0, 200_000, 8);
+    subfile.write_at(0, &bytes).unwrap();
+    subfile.sync().unwrap();
+    harness.evict();
+    subfile.make_extents(0..300_000).unwrap();
+    assert_eq!(subfile.len(), 300_000);
+    same(&read(&*subfile, 0..200_000), &bytes, "nothing is lost");
+    let mapped = subfile.extents(0..300_000, 100, 5).unwrap();
+    let end = mapped.last().map_or(0, |l| l.offset + l.len);
+    assert!(end >= 310_000, "all of it is in memory");
+    assert!(mapped.iter().all(|l| subfile.let_store(l.offset, 5)));
+    let store_at = |at: u64, data: &[u8]| {
+        let holds = |l: &&Location| l.offset <= at && at + data.len() as u64 <= l.offset + l.len;
+        let location = mapped.iter().find(holds).expect("in one extent");
+        let file = std::fs::File::from(location.descriptor(true).unwrap());
+        let at = location.segment_offset + at - location.offset;
+        std::os::unix::fs::FileExt::write_all_at(&file, data, at).unwrap();
+    };
+    store_at(10, b"direct");
+    store_at(305_000, b"far out");
+    // A write over both that is given up leaves what was stored, since nothing was copied yet.
+    let mut grant = Grant::new();
+    subfile.grant(0..310_000, &mut grant).unwrap();
+    drop(grant);
+    same(
+        &read(&*subfile, 10..16),
+        b"direct",
+        "after a write that was given up",
+    );
+    subfile.write_at(100, b"by message").unwrap();
+    for location in &mapped {
+        let range = location.offset..location.offset + location.len;
+        subfile.mark_written(range).unwrap();
+    }
+    assert_eq!(subfile.len(), 305_007, "as far as there is anything");
+    subfile.sync().unwrap();
+    subfile.unmap(6);
+    harness.evict();
+    let mut expected = bytes;
+    expected[10..16].copy_from_slice(b"direct");
+    expected[100..110].copy_from_slice(b"by message");
+    expected.resize(305_000, 0);
+    expected.extend(b"far out");
+    same(
+        &read(&*subfile, 0..305_007),
+        &expected,
+        "from memory or disk",
+    );
+    assert!(subfile.scrub().unwrap().damaged.is_empty());
 }
 
 fn synced_bytes_survive(harness: &mut dyn Harness) {

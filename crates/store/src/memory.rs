@@ -159,11 +159,16 @@ impl Granted for Held {
         Ok(())
     }
 
-    /// Behind the length everything is zero, so what was stored there has to go.
+    /// Behind the length everything is zero, so what was stored there has to go; unless somebody with a
+    /// map may have stored there too, and it counts.
     fn abandon(&self, pins: &Pins) {
         let state = self.lock();
         for pin in &pins.list {
             let (extent, at) = pin.memory.as_ref().expect("granted space has memory");
+            let of = state.table.find(pin.offset).map(|(_, slot)| slot);
+            if of.is_some_and(|slot| slot.storable && Arc::ptr_eq(&slot.extent, extent)) {
+                continue;
+            }
             let behind = state.len.clamp(pin.offset, pin.offset + pin.len) - pin.offset;
             extent.zero(at + behind, pin.len - behind);
         }
@@ -292,8 +297,20 @@ impl Subfile for MemorySubfile {
             .collect())
     }
 
-    /// Nothing is evicted here.
-    fn unmap(&self, _before: u64) {}
+    fn unmap(&self, before: u64) {
+        self.held.lock().table.unmap(before);
+    }
+
+    /// Nothing is evicted here, so only maps to store with are of interest.
+    fn let_store(&self, start: u64, map: u64) -> bool {
+        let mut state = self.held.lock();
+        let Some(slot) = state.table.slot_mut(start) else {
+            return false;
+        };
+        slot.mapped = slot.mapped.max(Some(map));
+        slot.storable = true;
+        true
+    }
 
     fn make_extents(&self, range: Range<u64>) -> Result<()> {
         self.preallocate(range)
@@ -323,7 +340,9 @@ impl Subfile for MemorySubfile {
         check(&range)?;
         let mut state = self.held.lock();
         state.check_alive()?;
-        state.len = state.len.max(range.end);
+        let behind = range.start.max(state.len)..range.end;
+        let end = state.table.last_stored(behind);
+        state.len = state.len.max(end.unwrap_or(0));
         Ok(())
     }
 }

@@ -197,8 +197,12 @@ pub trait Subfile: Send + Sync {
     /// Maps with a number below `before` are void: nobody reads extents through them any more.
     fn unmap(&self, before: u64);
 
-    /// Makes the extents of a range that somebody else is going to store into, all or none, and raises
-    /// the length to its end.
+    /// An extent that [`Subfile::extents`] named for this map is about to be stored into by whoever has
+    /// the map; whether it may. What he stores counts with [`Subfile::mark_written`].
+    fn let_store(&self, start: u64, map: u64) -> bool;
+
+    /// Makes the extents of a range that somebody else is going to store into, and raises the length to
+    /// its end. When it fails, what was made can be evicted, or is not there.
     fn make_extents(&self, range: Range<u64>) -> Result<()>;
 
     /// Takes the extents of a range away from somebody who may still store into them: those that begin
@@ -209,7 +213,8 @@ pub trait Subfile: Send + Sync {
     /// Nobody else may be writing: a grant that is not committed yet is refused afterwards.
     fn set_aside(&self, range: Range<u64>, keep: u64, aside: &mut Aside) -> Result<()>;
 
-    /// Marks a range as written by somebody who mapped it. Its extents must exist.
+    /// Marks a range as written by somebody who mapped it, as far as it is in memory. The length grows
+    /// to the last byte that is not zero: nobody said how far he stored, and zeros need no length.
     fn mark_written(&self, range: Range<u64>) -> Result<()>;
 
     /// Copies `target.len()` bytes from `offset` on; what was never written is zero.
@@ -255,7 +260,7 @@ fn in_rounds(range: Range<u64>, mut access: impl FnMut(Range<u64>) -> Result<()>
 }
 
 /// Cuts a range at multiples of `step`.
-fn rounds(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> {
+pub(crate) fn rounds(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> {
     let mut at = range.start;
     std::iter::from_fn(move || {
         let end = ((at / step + 1) * step).min(range.end);

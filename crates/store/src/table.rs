@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::blocks::{BLOCK, Blocks, covered, touched};
 use crate::error::Result;
-use crate::identity::Domain;
+use crate::identity::{Domain, MAX_LEN};
 use crate::pins::Pins;
 use crate::pool::{CHUNK, Extent, Pool, UNIT};
 
@@ -41,6 +41,9 @@ pub(crate) struct Slot {
     pub(crate) writing: bool,
     /// The last map that names it, until that is void.
     pub(crate) mapped: Option<u64>,
+    /// Somebody may store into it through a map. All its blocks are loaded, and what is in memory
+    /// counts although no block need be dirty yet.
+    pub(crate) storable: bool,
     /// When it was last used, for eviction.
     pub(crate) used_at: u64,
 }
@@ -125,6 +128,16 @@ impl Table {
             .map(|(start, slot)| (*start, slot))
     }
 
+    /// From the first to the last byte of the extents that a range meets.
+    pub(crate) fn span(&self, range: Range<u64>) -> Range<u64> {
+        let mut span = range.clone();
+        for (start, slot) in self.meeting(range) {
+            span.start = span.start.min(start);
+            span.end = span.end.max(start + slot.extent.len());
+        }
+        span.start..span.end.min(MAX_LEN)
+    }
+
     /// The part of `range` that begins at its start. Callers walk a range by taking parts.
     pub(crate) fn first_part(&self, range: Range<u64>) -> Part {
         if let Some((start, slot)) = self.find(range.start) {
@@ -188,6 +201,7 @@ impl Table {
             writers: 0,
             writing: false,
             mapped: None,
+            storable: false,
             used_at: now,
         };
         let replaced = self.slots.insert(start, slot);
@@ -369,6 +383,47 @@ impl Table {
         self.dirty.insert(start);
     }
 
+    /// Marks the blocks of a range that somebody with a map may have stored into. Blocks that are not
+    /// loaded are none of these.
+    pub(crate) fn mark_stored(&mut self, range: Range<u64>) {
+        let mut at = range.start;
+        while at < range.end {
+            at = match self.first_part(at..range.end) {
+                Part::Gap(gap) => gap.end,
+                Part::Extent { start, range: part } => {
+                    let slot = self.slots.get_mut(&start).expect("found above");
+                    let loaded = slot.loaded;
+                    for i in local(start, &part).filter(|&i| loaded.has(i)) {
+                        slot.dirty.insert(i..i + 1);
+                    }
+                    if !slot.dirty.is_empty() {
+                        self.dirty.insert(start);
+                    }
+                    part.end
+                }
+            };
+        }
+    }
+
+    /// One past the last byte of a range that is loaded and not zero.
+    pub(crate) fn last_stored(&self, range: Range<u64>) -> Option<u64> {
+        let mut buffer = [0; BLOCK as usize];
+        for block in touched(&range).rev() {
+            if self.block_state(block) != BlockState::Loaded {
+                continue;
+            }
+            let (start, slot) = self.find(block * BLOCK)?;
+            slot.extent.copy_out(block * BLOCK - start, &mut buffer);
+            let last = buffer.iter().rposition(|&byte| byte != 0);
+            let end = last.map(|i| block * BLOCK + i as u64 + 1);
+            match end {
+                Some(end) if end > range.start => return Some(end.min(range.end)),
+                _ => {}
+            }
+        }
+        None
+    }
+
     /// Marks blocks clean.
     pub(crate) fn mark_clean(&mut self, start: u64, blocks: Range<usize>) {
         let slot = self.slots.get_mut(&start).expect("an extent of the table");
@@ -387,6 +442,7 @@ impl Table {
     pub(crate) fn unmap(&mut self, before: u64) {
         for slot in self.slots.values_mut() {
             slot.mapped.take_if(|map| *map < before);
+            slot.storable &= slot.mapped.is_some();
         }
     }
 

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use ::direct::{ClientPage, ClientTable, MARKS, MappedSegment};
 use wire::ask::AskError;
 use wire::link::Link;
-use wire::message::direct::{Attach, Map, Mapped};
+use wire::message::direct::{Attach, Map, Mapped, READ_ONLY};
 use wire::url::Endpoint;
 
 use super::maps::Extent;
@@ -154,7 +154,7 @@ fn extents(mapped: &Mapped, segments: &HashMap<u64, Arc<MappedSegment>>) -> Vec<
         let is_good = e.len > 0
             && segment.holds(e.at, e.len)
             && e.offset.checked_add(e.len).is_some()
-            && e.mark <= MARKS;
+            && (e.mark <= MARKS || e.mark == READ_ONLY);
         is_good.then(|| {
             let extent = Extent {
                 offset: e.offset,

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use ::direct::MappedSegment;
 use kernels::Share;
 use wire::LayoutState;
+use wire::message::direct::READ_ONLY;
 
 use super::attached::{Answer, Attached};
 
@@ -28,7 +29,8 @@ pub(crate) struct Extent {
     pub(crate) segment: Arc<MappedSegment>,
     /// Where it begins in the segment.
     pub(crate) at: u64,
-    /// The mark to be set before storing, with 1 added; 0 if none is needed.
+    /// The mark to be set before storing, with 1 added; 0 if none is needed, [`READ_ONLY`] if
+    /// nothing may be stored.
     pub(crate) mark: u32,
 }
 
@@ -42,7 +44,13 @@ impl Extent {
         self.end() == next.offset
             && self.at + self.len == next.at
             && Arc::ptr_eq(&self.segment, &next.segment)
-            && (self.mark, next.mark) == (0, 0)
+            && self.mark == next.mark
+            && matches!(self.mark, 0 | READ_ONLY)
+    }
+
+    /// Whether it may be stored into.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.segment.is_writable() && self.mark != READ_ONLY
     }
 }
 

@@ -286,9 +286,7 @@ impl Open {
             at: extent.at + at,
             mark: extent.mark,
             reads: self.rights.allow(Rights::READ),
-            writes: self.rights.allow(Rights::WRITE)
-                && extent.segment.is_writable()
-                && !self.is_append,
+            writes: self.rights.allow(Rights::WRITE) && extent.is_writable() && !self.is_append,
         });
     }
 }

@@ -249,7 +249,7 @@ fn unmapped(flow: &Flow, maps: &Maps, way: Way<'_>) -> Option<Vec<SubfileRange>>
 impl Piece<'_> {
     /// Whether it may be stored into, if that is wanted.
     fn is_good_for(&self, writes: bool) -> bool {
-        !writes || self.extent.segment.is_writable()
+        !writes || self.extent.is_writable()
     }
 
     /// Its place in the segment.

@@ -4,12 +4,14 @@
 //! deceives nobody. Left to others: what the page says.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
 
 use ::direct::ServerPage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use wire::Status;
 
+use super::marks::FreeMarks;
 use crate::refused::Refused;
 
 /// A client with a page.
@@ -18,6 +20,7 @@ pub(crate) struct Attached {
     /// Differs for any two of a server.
     pub(super) number: u64,
     pub(super) page: ServerPage,
+    pub(super) marks: Mutex<FreeMarks>,
     process: OwnedFd,
 }
 
@@ -41,6 +44,7 @@ impl Attached {
         Ok(Attached {
             number,
             page,
+            marks: Mutex::new(FreeMarks::new()),
             process,
         })
     }

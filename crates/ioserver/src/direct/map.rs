@@ -3,17 +3,20 @@
 //! Bounds: what a request can make the server allocate, list and hand over is limited whatever it
 //! says; who asks for more gets a part, and goes by message for the rest or asks again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
 use serving::{Exchange, Outcome};
-use store::{CHUNK, Location, MAX_LEN, Pins, Segment, Subfile, SubfileId};
-use wire::message::direct::{Attach, Attached as Answer, Map, Mapped, MappedExtent, SegmentIs};
+use store::{CHUNK, Location, MAX_LEN, Pins, Segment, Subfile};
+use wire::message::direct::{
+    Attach, Attached as Answer, Map, Mapped, MappedExtent, READ_ONLY, SegmentIs,
+};
 use wire::{MOST_DESCRIPTORS, Rights, Status};
 
 use super::Attached;
+use super::marks::Handing;
 use super::revoke::Stores;
 use crate::context::Context;
 use crate::files::{Known, Planned};
@@ -174,18 +177,50 @@ fn make(
     };
     let (_running, known) = context.enter(&view.entry, &planned)?;
     let is_first = direct.is_first_map(view.file, &attached);
+    // Before the map has a number: making room may void all maps of the file.
+    prepare(context, &known, request)?;
     let (number, entry, epoch) = direct.register(view.file, &attached)?;
-    let mut list = find(context, &known, request, number, is_first)?;
-    let mut stores = Stores::default();
-    if may_store {
-        view.entry.stored_directly();
-        for (index, location) in &list {
-            let range = location.offset..location.offset + location.len;
-            stores.insert(known.subfile_id(*index), range);
+    let found = find(context, &known, request, number, is_first)?;
+    let subfiles: HashMap<u32, Arc<dyn Subfile>> = subfiles(&known, request).collect();
+    let marks = match context.stored.is_durable() {
+        false => {
+            let writable = found.iter().filter(|_| may_store);
+            writable.for_each(|(index, location)| {
+                subfiles[index].let_store(location.offset, number);
+            });
+            vec![0; found.len()]
         }
+        true => {
+            let handing = found.iter().map(|(index, location)| Handing {
+                id: known.subfile_id(*index),
+                subfile: &subfiles[index],
+                location,
+            });
+            direct.mark(view.file, &attached, number, request.writes, handing)
+        }
+    };
+    let found = found.into_iter().zip(marks);
+    let mut list: Vec<Part> = found
+        .map(|((subfile, location), mark)| Part {
+            subfile,
+            location,
+            mark,
+            writes: may_store && mark != READ_ONLY,
+        })
+        .collect();
+    let mut stores = Stores::default();
+    for part in list.iter().filter(|part| part.writes) {
+        let Location { offset, len, .. } = part.location;
+        stores.insert(known.subfile_id(part.subfile), offset..offset + len);
     }
-    direct.note(view.file, &attached, stores, subfiles(&known, request));
-    let (segments, descriptors) = hand_over(&mut session.given, &mut list, may_store)?;
+    if !stores.is_empty() {
+        view.entry.stored_directly();
+        context.stored.wrote();
+    }
+    let subfiles = subfiles.into_iter();
+    let subfiles = subfiles.map(|(index, subfile)| (known.subfile_id(index), subfile));
+    direct.note(view.file, &attached, stores, subfiles);
+    let (segments, descriptors) = hand_over(&mut session.given, &mut list)?;
     let extents = merge(&list);
     add(&direct.counters.maps, 1);
     add(&direct.counters.mapped_extents, list.len() as u64);
@@ -220,7 +255,46 @@ fn check(request: &Map) -> Result<(), Refused> {
     }
 }
 
-/// The extents that an answer is about; those that are missing are made if the client wants to store.
+/// An extent that is handed out.
+struct Part {
+    subfile: u32,
+    location: Location,
+    mark: u32,
+    /// Whether the client may store into it.
+    writes: bool,
+}
+
+/// Brings what is asked for into memory; what is missing is made if the client wants to store.
+fn prepare(context: &Context, known: &Known, request: &Map) -> Result<(), Refused> {
+    let is_durable = context.stored.is_durable();
+    let most_of_range = match is_durable {
+        false => MADE_OF_RANGE,
+        // More would push out what others have mapped, and then itself.
+        true => MADE_OF_RANGE.min(context.stored.store().usage().memory_limit_bytes / 4),
+    };
+    let mut made = 0;
+    for asked in &request.ranges {
+        let own = known.own_at(asked.subfile)?;
+        let incarnation = context.incarnation();
+        known.check_place(own, context.kept_since(), incarnation)?;
+        if request.writes && asked.start < asked.end && made < MADE_BYTES {
+            let most = most_of_range.min(MADE_BYTES - made);
+            let end = asked.end.min(asked.start.saturating_add(most));
+            made += end - asked.start;
+            // Who waits for room does so by message.
+            let subfile = known.make(own, &context.stored, incarnation)?;
+            subfile.make_extents(asked.start..end)?;
+        } else if is_durable
+            && asked.end - asked.start <= LOADED_BYTES
+            && let Some(subfile) = known.find(own, &context.stored)?
+        {
+            load(&**subfile, &(asked.start..asked.end));
+        }
+    }
+    Ok(())
+}
+
+/// The extents that an answer is about.
 fn find(
     context: &Context,
     known: &Known,
@@ -229,19 +303,8 @@ fn find(
     is_first: bool,
 ) -> Result<Vec<(u32, Location)>, Refused> {
     let mut list: Vec<(u32, Location)> = Vec::new();
-    let mut made = 0;
     for asked in &request.ranges {
         let own = known.own_at(asked.subfile)?;
-        let incarnation = context.incarnation();
-        known.check_place(own, context.kept_since(), incarnation)?;
-        if request.writes && asked.start < asked.end && made < MADE_BYTES {
-            let most = MADE_OF_RANGE.min(MADE_BYTES - made);
-            let end = asked.end.min(asked.start.saturating_add(most));
-            made += end - asked.start;
-            // Who waits for room does so by message.
-            let subfile = known.make(own, &context.stored, incarnation)?;
-            subfile.make_extents(asked.start..end)?;
-        }
         let Some(subfile) = known.find(own, &context.stored)? else {
             continue;
         };
@@ -250,9 +313,6 @@ fn find(
             continue;
         }
         let range = asked.start..asked.end;
-        if context.stored.is_durable() && range.end - range.start <= LOADED_BYTES {
-            load(&**subfile, &range);
-        }
         let around = Around {
             subfile: &**subfile,
             room: MOST_EXTENTS.saturating_sub(list.len()),
@@ -270,10 +330,10 @@ fn find(
 fn subfiles<'a>(
     known: &'a Known,
     request: &'a Map,
-) -> impl Iterator<Item = (SubfileId, Arc<dyn Subfile>)> + 'a {
+) -> impl Iterator<Item = (u32, Arc<dyn Subfile>)> + 'a {
     request.ranges.iter().filter_map(|asked| {
         let own = known.own_at(asked.subfile).ok()?;
-        Some((known.subfile_id(asked.subfile), known.opened(own)?))
+        Some((asked.subfile, known.opened(own)?))
     })
 }
 
@@ -321,16 +381,18 @@ impl Around<'_> {
 /// Which descriptors go with an answer. Extents in segments for which there is no room are left out.
 fn hand_over(
     given: &mut Given,
-    list: &mut Vec<(u32, Location)>,
-    writes: bool,
+    list: &mut Vec<Part>,
 ) -> Result<(Vec<SegmentIs>, Vec<Descriptor>), Refused> {
     let mut segments: Vec<SegmentIs> = Vec::new();
     let mut descriptors = Vec::new();
     let mut kept = Vec::with_capacity(list.len());
     let mut new: HashMap<u64, (Weak<Segment>, bool)> = HashMap::new();
-    for (subfile, location) in list.drain(..) {
-        let segment = &location.segment;
+    let writing = list.iter().filter(|part| part.writes);
+    let writing: HashSet<u64> = writing.map(|part| part.location.segment.id()).collect();
+    for part in list.drain(..) {
+        let segment = &part.location.segment;
         let id = segment.id();
+        let writes = writing.contains(&id);
         if !given.has(id, writes) && !new.contains_key(&id) {
             if descriptors.len() == MOST_DESCRIPTORS {
                 continue;
@@ -346,19 +408,22 @@ fn hand_over(
             });
             new.insert(id, (Arc::downgrade(segment), writes));
         }
-        kept.push((subfile, location));
+        kept.push(part);
     }
     given.0.extend(new);
     *list = kept;
     Ok((segments, descriptors))
 }
 
-/// Extents that follow each other in subfile and segment become one.
-fn merge(list: &[(u32, Location)]) -> Vec<MappedExtent> {
+/// Extents that follow each other in subfile and segment become one, unless they have marks.
+fn merge(list: &[Part]) -> Vec<MappedExtent> {
     let mut merged: Vec<MappedExtent> = Vec::new();
-    for (subfile, location) in list {
+    for part in list {
+        let location = &part.location;
         if let Some(last) = merged.last_mut()
-            && last.subfile == *subfile
+            && last.subfile == part.subfile
+            && last.mark == part.mark
+            && matches!(part.mark, 0 | READ_ONLY)
             && last.segment == location.segment.id()
             && last.offset + last.len == location.offset
             && last.at + last.len == location.segment_offset
@@ -367,12 +432,12 @@ fn merge(list: &[(u32, Location)]) -> Vec<MappedExtent> {
             continue;
         }
         merged.push(MappedExtent {
-            subfile: *subfile,
+            subfile: part.subfile,
             offset: location.offset,
             len: location.len,
             segment: location.segment.id(),
             at: location.segment_offset,
-            mark: 0,
+            mark: part.mark,
         });
     }
     merged

@@ -4,6 +4,7 @@
 //!  Attach -> a page per client, the table of the server
 //!  Map    -> through the gate of the file: where its bytes are, good for one epoch of its entry
 //!  revoke    gate closed -> epoch raised -> claims waited for, then revoked -> memory replaced
+//!  collect   marks taken -> their extents are dirty -> the store writes them as it does
 //! ```
 //!
 //! Invariants
@@ -12,6 +13,8 @@
 //! - A client with maps of a file is in the list of the file until its claims were looked at.
 //! - Memory that a revoked writer may store into is in the quarantine, not in the file, when the gate
 //!   opens again; or the operation fails and the next one finds the same writer.
+//! - Extents stay where they are while somebody who had them mapped may store into them: a revocation
+//!   lets go of them when it is over, and no other of the same file is under way.
 //! - Nothing that a client writes into its page is more than a reason to wait a little, once.
 //!
 //! The state has one lock, and nobody waits for a client while he holds it.
@@ -20,6 +23,7 @@
 
 mod attached;
 mod map;
+mod marks;
 mod quarantine;
 mod revoke;
 
@@ -40,6 +44,7 @@ use crate::statistics::counter;
 pub(crate) use map::{Given, attach, map};
 
 pub(crate) use attached::Attached;
+use marks::ClientMarks;
 use quarantine::Quarantined;
 use revoke::{Stores, Stuck};
 
@@ -69,6 +74,8 @@ pub(crate) struct Counters {
     pub(crate) claims_waited: AtomicU64,
     pub(crate) claims_revoked: AtomicU64,
     pub(crate) replaced_bytes: AtomicU64,
+    pub(crate) marks_taken: AtomicU64,
+    pub(crate) marks_set_again: AtomicU64,
 }
 
 /// One client with maps of a file.
@@ -89,6 +96,12 @@ struct FileMaps {
     clients: HashMap<u64, Mapper>,
     /// Revoked writers whose memory could not be replaced yet.
     unsettled: Vec<Stuck>,
+    /// By the number of their page, of clients that may have stored since their marks were collected.
+    marks: HashMap<u64, ClientMarks>,
+    /// Revocations that are not over.
+    revoking: u32,
+    /// Maps with a number below this are void.
+    void_before: u64,
 }
 
 #[derive(Default)]
@@ -198,6 +211,9 @@ impl Direct {
                 subfiles: HashMap::new(),
                 clients: HashMap::new(),
                 unsettled: Vec::new(),
+                marks: HashMap::new(),
+                revoking: 0,
+                void_before: 0,
             };
             state.files.insert(file, maps);
         }
@@ -258,11 +274,14 @@ impl Direct {
             return;
         };
         let mut state = lock(&self.state);
-        let is_done = |maps: &FileMaps| maps.clients.is_empty() && maps.unsettled.is_empty();
+        let is_done = |maps: &FileMaps| {
+            maps.clients.is_empty() && maps.unsettled.is_empty() && maps.revoking == 0
+        };
         if state.files.get(&file).is_some_and(is_done)
-            && let Some(maps) = state.files.remove(&file)
+            && let Some(mut maps) = state.files.remove(&file)
         {
             table.give(maps.entry);
+            maps.free_marks();
         }
     }
 
@@ -273,6 +292,7 @@ impl Direct {
         let counters = &self.counters;
         let state = lock(&self.state);
         let aside: u64 = state.quarantine.iter().map(Quarantined::bytes).sum();
+        let marked: u64 = state.files.values().map(FileMaps::marked).sum();
         vec![
             counter("direct_clients", state.clients as u64),
             counter("direct_entries", state.files.len() as u64),
@@ -283,6 +303,9 @@ impl Direct {
             counter("direct_claims_waited", of(&counters.claims_waited)),
             counter("direct_claims_revoked", of(&counters.claims_revoked)),
             counter("direct_replaced_bytes", of(&counters.replaced_bytes)),
+            counter("direct_marked_extents", marked),
+            counter("direct_marks_taken", of(&counters.marks_taken)),
+            counter("direct_marks_set_again", of(&counters.marks_set_again)),
         ]
     }
 }
@@ -293,7 +316,7 @@ fn give_up_some(table: &ServerTable, state: &mut State) {
     let mut oldest: Vec<(u64, FileId)> = state
         .files
         .iter()
-        .filter(|(_, maps)| maps.unsettled.is_empty())
+        .filter(|(_, maps)| maps.unsettled.is_empty() && maps.revoking == 0)
         .map(|(file, maps)| (maps.used_at, *file))
         .collect();
     oldest.sort_unstable();
@@ -304,10 +327,13 @@ fn give_up_some(table: &ServerTable, state: &mut State) {
             let page = &mapper.attached.page;
             page.active(maps.entry, epoch).next().is_some()
         });
-        if !is_busy && let Some(maps) = state.files.remove(&file) {
+        if !is_busy && let Some(mut maps) = state.files.remove(&file) {
             table.give(maps.entry);
+            maps.collect();
             let before = state.uses;
             maps.subfiles.values().for_each(|s| s.unmap(before));
+            maps.clients.clear();
+            maps.free_marks();
         }
     }
 }

@@ -74,32 +74,61 @@ struct Watched {
 }
 
 impl Direct {
-    /// Makes all maps of a file void and waits for those who copy. Writers that did not end and may store
-    /// on are returned; nobody else touches the file's memory any more.
-    fn revoke(&self, file: FileId) -> Vec<Stuck> {
-        let Some(table) = self.table() else {
-            return Vec::new();
-        };
-        let (mappers, mut stuck, subfiles, before, entry, epoch) = {
+    /// Makes all maps of a file void and waits for those who copy, then collects their marks. Writers that
+    /// did not end and may store on are returned; nobody else touches the file's memory any more. It is
+    /// over with [`Direct::finish`].
+    fn revoke(&self, file: FileId) -> Option<Vec<Stuck>> {
+        let table = self.table()?;
+        let (mappers, mut stuck, entry, epoch) = {
             let mut state = lock(&self.state);
             state.uses += 1;
             let before = state.uses;
-            let Some(maps) = state.files.get_mut(&file) else {
-                return Vec::new();
-            };
+            let maps = state.files.get_mut(&file)?;
+            maps.revoking += 1;
+            maps.void_before = before;
             let mappers: Vec<Mapper> = maps.clients.drain().map(|(_, m)| m).collect();
             let stuck = std::mem::take(&mut maps.unsettled);
-            let subfiles = std::mem::take(&mut maps.subfiles);
             let epoch = table.raise(maps.entry);
-            (mappers, stuck, subfiles, before, maps.entry, epoch)
+            (mappers, stuck, maps.entry, epoch)
         };
         if !mappers.is_empty() {
             add(&self.counters.revocations, 1);
         }
         stuck.extend(self.wait_for(mappers, entry, epoch));
-        subfiles.values().for_each(|subfile| subfile.unmap(before));
         stuck.retain(|s| may_store(&s.attached, &s.slots));
-        stuck
+        self.collect(file);
+        Some(stuck)
+    }
+
+    /// A revocation is over. Writers whose memory was not replaced are left for whoever revokes next; if
+    /// there are none, extents can be evicted again.
+    fn finish(&self, file: FileId, stuck: Vec<Stuck>) {
+        let mut state = lock(&self.state);
+        let Some(maps) = state.files.get_mut(&file) else {
+            return;
+        };
+        maps.revoking -= 1;
+        maps.unsettled.extend(stuck);
+        if maps.revoking > 0 || !maps.unsettled.is_empty() {
+            return;
+        }
+        self.count(maps.collect());
+        let before = maps.void_before;
+        maps.subfiles.values().for_each(|s| s.unmap(before));
+        if maps.clients.is_empty() {
+            maps.subfiles.clear();
+        }
+        maps.free_marks();
+    }
+
+    /// Makes all maps void, for the end of the server.
+    pub(crate) fn end(&self) {
+        let files: Vec<FileId> = lock(&self.state).files.keys().copied().collect();
+        for file in files {
+            if let Some(stuck) = self.revoke(file) {
+                self.finish(file, stuck);
+            }
+        }
     }
 
     /// Has the maps given up of the file that was mapped longest ago, so that its extents can be evicted;
@@ -108,7 +137,13 @@ impl Direct {
         let coldest = {
             let state = lock(&self.state);
             let mapped = state.files.iter();
-            let mapped = mapped.filter(|(_, maps)| !maps.subfiles.is_empty());
+            let mapped = mapped.filter(|(_, maps)| {
+                // Memory that a stuck writer stores into is not to be had this way.
+                let mut stuck = maps.unsettled.iter();
+                !maps.subfiles.is_empty()
+                    && maps.revoking == 0
+                    && !stuck.any(|s| may_store(&s.attached, &s.slots))
+            });
             mapped
                 .min_by_key(|(_, maps)| maps.used_at)
                 .map(|(&file, _)| file)
@@ -116,8 +151,9 @@ impl Direct {
         let Some(file) = coldest else {
             return false;
         };
-        let stuck = self.revoke(file);
-        self.put_back(file, stuck);
+        if let Some(stuck) = self.revoke(file) {
+            self.finish(file, stuck);
+        }
         true
     }
 
@@ -134,20 +170,14 @@ impl Direct {
             let Some(mapper) = maps.clients.remove(&client.number) else {
                 return false;
             };
+            maps.revoking += 1;
             (mapper, maps.entry, table.raise(maps.entry))
         };
         add(&self.counters.revocations, 1);
         let stuck = self.wait_for(vec![mapper], entry, epoch);
         let is_stuck = !stuck.is_empty();
-        self.put_back(file, stuck);
+        self.finish(file, stuck);
         is_stuck
-    }
-
-    /// Leaves writers for whoever revokes next.
-    fn put_back(&self, file: FileId, stuck: Vec<Stuck>) {
-        if let Some(maps) = lock(&self.state).files.get_mut(&file) {
-            maps.unsettled.extend(stuck);
-        }
     }
 
     /// Waits for claims that were made before `epoch`, then revokes them; the writers among these.
@@ -219,8 +249,11 @@ impl Context {
     ) -> Result<(), Refused> {
         let direct = &self.direct;
         direct.sweep();
-        let stuck = direct.revoke(file);
+        let Some(stuck) = direct.revoke(file) else {
+            return Ok(());
+        };
         if stuck.is_empty() {
+            direct.finish(file, stuck);
             return Ok(());
         }
         // Together: what one of them may store into, another may too.
@@ -242,8 +275,8 @@ impl Context {
             .map(|s| (Arc::clone(&s.attached), s.slots.clone()))
             .collect();
         direct.put_aside(Quarantined::new(writers, aside));
+        direct.finish(file, replaced.as_ref().map_or(stuck, |()| Vec::new()));
         if let Err(error) = replaced {
-            direct.put_back(file, stuck);
             let mut refused = Refused::from(error);
             refused.refusal.text = format!(
                 "a client that does not move may still store into {file}, and its memory cannot be replaced: {}",

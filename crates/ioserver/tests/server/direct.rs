@@ -308,7 +308,7 @@ fn nothing_is_left_of_clients_that_are_gone() {
     crate::life::until(|| descriptors() <= before);
 }
 
-/// A service with one disk and little memory.
+/// A service with one disk and little memory that writes through.
 fn disk_rig(memory_bytes: u64) -> Rig {
     let mut rig = Rig::new(0);
     let dir = rig.dir.path().join("disk-0");
@@ -318,6 +318,7 @@ fn disk_rig(memory_bytes: u64) -> Rig {
             dirs: vec![dir.clone()],
             memory_limit_bytes: memory_bytes,
         };
+        o.write_through = true;
     });
     rig.servers.push(Some(server));
     rig

@@ -33,6 +33,7 @@ fn plays_a_client() {
     let claim = sharer.claim(&mapped, true);
     assert!(sharer.is_current(&mapped));
     let late = vec![0xaa; LEN as usize];
+    sharer.mark(&mapped, 0, 0..LEN);
     sharer.store(&mapped, 0, 0, &late);
     println!("ready");
     let stop = std::thread::spawn(|| {
@@ -45,14 +46,14 @@ fn plays_a_client() {
     println!("counts {}", claim.end());
 }
 
-struct Player {
+pub(crate) struct Player {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Player {
-    fn start(rig: &Rig) -> Player {
+    pub(crate) fn start(rig: &Rig) -> Player {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "direct_process::plays_a_client", "--nocapture"])
             .env(META, rig.meta_endpoint.to_string())

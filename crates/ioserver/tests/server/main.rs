@@ -4,6 +4,7 @@
 
 mod accesses;
 mod direct;
+mod direct_marks;
 mod direct_process;
 mod direct_revoke;
 mod gateway;

@@ -3,6 +3,7 @@
 //! It does what it is told, also what a client must not do.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::os::fd::AsFd;
 
 use ::direct::{Claim, ClientPage, ClientTable, MappedSegment};
@@ -10,7 +11,7 @@ use kernels::{SharedBytes, SharedBytesMut};
 use wire::ask::AskError;
 use wire::link::Link;
 use wire::message::Bytes;
-use wire::message::direct::{Attach, Map, Mapped, MappedExtent, SubfileRange};
+use wire::message::direct::{Attach, Map, Mapped, MappedExtent, READ_ONLY, SubfileRange};
 
 use crate::rig::{Client, File};
 
@@ -93,27 +94,52 @@ impl Sharer {
         self.table.is_current(mapped.entry, mapped.epoch)
     }
 
-    fn find(mapped: &Mapped, subfile: u32, offset: u64, len: u64) -> (&MappedExtent, u64) {
-        let holds = |e: &&MappedExtent| {
-            e.subfile == subfile && e.offset <= offset && offset + len <= e.offset + e.len
-        };
-        let extent = mapped.extents.iter().find(holds).expect("mapped");
-        (extent, extent.at + offset - extent.offset)
+    /// The extents of a range: each with the place in its segment and the part of the range it has.
+    fn find(
+        mapped: &Mapped,
+        subfile: u32,
+        range: Range<u64>,
+    ) -> Vec<(&MappedExtent, u64, Range<usize>)> {
+        let mut found = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let holds =
+                |e: &&MappedExtent| e.subfile == subfile && e.offset <= at && at < e.offset + e.len;
+            let extent = mapped.extents.iter().find(holds).expect("mapped");
+            let end = range.end.min(extent.offset + extent.len);
+            let part = (at - range.start) as usize..(end - range.start) as usize;
+            found.push((extent, extent.at + at - extent.offset, part));
+            at = end;
+        }
+        found
     }
 
-    /// Stores into an extent without asking anybody.
+    /// Sets the marks of extents, if they have any.
+    pub(crate) fn mark(&self, mapped: &Mapped, subfile: u32, range: Range<u64>) {
+        for (extent, ..) in Sharer::find(mapped, subfile, range) {
+            assert_ne!(extent.mark, READ_ONLY);
+            if let Some(mark) = extent.mark.checked_sub(1) {
+                self.page.mark(mark);
+            }
+        }
+    }
+
+    /// Stores into extents without asking or telling anybody.
     pub(crate) fn store(&self, mapped: &Mapped, subfile: u32, offset: u64, data: &[u8]) {
-        let (extent, at) = Sharer::find(mapped, subfile, offset, data.len() as u64);
-        let target = self.segments[&extent.segment].bytes_mut(at, data.len() as u64);
-        target.copy_from(SharedBytes::from_slice(data));
+        let range = offset..offset + data.len() as u64;
+        for (extent, at, part) in Sharer::find(mapped, subfile, range) {
+            let target = self.segments[&extent.segment].bytes_mut(at, part.len() as u64);
+            target.copy_from(SharedBytes::from_slice(&data[part]));
+        }
     }
 
-    /// Loads from an extent without asking anybody.
+    /// Loads from extents without asking anybody.
     pub(crate) fn load(&self, mapped: &Mapped, subfile: u32, offset: u64, len: u64) -> Vec<u8> {
-        let (extent, at) = Sharer::find(mapped, subfile, offset, len);
         let mut data = vec![0; len as usize];
-        let target = SharedBytesMut::from_slice(&mut data);
-        target.copy_from(self.segments[&extent.segment].bytes(at, len));
+        for (extent, at, part) in Sharer::find(mapped, subfile, offset..offset + len) {
+            let source = self.segments[&extent.segment].bytes(at, part.len() as u64);
+            SharedBytesMut::from_slice(&mut data[part]).copy_from(source);
+        }
         data
     }
 
@@ -123,6 +149,7 @@ impl Sharer {
         if !self.is_current(mapped) {
             return false;
         }
+        self.mark(mapped, subfile, offset..offset + data.len() as u64);
         self.store(mapped, subfile, offset, data);
         claim.end()
     }

@@ -13,6 +13,9 @@
 //!   checksum is computed over the private copy, so that no late store can make it wrong.
 //! - An extent with writers, dirty blocks, blocks on their way to the disk, or one that somebody has
 //!   mapped is not evicted.
+//! - What was stored through a map counts from the store on, and becomes dirty when whoever handed
+//!   the map out says so ([`Subfile::mark_written`]). Until then nothing replaces it: its blocks are
+//!   loaded and stay so.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -27,7 +30,7 @@ use crate::identity::{Domain, Identity, MAX_LEN, SubfileId};
 use crate::memory::check_note;
 use crate::pins::{Grant, Granted, Pins};
 use crate::pool::{CHUNK, UNIT};
-use crate::store::{Location, Scrub, Subfile, check};
+use crate::store::{Location, Scrub, Subfile, check, rounds};
 use crate::table::{BlockState, Part, Table, local};
 
 /// How often room is made for one request. A request for more than there is would otherwise evict
@@ -491,6 +494,13 @@ impl Granted for Held {
             };
             let len = state.len;
             let slot = state.table.slot_mut(start).expect("found above");
+            if slot.storable {
+                // Others may have stored here meanwhile, and only memory has it: what is left of the
+                // write stays, as of any write that fails.
+                slot.release_writer();
+                state.table.mark_stored(pin.range());
+                continue;
+            }
             slot.spoiled.insert(local(start, &pin.range()));
             slot.release_writer();
             // A dirty block stays; behind the length it must be zero all the same.
@@ -704,12 +714,29 @@ impl Subfile for DiskSubfile {
         self.held.lock().table.unmap(before);
     }
 
+    fn let_store(&self, start: u64, map: u64) -> bool {
+        let mut state = self.held.lock();
+        let is_alive = !state.removed;
+        let slot = state.table.slot_mut(start);
+        // Grants that come later find all blocks loaded and leave them so.
+        let slot =
+            slot.filter(|s| is_alive && s.mapped >= Some(map) && (s.storable || s.is_whole()));
+        slot.map(|slot| slot.storable = true).is_some()
+    }
+
     fn make_extents(&self, range: Range<u64>) -> Result<()> {
         check(&range)?;
-        Err(Error::argument(
-            "range",
-            "a disk store lets nobody else store into its memory",
-        ))
+        check_reach(range.end)?;
+        let end = range.end;
+        for part in rounds(range, CHUNK) {
+            let span = self.held.fill(&part, None)?.table.span(part);
+            // All blocks of the extents, holes as zeros.
+            self.pin(span, &mut Pins::new())?;
+        }
+        let mut state = self.held.lock();
+        state.check_alive()?;
+        state.len = state.len.max(end);
+        Ok(())
     }
 
     /// Dirty bytes are written back first, so that nothing has to be copied.
@@ -740,17 +767,12 @@ impl Subfile for DiskSubfile {
         check(&range)?;
         let mut state = self.held.lock();
         state.check_alive()?;
-        let mut at = range.start;
-        while at < range.end {
-            match state.table.first_part(at..range.end) {
-                Part::Gap(_) => return Err(Error::Stale),
-                Part::Extent { start, range: part } => {
-                    state.table.mark_dirty(start, &part);
-                    at = part.end;
-                }
-            }
-        }
-        state.len = state.len.max(range.end);
+        let behind = range.start.max(state.len)..range.end;
+        let end = state.table.last_stored(behind);
+        state.len = state.len.max(end.unwrap_or(0));
+        // Whatever lies behind the length is zero, and no block on disk.
+        let end = range.end.min(state.len.next_multiple_of(BLOCK));
+        state.table.mark_stored(range.start..end);
         Ok(())
     }
 }

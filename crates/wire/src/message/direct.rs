@@ -14,6 +14,9 @@
 
 use super::field::Bytes;
 
+/// Instead of the mark of an extent: it may be read only.
+pub const READ_ONLY: u32 = u32::MAX;
+
 record! {
     /// Asks for control table and client page. Asked again, it gives the same page.
     pub struct Attach {}
@@ -77,7 +80,8 @@ record! {
         pub segment: u64,
         /// Where it begins there.
         pub at: u64,
-        /// The mark in the client page to be set before storing, with 1 added; 0 if none is needed.
+        /// The mark in the client page to be set before storing, with 1 added; 0 if none is needed,
+        /// [`READ_ONLY`] if nothing may be stored, whatever the descriptor allows.
         pub mark: u32,
     }
 

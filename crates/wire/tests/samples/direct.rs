@@ -36,7 +36,7 @@ pub(super) fn add(list: &mut Samples) {
     let mapped = Mapped {
         entry: 16383,
         epoch: 1 << 39,
-        extents: vec![extent(0, 0), extent(u32::MAX, 65536)],
+        extents: vec![extent(0, 0), extent(1, READ_ONLY), extent(u32::MAX, 65536)],
         segments: [true, false]
             .map(|is_writable| SegmentIs {
                 segment: 5,
