@@ -3,10 +3,11 @@
 //! Everything is of one moment. Whoever waits for a value asks again ([`crate::until`]).
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::waiting::until;
+use crate::waiting::{LIMIT, pause, until};
 
 /// What a process holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,12 +27,11 @@ pub struct Holds {
 }
 
 impl Holds {
-    /// Whether there is no more of any kind of descriptor than there was before.
-    pub fn is_within(&self, before: &Holds) -> bool {
-        self.kinds.iter().all(|(kind, count)| {
-            let most = before.kinds.get(kind).copied().unwrap_or(0);
-            *count <= most
-        })
+    /// Kinds of which it has more descriptors than before: how many now, and how many then.
+    pub fn beyond(&self, before: &Holds) -> BTreeMap<String, (usize, usize)> {
+        let kinds = self.kinds.iter();
+        let kinds = kinds.map(|(kind, now)| (kind.clone(), (*now, before.of_kind(kind))));
+        kinds.filter(|(_, (now, then))| now > then).collect()
     }
 
     /// Descriptors of a kind.
@@ -70,6 +70,20 @@ pub fn holds(pid: u32) -> Holds {
     holds.own_bytes = bytes("RssAnon:");
     holds.shared_bytes = bytes("RssShmem:") + bytes("RssFile:");
     holds
+}
+
+/// Waits until a process has no more descriptors of any kind than before.
+#[track_caller]
+pub fn wait_within(pid: u32, before: &Holds) {
+    let end = Instant::now() + LIMIT / 4;
+    loop {
+        let beyond = holds(pid).beyond(before);
+        if beyond.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < end, "descriptors of {pid}: {beyond:?}");
+        pause(Duration::from_millis(10));
+    }
 }
 
 /// SIGSTOP: it does not move until what is returned is dropped.

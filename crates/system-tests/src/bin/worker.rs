@@ -118,8 +118,8 @@ impl Worker {
                 self.client.relayout(path, layout)?.wait()?;
                 return Ok(nothing());
             }
-            // Another client, which gives up after so many milliseconds.
-            "impatient" => {
+            // Another client, which waits so many milliseconds for a server that cannot be reached.
+            "patience" => {
                 let limit = Duration::from_millis(number(1)?);
                 let options = ConnectOptions::from_env()?.with_timeout(limit);
                 self.client = system_tests::service::connect(&self.url.parse()?, options, 1)?;

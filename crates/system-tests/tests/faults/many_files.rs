@@ -2,8 +2,8 @@
 //! not per file, and within the limits that `docs/recipes/direct-access.md` states.
 
 use client::OpenOptions;
-use system_tests::files::whole;
-use system_tests::process::{Holds, holds};
+use system_tests::pounding::numbered;
+use system_tests::process::{Holds, holds, wait_within};
 
 use crate::{print_seed, service, sum};
 
@@ -40,7 +40,7 @@ fn a_thousand_files_in_sixteen_processes_stay_within_the_limits() {
     let new = new.layout("striped(64KiB) over 1");
     for number in 0..FILES {
         let file = client.open(&format!("/many/{number}"), &new).unwrap();
-        file.write_at(0, &whole(0, LEN, number)).unwrap();
+        file.write_at(0, &numbered(number, LEN)).unwrap();
         file.close().unwrap();
     }
     let pids: Vec<u32> = (0..SERVERS).map(|i| service.io(i).pid()).collect();
@@ -122,11 +122,6 @@ fn a_thousand_files_in_sixteen_processes_stay_within_the_limits() {
     for (pid, before) in pids.iter().zip(&mut servers_before) {
         // The table was made for the first of them, and stays.
         before.kinds.insert("/memfd:pario-table".into(), 1);
-        let mut now = holds(*pid);
-        system_tests::until("descriptors as before", || {
-            now = holds(*pid);
-            now.is_within(before)
-        });
-        assert!(now.is_within(before), "{:?} {:?}", now.kinds, before.kinds);
+        wait_within(*pid, before);
     }
 }

@@ -10,9 +10,6 @@ use system_tests::{OpenHow, Random};
 use crate::{MIB, direct_counts, make, pound, print_seed, servers_of, service};
 use crate::{some_time, stop_file};
 
-/// How long clients try to reach a server that is gone.
-const PATIENCE_MS: u64 = 200;
-
 #[test]
 fn kill_of_a_server_is_learned_at_once_by_clients_that_copy() {
     print_seed();
@@ -42,7 +39,8 @@ fn kill_of_a_server_is_learned_at_once_by_clients_that_copy() {
     for (paths, is_lost) in [(&lost, true), (&kept, false)] {
         for (k, (how, len)) in programs.iter().enumerate() {
             let mut worker = service.worker();
-            worker.ask(&format!("impatient\t{PATIENCE_MS}"));
+            // It would wait for a server that cannot be reached, but not for one that is dead.
+            worker.ask("patience\t30000");
             worker.open(0, &paths[k % paths.len()], &OpenHow::new("rw"));
             // Often enough for all to have maps before the kill.
             for _ in 0..if *len < MIB { 4 } else { 1 } {
@@ -62,10 +60,13 @@ fn kill_of_a_server_is_learned_at_once_by_clients_that_copy() {
         let error = worker.answer().expect_err("its server is dead");
         let took = killed.elapsed();
         eprintln!("{how} of {len}: {took:.0?} after the kill: {error}");
-        assert!(error.starts_with("Unreachable "), "{error}");
+        // Whichever of the two is known first: that it does not answer, or that its bytes are gone.
+        let is_typed = ["Unreachable ", "Lost "]
+            .iter()
+            .any(|s| error.starts_with(s));
+        assert!(is_typed, "{error}");
         assert!(error.contains(&ServerId(dead).to_string()), "{error}");
-        let bound = Duration::from_secs(1) + Duration::from_millis(PATIENCE_MS);
-        assert!(took < bound, "{took:?}");
+        assert!(took < Duration::from_secs(1), "{took:?}");
     }
     // Files of other servers go on, before it is back and after.
     let at_other = open(&client, &kept[0]);

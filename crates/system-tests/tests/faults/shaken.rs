@@ -31,7 +31,7 @@ fn shrink_unlink_and_create_under_load_show_no_foreign_byte() {
         until("revocations under load", || {
             sum(&service, &client, "direct_revocations") > 10
         });
-        pause(Duration::from_millis(1500));
+        pause(Duration::from_millis(1000));
         make(&stop);
         let shaken = shaker.answered();
         let mut counts = Vec::new();

@@ -98,8 +98,10 @@ fn rounds(options: ServiceOptions, how: &str) {
         for what in &changes[1..] {
             change(&mut other, what, &path, &layouts, tries);
         }
-        // What is freed now may be used by others; nothing late may get there.
-        other.open(1, &format!("/other{round}"), &new);
+        // What is freed now may be used by others who may share it; nothing late may get there.
+        let neighbour = format!("/other{round}");
+        other.open(1, &neighbour, &new);
+        other.ask(&format!("chmod\t{neighbour}\t600"));
         other.fill(1, 0, SIZE, FILLED);
         other.fill(0, 0, SIZE, FILLED);
         assert_eq!(other.check(0, 0, SIZE, FILLED), SIZE);
