@@ -1,8 +1,8 @@
 //! An open file: views, pointers, and the operations of users.
 //!
 //! Offsets are in bytes of the handle's view. Threads may share a handle; accesses run beside each
-//! other, each in the thread that asked for it, and only a change of the view or of the mode waits
-//! for those under way. State calls ([`File::position`], [`File::view`], [`File::last_access`], ...)
+//! other, each in the thread that asked for it, and only a change of the view, the mode or the hints
+//! waits for those under way. State calls ([`File::position`], [`File::view`], [`File::last_access`], ...)
 //! send nothing.
 //!
 //! Left to others: how bytes travel (`access`), threads for non-blocking operations (`nonblocking`).
@@ -597,9 +597,10 @@ impl File {
         lock(&self.open.hints).clone()
     }
 
-    /// Adds hints, replacing those of the same name.
+    /// Adds hints, replacing those of the same name. Waits for accesses under way.
     pub fn set_hints(&self, hints: &Hints) -> Result<()> {
         self.open.check()?;
+        let _gate = self.alone();
         self.open.set_hints(hints);
         Ok(())
     }

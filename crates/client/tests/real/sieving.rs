@@ -106,3 +106,36 @@ fn a_strategy_that_does_not_exist_is_refused() {
     let error = Hints::new().with("strategy", "magic").unwrap_err();
     assert!(error.to_string().contains("views or sieving"), "{error}");
 }
+
+#[test]
+fn a_strategy_that_is_changed_during_accesses_leaves_no_wrong_bytes() {
+    let service = Service::start(1);
+    let client = service.connect();
+    let file = create(&client, "/f", "", "whole");
+    let bytes = pattern(200_000, 0);
+    file.write_at(0, &bytes).unwrap();
+    file.set_view_text("striped(100) over 2 [1]").unwrap();
+    let wanted: Vec<u8> = bytes.chunks(200).flat_map(|c| c[100..].to_vec()).collect();
+    let sieving = Hints::new()
+        .with("strategy", "sieving")
+        .and_then(|h| h.with("ind_rd_buffer_size", "4000"))
+        .unwrap();
+    let views = Hints::new().with("strategy", "views").unwrap();
+    for round in 0..20 {
+        file.set_hints(&sieving).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut back = vec![0; wanted.len()];
+                assert_eq!(file.read_at(0, &mut back), Ok(wanted.len()));
+                assert!(back == wanted);
+            });
+            std::thread::sleep(std::time::Duration::from_millis(3));
+            file.set_hints(&views).unwrap();
+        });
+        let mut back = [0; 100];
+        for at in (0..wanted.len() - 100).step_by(700) {
+            assert_eq!(file.read_at(at as u64, &mut back), Ok(100));
+            assert!(back == wanted[at..at + 100], "round {round} at {at}");
+        }
+    }
+}
