@@ -148,6 +148,17 @@ impl Context {
         {
             return Ok(known);
         }
+        self.ask_state(entry)
+    }
+
+    /// Asks about a file even if somebody else has just done so: what he was told may be older than the
+    /// change that this is about.
+    pub(crate) fn refresh_now(&self, entry: &Arc<FileEntry>) -> Result<Arc<Known>, Refused> {
+        let _one = entry.fetching();
+        self.ask_state(entry)
+    }
+
+    fn ask_state(&self, entry: &Arc<FileEntry>) -> Result<Arc<Known>, Refused> {
         let file = entry.id();
         let told = self.manager.ask(&FileState { file })?;
         let size = told.size;

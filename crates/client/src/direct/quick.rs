@@ -286,7 +286,8 @@ impl Open {
             at: extent.at + at,
             mark: extent.mark,
             reads: self.rights.allow(Rights::READ),
-            writes: self.rights.allow(Rights::WRITE) && extent.is_writable() && !self.is_append,
+            // A run that was read is not written through: a write has to be noted for the next sync.
+            writes: way.writes && extent.is_writable() && !self.is_append,
         });
     }
 }

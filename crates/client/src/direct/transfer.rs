@@ -38,6 +38,8 @@ const LONG_GROWTH: u64 = 256 << 10;
 /// Bytes of a subfile from first to last per byte wanted, up to which extents are made for a write.
 const SPARSE: u64 = 32;
 
+/// Bytes of ranges up to which one question is answered in full.
+const WHOLE_QUESTION: u64 = 8 << 20;
 /// Ranges in one question.
 const MOST_RANGES: usize = 4096;
 
@@ -93,7 +95,11 @@ impl Open {
             return false;
         }
         let mut maps = self.maps();
-        let mut copied = copy(flows, &maps, way, memory);
+        let mut copied = match way.grows {
+            // The servers have to know how far it reaches before there is anything to be moved.
+            true => Copied::Unmapped,
+            false => copy(flows, &maps, way, memory),
+        };
         if matches!(copied, Copied::Unmapped) {
             drop(maps);
             let is_long = way.len >= LONG;
@@ -159,6 +165,8 @@ impl Open {
     /// limited number of places. Whether all of them are known then.
     fn ask_maps(&self, lane: &mut Lane, way: Way<'_>) -> bool {
         let mut before = u64::MAX;
+        // Whether all was asked for to its end in one question, which counts it.
+        let mut is_told = true;
         loop {
             let mut missing = 0;
             for i in 0..lane.work.used {
@@ -167,10 +175,15 @@ impl Open {
                     return false;
                 };
                 drop(maps);
+                let wanted = ranges.iter().map(|r| r.end - r.start).sum::<u64>();
+                if before == u64::MAX {
+                    is_told &=
+                        ranges.len() == lane.work.flows[i].parts.len() && wanted <= WHOLE_QUESTION;
+                }
                 if ranges.is_empty() {
                     continue;
                 }
-                missing += ranges.iter().map(|r| r.end - r.start).sum::<u64>();
+                missing += wanted;
                 let Some(place) = lane.work.flows[i].place else {
                     return false;
                 };
@@ -179,10 +192,31 @@ impl Open {
                 }
             }
             if missing == 0 {
-                return true;
+                return !way.grows || self.tell_ends(lane, way, is_told);
             }
             before = missing;
         }
+    }
+
+    /// Lets servers whose bytes of a write that grows the file are mapped already count them.
+    fn tell_ends(&self, lane: &mut Lane, way: Way<'_>, is_told: bool) -> bool {
+        is_told
+            || (0..lane.work.used).all(|i| {
+                let flow = &lane.work.flows[i];
+                let Some(place) = flow.place else {
+                    return false;
+                };
+                let ends = flow.parts.iter().filter_map(|part| {
+                    let (span, _) = span(way.plan.share_of(part), part.file(), part.bytes)?;
+                    Some(SubfileRange {
+                        subfile: part.subfile(),
+                        start: span.end - 1,
+                        end: span.end,
+                    })
+                });
+                let ends: Vec<SubfileRange> = ends.collect();
+                ends.len() <= MOST_RANGES && self.ask_map(lane, way, place, ends).is_some()
+            })
     }
 
     fn ask_map(

@@ -3,7 +3,7 @@
 //! Threads check what they wrote themselves, some directly and some by message, while somebody else
 //! changes where it lies.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use client::{OpenOptions, Status};
@@ -166,4 +166,41 @@ fn a_server_that_ends_is_noticed_at_once() {
     }
     assert!(started.elapsed() < Duration::from_secs(2), "nobody waited");
     assert_eq!(client.direct_statistics().attached, 0);
+}
+
+/// A write that grows the file in extents that were mapped before must be known to its server before
+/// the bytes are moved: a move copies what was ever written, no more.
+#[test]
+fn growth_in_extents_that_are_mapped_survives_a_move() {
+    const FIRST: usize = 1200 << 10;
+    const PIECE: usize = 272 << 10;
+    let service = Service::start(2);
+    let (client, other) = (service.connect(), service.connect());
+    for round in 0..30 {
+        let path = format!("/f{round}");
+        let file = create(&client, &path, "", "whole");
+        file.write_at(0, &pattern(FIRST, 0)).unwrap();
+        let begun = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for i in 0..3 {
+                    let at = FIRST + i * PIECE;
+                    begun.store(i + 1, Ordering::SeqCst);
+                    file.write_at(at as u64, &pattern(PIECE, at)).unwrap();
+                }
+            });
+            while begun.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            let moved = other.relayout(&path, "striped(64KiB) over 2");
+            moved.unwrap().wait().unwrap();
+        });
+        let len = FIRST + 3 * PIECE;
+        let mut back = vec![0; len + 1];
+        assert_eq!(file.read_at(0, &mut back), Ok(len), "{round}");
+        let wanted = pattern(len, 0);
+        let wrong = (0..len).find(|&i| back[i] != wanted[i]);
+        assert_eq!(wrong, None, "round {round}");
+        client.unlink(&path).unwrap();
+    }
 }

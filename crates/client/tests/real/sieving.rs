@@ -123,13 +123,17 @@ fn a_strategy_that_is_changed_during_accesses_leaves_no_wrong_bytes() {
     let views = Hints::new().with("strategy", "views").unwrap();
     for round in 0..20 {
         file.set_hints(&sieving).unwrap();
+        let before = client.messages_sent().0;
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut back = vec![0; wanted.len()];
                 assert_eq!(file.read_at(0, &mut back), Ok(wanted.len()));
                 assert!(back == wanted);
             });
-            std::thread::sleep(std::time::Duration::from_millis(3));
+            // The access is under way.
+            while client.messages_sent().0 == before {
+                std::thread::yield_now();
+            }
             file.set_hints(&views).unwrap();
         });
         let mut back = [0; 100];

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
 use serving::{Exchange, Outcome};
-use store::{CHUNK, Location, MAX_LEN, Pins, Segment, Subfile};
+use store::{CHUNK, Domain, Location, MAX_LEN, Pins, Segment, Subfile};
 use wire::message::direct::{
     Attach, Attached as Answer, Map, Mapped, MappedExtent, READ_ONLY, SegmentIs,
 };
@@ -176,6 +176,7 @@ fn make(
         is_server: false,
     };
     let (_running, known) = context.enter(&view.entry, &planned)?;
+    check_domain(session.who, &known.domain())?;
     let is_first = direct.is_first_map(view.file, &attached);
     // Before the map has a number: making room may void all maps of the file.
     prepare(context, &known, request)?;
@@ -232,6 +233,22 @@ fn make(
         gone: session.given.take_gone(),
     };
     Ok((answer, descriptors))
+}
+
+/// Refuses a user who could reach files of others through the memory of this one. A segment holds many
+/// files of one domain, now and later, and a mapping cannot be taken back; so whoever is neither root nor
+/// the user of the server gets memory of files that belong to him, and reads others by message.
+fn check_domain(who: Who, domain: &Domain) -> Result<(), Refused> {
+    let own = rustix::process::geteuid().as_raw();
+    match who {
+        Who::Client { user, .. } if user != 0 && user != own && user != domain.owner => {
+            Err(Refused::new(
+                Status::PermissionDenied,
+                "the memory of files of other users is not shared; go by message",
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check(request: &Map) -> Result<(), Refused> {

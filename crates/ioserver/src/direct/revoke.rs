@@ -157,8 +157,9 @@ impl Direct {
         true
     }
 
-    /// The same for one client, whose claims alone are looked at. Nothing may be moved afterwards.
-    fn revoke_client(&self, file: FileId, client: &Attached) -> bool {
+    /// The same for one client, whose claims alone are looked at. Nothing may be moved afterwards. Maps of
+    /// others stay good if the client copies nothing any more: `is_over` says that it left in order.
+    fn revoke_client(&self, file: FileId, client: &Attached, is_over: bool) -> bool {
         let Some(table) = self.table() else {
             return false;
         };
@@ -171,10 +172,17 @@ impl Direct {
                 return false;
             };
             maps.revoking += 1;
-            (mapper, maps.entry, table.raise(maps.entry))
+            let is_over = is_over || client.is_dead();
+            let epoch = (!is_over).then(|| table.raise(maps.entry));
+            (mapper, maps.entry, epoch)
         };
-        add(&self.counters.revocations, 1);
-        let stuck = self.wait_for(vec![mapper], entry, epoch);
+        let stuck = match epoch {
+            Some(epoch) => {
+                add(&self.counters.revocations, 1);
+                self.wait_for(vec![mapper], entry, epoch)
+            }
+            None => Vec::new(),
+        };
         let is_stuck = !stuck.is_empty();
         self.finish(file, stuck);
         is_stuck
@@ -322,7 +330,7 @@ impl Context {
             // Whoever uses it first learns it then.
             return Ok(());
         };
-        let known = self.refresh(&entry)?;
+        let known = self.refresh_now(&entry)?;
         self.move_domain(&entry, &known)
     }
 
@@ -334,9 +342,11 @@ impl Context {
         let Some(attached) = direct.close(client) else {
             return Ok(());
         };
+        let said = &client.said_goodbye;
+        let is_over = said.load(std::sync::atomic::Ordering::SeqCst);
         let mut result = Ok(());
         for file in direct.files_of(&attached) {
-            if direct.revoke_client(file, &attached) {
+            if direct.revoke_client(file, &attached, is_over) {
                 let entry = self.entry(file);
                 let replaced = entry.alone(&self.hurry(), || self.take_back(file, |_| u64::MAX));
                 result = result.and(replaced);

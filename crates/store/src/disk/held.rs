@@ -494,7 +494,7 @@ impl Granted for Held {
             };
             let len = state.len;
             let slot = state.table.slot_mut(start).expect("found above");
-            if slot.storable {
+            if slot.storable || slot.mapped.is_some() {
                 // Others may have stored here meanwhile, and only memory has it: what is left of the
                 // write stays, as of any write that fails.
                 slot.release_writer();

@@ -80,15 +80,20 @@ impl Scene {
         assert!(!user.split_whitespace().skip(1).any(|u| u == "0"), "{user}");
         let hidden = malicious.try_ask("open\t3\t/hidden\tr").unwrap_err();
         assert!(hidden.contains("denied"), "{hidden}");
-        malicious.ask("open\t1\t/shown\tr");
         malicious.ask("open\t2\t/all/own\trw");
-        // Its bytes come by message, from a client that keeps to the rules.
-        let own = self
-            .client
-            .open("/all/own", &OpenOptions::new().read().write());
-        own.unwrap()
-            .write_at(0, &whole(0, LEN as usize, 4))
-            .unwrap();
+        malicious.ask("open\t4\t/all/read\trw");
+        // Their bytes come by message, from a client that keeps to the rules.
+        for path in ["/all/own", "/all/read"] {
+            let own = self.client.open(path, &OpenOptions::new().read().write());
+            own.unwrap()
+                .write_at(0, &whole(0, LEN as usize, 4))
+                .unwrap();
+        }
+        malicious.ask("open\t1\t/all/read\tr");
+        // It may read this one, but its memory has neighbours that may come to be hidden.
+        malicious.ask("open\t5\t/shown\tr");
+        let shown = malicious.try_ask("map\t5").unwrap_err();
+        assert!(shown.contains("by message"), "{shown}");
         malicious.ask("map\t1");
         malicious.ask("map\t2");
         malicious
@@ -109,7 +114,7 @@ impl Scene {
             before();
             timed("regrow of its own", || own.resize(len).unwrap());
             before();
-            timed("relayout of what it reads", || relayout("/shown"));
+            timed("relayout of what it reads", || relayout("/all/read"));
             before();
             timed("relayout of its own", || relayout("/all/own"));
             before();
