@@ -4,6 +4,8 @@
 //!  open SLOT PATH r|rw   opens, registers view SLOT and attaches to the file's server
 //!  map SLOT              asks for maps as the client library would, and keeps what comes
 //!  reopen                tries to get more out of descriptors than they were given with
+//!  spy TAG               looks for the beginning of a file with the pattern of a tag in all memory it was
+//!                        ever given; how often it is there
 //!  punch                 takes the memory out from under segments that it may write
 //!  hostile N             asks for maps that make no sense, N of them drawn
 //!  hold                  claims all slots for what it has maps of, and never ends a claim
@@ -22,9 +24,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use direct::MappedSegment;
-use rustix::fs::{FallocateFlags, Mode, SealFlags};
-use system_tests::Random;
+use rustix::fs::{FallocateFlags, Mode, SealFlags, SeekFrom};
 use system_tests::raw::{Raw, version_of};
+use system_tests::{Random, pattern};
 use wire::ask::AskError;
 use wire::message::Bytes;
 use wire::message::catalogue::{CreateOptions, Members, Open, OpenOptions, Opened};
@@ -96,6 +98,7 @@ impl Malicious {
             "open" => self.open(text(1)?.parse()?, text(2)?, text(3)? == "rw"),
             "map" => self.map(text(1)?.parse()?),
             "reopen" => self.reopen(),
+            "spy" => self.spy(text(1)?.parse()?),
             "punch" => self.punch(),
             "hostile" => self.hostile(text(1)?.parse()?),
             "forge" => self.forge(text(1)?.as_ref()),
@@ -214,6 +217,23 @@ impl Malicious {
         }
     }
 
+    /// Extents begin at pages, and files in extents of their own.
+    fn spy(&self, tag: u64) -> Result<String, Failure> {
+        let wanted = pattern(&client::View::whole_file(), 0, 64, tag);
+        let mut page = vec![0; wanted.len()];
+        let mut count = 0;
+        for (segment, _, _) in &self.segments {
+            let mut at = 0;
+            // Where there is no memory there is nothing to see.
+            while let Ok(data) = rustix::fs::seek(segment, SeekFrom::Data(at)) {
+                rustix::io::pread(segment, &mut page, data)?;
+                count += u64::from(page == wanted);
+                at = (data / 4096 + 1) * 4096;
+            }
+        }
+        Ok(count.to_string())
+    }
+
     /// Memory that it may write it may also give back.
     fn punch(&self) -> Result<String, Failure> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -273,8 +293,8 @@ impl Malicious {
                     range(random.below(2) as u32, start, start.wrapping_add(len))
                 })
                 .collect();
-            // Bytes in between are not made: what that costs is another test's.
-            request.writes &= random.below(8) == 0;
+            // Who may write may fill the memory of a server; that is another test's.
+            request.writes = false;
             requests.push(request);
         }
         for request in &requests {

@@ -63,7 +63,7 @@ impl Scene {
         })
     }
 
-    /// The malicious client, with maps of the file that is shown and of its own.
+    /// The malicious client, with maps of two files of its own: one for reading, one for both.
     fn malicious(&self) -> Worker {
         // Where anybody may run it, wherever this was built.
         let program = self.service.dir().join("malicious");
@@ -105,6 +105,9 @@ impl Scene {
         let rw = OpenOptions::new().read().write();
         let own = self.client.open("/all/own", &rw).unwrap();
         let other = self.client.open("/other", &rw.clone().create()).unwrap();
+        // It may have grown what is its own to any size.
+        let read = self.client.open("/all/read", &rw).unwrap();
+        timed("truncate of what it reads", || read.resize(LEN).unwrap());
         for round in 0..rounds {
             let len = LEN + MIB * (round as u64 % 2);
             let layout = LAYOUTS[(round + 1) % 2];
@@ -151,6 +154,7 @@ impl Scene {
     fn check_leaks(&mut self) {
         let client = &self.client;
         client.unlink("/all/own").unwrap();
+        client.unlink("/all/read").unwrap();
         client.unlink("/shown").unwrap();
         client.unlink("/hidden").unwrap();
         self.honest.clear();
@@ -211,7 +215,7 @@ fn malicious_client_that_never_lets_go_delays_nobody_for_long() {
     scene.change_all(1, || {
         // Maps of the files as they are now, and claims of them that never end.
         slot += 2;
-        malicious.ask(&format!("open\t{slot}\t/shown\tr"));
+        malicious.ask(&format!("open\t{slot}\t/all/read\tr"));
         malicious.ask(&format!("open\t{}\t/all/own\trw", slot + 1));
         malicious.ask(&format!("map\t{slot}"));
         malicious.ask(&format!("map\t{}", slot + 1));
@@ -220,5 +224,42 @@ fn malicious_client_that_never_lets_go_delays_nobody_for_long() {
     assert!(revoked() >= 4 * 16, "{} claims revoked", revoked());
     scene.check();
     malicious.kill();
+    scene.check_leaks();
+}
+
+/// What was given stays given; what is written after the rights were taken away is elsewhere, and so are
+/// files that it never had.
+#[test]
+fn malicious_client_sees_nothing_that_is_written_after_its_rights_were_taken_away() {
+    let Some(mut scene) = Scene::new() else {
+        return;
+    };
+    let rw = OpenOptions::new().read().write();
+    let secret = rw.clone().exclusive().mode(0o600).layout(LAYOUTS[0]);
+    let secret = scene.client.open("/all/secret", &secret).unwrap();
+    secret.write_at(0, &whole(0, LEN as usize, 9)).unwrap();
+    let mut malicious = scene.malicious();
+    assert_ne!(malicious.ask("spy\t4"), "0", "what is its own");
+    let file = scene.client.open("/all/own", &rw).unwrap();
+    timed("another owner and mode", || {
+        scene.client.chown("/all/own", Some(0), Some(0)).unwrap();
+        scene.client.chmod("/all/own", 0o600).unwrap();
+    });
+    for tag in [7, 8] {
+        file.write_at(0, &whole(0, LEN as usize, tag)).unwrap();
+    }
+    assert!(file.last_access().is_direct);
+    let refused = malicious.try_ask("open\t20\t/all/own\tr").unwrap_err();
+    assert!(refused.contains("denied"), "{refused}");
+    // What it has open it may use on, by message: the memory is shared with the secret now.
+    let refused = malicious.try_ask("map\t2").unwrap_err();
+    assert!(refused.contains("by message"), "{refused}");
+    for tag in [7, 8, 9] {
+        assert_eq!(malicious.ask(&format!("spy\t{tag}")), "0", "tag {tag}");
+    }
+    scene.check();
+    malicious.kill();
+    scene.client.unlink("/all/secret").unwrap();
+    (drop(file), drop(secret));
     scene.check_leaks();
 }

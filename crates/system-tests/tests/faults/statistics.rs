@@ -6,7 +6,7 @@ use system_tests::pounding::Turns;
 use system_tests::process::stop;
 use system_tests::{OpenHow, ServiceOptions, until};
 
-use crate::{MIB, make, pound, print_seed, service, stop_file, sum};
+use crate::{MIB, direct_counts, make, pound, print_seed, service, stop_file, sum};
 
 const NAMES: [&str; 9] = [
     "direct_clients",
@@ -79,12 +79,11 @@ fn statistics_say_who_shares_and_what_was_taken_back() {
 #[test]
 fn statistics_of_servers_that_share_nothing_are_zero() {
     for (of_servers, of_clients) in [("0", true), ("1", false)] {
-        let mut options = ServiceOptions::new(2);
+        let mut options = ServiceOptions::new(2).direct(of_clients);
         let said = ("PARIO_DIRECT".into(), of_servers.into());
         options.environment.push(said);
         let service = options.start();
-        let options = service.connect_options().with_direct(of_clients);
-        let client = client::Client::connect(&service.url(), options).unwrap();
+        let client = service.client();
         let file = create(&client, "/f", "striped(64KiB) over 2");
         for tag in 1..4 {
             file.write_at(0, &whole(0, 4 * MIB as usize, tag)).unwrap();
@@ -92,6 +91,14 @@ fn statistics_of_servers_that_share_nothing_are_zero() {
             assert!(read(&file, 0, 4 * MIB as usize) == whole(0, 4 * MIB as usize, tag));
             assert!(!file.last_access().is_direct);
         }
+        // The same in a process that has it from its environment.
+        let mut worker = service.worker();
+        worker.open(0, "/f", &OpenHow::new("rw"));
+        for tag in 4..7 {
+            worker.fill(0, 0, 4 * MIB, tag);
+            worker.check(0, 0, 4 * MIB, tag);
+        }
+        assert_eq!(direct_counts(&mut worker)[..4], [0; 4]);
         file.resize(0).unwrap();
         for name in NAMES {
             assert_eq!(sum(&service, &client, name), 0, "{name}");
