@@ -260,6 +260,7 @@ fn malicious_client_sees_nothing_that_is_written_after_its_rights_were_taken_awa
     scene.check();
     malicious.kill();
     scene.client.unlink("/all/secret").unwrap();
-    (drop(file), drop(secret));
+    drop(file);
+    drop(secret);
     scene.check_leaks();
 }
