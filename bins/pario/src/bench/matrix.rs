@@ -27,7 +27,7 @@ use serde_json::{Map, Value, json};
 use super::contest::{Contestant, Effort, Outcome, contest};
 use super::site::{SharedFile, Site, Store, Wanted};
 use super::table::{Lines, Table};
-use super::workers::{Path, Team, paths};
+use super::workers::{Path, Rounds, Team, paths};
 use super::{Report, Row, machine};
 use crate::commands::Error;
 
@@ -156,12 +156,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
 
 /// A service with one file, and processes that use it.
 struct Field {
-    store: Store,
     path: Path,
     n: u64,
     team: RefCell<Team>,
-    tmpfs: Option<SharedFile>,
-    ext4: PathBuf,
+    has_tmpfs: bool,
+    /// Intersecting view and subfiles, paid at the first access.
+    intersected_ns: u64,
+    /// The largest number of processes that need one server.
+    contention: usize,
     site: Site,
 }
 
@@ -196,13 +198,19 @@ impl Field {
                 })?;
             }
         }
+        // What is measured was written before: sizes and extents are there. The first access also knows
+        // its servers and what views cost; a short direct one later does not.
+        let stamp = team.stamp();
+        let begun = team.every(&json!({"do": "write", "name": "m", "stamp": stamp}))?;
+        // All have them open: without names they go with the last of them, whatever happens.
+        let _ = std::fs::remove_file(&ext4);
         Ok(Field {
-            store,
             path,
             n,
             team: RefCell::new(team),
-            tmpfs,
-            ext4,
+            has_tmpfs: tmpfs.is_some(),
+            intersected_ns: slowest(&begun.answers, "intersect_ns"),
+            contention: contention(&begun.answers),
             site,
         })
     }
@@ -210,14 +218,11 @@ impl Field {
     fn measure(&self, case: &str, op: &str, effort: Effort) -> Result<Row, Error> {
         let bytes = (self.n * self.n) as f64;
         let mut columns = Map::new();
-        // What is read was written before, and so was what is written: sizes and extents are there.
         let mut team = self.team.borrow_mut();
         let stamp = team.stamp();
-        let write = json!({"do": "write", "name": "m", "stamp": stamp});
-        let begun = team.every(&write)?;
-        let intersected = slowest(&begun.answers, "intersect_ns");
+        team.every(&json!({"do": "write", "name": "m", "stamp": stamp}))?;
         for name in ["tmpfs", "ext4"] {
-            if name == "ext4" || self.tmpfs.is_some() {
+            if name == "ext4" || self.has_tmpfs {
                 team.every(&json!({"do": "plain-write", "name": name, "stamp": stamp}))?;
             }
         }
@@ -225,13 +230,13 @@ impl Field {
         drop(team);
         let order = |what: &str, name: &str| json!({"do": "repeat", "what": what, "name": name});
         let plain = format!("plain-{op}");
-        let mut pario = Repeated::new(&self.team, order(op, "m"), true);
-        let mut memcpy = Repeated::new(&self.team, order("copy", ""), false);
-        let mut tmpfs = Repeated::new(&self.team, order(&plain, "tmpfs"), false);
-        let mut ext4 = Repeated::new(&self.team, order(&plain, "ext4"), false);
+        let mut pario = Rounds::pario(&self.team, order(op, "m"));
+        let mut memcpy = Rounds::yardstick(&self.team, order("copy", ""));
+        let mut tmpfs = Rounds::yardstick(&self.team, order(&plain, "tmpfs"));
+        let mut ext4 = Rounds::yardstick(&self.team, order(&plain, "ext4"));
         let mut contestants: Vec<&mut dyn Contestant> = vec![&mut pario, &mut memcpy];
         let mut names = vec!["memcpy"];
-        if self.tmpfs.is_some() {
+        if self.has_tmpfs {
             contestants.push(&mut tmpfs);
             names.push("pwrite-tmpfs");
         }
@@ -251,17 +256,20 @@ impl Field {
             _ => team.every(&json!({"do": "read", "name": "m"}))?,
         };
         let us = |ns: u64| json!((ns as f64 / 1e3).round());
-        columns.insert("t_i_us".into(), json!(intersected as f64 / 1e3));
-        for (column, key) in [
+        columns.insert("t_i_us".into(), json!(self.intersected_ns as f64 / 1e3));
+        // A short direct access reads no clock: what it does not know is absent.
+        let is_timed = slowest(&last.answers, "total_ns") > 0;
+        let timed = [
             ("t_m_us", "map_ns"),
             ("t_g_us", "copy_ns"),
             ("t_w_us", "total_ns"),
             ("t_n_us", "network_ns"),
             ("t_s_us", "served_copy_ns"),
-        ] {
+        ];
+        for (column, key) in timed.into_iter().filter(|_| is_timed) {
             columns.insert(column.into(), us(slowest(&last.answers, key)));
         }
-        columns.insert("contention".into(), json!(contention(&last.answers)));
+        columns.insert("contention".into(), json!(self.contention));
         columns.insert("messages".into(), json!(last.messages));
         let ratios = names
             .into_iter()
@@ -289,14 +297,6 @@ impl Field {
     }
 }
 
-impl Drop for Field {
-    fn drop(&mut self) {
-        // The plain file lies in the directory of the service, which removes it; a failure here is its
-        // affair too.
-        let _ = (self.store, std::fs::remove_file(&self.ext4));
-    }
-}
-
 fn part(n: u64, rank: usize) -> Value {
     let view = format!("(block, *) onto {PROCESSES} [{rank}]");
     json!({"do": "part", "array": format!("u8[{n},{n}]"), "view": view, "salt": 11})
@@ -321,41 +321,6 @@ fn contention(answers: &[Value]) -> usize {
         .unwrap_or(0)
 }
 
-/// A team that repeats an access in one order, so that giving orders does not count.
-struct Repeated<'a> {
-    team: &'a RefCell<Team>,
-    order: Value,
-    is_pario: bool,
-}
-
-impl<'a> Repeated<'a> {
-    fn new(team: &'a RefCell<Team>, order: Value, is_pario: bool) -> Repeated<'a> {
-        Repeated {
-            team,
-            order,
-            is_pario,
-        }
-    }
-}
-
-impl Contestant for Repeated<'_> {
-    fn turn(&mut self, passes: u64) -> Option<f64> {
-        let mut team = self.team.borrow_mut();
-        team.outcome().ok()?;
-        self.order["stamp"] = json!(team.stamp());
-        self.order["times"] = json!(passes);
-        match team.every(&self.order) {
-            Ok(round) => Some(round.ns.max(1.0)),
-            Err(error) => {
-                if self.is_pario {
-                    team.fail(error.to_string());
-                }
-                None
-            }
-        }
-    }
-}
-
 /// Small accesses of one process, against copies of the same size at the same places.
 fn small(case: &str, op: &str, effort: Effort) -> Result<Row, Error> {
     let site = Site::start(&Wanted::memory(1, 16 << 20), None)?;
@@ -369,8 +334,8 @@ fn small(case: &str, op: &str, effort: Effort) -> Result<Row, Error> {
     team.every(&json!({"do": "write", "name": "m", "stamp": stamp}))?;
     let team = RefCell::new(team);
     let order = |what: &str| json!({"do": "repeat", "what": what, "name": "m", "bytes": SMALL});
-    let mut pario = Repeated::new(&team, order(op), true);
-    let mut memcpy = Repeated::new(&team, order("copy"), false);
+    let mut pario = Rounds::pario(&team, order(op));
+    let mut memcpy = Rounds::yardstick(&team, order("copy"));
     let outcomes: Vec<Option<Outcome>> = contest(effort, &mut [&mut pario, &mut memcpy]);
     team.borrow().outcome()?;
     let own = outcomes[0].ok_or_else(|| format!("{case}: could not be measured"))?;

@@ -220,6 +220,20 @@ impl Run<'_> {
         }
     }
 
+    /// All readers in turns.
+    fn contest_of(&self, readers: &[Reader]) -> Result<Vec<Option<Outcome>>, Error> {
+        let mut rounds: Vec<Rounds<'_>> = readers
+            .iter()
+            .map(|r| Rounds::pario(&r.team, read()))
+            .collect();
+        let outcomes = self.contest(&mut rounds);
+        drop(rounds);
+        for reader in readers {
+            reader.team.borrow().outcome()?;
+        }
+        Ok(outcomes)
+    }
+
     fn contest(&self, rounds: &mut [Rounds<'_>]) -> Vec<Option<Outcome>> {
         let mut contestants: Vec<&mut dyn Contestant> = rounds
             .iter_mut()
@@ -282,15 +296,7 @@ impl Run<'_> {
                 bytes,
             });
         }
-        let mut rounds: Vec<Rounds<'_>> = readers
-            .iter()
-            .map(|r| Rounds::pario(&r.team, read()))
-            .collect();
-        let outcomes = self.contest(&mut rounds);
-        drop(rounds);
-        for reader in &readers {
-            reader.team.borrow().outcome()?;
-        }
+        let outcomes = self.contest_of(&readers)?;
         let one = outcomes[0].ok_or("one server did not run")?.median;
         for (i, (reader, outcome)) in readers.iter().zip(&outcomes).enumerate() {
             let outcome = outcome.ok_or("it did not run")?;
@@ -618,15 +624,7 @@ impl Run<'_> {
                     bytes,
                 });
             }
-            let mut rounds: Vec<Rounds<'_>> = readers
-                .iter()
-                .map(|r| Rounds::pario(&r.team, read()))
-                .collect();
-            let outcomes = self.contest(&mut rounds);
-            drop(rounds);
-            for reader in &readers {
-                reader.team.borrow().outcome()?;
-            }
+            let outcomes = self.contest_of(&readers)?;
             let middle = BUFFERS.iter().position(|(kib, _)| *kib == 256).unwrap_or(0);
             let middle_ns = outcomes[middle].ok_or("it did not run")?.median;
             for (i, (kib, seconds)) in BUFFERS.into_iter().enumerate() {

@@ -162,11 +162,6 @@ impl Team {
         self.next_stamp
     }
 
-    /// Something went wrong on Pario's side.
-    pub(crate) fn fail(&mut self, text: String) {
-        self.failed.get_or_insert(text);
-    }
-
     /// What went wrong on Pario's side in a contest.
     pub(crate) fn outcome(&self) -> Result<(), Error> {
         match &self.failed {
@@ -226,8 +221,13 @@ impl Contestant for Rounds<'_> {
         if team.failed.is_some() {
             return None;
         }
+        // An order that can be repeated is given once, so that giving it does not count.
+        let is_repeated = self.order["do"] == "repeat";
+        if is_repeated {
+            self.order["times"] = json!(passes);
+        }
         let mut sum = 0.0;
-        for _ in 0..passes {
+        for _ in 0..if is_repeated { 1 } else { passes } {
             // Writes carry a new number each time; other orders do not mind.
             self.order["stamp"] = json!(team.stamp());
             match team.every(&self.order) {

@@ -100,6 +100,38 @@ fn seed001_s81_views_and_blocks_are_measured_against_the_baseline() {
 }
 
 #[test]
+fn matrices_are_measured_in_all_partitions() {
+    let arguments = [
+        "bench",
+        "matrix",
+        "--quick",
+        "--sizes",
+        "64,512",
+        "--filter",
+        "c/memory,r/memory,r/disk",
+        "--json",
+    ];
+    let (report, _) = report(&arguments);
+    assert_eq!(report["bench"], "matrix");
+    let both = ["memcpy", "pwrite-ext4"];
+    for op in ["/write/", "/read/"] {
+        for (part, needed) in [("c/memory/", 4), ("r/memory/", 1), ("r/disk/", 1)] {
+            let found = rows(&report, part, op);
+            has_ratios(&found, 2, &both);
+            for row in found {
+                assert_eq!(row["columns"]["contention"], needed, "{row}");
+                let by_message = row["columns"]["messages"].as_u64() > Some(0);
+                let case = row["case"].as_str().unwrap_or("");
+                let is_direct = case.contains("/direct/") && !case.contains("disk/direct/write");
+                assert_eq!(by_message, !is_direct, "{row}");
+            }
+        }
+    }
+    let wrong = run(&["bench", "matrix", "--sizes", "10"]);
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("--sizes: 10 is not a multiple of 4"));
+}
+
+#[test]
 fn seed001_s82_strided_accesses_are_measured_against_contiguous_ones() {
     let arguments = [
         "bench",

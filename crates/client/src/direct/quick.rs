@@ -109,8 +109,12 @@ impl Quick {
             return Hit::Missed;
         }
         let at = run.at + (offset - run.view.start);
-        run.segment.make_ready(at, len);
         let Attached { table, page, .. } = &*run.attached;
+        // Memory that is no longer the file's is not brought back by touching it.
+        if !table.is_current(run.entry, run.epoch) {
+            return Hit::Void;
+        }
+        run.segment.make_ready(at, len);
         let Some(claim) = page.claim(run.entry, run.epoch, writes) else {
             return Hit::Missed;
         };
@@ -262,7 +266,10 @@ impl Open {
             None => size.size.min(MAX_OFFSET),
         };
         let end = longest(file.end, end, |end| is_run(share, file.start..end));
-        let start = lowest(start, file.start, |start| is_run(share, start..end));
+        let back = longest(0, file.start.saturating_sub(start), |back| {
+            is_run(share, file.start - back..end)
+        });
+        let start = file.start - back;
         let range = start..end;
         let (Some(view), Some(at)) = (
             share.left_run(range.clone()),
@@ -305,23 +312,6 @@ fn longest(good: u64, most: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut good, mut bad) = (good, most);
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
-        if holds(middle) {
-            good = middle;
-        } else {
-            bad = middle;
-        }
-    }
-    good
-}
-
-/// The smallest number from `least` to `good` of which `holds` is true; it is of all larger ones.
-fn lowest(least: u64, good: u64, holds: impl Fn(u64) -> bool) -> u64 {
-    if least >= good || holds(least) {
-        return least.min(good);
-    }
-    let (mut good, mut bad) = (good, least);
-    while good - bad > 1 {
-        let middle = bad + (good - bad) / 2;
         if holds(middle) {
             good = middle;
         } else {

@@ -346,6 +346,17 @@ struct Turn<'a> {
 impl Turn<'_> {
     fn copy(&self, memory: &mut Memory<'_>) -> Copied {
         let writes = memory.is_write();
+        let Attached {
+            server,
+            table,
+            page,
+            ..
+        } = &*self.map.attached;
+        let (entry, epoch) = (self.map.entry, self.map.epoch);
+        // Memory that is no longer the file's is not brought back by touching it.
+        if !table.is_current(entry, epoch) {
+            return Copied::Void(*server);
+        }
         let is_mapped = self.each(|_, piece| {
             let (at, len) = piece.memory();
             let is_good = piece.is_good_for(writes);
@@ -357,13 +368,6 @@ impl Turn<'_> {
         if !is_mapped {
             return Copied::Unmapped;
         }
-        let Attached {
-            server,
-            table,
-            page,
-            ..
-        } = &*self.map.attached;
-        let (entry, epoch) = (self.map.entry, self.map.epoch);
         let Some(claim) = page.claim(entry, epoch, writes) else {
             return Copied::NoSlot;
         };

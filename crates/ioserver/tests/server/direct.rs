@@ -310,18 +310,7 @@ fn nothing_is_left_of_clients_that_are_gone() {
 
 /// A service with one disk and little memory that writes through.
 fn disk_rig(memory_bytes: u64) -> Rig {
-    let mut rig = Rig::new(0);
-    let dir = rig.dir.path().join("disk-0");
-    std::fs::create_dir_all(&dir).unwrap();
-    let server = rig.start_server(0, |o| {
-        o.store = ioserver::StoreOptions::Disk {
-            dirs: vec![dir.clone()],
-            memory_limit_bytes: memory_bytes,
-        };
-        o.write_through = true;
-    });
-    rig.servers.push(Some(server));
-    rig
+    Rig::on_disk(memory_bytes, true)
 }
 
 #[test]

@@ -18,18 +18,7 @@ use crate::sharer::Sharer;
 const LAYOUT: &str = "striped(1MiB) over 1";
 
 fn spilling(memory_bytes: u64) -> Rig {
-    let mut rig = Rig::new(0);
-    let dir = rig.dir.path().join("disk-0");
-    std::fs::create_dir_all(&dir).unwrap();
-    let server = rig.start_server(0, |o| {
-        o.store = ioserver::StoreOptions::Disk {
-            dirs: vec![dir.clone()],
-            memory_limit_bytes: memory_bytes,
-        };
-        o.write_through = false;
-    });
-    rig.servers.push(Some(server));
-    rig
+    Rig::on_disk(memory_bytes, false)
 }
 
 fn grow(client: &mut Client, file: &File, end: u64) {

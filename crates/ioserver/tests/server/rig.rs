@@ -82,6 +82,22 @@ impl Rig {
         rig
     }
 
+    /// One server with one disk and so much memory before it.
+    pub(crate) fn on_disk(memory_limit_bytes: u64, write_through: bool) -> Rig {
+        let mut rig = Rig::new(0);
+        let dir = rig.dir.path().join("disk-0");
+        std::fs::create_dir_all(&dir).unwrap();
+        let server = rig.start_server(0, |o| {
+            o.store = ioserver::StoreOptions::Disk {
+                dirs: vec![dir.clone()],
+                memory_limit_bytes,
+            };
+            o.write_through = write_through;
+        });
+        rig.servers.push(Some(server));
+        rig
+    }
+
     pub(crate) fn start_server(&self, i: usize, change: impl Fn(&mut Options)) -> IoServer {
         let socket = Endpoint::Unix(self.dir.path().join(format!("io-{i}.sock")));
         let mut options = Options::new(self.meta_endpoint.clone(), socket, memory(256 << 20));
