@@ -85,6 +85,10 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "mpiio",
+        &["client", "embedded", "falls", "kernels", "layout", "plan"],
+    ),
+    (
         "pario",
         &[
             "advise",

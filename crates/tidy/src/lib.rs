@@ -97,7 +97,10 @@ impl File {
         let mut slashes = self.path.match_indices('/').map(|(i, _)| i);
         let (_, end) = (slashes.next()?, slashes.next()?);
         let member = &self.path[..end];
-        (member.starts_with("crates/") || member.starts_with("bins/")).then_some(member)
+        ["bindings/", "bins/", "crates/"]
+            .iter()
+            .any(|folder| member.starts_with(folder))
+            .then_some(member)
     }
 }
 

@@ -1,0 +1,620 @@
+//! Functions of the host that are used and not taken over, each as a slot and as a method.
+//!
+//! A method gives what the C function fills in, or the host's error code as a [`Failure`]. Functions that not
+//! every MPI has are asked for by `is_there` or tried in order of their age.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+use crate::failure::Failure;
+use crate::ffi::{Out, StatusOut, Word};
+
+use super::Host;
+
+macro_rules! calls {
+    ($($name:ident ( $($kind:ty),* );)*) => {
+        /// The slots.
+        #[allow(non_snake_case)]
+        #[derive(Debug)]
+        pub(crate) struct Calls {
+            $(pub(crate) $name: Option<unsafe extern "C" fn($($kind),*) -> c_int>,)*
+        }
+
+        impl Calls {
+            /// Looks all of them up.
+            pub(crate) fn load(find: &dyn Fn(&CStr) -> Option<*const c_void>) -> Calls {
+                Calls {
+                    $($name: {
+                        let name = CString::new(concat!("PMPI_", stringify!($name))).expect("has no zero");
+                        // SAFETY: the standard gives the function this type; handles are words in registers.
+                        find(&name).map(|f| unsafe {
+                            std::mem::transmute::<*const c_void, unsafe extern "C" fn($($kind),*) -> c_int>(f)
+                        })
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+/// A place for a handle of any width.
+type Place = *mut Word;
+/// Numbers that are filled in.
+type Ints = *mut c_int;
+/// 64-bit numbers that are filled in.
+type Longs = *mut i64;
+/// Memory of any kind.
+type Bytes = *mut c_void;
+/// A text.
+type Chars = *const c_char;
+
+calls! {
+    Initialized(Ints);
+    Finalized(Ints);
+    Query_thread(Ints);
+    Abort(Word, c_int);
+    Comm_rank(Word, Ints);
+    Comm_size(Word, Ints);
+    Comm_dup(Word, Place);
+    Comm_free(Place);
+    Comm_group(Word, Place);
+    Comm_test_inter(Word, Ints);
+    Comm_create_keyval(Word, Word, Ints, Bytes);
+    Comm_free_keyval(Ints);
+    Comm_set_attr(Word, c_int, Bytes);
+    Group_free(Place);
+    Group_union(Word, Word, Place);
+    Barrier(Word);
+    Bcast(Bytes, c_int, Word, c_int, Word);
+    Allgather(Bytes, c_int, Word, Bytes, c_int, Word, Word);
+    Allgatherv(Bytes, c_int, Word, Bytes, *const c_int, *const c_int, Word, Word);
+    Alltoallv(Bytes, *const c_int, *const c_int, Word, Bytes, *const c_int, *const c_int, Word, Word);
+    Iprobe(c_int, c_int, Word, Ints, StatusOut);
+    Type_size(Word, Ints);
+    Type_size_x(Word, Longs);
+    Type_size_c(Word, Longs);
+    Type_get_extent(Word, Longs, Longs);
+    Type_get_extent_c(Word, Longs, Longs);
+    Type_get_true_extent(Word, Longs, Longs);
+    Type_get_envelope(Word, Ints, Ints, Ints, Ints);
+    Type_get_contents(Word, c_int, c_int, c_int, Ints, Longs, Bytes);
+    Type_get_envelope_c(Word, Longs, Longs, Longs, Longs, Ints);
+    Type_get_contents_c(Word, i64, i64, i64, i64, Ints, Longs, Longs, Bytes);
+    Type_dup(Word, Place);
+    Type_commit(Place);
+    Type_free(Place);
+    Type_create_keyval(Word, Word, Ints, Bytes);
+    Type_free_keyval(Ints);
+    Type_get_attr(Word, c_int, Bytes, Ints);
+    Type_set_attr(Word, c_int, Bytes);
+    Type_get_name(Word, *mut c_char, Ints);
+    Info_create(Place);
+    Info_free(Place);
+    Info_set(Word, Chars, Chars);
+    Info_get(Word, Chars, c_int, *mut c_char, Ints);
+    Info_get_nkeys(Word, Ints);
+    Info_get_nthkey(Word, c_int, *mut c_char);
+    Info_get_valuelen(Word, Chars, Ints, Ints);
+    Status_set_elements(StatusOut, Word, c_int);
+    Status_set_elements_x(StatusOut, Word, i64);
+    Status_set_elements_c(StatusOut, Word, i64);
+    Status_set_cancelled(StatusOut, c_int);
+    Grequest_start(Word, Word, Word, Bytes, Place);
+    Grequest_complete(Word);
+    File_call_errhandler(Word, c_int);
+    File_get_errhandler(Word, Place);
+    Errhandler_free(Place);
+    Error_class(c_int, Ints);
+    Get_library_version(*mut c_char, Ints);
+}
+
+/// What a function of the host came to.
+pub(crate) type Answer<T = ()> = Result<T, Failure>;
+
+/// The result of a call: nothing if the host lacks the function.
+fn checked(name: &'static str, code: Option<c_int>) -> Answer {
+    match code {
+        Some(0) => Ok(()),
+        Some(code) => Err(Failure::host(name, code)),
+        None => Err(Failure::host_lacks(name)),
+    }
+}
+
+/// Calls a slot: `call!(self, Comm_rank(comm, out))`.
+macro_rules! call {
+    ($host:expr, $name:ident ( $($argument:expr),* )) => {
+        // SAFETY: the slot has the type that the standard gives the function; pointers are to live locals or come
+        // from the program, which vouches for them.
+        checked(stringify!($name), $host.calls.$name.map(|f| unsafe { f($($argument),*) }))
+    };
+}
+
+impl Host {
+    /// Whether MPI can be called: initialised and not finalised.
+    pub(crate) fn is_running(&self) -> bool {
+        let (mut begun, mut ended) = (0, 0);
+        call!(self, Initialized(&raw mut begun)).is_ok()
+            && call!(self, Finalized(&raw mut ended)).is_ok()
+            && begun != 0
+            && ended == 0
+    }
+
+    /// A handle that the host stored into a word that was 0 before.
+    fn stored(&self, word: Word) -> Word {
+        match self.abi.is_narrow() {
+            true => Word(word.0 & 0xffff_ffff),
+            false => word,
+        }
+    }
+
+    /// Rank of this process.
+    pub(crate) fn comm_rank(&self, comm: Word) -> Answer<usize> {
+        let mut rank = 0;
+        call!(self, Comm_rank(comm, &raw mut rank))?;
+        Ok(rank as usize)
+    }
+
+    /// Processes in all.
+    pub(crate) fn comm_size(&self, comm: Word) -> Answer<usize> {
+        let mut size = 0;
+        call!(self, Comm_size(comm, &raw mut size))?;
+        Ok(size as usize)
+    }
+
+    /// A private communicator with the same processes.
+    pub(crate) fn comm_dup(&self, comm: Word) -> Answer<Word> {
+        let mut new = Word(0);
+        call!(self, Comm_dup(comm, &raw mut new))?;
+        Ok(self.stored(new))
+    }
+
+    /// Gives a communicator back.
+    pub(crate) fn comm_free(&self, comm: Word) -> Answer {
+        let mut comm = comm;
+        call!(self, Comm_free(&raw mut comm))
+    }
+
+    /// The processes of a communicator.
+    pub(crate) fn comm_group(&self, comm: Word) -> Answer<Word> {
+        let mut group = Word(0);
+        call!(self, Comm_group(comm, &raw mut group))?;
+        Ok(self.stored(group))
+    }
+
+    /// Whether it connects two groups.
+    pub(crate) fn is_inter(&self, comm: Word) -> Answer<bool> {
+        let mut flag = 0;
+        call!(self, Comm_test_inter(comm, &raw mut flag))?;
+        Ok(flag != 0)
+    }
+
+    /// Another handle of the same group.
+    pub(crate) fn group_copy(&self, group: Word) -> Answer<Word> {
+        let mut new = Word(0);
+        call!(self, Group_union(group, group, &raw mut new))?;
+        Ok(self.stored(new))
+    }
+
+    /// Gives a group back.
+    pub(crate) fn group_free(&self, group: Word) -> Answer {
+        let mut group = group;
+        call!(self, Group_free(&raw mut group))
+    }
+
+    /// Waits for all processes of a communicator.
+    pub(crate) fn barrier(&self, comm: Word) -> Answer {
+        call!(self, Barrier(comm))
+    }
+
+    /// Bytes of rank 0 for all; all give the same length.
+    pub(crate) fn broadcast(&self, bytes: &mut [u8], comm: Word) -> Answer {
+        let count = bytes.len() as c_int;
+        call!(
+            self,
+            Bcast(bytes.as_mut_ptr().cast(), count, self.abi.byte, 0, comm)
+        )
+    }
+
+    /// Bytes of all by rank; all give the same length.
+    pub(crate) fn allgather(&self, bytes: &[u8], comm: Word) -> Answer<Vec<Vec<u8>>> {
+        let len = bytes.len();
+        let mut all = vec![0u8; len * self.comm_size(comm)?];
+        let (mine, count) = (bytes.as_ptr().cast_mut().cast(), len as c_int);
+        let byte = self.abi.byte;
+        call!(
+            self,
+            Allgather(
+                mine,
+                count,
+                byte,
+                all.as_mut_ptr().cast(),
+                count,
+                byte,
+                comm
+            )
+        )?;
+        Ok(all.chunks(len.max(1)).map(<[u8]>::to_vec).collect())
+    }
+
+    /// Lets the host make progress, whatever it has to do.
+    pub(crate) fn probe(&self, comm: Word) {
+        let mut flag = 0;
+        let ignore = StatusOut(self.abi.status_ignore as *mut c_void);
+        let (source, tag) = (self.abi.any_source as c_int, self.abi.any_tag as c_int);
+        let _ = call!(self, Iprobe(source, tag, comm, &raw mut flag, ignore));
+    }
+
+    /// Tells a status how many bytes were moved; nothing if it is to be ignored.
+    pub(crate) fn set_status(&self, status: StatusOut, bytes: u64) -> Answer {
+        if status.0 as i64 == self.abi.status_ignore || status.0.is_null() {
+            return Ok(());
+        }
+        let (byte, count) = (self.abi.byte, bytes as i64);
+        if self.calls.Status_set_elements_x.is_some() {
+            call!(self, Status_set_elements_x(status, byte, count))?;
+        } else if self.calls.Status_set_elements_c.is_some() {
+            call!(self, Status_set_elements_c(status, byte, count))?;
+        } else {
+            let count = c_int::try_from(count).unwrap_or(c_int::MAX);
+            call!(self, Status_set_elements(status, byte, count))?;
+        }
+        call!(self, Status_set_cancelled(status, 0))
+    }
+
+    /// Bytes of the type map of a datatype.
+    pub(crate) fn type_size(&self, datatype: Word) -> Answer<u64> {
+        let mut size = 0i64;
+        if self.calls.Type_size_x.is_some() {
+            call!(self, Type_size_x(datatype, &raw mut size))?;
+        } else if self.calls.Type_size_c.is_some() {
+            call!(self, Type_size_c(datatype, &raw mut size))?;
+        } else {
+            let mut narrow = 0;
+            call!(self, Type_size(datatype, &raw mut narrow))?;
+            size = i64::from(narrow);
+        }
+        u64::try_from(size).map_err(|_| Failure::host_lacks("Type_size_x"))
+    }
+
+    /// Lower bound and extent of a datatype.
+    pub(crate) fn type_extent(&self, datatype: Word) -> Answer<(i64, i64)> {
+        let (mut lb, mut extent) = (0i64, 0i64);
+        call!(
+            self,
+            Type_get_extent(datatype, &raw mut lb, &raw mut extent)
+        )?;
+        Ok((lb, extent))
+    }
+
+    /// Another handle of the same datatype.
+    pub(crate) fn type_dup(&self, datatype: Word) -> Answer<Word> {
+        let mut new = Word(0);
+        call!(self, Type_dup(datatype, &raw mut new))?;
+        Ok(self.stored(new))
+    }
+
+    /// Gives a datatype back.
+    pub(crate) fn type_free(&self, datatype: Word) -> Answer {
+        let mut datatype = datatype;
+        call!(self, Type_free(&raw mut datatype))
+    }
+
+    /// An attribute key for datatypes; `delete` is called when the attribute goes.
+    pub(crate) fn type_keyval(&self, delete: DeleteType) -> Answer<c_int> {
+        let mut key = 0;
+        let delete = Word(delete as usize);
+        // A null copy function is "never copied" in MPICH and Open MPI, but not everywhere in the standard ABI, so it
+        // is spelled out.
+        let copy = Word(never_copied as *const () as usize);
+        call!(
+            self,
+            Type_create_keyval(copy, delete, &raw mut key, std::ptr::null_mut())
+        )?;
+        Ok(key)
+    }
+
+    /// The attribute of a datatype, if it has one.
+    pub(crate) fn type_attribute(&self, datatype: Word, key: c_int) -> Answer<Option<usize>> {
+        let (mut value, mut flag) = (0usize, 0);
+        call!(
+            self,
+            Type_get_attr(datatype, key, (&raw mut value).cast(), &raw mut flag)
+        )?;
+        Ok((flag != 0).then_some(value))
+    }
+
+    /// Gives a datatype an attribute.
+    pub(crate) fn set_type_attribute(&self, datatype: Word, key: c_int, value: usize) -> Answer {
+        call!(self, Type_set_attr(datatype, key, value as *mut c_void))
+    }
+
+    /// Has `delete` called first thing in MPI_Finalize.
+    pub(crate) fn at_finalize(&self, delete: DeleteComm) -> Answer {
+        let mut key = 0;
+        let delete = Word(delete as usize);
+        let copy = Word(never_copied as *const () as usize);
+        call!(
+            self,
+            Comm_create_keyval(copy, delete, &raw mut key, std::ptr::null_mut())
+        )?;
+        call!(
+            self,
+            Comm_set_attr(self.abi.comm_self, key, std::ptr::null_mut())
+        )
+    }
+
+    /// How a datatype was made.
+    pub(crate) fn envelope(&self, datatype: Word) -> Answer<Envelope> {
+        if self.calls.Type_get_envelope_c.is_some() {
+            let (mut ints, mut addresses, mut counts, mut types) = (0i64, 0i64, 0i64, 0i64);
+            let mut combiner = 0;
+            let (a, b, c, d) = (
+                &raw mut ints,
+                &raw mut addresses,
+                &raw mut counts,
+                &raw mut types,
+            );
+            call!(
+                self,
+                Type_get_envelope_c(datatype, a, b, c, d, &raw mut combiner)
+            )?;
+            return Ok(Envelope {
+                ints: ints as usize,
+                addresses: addresses as usize,
+                counts: counts as usize,
+                types: types as usize,
+                combiner,
+            });
+        }
+        let (mut ints, mut addresses, mut types, mut combiner) = (0, 0, 0, 0);
+        let (a, b, c) = (&raw mut ints, &raw mut addresses, &raw mut types);
+        call!(
+            self,
+            Type_get_envelope(datatype, a, b, c, &raw mut combiner)
+        )?;
+        Ok(Envelope {
+            ints: ints as usize,
+            addresses: addresses as usize,
+            counts: 0,
+            types: types as usize,
+            combiner,
+        })
+    }
+
+    /// The arguments it was made with. Datatypes among them have to be given back unless they are predefined.
+    pub(crate) fn contents(&self, datatype: Word, envelope: &Envelope) -> Answer<Contents> {
+        let mut ints = vec![0 as c_int; envelope.ints];
+        let mut addresses = vec![0i64; envelope.addresses];
+        let mut counts = vec![0i64; envelope.counts];
+        let mut raw = vec![0u8; envelope.types * self.abi.handle_bytes()];
+        let (i, a, c) = (
+            ints.as_mut_ptr(),
+            addresses.as_mut_ptr(),
+            counts.as_mut_ptr(),
+        );
+        let t = raw.as_mut_ptr().cast();
+        let n = (
+            envelope.ints,
+            envelope.addresses,
+            envelope.counts,
+            envelope.types,
+        );
+        if self.calls.Type_get_contents_c.is_some() {
+            let n = (n.0 as i64, n.1 as i64, n.2 as i64, n.3 as i64);
+            call!(
+                self,
+                Type_get_contents_c(datatype, n.0, n.1, n.2, n.3, i, a, c, t)
+            )?;
+        } else {
+            let n = (n.0 as c_int, n.1 as c_int, n.3 as c_int);
+            call!(self, Type_get_contents(datatype, n.0, n.1, n.2, i, a, t))?;
+        }
+        let types = raw
+            .chunks(self.abi.handle_bytes())
+            .map(|bytes| {
+                let mut word = [0; 8];
+                word[..bytes.len()].copy_from_slice(bytes);
+                Word(usize::from_ne_bytes(word))
+            })
+            .collect();
+        Ok(Contents {
+            ints,
+            addresses,
+            counts,
+            types,
+        })
+    }
+
+    /// Hints of an info object, in its order.
+    pub(crate) fn info(&self, info: Word) -> Answer<Vec<(String, String)>> {
+        if info == self.abi.info_null {
+            return Ok(Vec::new());
+        }
+        let mut keys = 0;
+        call!(self, Info_get_nkeys(info, &raw mut keys))?;
+        let mut pairs = Vec::new();
+        for n in 0..keys {
+            let mut key = vec![0u8; self.abi.max_info_key as usize + 1];
+            call!(self, Info_get_nthkey(info, n, key.as_mut_ptr().cast()))?;
+            let (mut len, mut flag) = (0, 0);
+            let name = key.as_ptr().cast();
+            call!(
+                self,
+                Info_get_valuelen(info, name, &raw mut len, &raw mut flag)
+            )?;
+            let mut value = vec![0u8; len as usize + 1];
+            let at = value.as_mut_ptr().cast();
+            call!(self, Info_get(info, name, len, at, &raw mut flag))?;
+            if flag != 0 {
+                pairs.push((text_of(&key), text_of(&value)));
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// A new info object with these hints; those that are too long for the host are left out.
+    pub(crate) fn new_info(&self, pairs: &[(String, String)]) -> Answer<Word> {
+        let mut info = Word(0);
+        call!(self, Info_create(&raw mut info))?;
+        let info = self.stored(info);
+        for (name, value) in pairs {
+            let fits = name.len() < self.abi.max_info_key as usize
+                && value.len() < self.abi.max_info_val as usize
+                && !name.is_empty();
+            if let (true, Ok(name), Ok(value)) = (
+                fits,
+                CString::new(name.as_str()),
+                CString::new(value.as_str()),
+            ) {
+                call!(self, Info_set(info, name.as_ptr(), value.as_ptr()))?;
+            }
+        }
+        Ok(info)
+    }
+
+    /// Gives an info object back.
+    pub(crate) fn info_free(&self, info: Word) -> Answer {
+        let mut info = info;
+        call!(self, Info_free(&raw mut info))
+    }
+
+    /// A handle of the host on nothing, for this process alone.
+    pub(crate) fn open_nothing(&self) -> Answer<Word> {
+        let mut handle = Word(0);
+        let mode = self.abi.mode_rdwr as c_int;
+        let place = crate::ffi::HandleOut((&raw mut handle).cast());
+        let name = crate::ffi::Text(c"/dev/null".as_ptr());
+        let (comm, info) = (self.abi.comm_self, self.abi.info_null);
+        // SAFETY: the slot has the type of the standard; name and place outlive the call.
+        let code = self
+            .files
+            .File_open
+            .map(|f| unsafe { f(comm, name, mode, info, place) });
+        checked("File_open", code)?;
+        Ok(handle)
+    }
+
+    /// Gives a handle of the host back.
+    pub(crate) fn close_nothing(&self, handle: Word) -> Answer {
+        let mut handle = handle;
+        let place = crate::ffi::HandleOut((&raw mut handle).cast());
+        // SAFETY: as above.
+        checked(
+            "File_close",
+            self.files.File_close.map(|f| unsafe { f(place) }),
+        )
+    }
+
+    /// Has the handler of a file called with an error code.
+    pub(crate) fn call_handler(&self, handle: Word, code: c_int) {
+        let _ = call!(self, File_call_errhandler(handle, code));
+    }
+
+    /// Whether the handler of a file ends the program.
+    pub(crate) fn is_fatal(&self, handle: Word) -> bool {
+        let mut handler = Word(0);
+        if call!(self, File_get_errhandler(handle, &raw mut handler)).is_err() {
+            return false;
+        }
+        let handler = self.stored(handler);
+        let is_fatal = handler == self.abi.errors_are_fatal;
+        let mut handler = handler;
+        let _ = call!(self, Errhandler_free(&raw mut handler));
+        is_fatal
+    }
+
+    /// The class of an error code.
+    pub(crate) fn error_class(&self, code: c_int) -> c_int {
+        let mut class = code;
+        let _ = call!(self, Error_class(code, &raw mut class));
+        class
+    }
+
+    /// A request that completes when it is told to.
+    pub(crate) fn start_request(
+        &self,
+        query: QueryRequest,
+        free: FreeRequest,
+        cancel: CancelRequest,
+        state: *mut c_void,
+    ) -> Answer<Word> {
+        let mut request = Word(0);
+        let (query, free, cancel) = (query as usize, free as usize, cancel as usize);
+        call!(
+            self,
+            Grequest_start(
+                Word(query),
+                Word(free),
+                Word(cancel),
+                state,
+                &raw mut request
+            )
+        )?;
+        Ok(self.stored(request))
+    }
+
+    /// Tells a request of ours that it is complete.
+    pub(crate) fn complete_request(&self, request: Word) -> Answer {
+        call!(self, Grequest_complete(request))
+    }
+
+    /// A description of the library.
+    pub(crate) fn version(&self) -> String {
+        let mut text = vec![0u8; 8192];
+        let mut len = 0;
+        let at = Out(text.as_mut_ptr().cast::<c_char>());
+        match call!(self, Get_library_version(at.0, &raw mut len)) {
+            Ok(()) => text_of(&text),
+            Err(_) => String::new(),
+        }
+    }
+}
+
+/// How a datatype was made: the lengths of the lists of its arguments, and by what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Envelope {
+    pub(crate) ints: usize,
+    pub(crate) addresses: usize,
+    /// Large counts, of constructors in the large form.
+    pub(crate) counts: usize,
+    pub(crate) types: usize,
+    pub(crate) combiner: c_int,
+}
+
+/// Arguments of a datatype's constructor.
+#[derive(Clone, Debug)]
+pub(crate) struct Contents {
+    pub(crate) ints: Vec<c_int>,
+    pub(crate) addresses: Vec<i64>,
+    pub(crate) counts: Vec<i64>,
+    pub(crate) types: Vec<Word>,
+}
+
+/// Called when an attribute of a datatype goes: handle, key, value, extra state.
+pub(crate) type DeleteType = extern "C" fn(Word, c_int, *mut c_void, *mut c_void) -> c_int;
+/// The same for communicators.
+pub(crate) type DeleteComm = extern "C" fn(Word, c_int, *mut c_void, *mut c_void) -> c_int;
+/// Asked for the status of a complete request.
+pub(crate) type QueryRequest = extern "C" fn(*mut c_void, StatusOut) -> c_int;
+/// Called when a request is given back.
+pub(crate) type FreeRequest = extern "C" fn(*mut c_void) -> c_int;
+/// Called when a request is cancelled; whether it is complete.
+pub(crate) type CancelRequest = extern "C" fn(*mut c_void, c_int) -> c_int;
+
+/// An attribute stays with the object it was given to.
+extern "C" fn never_copied(
+    _old: Word,
+    _key: c_int,
+    _extra: *mut c_void,
+    _value: *mut c_void,
+    _new: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    Out(flag).set(0);
+    0
+}
+
+/// A terminated text in a buffer.
+fn text_of(buffer: &[u8]) -> String {
+    let end = buffer.iter().position(|b| *b == 0).unwrap_or(buffer.len());
+    String::from_utf8_lossy(&buffer[..end]).into_owned()
+}

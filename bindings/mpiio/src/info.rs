@@ -1,0 +1,1 @@
+//! Hints: what a program gives in an info object, and what it is told is in force.

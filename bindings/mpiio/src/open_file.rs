@@ -1,0 +1,145 @@
+//! An open file of ours: what MPI keeps with a handle.
+//!
+//! Offsets and pointers are in etypes of the view; `operation` and `client` count bytes of it.
+//!
+//! Invariants
+//! - The view is replaced as a whole, so an operation that has taken it sees one view.
+//! - Pointers move when an operation is called, not when it is done.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use client::Team;
+
+use crate::abi::Constants;
+use crate::entry::Outcome;
+use crate::failure::{Class, Failure};
+use crate::ffi::Word;
+use crate::operation::Operation;
+use crate::view::CurrentView;
+
+/// How a file was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mode {
+    /// In the numbers of the host.
+    pub(crate) number: c_int,
+    pub(crate) is_read: bool,
+    pub(crate) is_write: bool,
+    pub(crate) is_create: bool,
+    pub(crate) is_exclusive: bool,
+    pub(crate) is_delete: bool,
+    pub(crate) is_unique: bool,
+    pub(crate) is_append: bool,
+    pub(crate) is_sequential: bool,
+}
+
+impl Mode {
+    /// The mode of a number; what contradicts itself is refused.
+    pub(crate) fn of(number: c_int, abi: &Constants) -> Outcome<Mode> {
+        let has = |bit: i64| i64::from(number) & bit != 0;
+        let known = abi.mode_create
+            | abi.mode_rdonly
+            | abi.mode_wronly
+            | abi.mode_rdwr
+            | abi.mode_delete_on_close
+            | abi.mode_unique_open
+            | abi.mode_excl
+            | abi.mode_append
+            | abi.mode_sequential;
+        let refuse = |text: &str| Err(Failure::new(Class::Amode, text));
+        if i64::from(number) & !known != 0 {
+            return refuse("amode has unknown bits; combine MPI_MODE_ constants");
+        }
+        let (rdonly, wronly, rdwr) = (
+            has(abi.mode_rdonly),
+            has(abi.mode_wronly),
+            has(abi.mode_rdwr),
+        );
+        if u8::from(rdonly) + u8::from(wronly) + u8::from(rdwr) != 1 {
+            return refuse(
+                "amode needs exactly one of MPI_MODE_RDONLY, MPI_MODE_WRONLY, MPI_MODE_RDWR",
+            );
+        }
+        if rdonly && (has(abi.mode_create) || has(abi.mode_excl)) {
+            return refuse("MPI_MODE_CREATE and MPI_MODE_EXCL contradict MPI_MODE_RDONLY");
+        }
+        if rdwr && has(abi.mode_sequential) {
+            return refuse("MPI_MODE_SEQUENTIAL contradicts MPI_MODE_RDWR");
+        }
+        Ok(Mode {
+            number,
+            is_read: !wronly,
+            is_write: !rdonly,
+            is_create: has(abi.mode_create),
+            is_exclusive: has(abi.mode_excl),
+            is_delete: has(abi.mode_delete_on_close),
+            is_unique: has(abi.mode_unique_open),
+            is_append: has(abi.mode_append),
+            is_sequential: has(abi.mode_sequential),
+        })
+    }
+}
+
+/// An open file of ours.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    /// The host's handle that stands for it.
+    pub(crate) handle: Word,
+    /// As the program named it.
+    pub(crate) name: String,
+    pub(crate) mode: Mode,
+    /// The processes that opened it; a group of the host.
+    pub(crate) group: Word,
+    /// They as a team, for threads of ours.
+    pub(crate) team: Team,
+    /// The same member, whose waits drive the host: for threads of the program.
+    pub(crate) driven: Team,
+    pub(crate) file: client::File,
+    pub(crate) view: RwLock<Arc<CurrentView>>,
+    /// The individual pointer, in etypes.
+    pub(crate) position: Mutex<u64>,
+    /// The split collective that has begun.
+    pub(crate) split: Mutex<Option<Split>>,
+    /// Hints as the program gave them, with those of later calls.
+    pub(crate) hints: Mutex<Vec<(String, String)>>,
+    /// Non-blocking operations that are not complete.
+    pub(crate) pending: AtomicUsize,
+}
+
+/// A split collective operation between its two calls.
+#[derive(Debug)]
+pub(crate) struct Split {
+    /// The function that began it, without `_begin`.
+    pub(crate) name: &'static str,
+    pub(crate) operation: Arc<Operation>,
+}
+
+/// Locks without minding that a holder panicked: what is kept here is replaced as a whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl OpenFile {
+    /// The view at present.
+    pub(crate) fn current(&self) -> Arc<CurrentView> {
+        Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Refuses what must not happen while operations are under way.
+    pub(crate) fn check_idle(&self) -> Outcome {
+        if self.pending.load(Ordering::Acquire) > 0 {
+            return Err(Failure::new(
+                Class::Other,
+                "non-blocking operations on the file are not complete; wait for them first",
+            ));
+        }
+        if lock(&self.split).is_some() {
+            return Err(Failure::new(
+                Class::Other,
+                "a split collective operation on the file has not ended; call its _end first",
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! Handles of ours and what is behind them.
+//!
+//! The table grows without limit. A handle that is not in it is the host's affair, also one of ours that was
+//! closed: the host has closed it too.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::ffi::Word;
+use crate::open_file::OpenFile;
+
+static TABLE: RwLock<Option<HashMap<usize, Arc<OpenFile>>>> = RwLock::new(None);
+/// How many there are, so that programs without files of ours pay one load.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// The file behind a handle, if it is ours.
+pub(crate) fn find(handle: Word) -> Option<Arc<OpenFile>> {
+    if COUNT.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
+    table.as_ref()?.get(&handle.0).cloned()
+}
+
+/// Enters a file.
+pub(crate) fn enter(file: Arc<OpenFile>) {
+    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    table.get_or_insert_default().insert(file.handle.0, file);
+    COUNT.fetch_add(1, Ordering::Release);
+}
+
+/// Takes a file out.
+pub(crate) fn remove(handle: Word) -> Option<Arc<OpenFile>> {
+    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    let removed = table.as_mut()?.remove(&handle.0)?;
+    COUNT.fetch_sub(1, Ordering::Release);
+    Some(removed)
+}
+
+/// All that are open.
+pub(crate) fn all() -> Vec<Arc<OpenFile>> {
+    let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
+    table.iter().flat_map(HashMap::values).cloned().collect()
+}
