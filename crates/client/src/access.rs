@@ -24,6 +24,7 @@ use crate::direct::transfer::Way;
 use crate::error::{Error, Failure, Result, Trouble};
 use crate::flow::{Flow, Memory, Terms};
 use crate::lane::Lane;
+use crate::memory::User;
 use crate::open::Open;
 use crate::patience::Patience;
 use crate::phases::Phases;
@@ -73,34 +74,50 @@ impl Open {
         bytes: &[u8],
         how: How,
     ) -> Result<usize> {
+        let mut user = User::Bytes(Memory::From(bytes));
+        let written = self.write_user(lane, seen, lo, &mut user, how)?;
+        Ok(written.expect("slices go by message where they have to"))
+    }
+
+    /// Writes all of the user's memory at a view offset. `None` if it is described and cannot go directly:
+    /// it has to be packed.
+    pub(crate) fn write_user(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        lo: u64,
+        user: &mut User<'_>,
+        how: How,
+    ) -> Result<Option<usize>> {
+        let len = user.len();
         let started = Instant::now();
         let mut phases = Phases {
-            requested: bytes.len() as u64,
+            requested: len,
             servers: self.take_servers(),
             ..Phases::default()
         };
-        let file = if bytes.is_empty() {
+        let file = if len == 0 {
             0..0
         } else {
-            file_range(seen, lo, bytes.len() as u64)?
+            file_range(seen, lo, len)?
         };
         let mut patience = Patience::new(&self.session.options);
         lane.work.progress.clear();
         let mut planned = None;
         let may_ask = self.may_go_directly(&how);
         let mut may_go_directly = may_ask;
-        while !bytes.is_empty() {
+        loop {
+            if len == 0 {
+                break;
+            }
             let through = self.through(lane, seen)?;
             let plan = through.plan(seen, &self.state());
             let size = self.known_size();
             let epoch = how.reserved_epoch.unwrap_or(size.epoch);
-            lane.work
-                .replan(&mut planned, &plan, epoch, bytes.len() as u64);
+            lane.work.replan(&mut planned, &plan, epoch, len);
             let must_grow = how.reserved_epoch.is_none() && file.end > size.size;
-            let is_owner_only =
-                lane.work
-                    .spread(&plan, seen, lo, bytes.len() as u64, &file, &mut phases)?
-                    && lane.work.flows[0].place.map(|p| p.server) == Some(plan.state.owner.server);
+            let is_owner_only = lane.work.spread(&plan, seen, lo, len, &file, &mut phases)?
+                && lane.work.flows[0].place.map(|p| p.server) == Some(plan.state.owner.server);
             let hints = self.limits();
             let terms = Terms {
                 plan: &plan,
@@ -113,20 +130,19 @@ impl Open {
                 is_reserved: how.reserved_epoch.is_some(),
                 message_bytes: hints.0,
                 rendezvous_bytes: hints.1,
-                whole: through.terms(lo, bytes.len() as u64, falls::MAX_OFFSET),
+                whole: through.terms(lo, len, falls::MAX_OFFSET),
             };
-            let mut memory = Memory::From(bytes);
             let way = Way {
                 plan: &plan,
                 seen,
                 lo,
-                len: bytes.len() as u64,
+                len,
                 epoch,
                 writes: true,
                 grows: must_grow,
             };
             if std::mem::take(&mut may_go_directly)
-                && self.time_directly(lane, way, &mut memory, &mut phases)
+                && self.time_directly(lane, way, user, &mut phases)
             {
                 if must_grow && !self.grow(lane, seen, epoch, file.end)? {
                     continue;
@@ -136,7 +152,10 @@ impl Open {
                 }
                 break;
             }
-            match self.attempt(lane, seen, &terms, &mut memory, &mut patience, &mut phases) {
+            let User::Bytes(memory) = user else {
+                return Ok(None);
+            };
+            match self.attempt(lane, seen, &terms, memory, &mut patience, &mut phases) {
                 Ok(Attempt::Again) => continue,
                 Ok(Attempt::Done) => {}
                 Err(error) => {
@@ -159,10 +178,10 @@ impl Open {
             }
             break;
         }
-        phases.moved = bytes.len() as u64;
+        phases.moved = len;
         phases.total_ns = started.elapsed().as_nanos() as u64;
         self.keep_phases(phases);
-        Ok(bytes.len())
+        Ok(Some(len as usize))
     }
 
     /// Reads at a view offset; less than asked for only at the end of the file.
@@ -174,9 +193,24 @@ impl Open {
         into: &mut [u8],
         how: How,
     ) -> Result<usize> {
+        let mut user = User::Bytes(Memory::Into(into));
+        let read = self.read_user(lane, seen, lo, &mut user, how)?;
+        Ok(read.expect("slices go by message where they have to"))
+    }
+
+    /// Reads into the user's memory. `None` if it is described and cannot go directly: it has to be packed.
+    pub(crate) fn read_user(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        lo: u64,
+        user: &mut User<'_>,
+        how: How,
+    ) -> Result<Option<usize>> {
+        let wanted = user.len();
         let started = Instant::now();
         let mut phases = Phases {
-            requested: into.len() as u64,
+            requested: wanted,
             servers: self.take_servers(),
             ..Phases::default()
         };
@@ -186,7 +220,6 @@ impl Open {
         let may_ask = self.may_go_directly(&how);
         let mut may_go_directly = may_ask;
         let moved = loop {
-            let wanted = into.len() as u64;
             let mut size = self.known_size();
             let mut shown = seen.view.len_within(size.size).saturating_sub(lo);
             if shown < wanted {
@@ -201,7 +234,7 @@ impl Open {
             let through = self.through(lane, seen)?;
             let plan = through.plan(seen, &self.state());
             lane.work.replan(&mut planned, &plan, size.epoch, n);
-            let into = &mut into[..n as usize];
+            let mut user = user.first(n);
             lane.work.spread(&plan, seen, lo, n, &file, &mut phases)?;
             let hints = self.limits();
             let terms = Terms {
@@ -217,7 +250,6 @@ impl Open {
                 rendezvous_bytes: hints.1,
                 whole: through.terms(lo, n, size.size),
             };
-            let mut memory = Memory::Into(into);
             let way = Way {
                 plan: &plan,
                 seen,
@@ -228,11 +260,14 @@ impl Open {
                 grows: false,
             };
             if std::mem::take(&mut may_go_directly)
-                && self.time_directly(lane, way, &mut memory, &mut phases)
+                && self.time_directly(lane, way, &mut user, &mut phases)
             {
                 break n;
             }
-            match self.attempt(lane, seen, &terms, &mut memory, &mut patience, &mut phases)? {
+            let User::Bytes(memory) = &mut user else {
+                return Ok(None);
+            };
+            match self.attempt(lane, seen, &terms, memory, &mut patience, &mut phases)? {
                 Attempt::Again => {}
                 Attempt::Done => {
                     if may_ask {
@@ -243,10 +278,10 @@ impl Open {
             }
         };
         phases.moved = moved;
-        phases.is_end_of_file = moved < into.len() as u64;
+        phases.is_end_of_file = moved < wanted;
         phases.total_ns = started.elapsed().as_nanos() as u64;
         self.keep_phases(phases);
-        Ok(moved as usize)
+        Ok(Some(moved as usize))
     }
 
     /// Goes directly if that can be, and notes how it went.
@@ -254,11 +289,11 @@ impl Open {
         &self,
         lane: &mut Lane,
         way: Way<'_>,
-        memory: &mut Memory<'_>,
+        user: &mut User<'_>,
         phases: &mut Phases,
     ) -> bool {
         let started = Instant::now();
-        if !self.go_directly(lane, way, memory) {
+        if !self.go_directly(lane, way, user) {
             return false;
         }
         let spent = started.elapsed().as_nanos() as u64;

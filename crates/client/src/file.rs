@@ -5,13 +5,15 @@
 //! waits for those under way. State calls ([`File::position`], [`File::view`], [`File::last_access`], ...)
 //! send nothing.
 //!
-//! Left to others: how bytes travel (`access`), threads for non-blocking operations (`nonblocking`).
+//! Left to others: described memory (`memory`), how bytes travel (`access`), threads for non-blocking
+//! operations (`nonblocking`).
 
 use std::io::SeekFrom;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 
-use layout::{ArrayType, FileOffset, Layout, Sequence, View};
+use kernels::{SharedBytes, SharedBytesMut};
+use layout::{ArrayType, FileOffset, Layout, View};
 use wire::message::file::*;
 use wire::{FileId, HandleId, LayoutState, Rights, ServerId, Status};
 
@@ -25,9 +27,6 @@ use crate::open_options::OpenOptions;
 use crate::phases::Phases;
 use crate::seen::{Seen, is_whole};
 use crate::session::lock;
-
-/// Most bytes of described memory that are packed at a time.
-const DESCRIBED_BYTES: u64 = 8 << 20;
 
 /// Times an append reserves a place anew.
 const MOST_RESERVATIONS: u32 = 64;
@@ -166,7 +165,10 @@ impl File {
 
     /// Reads at an offset in view bytes; less than asked for only at the end of the file.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        if self.open.read_quickly(offset, buffer) {
+        if self
+            .open
+            .read_quickly(offset, SharedBytesMut::from_slice(buffer))
+        {
             return Ok(buffer.len());
         }
         self.open.check_right(Rights::READ)?;
@@ -185,7 +187,10 @@ impl File {
 
     /// Writes at an offset in view bytes. With [`OpenOptions::append`] it goes to the end instead.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<usize> {
-        if self.open.write_quickly(offset, bytes) {
+        if self
+            .open
+            .write_quickly(offset, SharedBytes::from_slice(bytes))
+        {
             return Ok(bytes.len());
         }
         self.open.check_right(Rights::WRITE)?;
@@ -201,111 +206,6 @@ impl File {
             let range = (offset, bytes.len() as u64);
             self.guarded(lane, &seen, range, true, |lane, how| {
                 self.open.write_range(lane, &seen, offset, bytes, how)
-            })
-        })
-    }
-
-    /// Reads into described memory: byte j goes to `memory[origin + places.select(j)]`.
-    pub fn read_at_memory(
-        &self,
-        offset: u64,
-        memory: &mut [u8],
-        origin: usize,
-        places: &Sequence,
-    ) -> Result<usize> {
-        self.open.check_right(Rights::READ)?;
-        check_places(memory.len(), origin, places)?;
-        if places.has_overlap() {
-            return Err(Error::argument(
-                "places",
-                "names a byte twice; describe memory to read into without overlap",
-            ));
-        }
-        let _gate = self.beside();
-        let seen = self.open.current();
-        self.open.session.with_lane(|lane| {
-            let range = (offset, places.size());
-            self.guarded(lane, &seen, range, false, |lane, how| {
-                let mut done = 0;
-                while done < places.size() {
-                    let n = (places.size() - done).min(DESCRIBED_BYTES);
-                    let mut packed = take_packed(lane, n);
-                    let read = self.open.read_range(
-                        lane,
-                        &seen,
-                        offset + done,
-                        &mut packed[..n as usize],
-                        how,
-                    );
-                    if let Ok(read) = read {
-                        let mut rest = &packed[..read];
-                        for run in places.runs_in(done..done + read as u64) {
-                            let at = (origin as i64 + run.start) as usize;
-                            let (part, behind) = rest.split_at(run.len as usize);
-                            memory[at..at + part.len()].copy_from_slice(part);
-                            rest = behind;
-                        }
-                    }
-                    lane.work.described = packed;
-                    let read = read? as u64;
-                    done += read;
-                    if read < n {
-                        break;
-                    }
-                }
-                Ok(done as usize)
-            })
-        })
-    }
-
-    /// Writes from described memory: byte j comes from `memory[origin + places.select(j)]`.
-    pub fn write_at_memory(
-        &self,
-        offset: u64,
-        memory: &[u8],
-        origin: usize,
-        places: &Sequence,
-    ) -> Result<usize> {
-        self.open.check_right(Rights::WRITE)?;
-        check_places(memory.len(), origin, places)?;
-        if self.open.is_append {
-            let mut packed = vec![0; places.size() as usize];
-            pack(memory, origin, places, 0, &mut packed);
-            return self.append(&packed).map(|_| packed.len());
-        }
-        let _gate = self.beside();
-        let seen = self.open.current();
-        self.open.session.with_lane(|lane| {
-            let range = (offset, places.size());
-            self.guarded(lane, &seen, range, true, |lane, how| {
-                let mut done = 0;
-                while done < places.size() {
-                    let n = (places.size() - done).min(DESCRIBED_BYTES);
-                    let mut packed = take_packed(lane, n);
-                    pack(memory, origin, places, done, &mut packed[..n as usize]);
-                    let written = self.open.write_range(
-                        lane,
-                        &seen,
-                        offset + done,
-                        &packed[..n as usize],
-                        how,
-                    );
-                    lane.work.described = packed;
-                    match written {
-                        Ok(_) => done += n,
-                        Err(Error::Partial {
-                            confirmed,
-                            failures,
-                        }) => {
-                            return Err(Error::Partial {
-                                confirmed: done + confirmed,
-                                failures,
-                            });
-                        }
-                        Err(error) => return Err(error),
-                    }
-                }
-                Ok(done as usize)
             })
         })
     }
@@ -660,7 +560,7 @@ impl File {
         self.open.close()
     }
 
-    fn beside(&self) -> RwLockReadGuard<'_, ()> {
+    pub(crate) fn beside(&self) -> RwLockReadGuard<'_, ()> {
         self.open.gate.read().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -704,40 +604,4 @@ fn check_size(size: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::argument("size", "is beyond 2^63 - 1"))
-}
-
-/// Refuses descriptions that leave the memory.
-fn check_places(len: usize, origin: usize, places: &Sequence) -> Result<()> {
-    let fits = places.hull().is_none_or(|hull| {
-        let origin = origin as i128;
-        origin + i128::from(hull.start) >= 0 && origin + i128::from(hull.end) <= len as i128
-    });
-    if fits {
-        return Ok(());
-    }
-    Err(Error::argument(
-        "places",
-        format!("reaches outside the memory of {len} bytes around byte {origin}"),
-    ))
-}
-
-/// The lane's memory for described buffers, at least so long.
-fn take_packed(lane: &mut Lane, len: u64) -> Vec<u8> {
-    let mut packed = std::mem::take(&mut lane.work.described);
-    if (packed.len() as u64) < len {
-        packed.resize(len as usize, 0);
-    }
-    packed
-}
-
-/// Copies stream bytes from `done` on out of described memory.
-fn pack(memory: &[u8], origin: usize, places: &Sequence, done: u64, packed: &mut [u8]) {
-    let mut rest = packed;
-    let range = done..done + rest.len() as u64;
-    for run in places.runs_in(range) {
-        let at = (origin as i64 + run.start) as usize;
-        let (part, behind) = rest.split_at_mut(run.len as usize);
-        part.copy_from_slice(&memory[at..at + part.len()]);
-        rest = behind;
-    }
 }

@@ -51,7 +51,7 @@ impl Memory<'_> {
         }
     }
 
-    pub(crate) fn is_write(&self) -> bool {
+    fn is_write(&self) -> bool {
         matches!(self, Memory::From(_))
     }
 }

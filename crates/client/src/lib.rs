@@ -36,12 +36,14 @@ mod flow;
 mod gateway;
 mod hints;
 mod lane;
+mod memory;
 mod nonblocking;
 mod open;
 mod open_options;
 mod patience;
 mod phases;
 mod pipe;
+mod places;
 mod plan;
 mod relayout;
 mod seen;
@@ -60,12 +62,15 @@ pub use hints::Hints;
 pub use nonblocking::{Buffer, Request};
 pub use open_options::OpenOptions;
 pub use phases::{Phases, ServerPhases};
+pub use places::Places;
 pub use relayout::Relayout;
 pub use sieve::Strategy;
 pub use team::{Exchange, Team};
 
 /// What the service's own messages are made of, for those who show them.
 pub use control::introduction::Secret;
+/// Raw memory of users, for bindings.
+pub use kernels::{SharedBytes, SharedBytesMut};
 pub use layout::{Layout, Sequence, View};
 pub use wire::message::catalogue::{
     Counts, Entry, Finding, Kind, LayoutSpec, Member, MemberState, MoveState, NamedView, Progress,

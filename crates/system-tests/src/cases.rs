@@ -3,7 +3,7 @@
 //!
 //! A case leaves nothing behind. Sizes are a few kilobytes, many periods of every layout.
 
-use client::{Client, File, OpenOptions, Sequence, ServerId, View};
+use client::{Client, File, OpenOptions, Places, Sequence, ServerId, View};
 
 use crate::layouts::{LOGICAL, PHYSICAL, Physical, views_of};
 use crate::plain_file::{PlainFile, assert_bytes};
@@ -320,17 +320,22 @@ impl Bench {
         // Three blocks out of order, again and again.
         let block = Sequence::from_blocks([(40, 10), (3, 7), (20, 15)]).expect("blocks");
         let places = block.repeat(9, 64).expect("a sequence");
+        let compiled = Places::new(&places);
         let memory = random.bytes(600);
         let packed: Vec<u8> = (0..places.size())
             .map(|k| memory[places.select(k).expect("a byte") as usize])
             .collect();
         let at = random.below(200);
-        let n = both.file.write_at_memory(at, &memory, 0, &places);
+        let n = both
+            .file
+            .write_at_memory(at, memory[..].into(), 0, &compiled);
         assert_eq!(n.expect("written"), packed.len());
         both.model.write(&both.view, at, &packed);
         both.check_seen();
         let mut back = vec![0; 600];
-        let n = both.file.read_at_memory(at, &mut back, 0, &places);
+        let n = both
+            .file
+            .read_at_memory(at, back[..].as_mut().into(), 0, &compiled);
         assert_eq!(n.expect("read"), packed.len());
         let mut expected = vec![0; 600];
         for (k, byte) in packed.iter().enumerate() {

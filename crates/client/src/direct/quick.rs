@@ -171,14 +171,13 @@ impl Quick {
 impl Open {
     /// Reads if the bytes lie in a known run.
     #[inline]
-    pub(crate) fn read_quickly(&self, offset: u64, buffer: &mut [u8]) -> bool {
+    pub(crate) fn read_quickly(&self, offset: u64, buffer: SharedBytesMut<'_>) -> bool {
         if !self.session.is_ours() {
             return false;
         }
         let len = buffer.len();
         let hit = self.quick.hit(offset, len, false, |segment, at| {
-            let source = segment.bytes(at, len as u64);
-            SharedBytesMut::from_slice(buffer).copy_from(source);
+            buffer.copy_from(segment.bytes(at, len as u64));
         });
         match hit {
             Hit::Done => {
@@ -192,13 +191,13 @@ impl Open {
 
     /// Writes if the bytes lie in a known run.
     #[inline]
-    pub(crate) fn write_quickly(&self, offset: u64, bytes: &[u8]) -> bool {
+    pub(crate) fn write_quickly(&self, offset: u64, bytes: SharedBytes<'_>) -> bool {
         if !self.session.is_ours() {
             return false;
         }
         let hit = self.quick.hit(offset, bytes.len(), true, |segment, at| {
             let target = segment.bytes_mut(at, bytes.len() as u64);
-            target.copy_from(SharedBytes::from_slice(bytes));
+            target.copy_from(bytes);
         });
         match hit {
             Hit::Done => {

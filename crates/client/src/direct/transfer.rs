@@ -14,16 +14,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use kernels::Share;
+use kernels::{Share, SharedBytes, SharedBytesMut};
 use wire::Place;
 use wire::message::Bytes;
 use wire::message::direct::{Map, SubfileRange};
 
 use super::attached::Attached;
 use super::maps::{Extent, Maps, Piece, ServerMap, pieces, span};
-use crate::access::{How, file_range};
+use crate::access::{How, Work, file_range};
 use crate::flow::{Flow, Memory};
 use crate::lane::Lane;
+use crate::memory::{User, one_run, one_run_mut};
 use crate::open::Open;
 use crate::plan::{Part, Plan};
 use crate::seen::Seen;
@@ -31,6 +32,8 @@ use crate::session::lock;
 
 /// User bytes that are copied under one claim: a revocation waits no longer than that takes.
 const CHUNK: u64 = 8 << 20;
+/// Bytes of described memory that are packed at a time, and stay in the cache meanwhile.
+const PACKET: u64 = 256 << 10;
 /// Accesses of so many bytes ask for maps before they move; shorter ones move first.
 pub(crate) const LONG: u64 = 64 << 10;
 /// Writes that grow the file go directly if every server gets so many bytes.
@@ -79,17 +82,18 @@ impl Open {
 
     /// Tries to do the access that is spread over the flows of a lane; whether it is done. If not, it
     /// goes by message.
-    pub(crate) fn go_directly(
-        &self,
-        lane: &mut Lane,
-        way: Way<'_>,
-        memory: &mut Memory<'_>,
-    ) -> bool {
+    pub(crate) fn go_directly(&self, lane: &mut Lane, way: Way<'_>, user: &mut User<'_>) -> bool {
         let counters = &self.session.sharing.counters;
         if !way.plan.is_settled() {
             return false;
         }
-        let flows = &lane.work.flows[..lane.work.used];
+        let Work {
+            flows,
+            used,
+            described,
+            ..
+        } = &mut lane.work;
+        let flows = &flows[..*used];
         let is_long_growth = || flows.iter().all(|f| f.bytes() >= LONG_GROWTH);
         if way.grows && !is_long_growth() {
             return false;
@@ -98,7 +102,7 @@ impl Open {
         let mut copied = match way.grows {
             // The servers have to know how far it reaches before there is anything to be moved.
             true => Copied::Unmapped,
-            false => copy(flows, &maps, way, memory),
+            false => copy(flows, &maps, way, user, described),
         };
         if matches!(copied, Copied::Unmapped) {
             drop(maps);
@@ -114,7 +118,13 @@ impl Open {
             }
             lock(&self.misses).covered();
             maps = self.maps();
-            copied = copy(&lane.work.flows[..lane.work.used], &maps, way, memory);
+            let Work {
+                flows,
+                used,
+                described,
+                ..
+            } = &mut lane.work;
+            copied = copy(&flows[..*used], &maps, way, user, described);
         }
         match copied {
             Copied::Yes => {}
@@ -294,42 +304,132 @@ impl Piece<'_> {
 }
 
 /// Copies a whole access, chunk by chunk.
-fn copy(flows: &[Flow], maps: &Maps, way: Way<'_>, memory: &mut Memory<'_>) -> Copied {
+fn copy(
+    flows: &[Flow],
+    maps: &Maps,
+    way: Way<'_>,
+    user: &mut User<'_>,
+    packet: &mut Vec<u8>,
+) -> Copied {
     if !maps.are_for(&way.plan.state, way.epoch) {
         return Copied::Unmapped;
     }
-    let mut lo = way.lo;
-    let end = way.lo + way.len;
-    while lo < end {
-        let is_whole = way.len <= CHUNK;
-        let hi = end.min(lo + CHUNK);
-        let chunk = match is_whole {
-            true => None,
-            false => match file_range(way.seen, lo, hi - lo) {
-                Ok(file) => Some(file),
-                Err(_) => return Copied::Unmapped,
-            },
-        };
-        for flow in flows {
-            let Some(map) = flow.place.and_then(|p| maps.server(p.server)) else {
-                return Copied::Unmapped;
-            };
-            let done = Turn {
-                plan: way.plan,
-                parts: &flow.parts,
-                chunk: chunk.clone(),
-                map,
-                base: way.lo,
-            }
-            .copy(memory);
-            match done {
-                Copied::Yes => {}
-                other => return other,
+    match user {
+        User::Bytes(Memory::From(bytes)) => {
+            let from = Side::From(SharedBytes::from_slice(bytes));
+            return copy_run(flows, maps, way, from);
+        }
+        User::Bytes(Memory::Into(bytes)) => {
+            let into = Side::Into(SharedBytesMut::from_slice(bytes));
+            return copy_run(flows, maps, way, into);
+        }
+        User::From(from) => {
+            if let Some(run) = one_run(from.memory, from.origin, from.places) {
+                return copy_run(flows, maps, way, Side::From(run));
             }
         }
-        lo = hi;
+        User::Into(into) => {
+            if let Some(run) = one_run_mut(into.memory.reborrow(), into.origin, into.places) {
+                return copy_run(flows, maps, way, Side::Into(run));
+            }
+        }
+    }
+    if (packet.len() as u64) < PACKET {
+        packet.resize(PACKET as usize, 0);
+    }
+    let mut done = 0;
+    while done < way.len {
+        let n = (way.len - done).min(PACKET);
+        let chunk = Way {
+            lo: way.lo + done,
+            len: n,
+            ..way
+        };
+        let is_whole = n == way.len;
+        let packed = &mut packet[..n as usize];
+        let copied = match user {
+            User::From(from) => {
+                from.places.gather(from.memory, from.origin, done, packed);
+                let side = &mut Side::From(SharedBytes::from_slice(packed));
+                copy_chunk(flows, maps, chunk, is_whole, way.lo + done, side)
+            }
+            User::Into(into) => {
+                let side = &mut Side::Into(SharedBytesMut::from_slice(packed));
+                let copied = copy_chunk(flows, maps, chunk, is_whole, way.lo + done, side);
+                if matches!(copied, Copied::Yes) {
+                    let memory = into.memory.reborrow();
+                    into.places.scatter(packed, memory, into.origin, done);
+                }
+                copied
+            }
+            User::Bytes(_) => Copied::Unmapped,
+        };
+        if !matches!(copied, Copied::Yes) {
+            return copied;
+        }
+        done += n;
     }
     Copied::Yes
+}
+
+/// Copies a whole access of memory that is one run.
+fn copy_run(flows: &[Flow], maps: &Maps, way: Way<'_>, mut side: Side<'_>) -> Copied {
+    let mut done = 0;
+    while done < way.len {
+        let n = (way.len - done).min(CHUNK);
+        let chunk = Way {
+            lo: way.lo + done,
+            len: n,
+            ..way
+        };
+        match copy_chunk(flows, maps, chunk, n == way.len, way.lo, &mut side) {
+            Copied::Yes => done += n,
+            other => return other,
+        }
+    }
+    Copied::Yes
+}
+
+/// Copies a chunk of an access. The memory begins with view byte `base`.
+fn copy_chunk(
+    flows: &[Flow],
+    maps: &Maps,
+    way: Way<'_>,
+    is_whole: bool,
+    base: u64,
+    side: &mut Side<'_>,
+) -> Copied {
+    let chunk = match is_whole {
+        true => None,
+        false => match file_range(way.seen, way.lo, way.len) {
+            Ok(file) => Some(file),
+            Err(_) => return Copied::Unmapped,
+        },
+    };
+    for flow in flows {
+        let Some(map) = flow.place.and_then(|p| maps.server(p.server)) else {
+            return Copied::Unmapped;
+        };
+        let done = Turn {
+            plan: way.plan,
+            parts: &flow.parts,
+            chunk: chunk.clone(),
+            map,
+            base,
+        }
+        .copy(side);
+        match done {
+            Copied::Yes => {}
+            other => return other,
+        }
+    }
+    Copied::Yes
+}
+
+/// Memory of the user, or a packet of it, in one run.
+enum Side<'a> {
+    From(SharedBytes<'a>),
+    Into(SharedBytesMut<'a>),
 }
 
 /// What is copied under one claim.
@@ -344,8 +444,8 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    fn copy(&self, memory: &mut Memory<'_>) -> Copied {
-        let writes = memory.is_write();
+    fn copy(&self, memory: &mut Side<'_>) -> Copied {
+        let writes = matches!(memory, Side::From(_));
         let Attached {
             server,
             table,
@@ -383,21 +483,21 @@ impl Turn<'_> {
         }
     }
 
-    fn copy_piece(&self, share: &Share, piece: &Piece<'_>, memory: &mut Memory<'_>) -> bool {
+    fn copy_piece(&self, share: &Share, piece: &Piece<'_>, memory: &mut Side<'_>) -> bool {
         let Extent { segment, mark, .. } = piece.extent;
         let (at, len) = piece.memory();
         let (file, offset) = (piece.file.clone(), piece.subfile.start);
         let copied = match memory {
-            Memory::From(user) => {
+            Side::From(user) => {
                 if let Some(mark) = mark.checked_sub(1) {
                     self.map.attached.page.mark(mark);
                 }
                 let target = segment.bytes_mut(at, len);
-                share.copy_left_to_right(file, (*user).into(), self.base, target, offset)
+                share.copy_left_to_right(file, *user, self.base, target, offset)
             }
-            Memory::Into(user) => {
+            Side::Into(user) => {
                 let source = segment.bytes(at, len);
-                let target = (&mut **user).into();
+                let target = user.reborrow();
                 share.copy_right_to_left(file, source, offset, target, self.base)
             }
         };

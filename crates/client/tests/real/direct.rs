@@ -290,9 +290,11 @@ fn pointers_atomic_handles_and_described_memory_are_served() {
         assert_eq!(file.position(), (i + 1) * 1000);
     }
     assert_eq!(buffer[..], pattern(200_000, 0)[99_000..100_000]);
-    let places = client::Sequence::from_blocks([(0, 700), (1000, 300)]).unwrap();
+    let places =
+        client::Places::new(&client::Sequence::from_blocks([(0, 700), (1000, 300)]).unwrap());
     let mut memory = vec![0; 1300];
-    assert_eq!(file.read_at_memory(5, &mut memory, 0, &places), Ok(1000));
+    let target = memory[..].as_mut().into();
+    assert_eq!(file.read_at_memory(5, target, 0, &places), Ok(1000));
     assert!(file.last_access().is_direct);
     assert_eq!(memory[..700], pattern(200_000, 0)[5..705]);
     assert_eq!(memory[1000..], pattern(200_000, 0)[705..1005]);

@@ -9,6 +9,7 @@ mod direct;
 mod direct_changes;
 mod distribution;
 mod mapping;
+mod memory;
 mod names;
 mod service;
 mod sieving;

@@ -2,7 +2,7 @@
 //!
 //! The model is a plain vector of bytes; the service checks every message against the layout.
 
-use client::{File, OpenOptions, Sequence, View};
+use client::{File, OpenOptions, Places, Sequence, View};
 use wire::message::access::{DATA, READ, WRITE};
 
 use crate::service::Toy;
@@ -240,25 +240,46 @@ fn seed001_s25_memory_and_file_may_both_have_gaps() {
     file.set_view_text("(*, block) onto 2 [1]").unwrap();
     // The 32 bytes of the view, column by column of a 8 x 4 memory with a margin.
     let column = Sequence::bytes(0, 1).unwrap().repeat(8, 4).unwrap();
-    let places = column.repeat(4, 1).unwrap();
+    let places = Places::new(&column.repeat(4, 1).unwrap());
     let memory = pattern(40, 0);
-    assert_eq!(file.write_at_memory(0, &memory, 5, &places).unwrap(), 32);
+    assert_eq!(
+        file.write_at_memory(0, memory[..].into(), 5, &places)
+            .unwrap(),
+        32
+    );
     let mut plain = [0; 32];
     assert_eq!(file.read_at(0, &mut plain).unwrap(), 32);
     for (j, byte) in plain.iter().enumerate() {
         assert_eq!(*byte, memory[5 + j / 8 + j % 8 * 4]);
     }
-    let mut back = vec![0; 40];
-    assert_eq!(file.read_at_memory(0, &mut back, 5, &places).unwrap(), 32);
+    let mut back = [0; 40];
+    assert_eq!(
+        file.read_at_memory(0, back[..].as_mut().into(), 5, &places)
+            .unwrap(),
+        32
+    );
     assert_eq!(back[5..37], memory[5..37]);
     assert_eq!((&back[..5], &back[37..]), (&[0; 5][..], &[0; 3][..]));
     // Short at the end, and refused where it leaves the memory or names a byte twice.
-    assert_eq!(file.read_at_memory(30, &mut back, 5, &places).unwrap(), 2);
-    let error = file.read_at_memory(0, &mut back, 9, &places).unwrap_err();
+    assert_eq!(
+        file.read_at_memory(30, back[..].as_mut().into(), 5, &places)
+            .unwrap(),
+        2
+    );
+    let error = file
+        .read_at_memory(0, back[..].as_mut().into(), 9, &places)
+        .unwrap_err();
     assert!(error.to_string().contains("outside the memory"), "{error}");
-    let twice = Sequence::bytes(0, 2).unwrap().repeat(2, 1).unwrap();
-    assert!(file.read_at_memory(0, &mut back, 0, &twice).is_err());
-    assert_eq!(file.write_at_memory(0, &memory, 0, &twice).unwrap(), 4);
+    let twice = Places::new(&Sequence::bytes(0, 2).unwrap().repeat(2, 1).unwrap());
+    assert!(
+        file.read_at_memory(0, back[..].as_mut().into(), 0, &twice)
+            .is_err()
+    );
+    assert_eq!(
+        file.write_at_memory(0, memory[..].into(), 0, &twice)
+            .unwrap(),
+        4
+    );
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn seed001_s25_memory_with_gaps_file_with_gaps_and_both() {
         let view = view_of(None, 2, view);
         file.set_view(&view).expect("a view");
         let n = file
-            .write_at_memory(7, &memory, 0, places)
+            .write_at_memory(7, memory[..].into(), 0, &client::Places::new(places))
             .expect("written");
         assert_eq!(n as u64, places.size());
         let packed: Vec<u8> = (0..places.size())
@@ -148,7 +148,9 @@ fn seed001_s25_memory_with_gaps_file_with_gaps_and_both() {
         model.write(&view, 7, &packed);
         assert_bytes(&read_all(&file), &model.seen(&view), "packed");
         let mut back = vec![0; memory.len()];
-        let n = file.read_at_memory(7, &mut back, 0, places).expect("read");
+        let n = file
+            .read_at_memory(7, back[..].as_mut().into(), 0, &client::Places::new(places))
+            .expect("read");
         assert_eq!(n as u64, places.size());
         for k in 0..places.size() {
             let at = places.select(k).expect("a byte") as usize;

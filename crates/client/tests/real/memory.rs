@@ -1,0 +1,131 @@
+//! Described memory: the bytes of an access lie anywhere in the user's memory, and move as those of a
+//! contiguous one do, directly and by message.
+
+use client::{Client, File, Hints, Places, Sequence, SharedBytes, SharedBytesMut};
+
+use crate::service::{Service, create, pattern};
+
+fn shapes() -> Vec<(&'static str, Sequence)> {
+    let bytes = |start, len| Sequence::bytes(start, len).unwrap();
+    let column = bytes(0, 8).repeat(300, 2400).unwrap();
+    vec![
+        ("contiguous", bytes(16, 300_000)),
+        (
+            "every second 8 bytes",
+            bytes(0, 8).repeat(40_000, 16).unwrap(),
+        ),
+        (
+            "a subarray with ghost cells",
+            bytes(1032, 1000).repeat(300, 1040).unwrap(),
+        ),
+        (
+            "columns of a matrix, one after the other",
+            column.repeat(100, 8).unwrap(),
+        ),
+        ("backwards", bytes(400_000, 40).repeat(4000, -100).unwrap()),
+        ("short", bytes(3, 5).repeat(100, 9).unwrap()),
+        (
+            "between short and long",
+            bytes(3, 50).repeat(300, 90).unwrap(),
+        ),
+    ]
+}
+
+fn check(file: &File, name: &str, places: &Sequence, at: u64) {
+    let memory = pattern(1 << 20, at as usize);
+    let compiled = Places::new(places);
+    let packed: Vec<u8> = places
+        .runs()
+        .flat_map(|run| memory[run.start as usize..run.start as usize + run.len as usize].to_vec())
+        .collect();
+    let source = SharedBytes::from_slice(&memory);
+    let n = file.write_at_memory(at, source, 0, &compiled);
+    assert_eq!(n, Ok(packed.len()), "{name}");
+    let mut plain = vec![0; packed.len()];
+    assert_eq!(file.read_at(at, &mut plain), Ok(packed.len()), "{name}");
+    assert!(plain == packed, "{name}: what was written");
+    let mut back = vec![0; 1 << 20];
+    let target = SharedBytesMut::from_slice(&mut back);
+    let n = file.read_at_memory(at, target, 0, &compiled);
+    assert_eq!(n, Ok(packed.len()), "{name}");
+    let mut model = vec![0; 1 << 20];
+    for run in places.runs() {
+        let range = run.start as usize..run.start as usize + run.len as usize;
+        model[range.clone()].copy_from_slice(&memory[range]);
+    }
+    assert!(back == model, "{name}: what was read");
+    // Short at the end of the file.
+    let size = file.view().len_within(file.size().unwrap());
+    let n = file.read_at_memory(size - 100, back[..].as_mut().into(), 0, &compiled);
+    assert_eq!(n, Ok(packed.len().min(100)), "{name}: at the end");
+}
+
+#[test]
+fn described_memory_moves_as_contiguous_memory_does() {
+    let service = Service::start(3);
+    for is_direct in [true, false] {
+        let client = service.connect_how(is_direct);
+        for view in ["whole", "striped(24) over 3 [1]"] {
+            for (i, (name, places)) in shapes().iter().enumerate() {
+                let path = format!("/{is_direct}-{}-{i}", view.len());
+                let file = create(&client, &path, "", "striped(10000) over 3");
+                file.set_view_text(view).unwrap();
+                // Growing first, then inside, then with windows and locks.
+                check(&file, name, places, 7);
+                check(&file, name, places, 11);
+                assert_eq!(file.last_access().is_direct, is_direct, "{name} {view}");
+                if view != "whole" {
+                    let hints = Hints::new().with("strategy", "sieving").unwrap();
+                    file.set_hints(&hints).unwrap();
+                    check(&file, name, places, 3);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_described_writes_that_grow_the_file_go_directly() {
+    let service = Service::start(2);
+    let client = service.connect();
+    let file = create(&client, "/f", "", "striped(64KiB) over 2");
+    let memory = pattern(4 << 20, 1);
+    let places = Places::new(&Sequence::bytes(0, 8).unwrap().repeat(1 << 18, 16).unwrap());
+    let n = file.write_at_memory(0, memory[..].into(), 0, &places);
+    assert_eq!(n, Ok(2 << 20));
+    assert!(file.last_access().is_direct);
+    assert_eq!(file.size(), Ok(2 << 20));
+}
+
+#[test]
+fn threads_share_a_handle_with_memory_of_their_own() {
+    fn is_shared<T: Clone + Send + Sync + 'static>() {}
+    is_shared::<File>();
+    is_shared::<Client>();
+    is_shared::<Places>();
+    let service = Service::start(2);
+    let client = service.connect();
+    let file = create(&client, "/f", "", "striped(10000) over 2");
+    let bytes = pattern(800_000, 0);
+    file.write_at(0, &bytes).unwrap();
+    std::thread::scope(|scope| {
+        for i in 0..3u64 {
+            let (file, bytes) = (file.clone(), &bytes);
+            scope.spawn(move || {
+                let places = Sequence::bytes(0, 8)
+                    .unwrap()
+                    .repeat(10_000, 16 + 8 * i as i64);
+                let places = Places::new(&places.unwrap());
+                for round in 0..20 {
+                    let mut memory = vec![0u8; 400_000];
+                    let at = 1000 * i + round;
+                    let target = memory[..].as_mut().into();
+                    assert_eq!(file.read_at_memory(at, target, 0, &places), Ok(80_000));
+                    let mut packed = vec![0; 80_000];
+                    places.pack(memory[..].into(), 0, 0, &mut packed).unwrap();
+                    assert!(packed == bytes[at as usize..at as usize + 80_000]);
+                }
+            });
+        }
+    });
+}
