@@ -22,6 +22,7 @@ pub(crate) mod mkdir;
 pub(crate) mod mv;
 pub(crate) mod names;
 pub(crate) mod output;
+pub(crate) mod preload;
 pub(crate) mod put;
 pub(crate) mod relayout;
 pub(crate) mod rm;

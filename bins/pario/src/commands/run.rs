@@ -1,7 +1,7 @@
 //! `pario run`: a command, or a script of several, with a service around it: the one that PARIO_URL names,
 //! or servers of its own that end with it.
 //!
-//! The command finds the service through its environment. Its exit code is passed on, and signals
+//! The command finds the service through its environment, and MPI programs in it the MPI-IO library (`preload`). Its exit code is passed on, and signals
 //! are passed on to it; those that a terminal sends to everybody are not sent twice. Files are moved in
 //! before it starts and out after it has ended, whatever its end was.
 
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use super::names::shown;
 use super::output::{counted, note};
-use super::{Error, ExitWith, connection, output, serve};
+use super::{Error, ExitWith, connection, output, preload, serve};
 use crate::progress::{self, Progress};
 
 /// Set for the holder of a job that has processes on other hosts.
@@ -40,6 +40,9 @@ unless --spill, --backing or --stage-out say so.
 
 --stage-in and --stage-out take DIR_OR_FILE[:PATH] and may be given several times; without PATH it is
 /NAME. What cannot be staged out is named, and pario run fails even if the command did not.
+
+MPI programs find the files of Pario as pario:PATH in MPI_File_open, without recompilation; with
+PARIO_MPIIO=all every file they open through MPI is one, with PARIO_MPIIO=off none.
 
 --backing DIR puts the job in front of a directory: files are fetched from it when they are first
 opened, written back to it, and evicted from memory when that is short.
@@ -218,15 +221,11 @@ impl Arguments {
                 .env(JOB_SECRET, secret);
             if std::env::var_os("OMPI_MCA_mca_base_env_list").is_none() {
                 // Open MPI takes nothing along to other hosts unless it is told.
-                let mut names = vec!["PARIO_URL", JOB, JOB_HOST, JOB_MANAGER, JOB_SECRET];
+                let mut names = vec!["PARIO_URL", "PARIO_PROGRAM", "LD_PRELOAD"];
+                names.extend([JOB, JOB_HOST, JOB_MANAGER, JOB_SECRET]);
                 names.extend(environment.iter().map(|(name, _)| name.as_str()));
                 command.env("OMPI_MCA_mca_base_env_list", names.join(";"));
             }
-        }
-        if std::env::var_os("PARIO_PROGRAM").is_none()
-            && let Ok(here) = std::env::current_exe()
-        {
-            command.env("PARIO_PROGRAM", here);
         }
         let status = self.run_command(command, Some(&mut started.child))?;
         let (moved_out, failures) = self.move_out(&client, stage_out, status);
@@ -298,6 +297,12 @@ impl Arguments {
         // This process moves files; servers of other hosts must not.
         for name in ["PARIO_STAGE_IN", "PARIO_STAGE_OUT"] {
             command.env_remove(name);
+        }
+        preload::load(&mut command);
+        if std::env::var_os("PARIO_PROGRAM").is_none()
+            && let Ok(here) = std::env::current_exe()
+        {
+            command.env("PARIO_PROGRAM", here);
         }
         command
     }
