@@ -42,6 +42,6 @@ fmt: ## format all Rust code
 doc: ## build the documentation of all crates: target/doc
 	cargo doc --workspace --no-deps
 
-clean: ## remove build products and the private Python environment
+clean: ## remove build products and the private environments of Python and MPI
 	cargo clean
-	rm -rf .venv
+	rm -rf .venv .mpi
