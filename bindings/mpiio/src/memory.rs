@@ -30,6 +30,14 @@ impl Memory {
         })
     }
 
+    /// No bytes.
+    pub(crate) fn nothing() -> Memory {
+        Memory {
+            address: 0,
+            places: Places::bytes(0),
+        }
+    }
+
     /// Bytes in all.
     pub(crate) fn size(&self) -> u64 {
         self.places.size()
