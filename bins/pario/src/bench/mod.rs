@@ -15,6 +15,7 @@ pub(crate) mod machine;
 pub(crate) mod matching;
 pub(crate) mod matrix;
 pub(crate) mod move_bytes;
+pub(crate) mod mpiio;
 pub(crate) mod parallel;
 pub(crate) mod plan;
 pub(crate) mod prediction;

@@ -125,7 +125,12 @@ pub(crate) fn numpy_running(script: &str) -> Option<Yardstick> {
 
 /// Pack and unpack of one MPI library, compiled on first use.
 pub(crate) fn pack(name: &'static str, compiler: &str) -> Option<Yardstick> {
-    let program = match compile(name, compiler) {
+    let source = Source {
+        name,
+        text: include_str!("../../yardsticks/pack.c"),
+        options: &[],
+    };
+    let program = match compile(&source, compiler) {
         Ok(program) => program,
         Err(reason) => {
             eprintln!("yardstick {name} is absent: {reason}");
@@ -139,21 +144,35 @@ pub(crate) fn pack(name: &'static str, compiler: &str) -> Option<Yardstick> {
     Yardstick::start(name, command)
 }
 
-fn compile(name: &str, compiler: &str) -> Result<PathBuf, String> {
+/// A C program that comes along as text.
+pub(crate) struct Source {
+    pub(crate) name: &'static str,
+    pub(crate) text: &'static str,
+    /// For the compiler.
+    pub(crate) options: &'static [&'static str],
+}
+
+/// Compiles a program on first use; where it is.
+pub(crate) fn compile(source: &Source, compiler: &str) -> Result<PathBuf, String> {
+    let Source {
+        name,
+        text,
+        options,
+    } = source;
     let folder = cache_folder()?;
-    let source = folder.join(format!("{name}.c"));
-    let text = include_str!("../../yardsticks/pack.c");
+    let path = folder.join(format!("{name}.c"));
     let program = folder.join(name);
-    if program.exists() && fs::read_to_string(&source).is_ok_and(|old| old == text) {
+    if program.exists() && fs::read_to_string(&path).is_ok_and(|old| old == *text) {
         return Ok(program);
     }
     let _ = fs::remove_file(&program);
-    fs::write(&source, text).map_err(|error| error.to_string())?;
+    fs::write(&path, text).map_err(|error| error.to_string())?;
     let output = Command::new(compiler)
         .arg("-O2")
         .arg("-o")
         .arg(&program)
-        .arg(&source)
+        .arg(&path)
+        .args(*options)
         .output();
     let output = output.map_err(|error| format!("{compiler}: {error}"))?;
     if !output.status.success() {

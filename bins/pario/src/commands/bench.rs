@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 
 use super::Error;
 use crate::bench::{
-    Report, contiguous, kernels, matching, matrix, move_bytes, plan, small, socket, strided,
+    Report, contiguous, kernels, matching, matrix, move_bytes, mpiio, plan, small, socket, strided,
     vipios, worker,
 };
 
@@ -39,6 +39,8 @@ enum Bench {
     Strided(strided::Arguments),
     /// The experiments of ViPIOS: servers, hosts, overhead, buffers
     Vipios(vipios::Arguments),
+    /// An array through MPI_File_*, against the MPI library's own
+    Mpiio(mpiio::Arguments),
     /// Latency of small accesses, and many files
     Small(small::Arguments),
     /// Be a client process of a benchmark
@@ -87,6 +89,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Error> {
         }
         Bench::Vipios(arguments) => {
             let report = vipios::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
+        }
+        Bench::Mpiio(arguments) => {
+            let report = mpiio::run(&arguments)?;
             write(&report, arguments.json.as_deref())?;
         }
         Bench::Small(arguments) => {
