@@ -42,7 +42,8 @@ fn main() {
             let file = client.open(&format!("/{size}"), &options).unwrap();
             file.write_at(0, &vec![1; 4 * size as usize]).unwrap();
             file.set_view_text(view).unwrap();
-            let side = (size / 8).isqrt() as i64;
+            let rows = 1u64 << ((size / 8).ilog2() / 2);
+            let columns = size / 8 / rows;
             let shapes: [(&str, Sequence); 6] = [
                 ("contiguous", Sequence::bytes(0, size).unwrap()),
                 ("8 of 16", repeat(0, 8, size / 8, 16)),
@@ -51,8 +52,8 @@ fn main() {
                 ("columns: 8 of 64", repeat(0, 8, size / 8, 64)),
                 (
                     "transposed",
-                    repeat(0, 8, side as u64, 8 * side)
-                        .repeat(size / 8 / side as u64, 8)
+                    repeat(0, 8, rows, 8 * columns as i64)
+                        .repeat(columns, 8)
                         .unwrap(),
                 ),
             ];

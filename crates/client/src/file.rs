@@ -350,6 +350,14 @@ impl File {
             .with_lane(|lane| self.move_shared(lane, PointerMove::Stay, 0))
     }
 
+    /// Moves the shared pointer on by so many view bytes; where it stood. What is between is the caller's.
+    pub fn advance_shared(&self, by: u64) -> Result<u64> {
+        self.open.check()?;
+        self.open
+            .session
+            .with_lane(|lane| self.move_shared(lane, PointerMove::Add, by))
+    }
+
     /// Writes behind the end of the file, wherever that is by then; the offset in the file.
     pub fn append(&self, bytes: &[u8]) -> Result<u64> {
         self.open.check_right(Rights::WRITE)?;

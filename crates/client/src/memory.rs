@@ -1,12 +1,14 @@
 //! Accesses between the file and described memory.
 //!
 //! ```text
-//!  memory --pack--> some 10^5 bytes, in the cache --copy--> extents          directly, chunk by chunk
-//!  memory --pack--> up to 8 MiB               --message--> servers          where that cannot be
+//!  memory ------------------------ pack -------------------> extents    directly, where they lie in long runs
+//!  memory --pack--> some 10^5 bytes, in the cache --copy--> extents    directly, where they do not
+//!  memory --pack--> up to 8 MiB ------------ message -----> servers    where direct access cannot be
 //! ```
 //!
 //! Directly a described access is one access like any other: it is planned, claimed and grows the file
-//! as a whole, and only the copying goes through a small packet. One run of memory needs no packet.
+//! as a whole. Only where view and extent meet in short pieces does copying go through a small packet, so
+//! that compiled loops meet runs on one side.
 //!
 //! Invariants: reads refuse memory that is named twice, writes take it; a steady access allocates
 //! nothing.
@@ -138,7 +140,7 @@ impl File {
         if size <= SMALL_BYTES as u64 {
             let mut packed = [0; SMALL_BYTES];
             let n = self.read_at(offset, &mut packed[..size as usize])?;
-            places.scatter(&packed[..n], memory, origin, 0);
+            places.scatter(packed[..n].into(), memory, origin, 0);
             return Ok(n);
         }
         let _gate = self.beside();
@@ -186,13 +188,13 @@ impl File {
         if size <= SMALL_BYTES as u64 {
             let mut packed = [0; SMALL_BYTES];
             let packed = &mut packed[..size as usize];
-            places.gather(memory, origin, 0, packed);
+            places.gather(memory, origin, 0, packed.into());
             return self.write_at(offset, packed);
         }
         if self.open.is_append {
             // It goes to one place behind the end, and so in one piece.
             let mut packed = vec![0; size as usize];
-            places.gather(memory, origin, 0, &mut packed);
+            places.gather(memory, origin, 0, packed[..].as_mut().into());
             return self.append(&packed).map(|_| packed.len());
         }
         let _gate = self.beside();
@@ -239,7 +241,7 @@ impl File {
                 None => self.read_sieved(lane, seen, offset + done, part),
             };
             if let Ok(read) = read {
-                places.scatter(&part[..read], memory.reborrow(), origin, done);
+                places.scatter(part[..read].into(), memory.reborrow(), origin, done);
             }
             lane.work.described = packed;
             let read = read? as u64;
@@ -265,7 +267,7 @@ impl File {
             let n = (places.size() - done).min(DESCRIBED_BYTES);
             let mut packed = take_packed(lane, n);
             let part = &mut packed[..n as usize];
-            places.gather(memory, origin, done, part);
+            places.gather(memory, origin, done, part.into());
             let written = match how {
                 Some(how) => self.open.write_range(lane, seen, offset + done, part, how),
                 None => self.write_sieved(lane, seen, offset + done, part),

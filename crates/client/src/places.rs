@@ -175,7 +175,7 @@ impl Places {
     ) -> Result<()> {
         self.check(memory.len(), origin)?;
         self.check_range(from, packed.len())?;
-        self.gather(memory, origin, from, packed);
+        self.gather(memory, origin, from, packed.into());
         Ok(())
     }
 
@@ -189,7 +189,7 @@ impl Places {
     ) -> Result<()> {
         self.check(memory.len(), origin)?;
         self.check_range(from, packed.len())?;
-        self.scatter(packed, memory, origin, from);
+        self.scatter(packed.into(), memory, origin, from);
         Ok(())
     }
 
@@ -238,7 +238,7 @@ impl Places {
         memory: SharedBytes<'_>,
         origin: usize,
         from: u64,
-        packed: &mut [u8],
+        mut packed: SharedBytesMut<'_>,
     ) {
         let mut done = 0;
         self.leaves(from..from + packed.len() as u64, &mut |leaf| match leaf {
@@ -246,7 +246,8 @@ impl Places {
                 let at = place(origin, at);
                 let len = len as usize;
                 let source = memory.range(at..at + len).expect("inside the hull");
-                SharedBytesMut::from_slice(&mut packed[done..done + len]).copy_from(source);
+                let target = packed.reborrow().range(done..done + len);
+                target.expect("as many bytes").copy_from(source);
                 done += len;
             }
             Leaf::Set {
@@ -257,8 +258,9 @@ impl Places {
                 let len = (positions.end - positions.start) as usize;
                 let at = place(origin, at);
                 let source = memory.range(at..memory.len()).expect("inside the hull");
+                let target = packed.reborrow().range(done..done + len);
                 stream
-                    .gather(positions, source, 0, &mut packed[done..done + len])
+                    .gather_shared(positions, source, 0, target.expect("as many bytes"))
                     .expect("inside the hull");
                 done += len;
             }
@@ -268,7 +270,7 @@ impl Places {
     /// [`Places::unpack`] after the checks.
     pub(crate) fn scatter(
         &self,
-        packed: &[u8],
+        packed: SharedBytes<'_>,
         mut memory: SharedBytesMut<'_>,
         origin: usize,
         from: u64,
@@ -280,7 +282,7 @@ impl Places {
                 let at = place(origin, at);
                 let len = len as usize;
                 let target = memory.reborrow().range(at..at + len);
-                let source = SharedBytes::from_slice(&packed[done..done + len]);
+                let source = packed.range(done..done + len).expect("as many bytes");
                 target.expect("inside the hull").copy_from(source);
                 done += len;
             }
@@ -291,13 +293,10 @@ impl Places {
             } => {
                 let len = (positions.end - positions.start) as usize;
                 let target = memory.reborrow().range(place(origin, at)..end);
+                let source = packed.range(done..done + len).expect("as many bytes");
+                let target = target.expect("inside the hull");
                 stream
-                    .scatter(
-                        positions,
-                        &packed[done..done + len],
-                        target.expect("inside the hull"),
-                        0,
-                    )
+                    .scatter_shared(positions, source, target, 0)
                     .expect("inside the hull");
                 done += len;
             }

@@ -24,7 +24,7 @@ use super::maps::{Extent, Maps, Piece, ServerMap, pieces, span};
 use crate::access::{How, Work, file_range};
 use crate::flow::{Flow, Memory};
 use crate::lane::Lane;
-use crate::memory::{User, one_run, one_run_mut};
+use crate::memory::{Described, User, one_run, one_run_mut};
 use crate::open::Open;
 use crate::plan::{Part, Plan};
 use crate::seen::Seen;
@@ -32,6 +32,8 @@ use crate::session::lock;
 
 /// User bytes that are copied under one claim: a revocation waits no longer than that takes.
 const CHUNK: u64 = 8 << 20;
+/// Runs of view and extent from which on described memory needs no packet.
+const LONG_RUN: u64 = 1 << 10;
 /// Bytes of described memory that are packed at a time, and stay in the cache meanwhile.
 const PACKET: u64 = 256 << 10;
 /// Accesses of so many bytes ask for maps before they move; shorter ones move first.
@@ -334,31 +336,91 @@ fn copy(
             }
         }
     }
+    let mut done = 0;
+    while done < way.len {
+        let n = (way.len - done).min(CHUNK);
+        let chunk = Way {
+            lo: way.lo + done,
+            len: n,
+            ..way
+        };
+        let copied = match lies_in_runs(flows, chunk, n == way.len) {
+            true => {
+                let mut side = match user.first(way.len) {
+                    User::From(from) => Side::FromPlaces(from),
+                    User::Into(into) => Side::IntoPlaces(into),
+                    User::Bytes(_) => return Copied::Unmapped,
+                };
+                copy_chunk(flows, maps, chunk, n == way.len, way.lo, &mut side)
+            }
+            false => copy_packets(flows, maps, chunk, done, user, packet),
+        };
+        if !matches!(copied, Copied::Yes) {
+            return copied;
+        }
+        done += n;
+    }
+    Copied::Yes
+}
+
+/// Whether view and subfiles meet in long runs.
+fn lies_in_runs(flows: &[Flow], way: Way<'_>, is_whole: bool) -> bool {
+    let file = match is_whole {
+        true => None,
+        false => file_range(way.seen, way.lo, way.len).ok(),
+    };
+    flows.iter().flat_map(|flow| &flow.parts).all(|part| {
+        let clipped = match &file {
+            None => None,
+            Some(file) => match way.plan.clip(part, file) {
+                Some(part) => Some(part),
+                None => return true,
+            },
+        };
+        let part = clipped.as_ref().unwrap_or(part);
+        let share = way.plan.share_of(part);
+        share.left_run(part.file()).is_some() && share.right_run(part.file()).is_some() || {
+            let first = share.meeting().runs(part.file()).next();
+            first.is_some_and(|run| run.len >= LONG_RUN)
+        }
+    })
+}
+
+/// Copies a chunk of described memory packet by packet; it begins `before` bytes into the access.
+fn copy_packets(
+    flows: &[Flow],
+    maps: &Maps,
+    way: Way<'_>,
+    before: u64,
+    user: &mut User<'_>,
+    packet: &mut Vec<u8>,
+) -> Copied {
     if (packet.len() as u64) < PACKET {
         packet.resize(PACKET as usize, 0);
     }
     let mut done = 0;
     while done < way.len {
         let n = (way.len - done).min(PACKET);
-        let chunk = Way {
+        let part = Way {
             lo: way.lo + done,
             len: n,
             ..way
         };
-        let is_whole = n == way.len;
         let packed = &mut packet[..n as usize];
+        let (from, base) = (before + done, part.lo);
         let copied = match user {
-            User::From(from) => {
-                from.places.gather(from.memory, from.origin, done, packed);
+            User::From(user) => {
+                let Described { places, origin, .. } = *user;
+                places.gather(user.memory, origin, from, (&mut *packed).into());
                 let side = &mut Side::From(SharedBytes::from_slice(packed));
-                copy_chunk(flows, maps, chunk, is_whole, way.lo + done, side)
+                copy_chunk(flows, maps, part, false, base, side)
             }
-            User::Into(into) => {
+            User::Into(user) => {
                 let side = &mut Side::Into(SharedBytesMut::from_slice(packed));
-                let copied = copy_chunk(flows, maps, chunk, is_whole, way.lo + done, side);
+                let copied = copy_chunk(flows, maps, part, false, base, side);
                 if matches!(copied, Copied::Yes) {
-                    let memory = into.memory.reborrow();
-                    into.places.scatter(packed, memory, into.origin, done);
+                    let Described { places, origin, .. } = *user;
+                    places.scatter((&*packed).into(), user.memory.reborrow(), origin, from);
                 }
                 copied
             }
@@ -426,10 +488,23 @@ fn copy_chunk(
     Copied::Yes
 }
 
-/// Memory of the user, or a packet of it, in one run.
+/// Memory of the user: one run or a packet of it, or described.
 enum Side<'a> {
     From(SharedBytes<'a>),
     Into(SharedBytesMut<'a>),
+    FromPlaces(Described<'a, SharedBytes<'a>>),
+    IntoPlaces(Described<'a, SharedBytesMut<'a>>),
+}
+
+/// Hands out the runs of a file range: where each begins on either side, and its bytes.
+fn each_run(share: &Share, file: Range<u64>, mut take: impl FnMut(u64, u64, u64)) {
+    if let (Some(left), Some(right)) = (share.left_run(file.clone()), share.right_run(file.clone()))
+    {
+        return take(left, right, share.count(file));
+    }
+    for run in share.meeting().runs(file) {
+        take(run.left, run.right, run.len);
+    }
 }
 
 /// What is copied under one claim.
@@ -445,7 +520,7 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     fn copy(&self, memory: &mut Side<'_>) -> Copied {
-        let writes = matches!(memory, Side::From(_));
+        let writes = matches!(memory, Side::From(_) | Side::FromPlaces(_));
         let Attached {
             server,
             table,
@@ -487,11 +562,33 @@ impl Turn<'_> {
         let Extent { segment, mark, .. } = piece.extent;
         let (at, len) = piece.memory();
         let (file, offset) = (piece.file.clone(), piece.subfile.start);
+        if let (Side::From(_) | Side::FromPlaces(_), Some(mark)) = (&memory, mark.checked_sub(1)) {
+            self.map.attached.page.mark(mark);
+        }
         let copied = match memory {
+            Side::FromPlaces(user) => {
+                let mut target = segment.bytes_mut(at, len);
+                let Described { places, origin, .. } = *user;
+                each_run(share, file, |left, right, n| {
+                    let at = (right - offset) as usize;
+                    let part = target.reborrow().range(at..at + n as usize);
+                    let part = part.expect("inside the piece");
+                    places.gather(user.memory, origin, left - self.base, part);
+                });
+                Ok(())
+            }
+            Side::IntoPlaces(user) => {
+                let source = segment.bytes(at, len);
+                let Described { places, origin, .. } = *user;
+                each_run(share, file, |left, right, n| {
+                    let at = (right - offset) as usize;
+                    let part = source.range(at..at + n as usize);
+                    let part = part.expect("inside the piece");
+                    places.scatter(part, user.memory.reborrow(), origin, left - self.base);
+                });
+                Ok(())
+            }
             Side::From(user) => {
-                if let Some(mark) = mark.checked_sub(1) {
-                    self.map.attached.page.mark(mark);
-                }
                 let target = segment.bytes_mut(at, len);
                 share.copy_left_to_right(file, *user, self.base, target, offset)
             }
