@@ -16,78 +16,77 @@ use crate::abi::{ABSENT, Constants};
 use crate::ffi::Word;
 use crate::host::Host;
 
-/// A class of errors of the standard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    Access,
-    Amode,
-    Arg,
-    BadFile,
-    Buffer,
-    Comm,
-    Conversion,
-    Count,
-    DupDatarep,
-    File,
-    FileExists,
-    FileInUse,
-    Info,
-    InfoKey,
-    InfoValue,
-    Intern,
-    Io,
-    NoMem,
-    NoSpace,
-    NoSuchFile,
-    NotSame,
-    Other,
-    Quota,
-    ReadOnly,
-    Request,
-    Type,
-    UnsupportedDatarep,
-    UnsupportedOperation,
+/// Makes the classes with their numbers in each ABI.
+macro_rules! classes {
+    ($($name:ident $number:ident)*) => {
+        /// A class of errors of the standard.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Class {
+            $($name,)*
+        }
+
+        impl Class {
+            /// All, in order.
+            const ALL: &[Class] = &[$(Class::$name,)*];
+
+            /// Its number in an ABI.
+            pub(crate) fn number(self, abi: &Constants) -> c_int {
+                let number = match self {
+                    $(Class::$name => abi.$number,)*
+                };
+                let number = match number {
+                    ABSENT => abi.err_other,
+                    number => number,
+                };
+                number as c_int
+            }
+        }
+    };
+}
+
+classes! {
+    Access err_access
+    Amode err_amode
+    Arg err_arg
+    BadFile err_bad_file
+    Buffer err_buffer
+    Comm err_comm
+    Conversion err_conversion
+    Count err_count
+    DupDatarep err_dup_datarep
+    File err_file
+    FileExists err_file_exists
+    FileInUse err_file_in_use
+    Info err_info
+    InfoKey err_info_key
+    InfoValue err_info_value
+    Intern err_intern
+    Io err_io
+    NoMem err_no_mem
+    NoSpace err_no_space
+    NoSuchFile err_no_such_file
+    NotSame err_not_same
+    Other err_other
+    Quota err_quota
+    ReadOnly err_read_only
+    Request err_request
+    Type err_type
+    UnsupportedDatarep err_unsupported_datarep
+    UnsupportedOperation err_unsupported_operation
 }
 
 impl Class {
-    /// Its number in an ABI.
-    pub(crate) fn number(self, abi: &Constants) -> c_int {
-        let number = match self {
-            Class::Access => abi.err_access,
-            Class::Amode => abi.err_amode,
-            Class::Arg => abi.err_arg,
-            Class::BadFile => abi.err_bad_file,
-            Class::Buffer => abi.err_buffer,
-            Class::Comm => abi.err_comm,
-            Class::Conversion => abi.err_conversion,
-            Class::Count => abi.err_count,
-            Class::DupDatarep => abi.err_dup_datarep,
-            Class::File => abi.err_file,
-            Class::FileExists => abi.err_file_exists,
-            Class::FileInUse => abi.err_file_in_use,
-            Class::Info => abi.err_info,
-            Class::InfoKey => abi.err_info_key,
-            Class::InfoValue => abi.err_info_value,
-            Class::Intern => abi.err_intern,
-            Class::Io => abi.err_io,
-            Class::NoMem => abi.err_no_mem,
-            Class::NoSpace => abi.err_no_space,
-            Class::NoSuchFile => abi.err_no_such_file,
-            Class::NotSame => abi.err_not_same,
-            Class::Other => abi.err_other,
-            Class::Quota => abi.err_quota,
-            Class::ReadOnly => abi.err_read_only,
-            Class::Request => abi.err_request,
-            Class::Type => abi.err_type,
-            Class::UnsupportedDatarep => abi.err_unsupported_datarep,
-            Class::UnsupportedOperation => abi.err_unsupported_operation,
-        };
-        let number = if number == ABSENT {
-            abi.err_other
-        } else {
-            number
-        };
-        number as c_int
+    /// Its place among all of them, to tell other processes.
+    pub(crate) fn index(self) -> u8 {
+        self as u8
+    }
+
+    /// The class at a place.
+    pub(crate) fn of_index(index: u8) -> Class {
+        Class::ALL
+            .get(usize::from(index))
+            .copied()
+            .unwrap_or(Class::Other)
     }
 }
 
@@ -98,6 +97,8 @@ pub(crate) struct Failure {
     pub(crate) text: String,
     /// The host's own code, where the host failed.
     pub(crate) code: Option<c_int>,
+    /// A handle to give back once its handler was called.
+    pub(crate) closes: Option<Word>,
 }
 
 impl Failure {
@@ -107,6 +108,7 @@ impl Failure {
             class,
             text: text.into(),
             code: None,
+            closes: None,
         }
     }
 
@@ -116,6 +118,7 @@ impl Failure {
             class: Class::Other,
             text: format!("MPI_{name} of the MPI library failed with code {code}"),
             code: Some(code),
+            closes: None,
         }
     }
 
@@ -125,6 +128,12 @@ impl Failure {
             Class::UnsupportedOperation,
             format!("the MPI library has no MPI_{name}"),
         )
+    }
+
+    /// The same, with a handle to give back once its handler was called.
+    pub(crate) fn closing(mut self, handle: Word) -> Failure {
+        self.closes = Some(handle);
+        self
     }
 
     /// The code that the program gets.
@@ -156,10 +165,34 @@ fn class_of(status: Status) -> Class {
     match status {
         Status::NotFound => Class::NoSuchFile,
         Status::Exists => Class::FileExists,
-        Status::PermissionDenied => Class::Access,
+        Status::NotDirectory | Status::IsDirectory | Status::NotEmpty => Class::BadFile,
+        Status::PermissionDenied | Status::Unauthenticated => Class::Access,
+        Status::BadCapability | Status::ExpiredCapability => Class::Access,
         Status::InUse => Class::FileInUse,
         Status::NoSpace => Class::NoSpace,
-        Status::InvalidArgument => Class::Arg,
+        Status::NoMemory => Class::NoMem,
+        Status::QuotaExceeded => Class::Quota,
+        Status::InvalidArgument | Status::TooLarge => Class::Arg,
+        Status::Unsupported => Class::UnsupportedOperation,
+        Status::BadHandle => Class::File,
+        Status::Internal => Class::Intern,
+        Status::Ok
+        | Status::WrongVersion
+        | Status::Malformed
+        | Status::UnknownView
+        | Status::StaleLayout
+        | Status::WrongIncarnation
+        | Status::Lost
+        | Status::Busy
+        | Status::Io
+        | Status::Corrupt
+        | Status::Unreachable
+        | Status::TimedOut
+        | Status::Fenced
+        | Status::ShuttingDown
+        | Status::StaleEpoch
+        | Status::StaleLease => Class::Io,
+        // A status of a later version.
         _ => Class::Io,
     }
 }
@@ -181,6 +214,9 @@ pub(crate) fn raise(host: &Host, handle: Word, name: &str, file: &str, failure: 
     }
     LAST.with_borrow_mut(|last| *last = Some((code, text)));
     host.call_handler(handle, code);
+    if let Some(handle) = failure.closes {
+        let _ = host.close_nothing(handle);
+    }
     code
 }
 

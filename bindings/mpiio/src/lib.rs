@@ -30,6 +30,7 @@ mod ffi;
 mod free;
 mod host;
 mod info;
+mod meeting;
 mod memory;
 mod open_file;
 mod operation;

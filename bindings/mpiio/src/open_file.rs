@@ -7,7 +7,7 @@
 //! - Pointers move when an operation is called, not when it is done.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use client::Team;
@@ -16,7 +16,7 @@ use crate::abi::Constants;
 use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
 use crate::ffi::Word;
-use crate::operation::Operation;
+use crate::operation::{Direction, Operation, Start};
 use crate::view::CurrentView;
 
 /// How a file was opened.
@@ -98,7 +98,7 @@ pub(crate) struct OpenFile {
     pub(crate) file: client::File,
     pub(crate) view: RwLock<Arc<CurrentView>>,
     /// The individual pointer, in etypes.
-    pub(crate) position: Mutex<u64>,
+    pub(crate) position: AtomicU64,
     /// The split collective that has begun.
     pub(crate) split: Mutex<Option<Split>>,
     /// Hints as the program gave them, with those of later calls.
@@ -126,6 +126,72 @@ impl OpenFile {
         Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Where the individual pointer stands.
+    pub(crate) fn position(&self) -> u64 {
+        self.position.load(Ordering::Acquire)
+    }
+
+    /// Puts the individual pointer somewhere.
+    pub(crate) fn set_position(&self, to: u64) {
+        self.position.store(to, Ordering::Release);
+    }
+
+    /// Moves the individual pointer; where it stood.
+    pub(crate) fn advance(&self, etypes: u64) -> u64 {
+        self.position.fetch_add(etypes, Ordering::AcqRel)
+    }
+
+    /// Refuses what the file was not opened for.
+    pub(crate) fn check_direction(&self, direction: Direction) -> Outcome {
+        match direction {
+            Direction::Read if !self.mode.is_read => Err(Failure::new(
+                Class::Access,
+                "opened with MPI_MODE_WRONLY, so it cannot be read; use MPI_MODE_RDWR",
+            )),
+            Direction::Write if !self.mode.is_write => Err(Failure::new(
+                Class::ReadOnly,
+                "opened with MPI_MODE_RDONLY, so it cannot be written; use MPI_MODE_RDWR",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses accesses that a sequential file does not have.
+    pub(crate) fn check_start(&self, start: Start) -> Outcome {
+        match start {
+            Start::Explicit(_) | Start::Individual => {
+                self.check_random("the functions with the shared pointer")
+            }
+            Start::Shared | Start::Ordered => Ok(()),
+        }
+    }
+
+    /// Refuses what a sequential file does not have.
+    pub(crate) fn check_random(&self, remedy: &str) -> Outcome {
+        if self.mode.is_sequential {
+            return Err(Failure::new(
+                Class::UnsupportedOperation,
+                format!("opened with MPI_MODE_SEQUENTIAL, which has no such access; use {remedy}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// What this process found, unless another one failed or said something else: then all of them fail. `what`
+    /// names what has to be the same.
+    pub(crate) fn agree<T>(&self, mine: Outcome<T>, said: &[u8], what: &str) -> Outcome<T> {
+        agree(&self.driven, mine, said, what)
+    }
+
+    /// Has rank 0 do something; all of them hear if it failed.
+    pub(crate) fn by_rank_0(&self, work: impl FnOnce() -> Outcome) -> Outcome {
+        let mine = match self.driven.rank() {
+            0 => work(),
+            _ => Ok(()),
+        };
+        self.agree(mine, &[], "")
+    }
+
     /// Refuses what must not happen while operations are under way.
     pub(crate) fn check_idle(&self) -> Outcome {
         if self.pending.load(Ordering::Acquire) > 0 {
@@ -142,4 +208,54 @@ impl OpenFile {
         }
         Ok(())
     }
+}
+
+/// The longest text of a failure that other processes are told.
+const MOST_TEXT: usize = 400;
+
+/// See [`OpenFile::agree`].
+pub(crate) fn agree<T>(team: &Team, mine: Outcome<T>, said: &[u8], what: &str) -> Outcome<T> {
+    if team.size() == 1 {
+        return mine;
+    }
+    let mut bytes = (said.len() as u32).to_le_bytes().to_vec();
+    bytes.extend_from_slice(said);
+    if let Err(failure) = &mine {
+        bytes.push(failure.class.index());
+        let text = failure.text.as_bytes();
+        bytes.extend_from_slice(&text[..text.len().min(MOST_TEXT)]);
+    }
+    let all = team.allgather(&bytes);
+    let all = match (all, &mine) {
+        (Ok(all), _) => all,
+        (Err(_), Err(_)) => return mine,
+        (Err(error), Ok(_)) => return Err(error.into()),
+    };
+    let parts: Vec<(&[u8], &[u8])> = all.iter().map(|bytes| parts(bytes)).collect();
+    if let Some(rank) = parts.iter().position(|part| part.0 != parts[0].0) {
+        return Err(Failure::new(
+            Class::NotSame,
+            format!("ranks 0 and {rank} gave another {what}; all have to give the same"),
+        ));
+    }
+    match (mine, parts.iter().position(|part| !part.1.is_empty())) {
+        (mine, None) => mine,
+        (Err(failure), Some(rank)) if rank == team.rank() => Err(failure),
+        (_, Some(rank)) => {
+            let (class, text) = (parts[rank].1[0], &parts[rank].1[1..]);
+            Err(Failure::new(
+                Class::of_index(class),
+                format!("rank {rank}: {}", String::from_utf8_lossy(text)),
+            ))
+        }
+    }
+}
+
+/// What a process said, and its failure.
+fn parts(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let Some((len, rest)) = bytes.split_first_chunk::<4>() else {
+        return (&[], &[]);
+    };
+    let len = u32::from_le_bytes(*len) as usize;
+    rest.split_at_checked(len).unwrap_or((rest, &[]))
 }

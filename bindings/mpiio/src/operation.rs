@@ -1,13 +1,22 @@
 //! One access: which bytes of the view, which memory, which way, alone or together.
 //!
 //! An operation is made by the thread of the program that calls MPI, with everything that has to be asked of
-//! the host; then it can be run by any thread.
+//! the host ([`Operation::prepare`]); then it can be run by any thread.
+//!
+//! Invariants
+//! - What is wrong with the arguments is found before a pointer moves.
+//! - Pointers move when the operation is made, by what was asked for.
+//! - A process whose arguments are wrong takes part in a collective operation with nothing
+//!   ([`Operation::nothing`]), so that the others do not wait for it.
 
 use std::sync::Arc;
 
 use client::Team;
 
-use crate::entry::Outcome;
+use crate::datatype;
+use crate::entry::{Call, Outcome};
+use crate::failure::{Class, Failure};
+use crate::ffi::{Address, Word};
 use crate::memory::Memory;
 use crate::open_file::OpenFile;
 use crate::view::CurrentView;
@@ -17,6 +26,19 @@ use crate::view::CurrentView;
 pub(crate) enum Direction {
     Read,
     Write,
+}
+
+/// Where an access begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// At an offset in etypes of the view.
+    Explicit(i64),
+    /// At the pointer of this process.
+    Individual,
+    /// At the shared pointer, in the order in which processes come.
+    Shared,
+    /// At the shared pointer, in the order of ranks; all take part.
+    Ordered,
 }
 
 /// An access that is ready to run.
@@ -33,6 +55,125 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
+    /// Makes an operation of the arguments of a call and moves the pointer that it uses. With
+    /// [`Start::Ordered`] it waits for the others.
+    pub(crate) fn prepare(
+        call: &Call,
+        direction: Direction,
+        start: Start,
+        (buf, count, datatype): (Address, i64, Word),
+        is_collective: bool,
+    ) -> Outcome<Operation> {
+        let file = &call.file;
+        let checked = Self::check(call, direction, start, (buf, count, datatype));
+        if start == Start::Ordered {
+            return Self::order(call, direction, checked);
+        }
+        let (view, memory) = checked?;
+        let etypes = memory.size() / view.etype_bytes;
+        let at = match start {
+            Start::Explicit(offset) => view_offset(&view, offset)?,
+            Start::Individual => {
+                let offset = file.advance(etypes);
+                // What begins inside the file but ends beyond all offsets is refused by `client`.
+                offset.checked_mul(view.etype_bytes).ok_or_else(too_far)?
+            }
+            Start::Shared | Start::Ordered => file.file.advance_shared(memory.size())?,
+        };
+        Ok(Operation {
+            file: Arc::clone(file),
+            view,
+            direction,
+            at,
+            memory,
+            is_collective,
+        })
+    }
+
+    /// An operation without bytes.
+    pub(crate) fn nothing(call: &Call, direction: Direction) -> Operation {
+        Operation {
+            file: Arc::clone(&call.file),
+            view: call.file.current(),
+            direction,
+            at: 0,
+            memory: Memory::nothing(),
+            is_collective: true,
+        }
+    }
+
+    /// What can be wrong before anything moves.
+    fn check(
+        call: &Call,
+        direction: Direction,
+        start: Start,
+        (buf, count, datatype): (Address, i64, Word),
+    ) -> Outcome<(Arc<CurrentView>, Memory)> {
+        let file = &call.file;
+        file.check_direction(direction)?;
+        file.check_start(start)?;
+        if count < 0 {
+            let text = format!("count is {count}; give 0 or more");
+            return Err(Failure::new(Class::Count, text));
+        }
+        let datatype = datatype::of(call.host, datatype)?;
+        let memory = Memory::new(buf, count, &datatype)?;
+        let view = file.current();
+        if !memory.size().is_multiple_of(view.etype_bytes) {
+            return Err(Failure::new(
+                Class::Io,
+                format!(
+                    "{} bytes are no whole number of etypes, which have {}; count and datatype have to fit the view",
+                    memory.size(),
+                    view.etype_bytes
+                ),
+            ));
+        }
+        if let Start::Explicit(offset) = start {
+            view_offset(&view, offset)?;
+        }
+        Ok((view, memory))
+    }
+
+    /// Gives each rank its part behind the shared pointer.
+    fn order(
+        call: &Call,
+        direction: Direction,
+        checked: Outcome<(Arc<CurrentView>, Memory)>,
+    ) -> Outcome<Operation> {
+        let file = &call.file;
+        let size = checked.as_ref().map_or(0, |(_, memory)| memory.size());
+        let sizes = file.driven.allgather(&size.to_le_bytes())?;
+        let sizes: Vec<u64> = sizes.iter().map(|bytes| number(bytes)).collect();
+        let total = sizes.iter().sum();
+        let moved = match file.driven.rank() {
+            0 => file.file.advance_shared(total).map(Some),
+            _ => Ok(None),
+        };
+        let said = match &moved {
+            Ok(Some(at)) => at.to_le_bytes().to_vec(),
+            Ok(None) | Err(_) => Vec::new(),
+        };
+        let all = file.driven.allgather(&said)?;
+        let (view, memory) = checked?;
+        moved?;
+        if all[0].is_empty() {
+            return Err(Failure::new(
+                Class::Io,
+                "rank 0 could not move the shared pointer",
+            ));
+        }
+        let before: u64 = sizes[..file.driven.rank()].iter().sum();
+        Ok(Operation {
+            file: Arc::clone(file),
+            view,
+            direction,
+            at: number(&all[0]) + before,
+            memory,
+            is_collective: true,
+        })
+    }
+
     /// Moves the bytes; how many of the program's were moved. `team` is the member that waits the way this thread has to.
     pub(crate) fn run(&self, _team: &Team) -> Outcome<u64> {
         let file = &self.file.file;
@@ -57,4 +198,27 @@ impl Operation {
         };
         Ok(moved as u64)
     }
+}
+
+/// A number that a rank told.
+fn number(bytes: &[u8]) -> u64 {
+    let mut all = [0; 8];
+    let len = bytes.len().min(8);
+    all[..len].copy_from_slice(&bytes[..len]);
+    u64::from_le_bytes(all)
+}
+
+/// An offset in etypes as bytes of the view.
+pub(crate) fn view_offset(view: &CurrentView, offset: i64) -> Outcome<u64> {
+    let etypes = u64::try_from(offset).map_err(|_| {
+        Failure::new(
+            Class::Arg,
+            format!("offset is {offset}; give 0 or more etypes"),
+        )
+    })?;
+    etypes.checked_mul(view.etype_bytes).ok_or_else(too_far)
+}
+
+fn too_far() -> Failure {
+    Failure::new(Class::Arg, "the offset is beyond 2^63 - 1 bytes")
 }

@@ -1,26 +1,212 @@
-//! The service behind the files: one connection of the process, and which names are ours.
+//! The services behind the files: one connection of the process to each, and which names are ours.
+//!
+//! | name | ours | path in Pario |
+//! |---|---|---|
+//! | `pario:NAME` | always | `/NAME` |
+//! | below a mount of Pario | always | the rest of the path, at the service that the mount names |
+//! | any other | with `PARIO_MPIIO=all` | made absolute, without a prefix such as `ufs:` |
+//!
+//! Invariants
+//! - A process has one connection per service; a child that was forked off makes its own.
+//!
+//! Left to others: who decides for all processes (`meeting`).
 
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use client::Client;
+use client::{Client, ConnectOptions, ServiceUrl};
 
 use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
 
-static CLIENT: Mutex<Option<Client>> = Mutex::new(None);
+/// Prefixes that name a kind of file system to the libraries of MPI.
+const PREFIXES: &[&str] = &[
+    "ufs:",
+    "nfs:",
+    "testfs:",
+    "xfs:",
+    "panfs:",
+    "lustre:",
+    "gpfs:",
+    "pvfs2:",
+    "daos:",
+    "ime:",
+    "quobyte:",
+    "unify:",
+    "unifyfs:",
+    "plfs:",
+    "pnfs:",
+    "hfs:",
+    "piofs:",
+    "zoidfs:",
+    "gridftp:",
+    "bg:",
+    "bglockless:",
+    "ntfs:",
+];
 
-/// The connection to what PARIO_URL names; made when it is first needed.
-pub(crate) fn client() -> Outcome<Client> {
-    let mut client = CLIENT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(client) = &*client {
-        return Ok(client.clone());
-    }
-    let new = embedded::connect_here().map_err(|e| Failure::new(Class::Io, e.to_string()))?;
-    *client = Some(new.clone());
-    Ok(new)
+/// The kind of file system that a mount of Pario is, as the kernel names it.
+const MOUNT_KIND: &str = "fuse.pario";
+
+/// A file of ours.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Target {
+    /// The service; that of `PARIO_URL` if nothing.
+    url: Option<String>,
+    /// The path there.
+    pub(crate) path: String,
+    /// Whether directories above it are made as well, since the program made them elsewhere.
+    pub(crate) makes_parents: bool,
 }
 
-/// The path in Pario of a name that is ours.
-pub(crate) fn path_of(name: &str) -> Option<String> {
-    name.strip_prefix("pario:").map(str::to_owned)
+impl Target {
+    /// The file that a name means, if it is ours.
+    pub(crate) fn of(name: &str) -> Option<Target> {
+        let mounts = || fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let takes_all = std::env::var("PARIO_MPIIO").is_ok_and(|v| v.trim() == "all");
+        Target::found(name, takes_all, mounts)
+    }
+
+    fn found(name: &str, takes_all: bool, mounts: impl FnOnce() -> String) -> Option<Target> {
+        if let Some(path) = name.strip_prefix("pario:") {
+            return Some(Target {
+                url: None,
+                path: path.to_owned(),
+                makes_parents: false,
+            });
+        }
+        if name.is_empty() {
+            return None;
+        }
+        let prefix = PREFIXES.iter().find(|prefix| name.starts_with(**prefix));
+        let name = prefix.map_or(name, |prefix| &name[prefix.len()..]);
+        let table = mounts();
+        if table.contains(MOUNT_KIND)
+            && let Some(found) = below_mount(&absolute(name), &table)
+        {
+            return Some(found);
+        }
+        takes_all.then(|| Target {
+            url: None,
+            path: absolute(name).to_string_lossy().into_owned(),
+            makes_parents: true,
+        })
+    }
+
+    /// A number for it, the same in all processes that mean the same.
+    pub(crate) fn number(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let path = self.path.trim_start_matches('/');
+        (&self.url, path).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The connection to its service.
+    pub(crate) fn client(&self) -> Outcome<Client> {
+        client_of(self.url.as_deref())
+    }
+}
+
+/// The path without `.` and `..`, from the root on. Links are left alone: the file need not be there.
+fn absolute(name: &str) -> PathBuf {
+    let base = match name.starts_with('/') {
+        true => PathBuf::from("/"),
+        false => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+    };
+    let mut path = PathBuf::from("/");
+    for part in base.join(name).components() {
+        match part {
+            Component::Normal(part) => path.push(part),
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    path
+}
+
+/// The file that a path below a mount of Pario means.
+fn below_mount(path: &Path, mounts: &str) -> Option<Target> {
+    // The last mount that covers the path is the one that is seen.
+    let mut found = None;
+    for line in mounts.lines() {
+        let mut words = line.split(' ');
+        let (Some(source), Some(place), Some(kind)) = (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        if let Ok(rest) = path.strip_prefix(unescaped(place)) {
+            let target = || Target {
+                url: Some(unescaped(source)),
+                path: Path::new("/").join(rest).to_string_lossy().into_owned(),
+                makes_parents: false,
+            };
+            found = Some((kind == MOUNT_KIND).then(target));
+        }
+    }
+    found.flatten()
+}
+
+/// A word of the table of mounts: the kernel writes blanks and the like as octal numbers.
+fn unescaped(word: &str) -> String {
+    let mut out = String::with_capacity(word.len());
+    let mut rest = word;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let digits = rest.get(at + 1..at + 4);
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                out.push(char::from(byte));
+                rest = &rest[at + 4..];
+            }
+            None => {
+                out.push('\\');
+                rest = &rest[at + 1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A connection of this process.
+struct Connection {
+    process: u32,
+    url: Option<String>,
+    client: Client,
+}
+
+static CLIENTS: Mutex<Vec<Connection>> = Mutex::new(Vec::new());
+
+/// The connection to a service; made when it is first needed.
+fn client_of(url: Option<&str>) -> Outcome<Client> {
+    let process = std::process::id();
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = clients
+        .iter()
+        .find(|known| known.process == process && known.url.as_deref() == url);
+    if let Some(known) = known {
+        return Ok(known.client.clone());
+    }
+    let unreachable = |text: String| Failure::new(Class::Io, text);
+    let client = match url {
+        None => embedded::connect_here().map_err(|e| unreachable(e.to_string()))?,
+        Some(url) => {
+            let parsed: ServiceUrl = url
+                .parse()
+                .map_err(|e| unreachable(format!("the mount names the service '{url}': {e}")))?;
+            let options = ConnectOptions::from_env().map_err(|e| unreachable(e.to_string()))?;
+            embedded::connect(&parsed, options, &embedded::Options::from_env())
+                .map_err(|e| unreachable(e.to_string()))?
+        }
+    };
+    clients.push(Connection {
+        process,
+        url: url.map(str::to_owned),
+        client: client.clone(),
+    });
+    Ok(client)
 }

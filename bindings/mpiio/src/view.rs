@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use client::View;
 
-use crate::datatype::Type;
+use crate::datatype::{self, Type};
+use crate::entry::Outcome;
 use crate::ffi::Word;
+use crate::host::Host;
 
 /// What a process sees of a file through a handle.
 #[derive(Debug)]
@@ -21,4 +23,21 @@ pub(crate) struct CurrentView {
     pub(crate) etype_bytes: u64,
     /// The bytes of the file that it shows.
     pub(crate) bytes: View,
+}
+
+impl CurrentView {
+    /// The whole file as bytes, which a file is opened with.
+    pub(crate) fn whole(host: &Host) -> Outcome<CurrentView> {
+        let byte = datatype::of(host, host.abi.byte)?;
+        Ok(CurrentView {
+            displacement: 0,
+            etype: Arc::clone(&byte),
+            filetype: byte,
+            etype_handle: host.abi.byte,
+            filetype_handle: host.abi.byte,
+            representation: "native".into(),
+            etype_bytes: 1,
+            bytes: View::whole_file(),
+        })
+    }
 }

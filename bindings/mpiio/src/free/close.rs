@@ -16,11 +16,19 @@ pub(crate) fn close(fh: HandleOut) -> c_int {
         });
     };
     entry::ours(file, "MPI_File_close", |call| {
-        call.file.check_idle()?;
-        call.file.file.close()?;
+        let file = &call.file;
+        file.agree(file.check_idle(), &[], "")?;
+        // The file is gone for this process in any case; a service that cannot be reached is still reported.
+        let closed = file.file.close().map_err(Into::into);
+        // With MPI_MODE_DELETE_ON_CLOSE it is gone when the call returns: all have closed it by then.
+        let closed = file.agree(closed, &[], "");
         table::remove(handle);
-        call.host.close_nothing(handle)?;
+        let _ = call.host.group_free(file.group);
         fh.set_file(call.host.abi.file_null);
-        Ok(())
+        match closed {
+            Ok(()) => call.host.close_nothing(handle),
+            // The handler of the handle has to hear of it first.
+            Err(failure) => Err(failure.closing(handle)),
+        }
     })
 }

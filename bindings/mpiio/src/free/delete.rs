@@ -4,19 +4,19 @@ use std::ffi::c_int;
 
 use crate::entry;
 use crate::ffi::{Text, Word};
-use crate::service;
+use crate::service::Target;
 
 /// `MPI_File_delete`.
 pub(crate) fn delete(filename: Text, info: Word) -> c_int {
     let name = filename.get().unwrap_or_default();
-    let Some(path) = service::path_of(&name) else {
+    let Some(target) = Target::of(&name) else {
         return entry::theirs("MPI_File_delete", |host| {
             // SAFETY: the arguments are the caller's.
             host.files.File_delete.map(|f| unsafe { f(filename, info) })
         });
     };
     entry::of_no_file("MPI_File_delete", &name, |_| {
-        service::client()?.unlink(&path)?;
+        target.client()?.unlink_unless_open(&target.path)?;
         Ok(0)
     })
 }

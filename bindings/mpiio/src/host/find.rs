@@ -109,10 +109,14 @@ fn host_of(path: String, library: Library) -> Host {
     } else {
         Family::Mpich
     };
+    // A program that names a global of the library may have it copied into itself; then the library uses that
+    // copy, and only the global scope shows it.
+    let everywhere = Library(libc::RTLD_DEFAULT);
     let address = |name: &CStr| {
         Word(
-            library
+            everywhere
                 .symbol(name)
+                .or_else(|| library.symbol(name))
                 .map_or(crate::abi::ABSENT_HANDLE, |at| at as usize),
         )
     };

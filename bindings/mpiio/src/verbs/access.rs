@@ -3,97 +3,88 @@
 //! See the table of the standard for which functions these are.
 
 use crate::entry::{Call, Outcome};
-use crate::failure::{Class, Failure};
 use crate::ffi::{Address, StatusOut, Word};
+use crate::operation::{Direction, Operation, Start};
 
-/// `MPI_File_read_at`.
-pub(crate) fn read_at(
-    _call: &Call,
-    _offset: i64,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-    _status: StatusOut,
+/// One access of this process alone.
+pub(super) fn alone(
+    call: &Call,
+    direction: Direction,
+    start: Start,
+    memory: (Address, i64, Word),
+    status: StatusOut,
 ) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+    let operation = Operation::prepare(call, direction, start, memory, false)?;
+    let moved = operation.run(&call.file.driven)?;
+    call.host.set_status(status, moved)
 }
 
-/// `MPI_File_read_at_all`.
-pub(crate) fn read_at_all(
-    _call: &Call,
-    _offset: i64,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-    _status: StatusOut,
+/// One access of all processes.
+pub(super) fn together(
+    call: &Call,
+    direction: Direction,
+    start: Start,
+    memory: (Address, i64, Word),
+    status: StatusOut,
 ) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+    let prepared = Operation::prepare(call, direction, start, memory, true);
+    let operation = match prepared {
+        Ok(operation) => operation,
+        Err(failure) => {
+            // The others must not wait for this process; what they report is theirs.
+            let _ = Operation::nothing(call, direction).run(&call.file.driven);
+            return Err(failure);
+        }
+    };
+    let moved = operation.run(&call.file.driven)?;
+    call.host.set_status(status, moved)
 }
 
-/// `MPI_File_write_at`.
-pub(crate) fn write_at(
-    _call: &Call,
-    _offset: i64,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-    _status: StatusOut,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+/// The functions of one kind: name, who, which way, from where.
+macro_rules! accesses {
+    ($($name:ident $who:ident $direction:ident $start:ident;)*) => {$(
+        #[doc = concat!("`MPI_File_", stringify!($name), "`.")]
+        pub(crate) fn $name(
+            call: &Call,
+            buf: Address,
+            count: i64,
+            datatype: Word,
+            status: StatusOut,
+        ) -> Outcome {
+            $who(call, Direction::$direction, Start::$start, (buf, count, datatype), status)
+        }
+    )*};
+}
+pub(super) use accesses;
+
+/// The same with an offset.
+macro_rules! explicit {
+    ($($name:ident $who:ident $direction:ident;)*) => {$(
+        #[doc = concat!("`MPI_File_", stringify!($name), "`.")]
+        pub(crate) fn $name(
+            call: &Call,
+            offset: i64,
+            buf: Address,
+            count: i64,
+            datatype: Word,
+            status: StatusOut,
+        ) -> Outcome {
+            let start = Start::Explicit(offset);
+            $who(call, Direction::$direction, start, (buf, count, datatype), status)
+        }
+    )*};
 }
 
-/// `MPI_File_write_at_all`.
-pub(crate) fn write_at_all(
-    _call: &Call,
-    _offset: i64,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-    _status: StatusOut,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+explicit! {
+    read_at alone Read;
+    read_at_all together Read;
+    write_at alone Write;
+    write_at_all together Write;
 }
 
-/// `MPI_File_read`.
-pub(crate) fn read(
-    _call: &Call,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-    _status: StatusOut,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
-}
-
-/// `MPI_File_read_all`.
-pub(crate) fn read_all(
-    _call: &Call,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-    _status: StatusOut,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
-}
-
-/// `MPI_File_write`.
-pub(crate) fn write(
-    _call: &Call,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-    _status: StatusOut,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
-}
-
-/// `MPI_File_write_all`.
-pub(crate) fn write_all(
-    _call: &Call,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-    _status: StatusOut,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+accesses! {
+    read alone Read Individual;
+    read_all together Read Individual;
+    write alone Write Individual;
+    write_all together Write Individual;
 }

@@ -5,25 +5,28 @@
 use std::ffi::c_int;
 
 use crate::entry::{Call, Outcome};
-use crate::failure::{Class, Failure};
 use crate::ffi::{HandleOut, Out, Word};
+use crate::info;
 
 /// `MPI_File_get_group`.
-pub(crate) fn get_group(_call: &Call, _group: HandleOut) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+pub(crate) fn get_group(call: &Call, group: HandleOut) -> Outcome {
+    group.set(call.host.group_copy(call.file.group)?);
+    Ok(())
 }
 
 /// `MPI_File_get_amode`.
-pub(crate) fn get_amode(_call: &Call, _amode: Out<c_int>) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+pub(crate) fn get_amode(call: &Call, amode: Out<c_int>) -> Outcome {
+    amode.set(call.file.mode.number);
+    Ok(())
 }
 
 /// `MPI_File_set_info`.
-pub(crate) fn set_info(_call: &Call, _info: Word) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+pub(crate) fn set_info(call: &Call, info: Word) -> Outcome {
+    info::add(call, info)
 }
 
 /// `MPI_File_get_info`.
-pub(crate) fn get_info(_call: &Call, _info: HandleOut) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+pub(crate) fn get_info(call: &Call, info: HandleOut) -> Outcome {
+    info.set(call.host.new_info(&info::in_force(&call.file))?);
+    Ok(())
 }

@@ -1,24 +1,36 @@
 //! Atomic mode and sync.
 //!
-//! See the table of the standard for which functions these are.
+//! What one process writes is at the servers when its call returns, so sync has to make it durable and to
+//! report what was lost; the order between processes is the program's affair, as the standard says.
 
 use std::ffi::c_int;
 
 use crate::entry::{Call, Outcome};
-use crate::failure::{Class, Failure};
 use crate::ffi::Out;
 
 /// `MPI_File_set_atomicity`.
-pub(crate) fn set_atomicity(_call: &Call, _flag: c_int) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+pub(crate) fn set_atomicity(call: &Call, flag: c_int) -> Outcome {
+    let file = &call.file;
+    let is_atomic = flag != 0;
+    file.agree(file.check_idle(), &[u8::from(is_atomic)], "flag")?;
+    let mine = match file.file.is_atomic() == is_atomic {
+        true => Ok(()),
+        false => file.file.set_atomic(is_atomic).map_err(Into::into),
+    };
+    file.agree(mine, &[], "")
 }
 
 /// `MPI_File_get_atomicity`.
-pub(crate) fn get_atomicity(_call: &Call, _flag: Out<c_int>) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+pub(crate) fn get_atomicity(call: &Call, flag: Out<c_int>) -> Outcome {
+    flag.set(c_int::from(call.file.file.is_atomic()));
+    Ok(())
 }
 
 /// `MPI_File_sync`.
-pub(crate) fn sync(_call: &Call) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+pub(crate) fn sync(call: &Call) -> Outcome {
+    let file = &call.file;
+    let mine = file
+        .check_idle()
+        .and_then(|()| Ok(file.file.sync().map(drop)?));
+    file.agree(mine, &[], "")
 }

@@ -2,50 +2,14 @@
 //!
 //! See the table of the standard for which functions these are.
 
+use super::access::{accesses, alone, together};
 use crate::entry::{Call, Outcome};
-use crate::failure::{Class, Failure};
 use crate::ffi::{Address, StatusOut, Word};
+use crate::operation::{Direction, Start};
 
-/// `MPI_File_read_shared`.
-pub(crate) fn read_shared(
-    _call: &Call,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-    _status: StatusOut,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
-}
-
-/// `MPI_File_write_shared`.
-pub(crate) fn write_shared(
-    _call: &Call,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-    _status: StatusOut,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
-}
-
-/// `MPI_File_read_ordered`.
-pub(crate) fn read_ordered(
-    _call: &Call,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-    _status: StatusOut,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
-}
-
-/// `MPI_File_write_ordered`.
-pub(crate) fn write_ordered(
-    _call: &Call,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-    _status: StatusOut,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+accesses! {
+    read_shared alone Read Shared;
+    write_shared alone Write Shared;
+    read_ordered together Read Ordered;
+    write_ordered together Write Ordered;
 }

@@ -1,0 +1,200 @@
+//! What the processes of a communicator tell each other when they open a file, and the team that they become.
+//!
+//! One exchange over MPI: whose file it is (rank 0 decides), whether all mean the same file in the same mode, and
+//! what is wrong already. Everything after that goes through the team, which never needs MPI.
+//!
+//! Left to others: opening (`free::open`), what names mean (`service`).
+
+use std::ffi::c_int;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::{Client, Team};
+
+use crate::entry::Outcome;
+use crate::failure::{Class, Failure};
+use crate::ffi::Word;
+use crate::host::Host;
+use crate::progress;
+
+/// Bytes that a process tells.
+const SAID_BYTES: usize = 320;
+
+/// What a process tells the others.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    /// Whether the file is one of ours.
+    pub(crate) is_ours: bool,
+    pub(crate) amode: c_int,
+    /// A number for what was named: the service and the path.
+    pub(crate) target: u64,
+    /// A number for the host, the user and the namespace of processes.
+    place: u64,
+    /// Something that nobody can guess; that of rank 0 names the team.
+    secret: u128,
+    /// What is wrong already.
+    failure: Option<Failure>,
+}
+
+impl Said {
+    /// What this process has to say.
+    pub(crate) fn new(is_ours: bool, amode: c_int, target: u64, failure: Option<Failure>) -> Said {
+        Said {
+            is_ours,
+            amode,
+            target,
+            place: if is_ours { place() } else { 0 },
+            secret: if is_ours { secret() } else { 0 },
+            failure,
+        }
+    }
+
+    fn put(&self) -> [u8; SAID_BYTES] {
+        let mut out = [0; SAID_BYTES];
+        out[0] = u8::from(self.is_ours);
+        out[4..8].copy_from_slice(&self.amode.to_le_bytes());
+        out[8..16].copy_from_slice(&self.target.to_le_bytes());
+        out[16..24].copy_from_slice(&self.place.to_le_bytes());
+        out[24..40].copy_from_slice(&self.secret.to_le_bytes());
+        if let Some(failure) = &self.failure {
+            out[1] = 1;
+            out[2] = failure.class.index();
+            let text = failure.text.as_bytes();
+            let len = text.len().min(SAID_BYTES - 40);
+            out[40..40 + len].copy_from_slice(&text[..len]);
+        }
+        out
+    }
+
+    fn read(bytes: &[u8]) -> Said {
+        let part = |from: usize| bytes[from..from + 8].try_into().expect("8 bytes");
+        let text = &bytes[40..];
+        let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
+        Said {
+            is_ours: bytes[0] == 1,
+            amode: c_int::from_le_bytes(bytes[4..8].try_into().expect("4 bytes")),
+            target: u64::from_le_bytes(part(8)),
+            place: u64::from_le_bytes(part(16)),
+            secret: u128::from_le_bytes(bytes[24..40].try_into().expect("16 bytes")),
+            failure: (bytes[1] == 1).then(|| {
+                let text = String::from_utf8_lossy(&text[..end]);
+                Failure::new(Class::of_index(bytes[2]), text)
+            }),
+        }
+    }
+}
+
+/// What all processes said, and where this one is among them.
+#[derive(Debug)]
+pub(crate) struct Meeting {
+    rank: usize,
+    all: Vec<Said>,
+}
+
+impl Meeting {
+    /// Tells and hears; all processes of the communicator call it.
+    pub(crate) fn hold(host: &Host, comm: Word, said: &Said) -> Outcome<Meeting> {
+        if comm == host.abi.comm_self {
+            return Ok(Meeting {
+                rank: 0,
+                all: vec![said.clone()],
+            });
+        }
+        let rank = host.comm_rank(comm)?;
+        let all = host.allgather(&said.put(), comm)?;
+        Ok(Meeting {
+            rank,
+            all: all.iter().map(|bytes| Said::read(bytes)).collect(),
+        })
+    }
+
+    /// Whether the file is one of ours, as rank 0 sees it.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.all[0].is_ours
+    }
+
+    /// What is wrong for all processes, because it is wrong for one of them or between them.
+    pub(crate) fn check(&self) -> Outcome {
+        let first = &self.all[0];
+        let differs = |what: fn(&Said) -> u64| self.all.iter().position(|s| what(s) != what(first));
+        if let Some(rank) = differs(|said| said.target) {
+            return Err(Failure::new(
+                Class::NotSame,
+                format!("ranks 0 and {rank} named different files; all have to name the same"),
+            ));
+        }
+        if let Some(rank) = differs(|said| said.amode as u64) {
+            return Err(Failure::new(
+                Class::NotSame,
+                format!("ranks 0 and {rank} gave different amodes; all have to give the same"),
+            ));
+        }
+        let failed = self.all.iter().enumerate();
+        let failed = failed.filter_map(|(rank, said)| Some((rank, said.failure.as_ref()?)));
+        match failed.min_by_key(|(rank, _)| *rank) {
+            None => Ok(()),
+            Some((rank, failure)) if rank == self.rank => Err(failure.clone()),
+            Some((rank, failure)) => {
+                let text = format!("rank {rank}: {}", failure.text);
+                Err(Failure::new(failure.class, text))
+            }
+        }
+    }
+
+    /// A number that all have and that no other opening has.
+    pub(crate) fn number(&self) -> u64 {
+        // The other half names the team.
+        self.all[0].secret as u64
+    }
+
+    /// The processes as a team; all of them call it.
+    pub(crate) fn team(&self, _host: &Host, client: &Client) -> Outcome<Team> {
+        let size = self.all.len();
+        if size == 1 {
+            return Ok(Team::alone());
+        }
+        let name = format!("mpi-{:032x}", self.all[0].secret);
+        let timeout = Duration::from_secs(3600);
+        Ok(Team::processes_for(
+            client, &name, self.rank, size, timeout,
+        )?)
+    }
+}
+
+/// The same member, whose waits drive the host.
+pub(crate) fn driven(team: &Team) -> Team {
+    let _drive: Arc<dyn Fn() + Send + Sync> = Arc::new(progress::drive);
+    team.clone()
+}
+
+/// The host, the user, and the namespace that process numbers are in.
+fn place() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let shared = fs::metadata("/dev/shm")
+        .map(|m| m.dev())
+        .unwrap_or_default();
+    let user = fs::metadata("/proc/self")
+        .map(|m| m.uid())
+        .unwrap_or(u32::MAX);
+    (boot, namespace, shared, user).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn secret() -> u128 {
+    let mut bytes = [0; 16];
+    let read = fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    match read {
+        Ok(()) => u128::from_le_bytes(bytes),
+        // Without it names differ still, but can be guessed.
+        Err(_) => {
+            let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+            (u128::from(std::process::id()) << 64) | now.as_nanos()
+        }
+    }
+}
