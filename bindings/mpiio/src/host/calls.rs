@@ -5,6 +5,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
+use crate::abi::Family;
 use crate::failure::Failure;
 use crate::ffi::{Out, StatusOut, Word};
 
@@ -504,22 +505,34 @@ impl Host {
         )
     }
 
-    /// Has the handler of a file called with an error code.
+    /// Has the handler of a file called with an error code; that of no file where the handle is null.
     pub(crate) fn call_handler(&self, handle: Word, code: c_int) {
-        let _ = call!(self, File_call_errhandler(handle, code));
+        if handle != self.abi.file_null || self.abi.family != Family::OpenMpi {
+            let _ = call!(self, File_call_errhandler(handle, code));
+            return;
+        }
+        // Open MPI takes a null handle for a mistake of the caller. A file that is opened has the handler of no file.
+        if self.handler_of(handle) != Some(self.abi.errors_return)
+            && let Ok(handle) = self.open_nothing()
+        {
+            let _ = call!(self, File_call_errhandler(handle, code));
+            let _ = self.close_nothing(handle);
+        }
+    }
+
+    /// The handler of a file; only to be compared.
+    fn handler_of(&self, handle: Word) -> Option<Word> {
+        let mut handler = Word(0);
+        call!(self, File_get_errhandler(handle, &raw mut handler)).ok()?;
+        let handler = self.stored(handler);
+        let mut given = handler;
+        let _ = call!(self, Errhandler_free(&raw mut given));
+        Some(handler)
     }
 
     /// Whether the handler of a file ends the program.
     pub(crate) fn is_fatal(&self, handle: Word) -> bool {
-        let mut handler = Word(0);
-        if call!(self, File_get_errhandler(handle, &raw mut handler)).is_err() {
-            return false;
-        }
-        let handler = self.stored(handler);
-        let is_fatal = handler == self.abi.errors_are_fatal;
-        let mut handler = handler;
-        let _ = call!(self, Errhandler_free(&raw mut handler));
-        is_fatal
+        self.handler_of(handle) == Some(self.abi.errors_are_fatal)
     }
 
     /// The class of an error code.
