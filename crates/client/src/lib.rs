@@ -35,6 +35,7 @@ mod file;
 mod flow;
 mod gateway;
 mod hints;
+mod host_team;
 mod lane;
 mod memory;
 mod nonblocking;
@@ -65,7 +66,7 @@ pub use phases::{Phases, ServerPhases};
 pub use places::Places;
 pub use relayout::Relayout;
 pub use sieve::Strategy;
-pub use team::{Exchange, Team};
+pub use team::{Drive, Exchange, Team};
 
 /// What the service's own messages are made of, for those who show them.
 pub use control::introduction::Secret;

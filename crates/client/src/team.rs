@@ -2,27 +2,30 @@
 //!
 //! A member has a rank, counted in the team and nowhere else, and can exchange bytes with the others:
 //! each gives some and gets those of all, by rank. How they travel is an [`Exchange`]; threads share
-//! memory, processes go through the metadata manager, and an MPI communicator can be one.
+//! memory, processes of one host a small file in memory (`host_team`), other processes go through the
+//! metadata manager, and whatever else a binding has can be one.
 //!
 //! Invariants
 //! - All members call the same collective operations in the same order.
 //! - An exchange ends for everybody: with the bytes of all, or with an error. A member that fails on its
 //!   own says so in the exchange, so the others do not wait for it; one that dies or is dropped is
-//!   reported at once; whoever does not come is given up after the time limit.
+//!   reported at once; whoever does not come is given up after the time limit, if there is one.
+//! - Nothing spins. A [driving](Team::driving) member calls its driver between short waits.
 //!
 //! Left to others: what is opened together and what views mean (`together`).
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use wire::Status;
 use wire::message::Bytes;
 use wire::message::team::{Gather, LeaveTeam};
+use wire::{Reader, Status, put_number};
 
 use crate::client::Client;
 use crate::error::{Error, Result};
+use crate::patience::pause_for;
 use crate::session::{Repeat, lock};
 
 /// How long members wait for each other, unless told otherwise.
@@ -30,6 +33,13 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long one question to the metadata manager waits.
 const WAIT_MS: u64 = 2000;
+
+/// Waits between two calls of a driver: the first, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+const LAST_PAUSE: Duration = Duration::from_millis(1);
+
+/// Calls of a driver at a time.
+const DRIVES: usize = 3;
 
 /// What all contributions of one exchange between processes may take.
 const ROUND_BYTES: usize = 960 << 10;
@@ -52,9 +62,59 @@ pub trait Exchange: Send + Sync + fmt::Debug {
     }
 
     /// Gives bytes, and gets those of all members by rank. All members call it, in the same order; it
-    /// ends for all of them, with an error if somebody cannot take part.
-    fn allgather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>>;
+    /// ends for all of them, with an error if somebody cannot take part. `drive` is called between waits.
+    fn allgather(&self, bytes: &[u8], drive: Drive<'_>) -> Result<Vec<Vec<u8>>>;
+
+    /// Gives each member its part, and gets what each has for this one.
+    fn exchange(&self, parts: &[&[u8]], drive: Drive<'_>) -> Result<Vec<Vec<u8>>> {
+        let mut mine = Vec::new();
+        for part in parts {
+            put_number(&mut mine, part.len() as u64);
+        }
+        mine.extend(parts.concat());
+        if mine.len() > self.most_bytes() {
+            return Err(Error::argument(
+                "parts",
+                format!(
+                    "{} bytes; a member gives at most {}",
+                    mine.len(),
+                    self.most_bytes()
+                ),
+            ));
+        }
+        let all = self.allgather(&mine, drive)?;
+        let take = |bytes: &[u8]| {
+            let mut r = Reader::new(bytes);
+            let (mut before, mut len, mut sum) = (0usize, 0usize, 0usize);
+            for rank in 0..self.size() {
+                let n = usize::try_from(r.number()?).unwrap_or(usize::MAX);
+                if rank == self.rank() {
+                    (before, len) = (sum, n);
+                }
+                sum = sum.saturating_add(n);
+            }
+            let rest = r.take(r.left())?;
+            let part = rest.get(before..before.saturating_add(len));
+            Ok::<_, wire::DecodeError>(part.unwrap_or_default().to_vec())
+        };
+        let taken = all.iter().map(|bytes| take(bytes));
+        let taken: std::result::Result<Vec<_>, _> = taken.collect();
+        taken.map_err(|e| Error::argument("team", format!("a member gave something else: {e}")))
+    }
+
+    /// Whether members share memory, so that much can be exchanged.
+    fn is_near(&self) -> bool {
+        false
+    }
+
+    /// Makes sure that all members are there; see [`Team::meet`].
+    fn meet(&self, drive: Drive<'_>) -> Result<()> {
+        self.allgather(&[], drive).map(drop)
+    }
 }
+
+/// What is called between waits.
+pub type Drive<'a> = Option<&'a dyn Fn()>;
 
 /// A member of a team. Clones are the same member.
 ///
@@ -70,15 +130,28 @@ pub trait Exchange: Send + Sync + fmt::Debug {
 /// });
 /// assert_eq!(sums, [6, 6]);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Team {
     exchange: Arc<dyn Exchange>,
+    drive: Option<Arc<dyn Fn() + Send + Sync>>,
+}
+
+impl fmt::Debug for Team {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Team")
+            .field("exchange", &self.exchange)
+            .field("is_driving", &self.drive.is_some())
+            .finish()
+    }
 }
 
 impl Team {
     /// Whatever exchanges.
     pub fn of(exchange: Arc<dyn Exchange>) -> Team {
-        Team { exchange }
+        Team {
+            exchange,
+            drive: None,
+        }
     }
 
     /// A team of one.
@@ -91,8 +164,9 @@ impl Team {
         Team::threads_for(count, TIMEOUT)
     }
 
-    /// The same with another time limit.
-    pub fn threads_for(count: usize, timeout: Duration) -> Vec<Team> {
+    /// The same with another time limit, or none.
+    pub fn threads_for(count: usize, timeout: impl Into<Option<Duration>>) -> Vec<Team> {
+        let timeout = timeout.into();
         let shared = Arc::new(Shared {
             size: count,
             timeout,
@@ -118,14 +192,15 @@ impl Team {
         Team::processes_for(client, name, rank, size, TIMEOUT)
     }
 
-    /// The same with another time limit.
+    /// The same with another time limit, or none: then only the end of a member ends a wait for it.
     pub fn processes_for(
         client: &Client,
         name: &str,
         rank: usize,
         size: usize,
-        timeout: Duration,
+        timeout: impl Into<Option<Duration>>,
     ) -> Result<Team> {
+        let timeout = timeout.into();
         if rank >= size {
             return Err(Error::argument(
                 "rank",
@@ -145,6 +220,20 @@ impl Team {
         Ok(team)
     }
 
+    /// The same member, whose waits call `drive` between waits that are short at first and at most a
+    /// millisecond. For a thread that has to keep something else going meanwhile. Members that do not
+    /// drive and those that do count the same rounds.
+    pub fn driving(&self, drive: Arc<dyn Fn() + Send + Sync>) -> Team {
+        Team {
+            exchange: self.exchange.clone(),
+            drive: Some(drive),
+        }
+    }
+
+    fn drive(&self) -> Drive<'_> {
+        self.drive.as_ref().map(|drive| &**drive as &dyn Fn())
+    }
+
     /// The rank of this member, from 0.
     pub fn rank(&self) -> usize {
         self.exchange.rank()
@@ -162,7 +251,29 @@ impl Team {
 
     /// Waits until all members are here.
     pub fn barrier(&self) -> Result<()> {
-        self.allgather(&[]).map(drop)
+        self.agree(Ok(Vec::new())).map(drop)
+    }
+
+    /// Makes sure that all members are there and can be watched; the same answer at all. For members
+    /// that were made without waiting for each other.
+    pub fn meet(&self) -> Result<()> {
+        self.exchange.meet(self.drive())
+    }
+
+    /// Gives each member its part, and gets what each has for this one.
+    pub fn exchange(&self, parts: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
+        if parts.len() != self.size() {
+            return Err(Error::argument(
+                "parts",
+                format!("{} of them for {} members", parts.len(), self.size()),
+            ));
+        }
+        self.exchange.exchange(parts, self.drive())
+    }
+
+    /// Whether members share memory: threads, or processes of one host that attached to each other.
+    pub fn is_near(&self) -> bool {
+        self.exchange.is_near()
     }
 
     /// The most bytes that a member may give to an exchange.
@@ -189,7 +300,7 @@ impl Team {
             Err(error) => [&[FAILED], error.to_string().as_bytes()].concat(),
         };
         given.truncate(self.exchange.most_bytes());
-        let gathered = self.exchange.allgather(&given);
+        let gathered = self.exchange.allgather(&given, self.drive());
         // What is wrong here says more than that others heard of it.
         mine?;
         let gathered = gathered?;
@@ -223,15 +334,19 @@ impl Exchange for Alone {
         1
     }
 
-    fn allgather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
+    fn allgather(&self, bytes: &[u8], _: Drive<'_>) -> Result<Vec<Vec<u8>>> {
         Ok(vec![bytes.to_vec()])
+    }
+
+    fn is_near(&self) -> bool {
+        true
     }
 }
 
 #[derive(Debug)]
 struct Shared {
     size: usize,
-    timeout: Duration,
+    timeout: Option<Duration>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -266,11 +381,11 @@ impl Exchange for Thread {
         self.shared.size
     }
 
-    fn allgather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let mut number = lock(&self.round);
+    fn allgather(&self, bytes: &[u8], drive: Drive<'_>) -> Result<Vec<Vec<u8>>> {
+        let mut waits = Waits::new(self.shared.timeout, drive);
+        let mut number = waits.turn(&self.round);
         let (size, round) = (self.shared.size, *number);
         *number += 1;
-        let deadline = Instant::now() + self.shared.timeout;
         let mut state = lock(&self.shared.state);
         let found = state.rounds.entry(round).or_insert_with(|| Round {
             given: vec![None; size],
@@ -294,12 +409,77 @@ impl Exchange for Thread {
             if let Some(rank) = dead {
                 return Err(absent(rank, "has ended"));
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(late(missing, self.shared.timeout));
+            let Some(pause) = waits.pause() else {
+                let timeout = self.shared.timeout.unwrap_or_default();
+                return Err(late(missing, timeout));
+            };
+            let waited = self.shared.changed.wait_timeout(state, pause);
+            let (again, waited) = waited.unwrap_or_else(|e| e.into_inner());
+            state = again;
+            if waited.timed_out() && drive.is_some() {
+                drop(state);
+                waits.drive();
+                state = lock(&self.shared.state);
             }
-            let waited = self.shared.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(|e| e.into_inner()).0;
+        }
+    }
+
+    fn is_near(&self) -> bool {
+        true
+    }
+}
+
+/// Waits of an exchange: how long at a time, and until when.
+struct Waits<'a> {
+    drive: Drive<'a>,
+    until: Option<Instant>,
+    pause: Duration,
+}
+
+impl<'a> Waits<'a> {
+    fn new(timeout: Option<Duration>, drive: Drive<'a>) -> Waits<'a> {
+        Waits {
+            drive,
+            until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            pause: FIRST_PAUSE,
+        }
+    }
+
+    /// How long to wait now; `None` if the time is over.
+    fn pause(&self) -> Option<Duration> {
+        let pause = match self.drive {
+            Some(_) => self.pause,
+            None => Duration::from_millis(WAIT_MS),
+        };
+        match self.until {
+            None => Some(pause),
+            Some(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                (!left.is_zero()).then(|| pause.min(left))
+            }
+        }
+    }
+
+    fn drive(&mut self) {
+        self.pause = (self.pause * 2).min(LAST_PAUSE);
+        if let Some(drive) = self.drive {
+            for _ in 0..DRIVES {
+                drive();
+            }
+        }
+    }
+
+    /// Alone among the threads of this member, of which another may be in a round.
+    fn turn<'m>(&mut self, round: &'m Mutex<u64>) -> MutexGuard<'m, u64> {
+        loop {
+            match round.try_lock() {
+                Ok(guard) => return guard,
+                Err(TryLockError::Poisoned(guard)) => return guard.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    pause_for(self.pause);
+                    self.drive();
+                }
+            }
         }
     }
 }
@@ -311,7 +491,7 @@ impl Drop for Thread {
     }
 }
 
-fn absent(rank: usize, how: &str) -> Error {
+pub(crate) fn absent(rank: usize, how: &str) -> Error {
     Error::Refused {
         status: Status::Unreachable,
         text: format!("rank {rank} of the team {how}"),
@@ -319,7 +499,7 @@ fn absent(rank: usize, how: &str) -> Error {
     }
 }
 
-fn late(rank: usize, timeout: Duration) -> Error {
+pub(crate) fn late(rank: usize, timeout: Duration) -> Error {
     Error::Refused {
         status: Status::TimedOut,
         text: format!(
@@ -338,7 +518,7 @@ struct Process {
     member: u64,
     rank: usize,
     size: usize,
-    timeout: Duration,
+    timeout: Option<Duration>,
     round: Mutex<u64>,
 }
 
@@ -355,14 +535,15 @@ impl Exchange for Process {
         (ROUND_BYTES / self.size).saturating_sub(8)
     }
 
-    fn allgather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let mut number = lock(&self.round);
+    fn allgather(&self, bytes: &[u8], drive: Drive<'_>) -> Result<Vec<Vec<u8>>> {
+        let mut waits = Waits::new(self.timeout, drive);
+        let mut number = waits.turn(&self.round);
         let round = *number;
         *number += 1;
-        let deadline = Instant::now() + self.timeout;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let wait_ms = u64::try_from(left.as_millis()).unwrap_or(WAIT_MS);
+            let left = waits.pause();
+            // The manager waits in milliseconds.
+            let wait_ms = left.map_or(0, |left| left.as_millis().max(1) as u64);
             let gathered = self.client.session.manager(Repeat::Same, || Gather {
                 team: self.name.clone(),
                 member: self.member,
@@ -375,7 +556,8 @@ impl Exchange for Process {
             if let Some(all) = gathered.contributions {
                 return Ok(all.into_iter().map(|bytes| bytes.0).collect());
             }
-            if left.is_zero() {
+            waits.drive();
+            if left.is_none() {
                 return Err(Error::Refused {
                     status: Status::TimedOut,
                     text: format!(
@@ -383,7 +565,7 @@ impl Exchange for Process {
                          and size, and each its own rank",
                         self.size,
                         self.name,
-                        self.timeout.as_secs_f64()
+                        self.timeout.unwrap_or_default().as_secs_f64()
                     ),
                     server: None,
                 });
@@ -452,6 +634,47 @@ mod tests {
         for error in run(&team, |member| member.barrier().unwrap_err()) {
             assert_eq!(error.to_string(), "rank 1 of the team has ended");
         }
+    }
+
+    #[test]
+    fn parts_go_to_whom_they_are_for() {
+        let team = Team::threads(3);
+        let found = run(&team, |member| {
+            let parts = [0, 1, 2].map(|to| vec![member.rank() as u8; 10 * member.rank() + to]);
+            let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+            member.exchange(&parts).unwrap()
+        });
+        for (to, got) in found.iter().enumerate() {
+            for (from, part) in got.iter().enumerate() {
+                assert_eq!(*part, vec![from as u8; 10 * from + to]);
+            }
+        }
+        assert!(team[0].exchange(&[]).is_err(), "a part for every member");
+    }
+
+    #[test]
+    fn a_driving_member_drives_while_it_waits_and_counts_the_same_rounds() {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        let team = Team::threads_for(2, None);
+        let count = Arc::new(AtomicU64::new(0));
+        let counter = count.clone();
+        let driving = team[0].driving(Arc::new(move || {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }));
+        std::thread::scope(|scope| {
+            let other = &team[1];
+            let count = &count;
+            scope.spawn(move || {
+                // Comes only once it was driven.
+                while count.load(Ordering::SeqCst) < 10 {
+                    pause_for(Duration::from_millis(1));
+                }
+                other.allgather(b"b").unwrap();
+                other.allgather(b"d").unwrap();
+            });
+            assert_eq!(driving.allgather(b"a").unwrap(), [b"a", b"b"]);
+            assert_eq!(team[0].allgather(b"c").unwrap(), [b"c", b"d"]);
+        });
     }
 
     #[test]

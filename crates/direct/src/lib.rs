@@ -8,6 +8,9 @@
 //!   segments        memory of extents, mapped once per process and kept warm
 //! ```
 //!
+//! Beside them, and with no server in it: a [`Meeting`], through which processes of one user on one host
+//! exchange bytes.
+//!
 //! An access: the client *claims* a slot with (entry, epoch), reads the entry's epoch, and if it is
 //! the one its map was made with, copies; then it *ends* the claim. A server that wants to change
 //! where bytes are raises the epoch and looks at the slots: whoever claimed before is waited for, for
@@ -32,12 +35,14 @@
 
 mod liveness;
 mod mapping;
+mod meeting;
 mod page;
 mod process;
 mod segment;
 mod table;
 
 pub use liveness::Liveness;
+pub use meeting::{Apart, Drive, MOST_MEMBERS, Meeting};
 pub use page::{Active, Claim, ClientPage, MARKS, SLOTS, ServerPage};
 pub use process::Process;
 pub use segment::{MappedSegment, UNIT_BYTES};

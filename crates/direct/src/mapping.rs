@@ -1,4 +1,4 @@
-//! A shared mapping of a sealed memfd, and atomics in it.
+//! A shared mapping of a sealed memfd, or of a file of one user's processes, and atomics in it.
 //!
 //! Invariants: the file has the length of the mapping for as long as it lives (sealed by its maker,
 //! checked by whoever receives it), so no access to the mapping can fault; every atomic handed out
@@ -50,6 +50,12 @@ impl Mapping {
                 "the shared memory has another length than was said",
             ));
         }
+        Mapping::map(file, len, is_writable)
+    }
+
+    /// Maps a file of `len` bytes whose users trust each other not to cut it off.
+    pub(crate) fn map(file: BorrowedFd<'_>, len: u64, is_writable: bool) -> io::Result<Mapping> {
+        let invalid = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
         let len = usize::try_from(len).map_err(|_| invalid("too long for this machine"))?;
         let protection = match is_writable {
             true => ProtFlags::READ | ProtFlags::WRITE,

@@ -8,6 +8,7 @@ mod bytes;
 mod direct;
 mod direct_changes;
 mod distribution;
+mod host_teams;
 mod mapping;
 mod memory;
 mod names;

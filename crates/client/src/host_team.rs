@@ -1,0 +1,97 @@
+//! Teams of processes of one host, which exchange bytes through memory.
+//!
+//! Rank 0 makes the meeting and tells its name to the others by whatever way they have; they attach, and
+//! all meet. Nobody waits before that, so whoever cannot attach can say so and all take another kind of
+//! team.
+//!
+//! Left to others: the memory and its protocol (`direct::Meeting`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::direct::{Apart, Meeting};
+use wire::Status;
+
+use crate::error::{Error, Result};
+use crate::team::{Drive, Exchange, Team, absent, late};
+
+/// How long members wait for each other when they meet.
+const MEETING: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+struct Host {
+    meeting: Meeting,
+}
+
+fn refused(error: std::io::Error) -> Error {
+    Error::Refused {
+        status: Status::Unreachable,
+        text: format!("no team through the memory of the host: {error}"),
+        server: None,
+    }
+}
+
+fn apart(apart: Apart) -> Error {
+    match apart {
+        Apart::Left(rank) => absent(rank, "has ended"),
+        Apart::Died(rank) => absent(rank, "has died"),
+        Apart::Late(rank) => late(rank, MEETING),
+        Apart::Nonsense(rank) => absent(rank, "wrote what cannot be into the memory of the team"),
+        Apart::Forked => Error::Forked,
+    }
+}
+
+impl Exchange for Host {
+    fn rank(&self) -> usize {
+        self.meeting.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.meeting.size()
+    }
+
+    fn allgather(&self, bytes: &[u8], drive: Drive<'_>) -> Result<Vec<Vec<u8>>> {
+        self.meeting.allgather(bytes, drive, None).map_err(apart)
+    }
+
+    fn exchange(&self, parts: &[&[u8]], drive: Drive<'_>) -> Result<Vec<Vec<u8>>> {
+        self.meeting.exchange(parts, drive, None).map_err(apart)
+    }
+
+    fn is_near(&self) -> bool {
+        true
+    }
+
+    fn meet(&self, drive: Drive<'_>) -> Result<()> {
+        let limit = Some(MEETING);
+        let came = self.meeting.allgather(&[], drive, limit).map_err(apart);
+        self.meeting.forget_name();
+        came?;
+        // Processes of another process namespace cannot be watched.
+        let sees_all = [u8::from(self.meeting.sees_all())];
+        let all = self
+            .meeting
+            .allgather(&sees_all, drive, limit)
+            .map_err(apart)?;
+        match all.iter().position(|sees| sees[..] != [1]) {
+            None => Ok(()),
+            Some(rank) => Err(absent(rank, "does not see the processes of the others")),
+        }
+    }
+}
+
+impl Team {
+    /// Makes a team of processes of this user on this host, and is its rank 0. The others
+    /// [attach](Team::host_attach) with the name; then all [meet](Team::meet).
+    pub fn host_create(size: usize) -> Result<(Team, String)> {
+        let (meeting, name) = Meeting::create(size).map_err(refused)?;
+        Ok((Team::of(Arc::new(Host { meeting })), name))
+    }
+
+    /// Is a member of the team that rank 0 has made. Waits for nobody. Once all have met, members wait for
+    /// each other for as long as all of them live.
+    pub fn host_attach(name: &str, rank: usize, size: usize) -> Result<Team> {
+        let meeting = Meeting::attach(name, rank, size).map_err(refused)?;
+        Ok(Team::of(Arc::new(Host { meeting })))
+    }
+}

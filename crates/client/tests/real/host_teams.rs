@@ -1,0 +1,172 @@
+//! Teams of real processes of this host. The test program starts itself again as the other members.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use client::{Status, Team};
+
+const NAME: &str = "PARIO_TEST_TEAM";
+
+/// A process that runs the test of this name as a member.
+pub(crate) fn member(test: &str, said: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture", "--include-ignored"])
+        .env(NAME, said)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap()
+}
+
+/// What a member was told, if this process is one.
+pub(crate) fn told() -> Option<Vec<String>> {
+    let said = std::env::var(NAME).ok()?;
+    Some(said.split(' ').map(str::to_owned).collect())
+}
+
+/// All members, rank 0 in this process and the others in processes of their own.
+pub(crate) fn team(test: &str, size: usize, more: &str) -> (Team, Vec<Child>) {
+    let (team, name) = Team::host_create(size).unwrap();
+    let others = (1..size).map(|rank| member(test, &format!("{name} {rank} {size} {more}")));
+    let others = others.collect();
+    team.meet().unwrap();
+    assert!(
+        !std::path::Path::new(&name).exists(),
+        "it has no name any more"
+    );
+    (team, others)
+}
+
+/// The member that this process was told to be.
+pub(crate) fn join(words: &[String]) -> Team {
+    let (rank, size) = (words[1].parse().unwrap(), words[2].parse().unwrap());
+    let team = Team::host_attach(&words[0], rank, size).unwrap();
+    team.meet().unwrap();
+    team
+}
+
+pub(crate) fn all_good(others: Vec<Child>) {
+    for mut other in others {
+        assert!(other.wait().unwrap().success());
+    }
+}
+
+fn bytes(rank: usize, round: usize) -> Vec<u8> {
+    let len = [0, 1, 100, 5000, 300_000, 700_001][(rank + round) % 6];
+    (0..len)
+        .map(|i| (i * 7 + rank * 31 + round) as u8)
+        .collect()
+}
+
+fn many_rounds(team: &Team) {
+    let (rank, size) = (team.rank(), team.size());
+    for round in 0..60 {
+        let all = team.allgather(&bytes(rank, round)).unwrap();
+        for (from, got) in all.iter().enumerate() {
+            assert!(*got == bytes(from, round), "round {round}, of {from}");
+        }
+        let parts: Vec<Vec<u8>> = (0..size).map(|to| bytes(rank + to, round)).collect();
+        let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+        for (from, got) in team.exchange(&parts).unwrap().iter().enumerate() {
+            assert!(
+                *got == bytes(from + rank, round),
+                "round {round}, of {from}"
+            );
+        }
+    }
+    for _ in 0..500 {
+        team.barrier().unwrap();
+    }
+}
+
+#[test]
+fn processes_of_a_host_exchange_bytes_of_any_length() {
+    if let Some(words) = told() {
+        return many_rounds(&join(&words));
+    }
+    let (team, others) = team(
+        "host_teams::processes_of_a_host_exchange_bytes_of_any_length",
+        4,
+        "",
+    );
+    assert!(team.is_near());
+    many_rounds(&team);
+    all_good(others);
+}
+
+#[test]
+fn a_member_that_is_killed_is_told_to_all_survivors() {
+    if let Some(words) = told() {
+        let team = join(&words);
+        team.barrier().unwrap();
+        if team.rank() == 2 {
+            // Until it is killed.
+            let _ = std::io::stdin().read(&mut [0]);
+            loop {
+                std::thread::park();
+            }
+        }
+        let error = team.barrier().unwrap_err();
+        assert_eq!(error.status(), Status::Unreachable);
+        assert!(
+            error.to_string().contains("rank 2 of the team has died"),
+            "{error}"
+        );
+        return;
+    }
+    let (team, mut others) = team(
+        "host_teams::a_member_that_is_killed_is_told_to_all_survivors",
+        4,
+        "",
+    );
+    team.barrier().unwrap();
+    others[1].kill().unwrap();
+    // It stays unburied: dead all the same.
+    let started = Instant::now();
+    let error = team.barrier().unwrap_err();
+    assert!(
+        error.to_string().contains("rank 2 of the team has died"),
+        "{error}"
+    );
+    assert!(started.elapsed() < Duration::from_secs(20));
+    // And again, without waiting.
+    assert!(team.barrier().is_err());
+    let killed = others.remove(1);
+    all_good(others);
+    assert!(!{ killed }.wait().unwrap().success());
+}
+
+#[test]
+fn a_member_that_is_dropped_is_told_to_all() {
+    if let Some(words) = told() {
+        let team = join(&words);
+        if team.rank() == 1 {
+            return;
+        }
+        let error = team.barrier().unwrap_err();
+        return assert!(error.to_string().contains("rank 1 of the team"), "{error}");
+    }
+    let (team, others) = team("host_teams::a_member_that_is_dropped_is_told_to_all", 3, "");
+    let error = team.barrier().unwrap_err();
+    assert!(error.to_string().contains("rank 1 of the team"), "{error}");
+    drop(team);
+    all_good(others);
+}
+
+#[test]
+fn what_cannot_be_attached_to_is_refused_at_once() {
+    let missing = Team::host_attach("/dev/shm/pario-team-none", 1, 2).unwrap_err();
+    assert_eq!(missing.status(), Status::Unreachable);
+    let (team, name) = Team::host_create(3).unwrap();
+    let refused = |rank, size| Team::host_attach(&name, rank, size).is_err();
+    assert!(refused(0, 3), "rank 0 is there");
+    assert!(refused(3, 3) && refused(1, 4) && refused(1, 2));
+    let first = Team::host_attach(&name, 1, 3).unwrap();
+    assert!(refused(1, 3), "and so is rank 1");
+    drop((team, first));
+    assert!(
+        !std::path::Path::new(&name).exists(),
+        "nothing is left behind"
+    );
+}

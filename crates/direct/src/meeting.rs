@@ -1,0 +1,675 @@
+//! A meeting of processes of one host: bytes that all of them exchange through one small shared file.
+//!
+//! ```text
+//!  header | member 0 | member 1 | ..   | slots of member 0: even, odd | slots of member 1 | ..
+//!           who, posted, sleepers         what it gives in a step
+//! ```
+//!
+//! A *step*: every member writes its slot, then raises its `posted` to the number of the step; who has seen
+//! that of all others reads their slots. Slots alternate between even and odd steps: a member that has
+//! posted step n has read everything of step n - 1, so nobody overwrites what is still read, and no step
+//! needs a second round. What does not fit a slot takes more steps; how many is said in the first.
+//!
+//! Invariants
+//! - Nobody spins: a wait is a futex wait, which ends after a time to look whether the others live.
+//! - No limit of time while all members live; one that has ended, died or been replaced by another
+//!   process of the same number ends the wait of all others with an error.
+//! - Words that others write are checked before they are used as lengths; bytes are copied, never
+//!   referred to.
+//! - The file belongs to one user, is made anew, has all its space before it is used, and has no name
+//!   once all have met.
+//!
+//! Left to others: what the bytes mean, telling the name, which member is which.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use kernels::{SharedBytes, SharedBytesMut};
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::thread::futex;
+
+use crate::mapping::Mapping;
+
+const MAGIC: u64 = 0x3154_454d_4f49_5241;
+const HEADER_BYTES: usize = 64;
+/// Every member's words lie in lines of their own.
+const MEMBER_BYTES: usize = 128;
+const PAGE_BYTES: usize = 4096;
+/// Words of a member.
+const PID: usize = 0;
+const BEGAN: usize = 8;
+const POSTED: usize = 16;
+const SLEEPERS: usize = 20;
+const LEFT: usize = 24;
+/// What `LEFT` says: it has ended, or it has given up because of a member.
+const GONE: u64 = 1;
+const GAVE_UP: u64 = 2;
+/// In front of the bytes of a slot: steps of the round, bytes in all.
+const SLOT_HEADER: usize = 16;
+
+/// A slot, if there are few members.
+const SLOT_BYTES: usize = 256 << 10;
+/// All slots together.
+const AREA_BYTES: usize = 16 << 20;
+/// Members that a meeting can have: each has a page for a slot at least.
+pub const MOST_MEMBERS: usize = 2048;
+
+/// Longest wait before the others are looked at.
+const WATCH: Duration = Duration::from_millis(100);
+/// Waits between two calls of the driver: the first, and the longest.
+const FIRST_DRIVE: Duration = Duration::from_micros(50);
+const LAST_DRIVE: Duration = Duration::from_millis(1);
+/// Calls of the driver at a time.
+const DRIVES: usize = 3;
+
+/// Why a meeting has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// This member left in order, before the round was over.
+    Left(usize),
+    /// The process of this member is dead.
+    Died(usize),
+    /// The time that was given is over, and this member is not there.
+    Late(usize),
+    /// This member said something that cannot be.
+    Nonsense(usize),
+    /// This process is a child of the member.
+    Forked,
+}
+
+/// What is called between waits.
+pub type Drive<'a> = Option<&'a dyn Fn()>;
+
+/// A member of a meeting.
+#[derive(Debug)]
+pub struct Meeting {
+    mapping: Mapping,
+    rank: usize,
+    size: usize,
+    slot_bytes: usize,
+    /// The name of the file, for whoever made it.
+    name: Mutex<Option<PathBuf>>,
+    pid: u32,
+    /// The number of the next step. Held by whoever is in a round; nobody waits for it without
+    /// looking at it again.
+    step: Mutex<u32>,
+}
+
+fn slot_bytes(size: usize) -> usize {
+    let most = (AREA_BYTES / (2 * size)).clamp(PAGE_BYTES, SLOT_BYTES);
+    most - most % PAGE_BYTES
+}
+
+fn members_at(size: usize) -> usize {
+    (HEADER_BYTES + size * MEMBER_BYTES).next_multiple_of(PAGE_BYTES)
+}
+
+fn area_bytes(size: usize) -> usize {
+    members_at(size) + 2 * size * slot_bytes(size)
+}
+
+fn invalid(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text.to_owned())
+}
+
+impl Meeting {
+    /// Makes the file and is member 0. The name is for the others to attach with.
+    pub fn create(size: usize) -> io::Result<(Meeting, String)> {
+        Meeting::create_in(Path::new("/dev/shm"), size)
+    }
+
+    fn create_in(dir: &Path, size: usize) -> io::Result<(Meeting, String)> {
+        if size == 0 || size > MOST_MEMBERS {
+            return Err(invalid("a meeting has 1 to 2048 members"));
+        }
+        let mut random = [0u8; 16];
+        let flags = rustix::rand::GetRandomFlags::empty();
+        if rustix::rand::getrandom(&mut random[..], flags)? != random.len() {
+            return Err(io::Error::other("the system gave no random bytes"));
+        }
+        let word: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let path = dir.join(format!("pario-team-{word}"));
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?;
+        let made = (|| {
+            let len = area_bytes(size) as u64;
+            // All space now: later it would be missing with a signal.
+            rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, len)?;
+            let mapping = Mapping::map(file.as_fd(), len, true)?;
+            mapping.word(8).store(size as u64, Ordering::Relaxed);
+            mapping.word(0).store(MAGIC, Ordering::Release);
+            Ok::<_, io::Error>(mapping)
+        })();
+        match made {
+            Ok(mapping) => {
+                let name = path.to_string_lossy().into_owned();
+                let meeting = Meeting::begin(mapping, 0, size, Some(path))?;
+                Ok((meeting, name))
+            }
+            Err(error) => {
+                let _ = std::fs::remove_file(&path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Is a member of a meeting that was made by another process of the same user. Waits for nobody.
+    pub fn attach(name: &str, rank: usize, size: usize) -> io::Result<Meeting> {
+        if rank == 0 || rank >= size {
+            return Err(invalid(
+                "member 0 makes the meeting, the others are 1 to size - 1",
+            ));
+        }
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(name, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&file)?;
+        let is_ours = stat.st_uid == rustix::process::geteuid().as_raw();
+        if !is_ours || stat.st_mode & 0o777 != 0o600 {
+            return Err(invalid("the file of the meeting is not this user's alone"));
+        }
+        if size > MOST_MEMBERS || u64::try_from(stat.st_size) != Ok(area_bytes(size) as u64) {
+            return Err(invalid("the meeting is of another size"));
+        }
+        let mapping = Mapping::map(file.as_fd(), area_bytes(size) as u64, true)?;
+        let is_meeting = mapping.word(0).load(Ordering::Acquire) == MAGIC
+            && mapping.word(8).load(Ordering::Relaxed) == size as u64;
+        if !is_meeting {
+            return Err(invalid("the file is no meeting of this size"));
+        }
+        Meeting::begin(mapping, rank, size, None)
+    }
+
+    fn begin(
+        mapping: Mapping,
+        rank: usize,
+        size: usize,
+        name: Option<PathBuf>,
+    ) -> io::Result<Meeting> {
+        let pid = std::process::id();
+        let meeting = Meeting {
+            mapping,
+            rank,
+            size,
+            slot_bytes: slot_bytes(size),
+            name: Mutex::new(name),
+            pid,
+            step: Mutex::new(1),
+        };
+        let began =
+            began(pid).ok_or_else(|| io::Error::other("/proc says nothing about processes"))?;
+        let at = meeting.member(rank);
+        let number = u64::from(pid);
+        let taken = meeting.mapping.word(at + PID).compare_exchange(
+            0,
+            number,
+            Ordering::SeqCst,
+            Ordering::SeqCst,
+        );
+        if taken.is_err() {
+            return Err(invalid("another process is this member already"));
+        }
+        meeting
+            .mapping
+            .word(at + BEGAN)
+            .store(began, Ordering::SeqCst);
+        Ok(meeting)
+    }
+
+    /// The number of this member.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Members in all.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether every member that has come is a living process as this one sees processes.
+    pub fn sees_all(&self) -> bool {
+        (0..self.size).all(|rank| self.lives(rank))
+    }
+
+    /// Takes the name away; only whoever made it has it.
+    pub fn forget_name(&self) {
+        if let Some(path) = lock(&self.name).take() {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    fn member(&self, rank: usize) -> usize {
+        HEADER_BYTES + rank * MEMBER_BYTES
+    }
+
+    fn slot(&self, rank: usize, step: u32) -> usize {
+        members_at(self.size) + (2 * rank + (step % 2) as usize) * self.slot_bytes
+    }
+
+    fn posted(&self, rank: usize) -> &AtomicU32 {
+        self.mapping.half_word(self.member(rank) + POSTED)
+    }
+
+    fn sleepers(&self, rank: usize) -> &AtomicU32 {
+        self.mapping.half_word(self.member(rank) + SLEEPERS)
+    }
+
+    fn word(&self, rank: usize, word: usize) -> &AtomicU64 {
+        self.mapping.word(self.member(rank) + word)
+    }
+
+    fn lives(&self, rank: usize) -> bool {
+        let pid = self.word(rank, PID).load(Ordering::SeqCst);
+        let since = self.word(rank, BEGAN).load(Ordering::SeqCst);
+        match u32::try_from(pid) {
+            Ok(0) | Err(_) => false,
+            Ok(pid) => since == 0 || began(pid) == Some(since),
+        }
+    }
+
+    /// Gives bytes, and gets those of all by rank. After a failure nothing is exchanged any more, and the
+    /// others are told.
+    pub fn allgather(
+        &self,
+        bytes: &[u8],
+        drive: Drive<'_>,
+        limit: Option<Duration>,
+    ) -> Result<Vec<Vec<u8>>, Apart> {
+        self.or_leave(self.gather(bytes, drive, limit))
+    }
+
+    fn or_leave<T>(&self, done: Result<T, Apart>) -> Result<T, Apart> {
+        match done {
+            Err(
+                Apart::Left(rank) | Apart::Died(rank) | Apart::Late(rank) | Apart::Nonsense(rank),
+            ) => {
+                self.leave(GAVE_UP + rank as u64);
+            }
+            Ok(_) | Err(Apart::Forked) => {}
+        }
+        done
+    }
+
+    fn gather(
+        &self,
+        bytes: &[u8],
+        drive: Drive<'_>,
+        limit: Option<Duration>,
+    ) -> Result<Vec<Vec<u8>>, Apart> {
+        let room = self.slot_bytes - SLOT_HEADER;
+        let steps = bytes.len().div_ceil(room).max(1) as u64;
+        let mut round = self.round(drive, limit)?;
+        let mut got = vec![Vec::new(); self.size];
+        let mut all = steps;
+        let mut done = 0;
+        while done < all {
+            let from = (done as usize * room).min(bytes.len());
+            let part = &bytes[from..bytes.len().min(from + room)];
+            let slot = self.slot(self.rank, *round.step);
+            self.put_header(slot, steps, bytes.len() as u64);
+            self.write(slot + SLOT_HEADER, part);
+            round.post();
+            for (rank, got) in got.iter_mut().enumerate() {
+                if rank == self.rank {
+                    continue;
+                }
+                round.wait(rank)?;
+                let slot = self.slot(rank, *round.step);
+                let (steps, len) = self.header(slot);
+                let len = usize::try_from(len).map_err(|_| Apart::Nonsense(rank))?;
+                if len.div_ceil(room).max(1) as u64 != steps || got.len() > len {
+                    return Err(Apart::Nonsense(rank));
+                }
+                all = all.max(steps);
+                self.read(slot + SLOT_HEADER, (len - got.len()).min(room), got);
+            }
+            round.next();
+            done += 1;
+        }
+        got[self.rank] = bytes.to_vec();
+        Ok(got)
+    }
+
+    /// Gives each member its part, and gets what each has for this one, by rank.
+    ///
+    /// # Panics
+    /// If there are not as many parts as members.
+    pub fn exchange(
+        &self,
+        parts: &[&[u8]],
+        drive: Drive<'_>,
+        limit: Option<Duration>,
+    ) -> Result<Vec<Vec<u8>>, Apart> {
+        self.or_leave(self.swap(parts, drive, limit))
+    }
+
+    fn swap(
+        &self,
+        parts: &[&[u8]],
+        drive: Drive<'_>,
+        limit: Option<Duration>,
+    ) -> Result<Vec<Vec<u8>>, Apart> {
+        assert_eq!(parts.len(), self.size, "a part for every member");
+        // A compartment for each member: what is there for it in all, and as much as fits.
+        let compartment = ((self.slot_bytes - SLOT_HEADER) / self.size) & !7;
+        let room = compartment.saturating_sub(8);
+        if room == 0 {
+            return self.exchange_by_all(parts, drive, limit);
+        }
+        let longest = parts.iter().map(|part| part.len()).max().unwrap_or(0);
+        let steps = longest.div_ceil(room).max(1) as u64;
+        let mut round = self.round(drive, limit)?;
+        let mut got = vec![Vec::new(); self.size];
+        let mut all = steps;
+        let mut done = 0;
+        while done < all {
+            let slot = self.slot(self.rank, *round.step);
+            self.put_header(slot, steps, 0);
+            for (rank, part) in parts.iter().enumerate() {
+                if rank == self.rank {
+                    continue;
+                }
+                let at = slot + SLOT_HEADER + rank * compartment;
+                self.mapping
+                    .word(at)
+                    .store(part.len() as u64, Ordering::Relaxed);
+                let from = (done as usize * room).min(part.len());
+                self.write(at + 8, &part[from..part.len().min(from + room)]);
+            }
+            round.post();
+            for (rank, got) in got.iter_mut().enumerate() {
+                if rank == self.rank {
+                    continue;
+                }
+                round.wait(rank)?;
+                let slot = self.slot(rank, *round.step);
+                all = all.max(self.header(slot).0);
+                let at = slot + SLOT_HEADER + self.rank * compartment;
+                let len = self.mapping.word(at).load(Ordering::Relaxed);
+                let len = usize::try_from(len).map_err(|_| Apart::Nonsense(rank))?;
+                if len < got.len() || len.div_ceil(room) as u64 > all {
+                    return Err(Apart::Nonsense(rank));
+                }
+                self.read(at + 8, (len - got.len()).min(room), got);
+            }
+            round.next();
+            done += 1;
+        }
+        got[self.rank] = parts[self.rank].to_vec();
+        Ok(got)
+    }
+
+    /// So many members that slots have no room for compartments: everybody gets everything.
+    fn exchange_by_all(
+        &self,
+        parts: &[&[u8]],
+        drive: Drive<'_>,
+        limit: Option<Duration>,
+    ) -> Result<Vec<Vec<u8>>, Apart> {
+        let mut mine = Vec::new();
+        for part in parts {
+            mine.extend((part.len() as u64).to_le_bytes());
+        }
+        mine.extend(parts.concat());
+        let all = self.gather(&mine, drive, limit)?;
+        let take = |rank: usize, bytes: &[u8]| {
+            let len = |i: usize| {
+                let bytes: [u8; 8] = bytes.get(8 * i..8 * i + 8)?.try_into().ok()?;
+                usize::try_from(u64::from_le_bytes(bytes)).ok()
+            };
+            let mut at = 8 * self.size;
+            for i in 0..self.rank {
+                at = at.checked_add(len(i)?)?;
+            }
+            Some(bytes.get(at..at.checked_add(len(self.rank)?)?)?.to_vec())
+                .filter(|_| rank < self.size)
+        };
+        let taken = all.iter().enumerate();
+        taken
+            .map(|(rank, bytes)| take(rank, bytes).ok_or(Apart::Nonsense(rank)))
+            .collect()
+    }
+
+    fn put_header(&self, slot: usize, steps: u64, bytes: u64) {
+        self.mapping.word(slot).store(steps, Ordering::Relaxed);
+        self.mapping.word(slot + 8).store(bytes, Ordering::Relaxed);
+    }
+
+    fn header(&self, slot: usize) -> (u64, u64) {
+        let of = |at| self.mapping.word(at).load(Ordering::Relaxed);
+        (of(slot), of(slot + 8))
+    }
+
+    fn write(&self, at: usize, bytes: &[u8]) {
+        let address = self.mapping.address(at, bytes.len());
+        // SAFETY: inside the mapping, which is writable; only this member writes its slots, and the others
+        // read a slot between its posting and their own.
+        let target = unsafe { SharedBytesMut::new(address.as_ptr(), bytes.len()) };
+        target.copy_from(SharedBytes::from_slice(bytes));
+    }
+
+    fn read(&self, at: usize, len: usize, into: &mut Vec<u8>) {
+        let address = self.mapping.address(at, len);
+        // SAFETY: inside the mapping. Whoever writes it is another process; what it does changes the bytes
+        // that are copied and nothing else.
+        let source = unsafe { SharedBytes::new(address.as_ptr(), len) };
+        let before = into.len();
+        into.resize(before + len, 0);
+        SharedBytesMut::from_slice(&mut into[before..]).copy_from(source);
+    }
+
+    /// Begins a round, once no other thread of this member is in one.
+    fn round<'a>(&'a self, drive: Drive<'a>, limit: Option<Duration>) -> Result<Round<'a>, Apart> {
+        if std::process::id() != self.pid {
+            return Err(Apart::Forked);
+        }
+        let mut waiting = Waiting::new(drive, limit);
+        waiting.pause = FIRST_DRIVE;
+        let step = loop {
+            match self.step.try_lock() {
+                Ok(step) => break step,
+                Err(std::sync::TryLockError::Poisoned(step)) => break step.into_inner(),
+                // Another thread of this member, which is looked for again and again, ever more slowly.
+                Err(std::sync::TryLockError::WouldBlock) => {
+                    let seen = self.posted(self.rank).load(Ordering::SeqCst);
+                    self.sleep(self.rank, seen, &mut waiting)?;
+                }
+            }
+        };
+        if let Some(cause) = self.cause(self.rank) {
+            return Err(cause);
+        }
+        Ok(Round {
+            meeting: self,
+            step,
+            waiting: Waiting::new(drive, limit),
+        })
+    }
+
+    /// Why a member takes part in nothing any more.
+    fn cause(&self, rank: usize) -> Option<Apart> {
+        match self.word(rank, LEFT).load(Ordering::SeqCst) {
+            0 => None,
+            GONE => Some(Apart::Left(rank)),
+            word => {
+                let because = usize::try_from(word - GAVE_UP).unwrap_or(usize::MAX);
+                Some(match because {
+                    because if because >= self.size || because == rank => Apart::Left(rank),
+                    because if self.lives(because) => Apart::Left(because),
+                    because => Apart::Died(because),
+                })
+            }
+        }
+    }
+
+    /// Takes part in nothing any more, and wakes whoever waits for this member.
+    fn leave(&self, word: u64) {
+        let left = self.word(self.rank, LEFT);
+        let _ = left.compare_exchange(0, word, Ordering::SeqCst, Ordering::SeqCst);
+        let _ = futex::wake(
+            self.posted(self.rank),
+            futex::Flags::empty(),
+            i32::MAX as u32,
+        );
+    }
+
+    /// Sleeps until a member has posted something else than `seen`, or it is time to look around.
+    fn sleep(&self, rank: usize, seen: u32, waiting: &mut Waiting<'_>) -> Result<(), Apart> {
+        let pause = waiting.pause(rank)?;
+        let word = self.posted(rank);
+        let time = futex::Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(pause.subsec_nanos()),
+        };
+        self.sleepers(rank).fetch_add(1, Ordering::SeqCst);
+        let slept = futex::wait(word, futex::Flags::empty(), seen, Some(&time));
+        self.sleepers(rank).fetch_sub(1, Ordering::SeqCst);
+        if !matches!(slept, Err(rustix::io::Errno::TIMEDOUT)) {
+            return Ok(());
+        }
+        waiting.drive();
+        Ok(())
+    }
+}
+
+/// A wait of a member: how long at a time, and until when.
+struct Waiting<'a> {
+    drive: Drive<'a>,
+    pause: Duration,
+    limit: Option<Instant>,
+    looked: Instant,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(drive: Drive<'a>, limit: Option<Duration>) -> Waiting<'a> {
+        let now = Instant::now();
+        Waiting {
+            drive,
+            pause: match drive {
+                Some(_) => FIRST_DRIVE,
+                None => WATCH,
+            },
+            limit: limit.and_then(|limit| now.checked_add(limit)),
+            looked: now,
+        }
+    }
+
+    fn pause(&mut self, rank: usize) -> Result<Duration, Apart> {
+        let mut pause = self.pause;
+        if let Some(limit) = self.limit {
+            let left = limit.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Apart::Late(rank));
+            }
+            pause = pause.min(left);
+        }
+        Ok(pause)
+    }
+
+    fn drive(&mut self) {
+        if let Some(drive) = self.drive {
+            for _ in 0..DRIVES {
+                drive();
+            }
+        }
+        if self.pause < LAST_DRIVE {
+            self.pause = (self.pause * 2).min(LAST_DRIVE);
+        }
+    }
+
+    /// Whether it is time to look at the others.
+    fn is_time_to_look(&mut self) -> bool {
+        let is_time = self.looked.elapsed() >= WATCH;
+        if is_time {
+            self.looked = Instant::now();
+        }
+        is_time
+    }
+}
+
+/// Steps that belong together.
+struct Round<'a> {
+    meeting: &'a Meeting,
+    step: std::sync::MutexGuard<'a, u32>,
+    waiting: Waiting<'a>,
+}
+
+impl Round<'_> {
+    /// Says that this member's slot is written.
+    fn post(&self) {
+        let Meeting { rank, .. } = *self.meeting;
+        let word = self.meeting.posted(rank);
+        word.store(*self.step, Ordering::SeqCst);
+        if self.meeting.sleepers(rank).load(Ordering::SeqCst) > 0 {
+            let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+        }
+    }
+
+    /// Waits until a member has posted this step.
+    fn wait(&mut self, rank: usize) -> Result<(), Apart> {
+        let meeting = self.meeting;
+        let is_posted = |seen: u32| seen.wrapping_sub(*self.step) < u32::MAX / 2;
+        loop {
+            let seen = meeting.posted(rank).load(Ordering::SeqCst);
+            if is_posted(seen) {
+                return Ok(());
+            }
+            if let Some(cause) = meeting.cause(rank) {
+                // It may have posted before it left.
+                return match is_posted(meeting.posted(rank).load(Ordering::SeqCst)) {
+                    true => Ok(()),
+                    false => Err(cause),
+                };
+            }
+            let has_come = meeting.word(rank, PID).load(Ordering::SeqCst) != 0;
+            if has_come && self.waiting.is_time_to_look() && !meeting.lives(rank) {
+                return match is_posted(meeting.posted(rank).load(Ordering::SeqCst)) {
+                    true => Ok(()),
+                    false => Err(Apart::Died(rank)),
+                };
+            }
+            // One that waits for somebody dead finds out by itself, leaves, and we see that.
+            meeting.sleep(rank, seen, &mut self.waiting)?;
+        }
+    }
+
+    fn next(&mut self) {
+        *self.step = self.step.wrapping_add(1);
+    }
+}
+
+impl Drop for Meeting {
+    fn drop(&mut self) {
+        if std::process::id() != self.pid {
+            return;
+        }
+        self.forget_name();
+        self.word(self.rank, LEFT).store(1, Ordering::SeqCst);
+        let _ = futex::wake(
+            self.posted(self.rank),
+            futex::Flags::empty(),
+            i32::MAX as u32,
+        );
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// When a process began, in the kernel's ticks, if it lives.
+fn began(pid: u32) -> Option<u64> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    // The name may hold anything, also parentheses; it ends with the last one.
+    let (_, rest) = text.rsplit_once(") ")?;
+    let mut words = rest.split(' ');
+    if matches!(words.next()?, "Z" | "X" | "x") {
+        return None;
+    }
+    words.nth(18)?.parse().ok()
+}
