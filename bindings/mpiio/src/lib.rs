@@ -22,6 +22,7 @@
 #![allow(unsafe_code)] // the C interface; see the SAFETY notes
 
 mod abi;
+mod datarep;
 mod datatype;
 mod entries;
 mod entry;
@@ -35,6 +36,7 @@ mod memory;
 mod open_file;
 mod operation;
 mod progress;
+mod scattered;
 mod service;
 mod table;
 mod verbs;

@@ -1,74 +1,360 @@
 //! Memory of the program as an operation sees it: an address, a datatype, a count.
 //!
+//! ```text
+//!  the view shows values as in memory    the program's own bytes             nothing is copied twice
+//!  it shows others                       bytes of the file on a stage        converted before a write, after a read
+//! ```
+//!
 //! It may be handed to a thread of ours: MPI demands that the program leaves the buffer alone until the
 //! operation is complete.
+//!
+//! Invariants
+//! - Sizes and places are those of bytes of the view.
+//! - Bytes between the described ones are never touched.
+//! - Functions of the program convert values before a write when the memory is described, after a read in
+//!   [`Memory::finish`]; [`Memory::needs_caller`] says where that may be called.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
 
 use client::{Places, SharedBytes, SharedBytesMut};
 
-use crate::datatype::Type;
+use crate::datarep::{self, Registered, Representation};
+use crate::datatype::{Element, Kind, Placed, Type};
 use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
-use crate::ffi::Address;
+use crate::ffi::{Address, Word};
+use crate::operation::Direction;
+use crate::view::CurrentView;
+
+/// Bytes of values that are converted in one go.
+const PORTION: u64 = 64 << 10;
 
 /// A described buffer of the program.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Memory {
-    /// Where offset 0 of the description is.
-    address: usize,
+    /// Where the lowest described byte is.
+    base: usize,
+    /// The bytes from there on.
     places: Places,
+    /// Set if the view shows other bytes than those.
+    staged: Option<Box<Staged>>,
+}
+
+/// Values on their way between memory and file.
+#[derive(Debug)]
+struct Staged {
+    bytes: Box<[AtomicU8]>,
+    places: Places,
+    representation: Representation,
+    /// What the program gave.
+    buffer: usize,
+    datatype: Arc<Type>,
+    handle: Word,
+    count: u64,
+    direction: Direction,
 }
 
 impl Memory {
-    /// `count` elements of a type at an address.
-    pub(crate) fn new(address: Address, count: i64, datatype: &Type) -> Outcome<Memory> {
-        let count = u64::try_from(count)
-            .map_err(|_| Failure::new(Class::Count, format!("count is {count}; give 0 or more")))?;
-        let places = Places::new(&datatype.native.to_sequence_of(count)?);
-        Ok(Memory {
-            address: address.number(),
+    /// `count` elements of a type at an address, to be moved through a view. `handle` is the type's.
+    pub(crate) fn new(
+        buffer: Address,
+        count: u64,
+        datatype: &Arc<Type>,
+        handle: Word,
+        view: &CurrentView,
+        direction: Direction,
+    ) -> Outcome<Memory> {
+        let Placed { low, places } = datatype.placed(count)?;
+        let mut memory = Memory {
+            base: buffer.number().wrapping_add_signed(low as isize),
             places,
-        })
+            staged: None,
+        };
+        if memory.places.size() > 0 && is_converted(&view.representation, datatype, direction)? {
+            let bytes = view.representation.bytes_of(datatype, count)?;
+            let staged = Staged {
+                bytes: stage(bytes)?,
+                places: Places::bytes(bytes),
+                representation: view.representation.clone(),
+                buffer: buffer.number(),
+                datatype: Arc::clone(datatype),
+                handle,
+                count,
+                direction,
+            };
+            if direction == Direction::Write {
+                memory.convert_out(&staged)?;
+            }
+            memory.staged = Some(Box::new(staged));
+        }
+        Ok(memory)
     }
 
     /// No bytes.
     pub(crate) fn nothing() -> Memory {
         Memory {
-            address: 0,
+            base: 0,
             places: Places::bytes(0),
+            staged: None,
         }
     }
 
-    /// Bytes in all.
+    /// Bytes of the view in all.
     pub(crate) fn size(&self) -> u64 {
-        self.places.size()
+        self.places().size()
     }
 
-    /// How the bytes lie.
+    /// How bytes of the view lie.
     pub(crate) fn places(&self) -> &Places {
-        &self.places
+        match &self.staged {
+            Some(staged) => &staged.places,
+            None => &self.places,
+        }
     }
 
-    /// The memory from its lowest byte on, and where offset 0 is in it.
-    fn base(&self) -> (usize, usize, usize) {
-        let hull = self.places.hull().unwrap_or(0..0);
-        let low = hull.start.min(0);
-        let len = (hull.end - low).max(0) as usize;
-        let base = self.address.wrapping_add_signed(low as isize);
-        (base, len, low.unsigned_abs() as usize)
+    /// Whether a function of the program has to be called when the bytes have come.
+    pub(crate) fn needs_caller(&self) -> bool {
+        self.staged.as_ref().is_some_and(|staged| {
+            staged.direction == Direction::Read
+                && matches!(staged.representation, Representation::Registered(_))
+        })
     }
 
-    /// For writing files from it.
+    /// For writing files from it, and where the places are in it.
     pub(crate) fn source(&self) -> (SharedBytes<'_>, usize) {
-        let (base, len, origin) = self.base();
+        match &self.staged {
+            Some(staged) => (staged.source(), 0),
+            None => (self.described(), 0),
+        }
+    }
+
+    /// For reading files into it, and where the places are in it.
+    pub(crate) fn target(&self) -> (SharedBytesMut<'_>, usize) {
+        match &self.staged {
+            Some(staged) => (staged.target(), 0),
+            None => (self.described_mut(), 0),
+        }
+    }
+
+    /// Converts what has come, if it has to be; bytes of the program that `moved` bytes of the view are.
+    pub(crate) fn finish(&self, moved: u64) -> Outcome<u64> {
+        let Some(staged) = &self.staged else {
+            return Ok(moved);
+        };
+        match (staged.direction, &staged.representation) {
+            (Direction::Write, _) if moved == self.size() => Ok(self.places.size()),
+            (Direction::Write, _) => Ok(staged.items_in(moved)?.1),
+            (Direction::Read, Representation::Registered(registered)) => {
+                let (items, bytes) = staged.items_in(moved)?;
+                staged.call(registered, items)?;
+                Ok(bytes)
+            }
+            (Direction::Read, _) => self.convert_in(staged, moved),
+        }
+    }
+
+    /// Bytes from the lowest described one to the highest.
+    fn reach(&self) -> usize {
+        self.places.hull().map_or(0, |hull| hull.end as usize)
+    }
+
+    fn described(&self) -> SharedBytes<'_> {
         // SAFETY: the program gave a buffer that holds what the datatype describes, and leaves it alone until the
         // operation is complete.
-        (unsafe { SharedBytes::new(base as *const u8, len) }, origin)
+        unsafe { SharedBytes::new(self.base as *const u8, self.reach()) }
     }
 
-    /// For reading files into it.
-    pub(crate) fn target(&self) -> (SharedBytesMut<'_>, usize) {
-        let (base, len, origin) = self.base();
+    fn described_mut(&self) -> SharedBytesMut<'_> {
         // SAFETY: the same; nobody else uses the bytes that are described.
-        (unsafe { SharedBytesMut::new(base as *mut u8, len) }, origin)
+        unsafe { SharedBytesMut::new(self.base as *mut u8, self.reach()) }
     }
+
+    /// Makes values of the file on the stage.
+    fn convert_out(&self, staged: &Staged) -> Outcome {
+        if let Representation::Registered(registered) = &staged.representation {
+            return staged.call(registered, staged.items());
+        }
+        let (mut from, mut to) = (0, 0);
+        let mut target = staged.target();
+        // SAFETY: the stage is new and in nobody else's hands.
+        let file = unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr(), target.len()) };
+        let mut packed = Vec::new();
+        let mut outcome = Ok(());
+        staged.in_portions(|element, count| {
+            let (size, external) = (count * element.size(), count * element.external_size());
+            packed.resize(size as usize, 0);
+            outcome = self
+                .places
+                .pack(self.described(), 0, from, &mut packed)
+                .map_err(Failure::from)
+                .and_then(|()| {
+                    let place = &mut file[to as usize..(to + external) as usize];
+                    datarep::to_external(element, &packed, place)
+                });
+            from += size;
+            to += external;
+            outcome.is_ok()
+        });
+        outcome
+    }
+
+    /// Makes values in memory of `moved` bytes on the stage; how many bytes they have there.
+    fn convert_in(&self, staged: &Staged, moved: u64) -> Outcome<u64> {
+        let (mut from, mut to) = (0, 0);
+        // SAFETY: the bytes have come, and nobody writes the stage any more.
+        let file = unsafe {
+            std::slice::from_raw_parts(staged.bytes.as_ptr().cast::<u8>(), staged.bytes.len())
+        };
+        let mut values = Vec::new();
+        let mut outcome = Ok(());
+        staged.in_portions(|element, count| {
+            let count = count.min((moved - from) / element.external_size());
+            let (size, external) = (count * element.size(), count * element.external_size());
+            values.resize(size as usize, 0);
+            let came = &file[from as usize..(from + external) as usize];
+            outcome = datarep::from_external(element, came, &mut values).and_then(|()| {
+                let unpacked = self.places.unpack(&values, self.described_mut(), 0, to);
+                unpacked.map_err(Failure::from)
+            });
+            from += external;
+            to += size;
+            outcome.is_ok() && count > 0
+        });
+        outcome.map(|()| to)
+    }
+}
+
+impl Staged {
+    fn source(&self) -> SharedBytes<'_> {
+        // SAFETY: the stage lives as long as the borrow; it was filled before.
+        unsafe { SharedBytes::new(self.bytes.as_ptr().cast(), self.bytes.len()) }
+    }
+
+    fn target(&self) -> SharedBytesMut<'_> {
+        // SAFETY: the bytes are atomics, so they may be written through a shared reference; one operation does.
+        unsafe { SharedBytesMut::new(self.bytes.as_ptr().cast_mut().cast(), self.bytes.len()) }
+    }
+
+    /// Values in all.
+    fn items(&self) -> u64 {
+        self.datatype.items() * self.count
+    }
+
+    /// Whole values in a number of bytes of the view, and their bytes in memory.
+    fn items_in(&self, moved: u64) -> Outcome<(u64, u64)> {
+        let (mut rest, mut items, mut bytes) = (moved, 0, 0);
+        let mut outcome = Ok(());
+        self.datatype
+            .visit(
+                self.count,
+                &mut |element, count| match self.representation.size_of(element) {
+                    Ok(size) => {
+                        let whole = count.min(rest / size);
+                        rest -= whole * size;
+                        items += whole;
+                        bytes += whole * element.size();
+                        whole == count
+                    }
+                    Err(failure) => {
+                        outcome = Err(failure);
+                        false
+                    }
+                },
+            );
+        outcome.map(|()| (items, bytes))
+    }
+
+    /// Bytes of the view before a value.
+    fn bytes_before(&self, item: u64) -> u64 {
+        let (mut rest, mut bytes) = (item, 0);
+        self.datatype.visit(self.count, &mut |element, count| {
+            let some = count.min(rest);
+            rest -= some;
+            bytes += some * self.representation.size_of(element).unwrap_or(0);
+            rest > 0
+        });
+        bytes
+    }
+
+    /// Hands out values of one kind in portions, in their order.
+    fn in_portions(&self, mut visit: impl FnMut(&Element, u64) -> bool) {
+        self.datatype.visit(self.count, &mut |element, count| {
+            let most = (PORTION / element.size()).max(1);
+            let mut rest = count;
+            while rest > 0 {
+                let some = rest.min(most);
+                if !visit(element, some) {
+                    return false;
+                }
+                rest -= some;
+            }
+            true
+        });
+    }
+
+    /// Has the program convert a number of values.
+    fn call(&self, registered: &Registered, items: u64) -> Outcome {
+        if items == 0 {
+            return Ok(());
+        }
+        let before = |item| match item {
+            0 => 0,
+            item => self.bytes_before(item),
+        };
+        let file = self.target().as_mut_ptr();
+        match self.direction {
+            Direction::Read => registered.read(self.buffer, self.handle, items, file, &before),
+            Direction::Write => registered.write(self.buffer, self.handle, items, file, &before),
+        }
+    }
+}
+
+/// Whether values of a type are others in the file.
+fn is_converted(
+    representation: &Representation,
+    datatype: &Type,
+    direction: Direction,
+) -> Outcome<bool> {
+    match representation {
+        Representation::Native | Representation::Internal => Ok(false),
+        Representation::External32 => Ok(datatype
+            .elements()
+            .iter()
+            .any(|(element, _)| element.kind != Kind::Bytes)),
+        Representation::Registered(registered) => {
+            let as_it_is = match direction {
+                Direction::Read => registered.reads_as_it_is(),
+                Direction::Write => registered.writes_as_it_is(),
+            };
+            if !as_it_is {
+                return Ok(true);
+            }
+            for (element, _) in datatype.elements() {
+                if representation.size_of(element)? != element.size() {
+                    let text = format!(
+                        "'{}' has no function for this direction, and values of other sizes than in memory; register one",
+                        registered.name
+                    );
+                    return Err(Failure::new(Class::Conversion, text));
+                }
+            }
+            Ok(false)
+        }
+    }
+}
+
+/// Room for bytes of the file.
+fn stage(bytes: u64) -> Outcome<Box<[AtomicU8]>> {
+    let no_room = || {
+        Failure::new(
+            Class::NoMem,
+            format!("there is no memory for {bytes} bytes in the representation of the file"),
+        )
+    };
+    let len = usize::try_from(bytes).map_err(|_| no_room())?;
+    let mut room: Vec<AtomicU8> = Vec::new();
+    room.try_reserve_exact(len).map_err(|_| no_room())?;
+    room.resize_with(len, || AtomicU8::new(0));
+    Ok(room.into_boxed_slice())
 }

@@ -19,6 +19,7 @@ use crate::failure::{Class, Failure};
 use crate::ffi::{Address, Word};
 use crate::memory::Memory;
 use crate::open_file::OpenFile;
+use crate::scattered;
 use crate::view::CurrentView;
 
 /// Which way the bytes go.
@@ -116,9 +117,11 @@ impl Operation {
             let text = format!("count is {count}; give 0 or more");
             return Err(Failure::new(Class::Count, text));
         }
-        let datatype = datatype::of(call.host, datatype)?;
-        let memory = Memory::new(buf, count, &datatype)?;
         let view = file.current();
+        let handle = datatype;
+        let datatype = datatype::of(call.host, handle)?;
+        let count = count.unsigned_abs();
+        let memory = Memory::new(buf, count, &datatype, handle, &view, direction)?;
         if !memory.size().is_multiple_of(view.etype_bytes) {
             return Err(Failure::new(
                 Class::Io,
@@ -174,11 +177,25 @@ impl Operation {
         })
     }
 
+    /// Whether it has to run on the thread of the program: a conversion of the program's own takes part.
+    pub(crate) fn needs_caller(&self) -> bool {
+        self.memory.needs_caller()
+    }
+
+    /// Whether it waits for the other processes.
+    pub(crate) fn needs_others(&self) -> bool {
+        self.is_collective && self.view.is_together && self.file.team.size() > 1
+    }
+
     /// Moves the bytes; how many of the program's were moved. `team` is the member that waits the way this thread has to.
     pub(crate) fn run(&self, _team: &Team) -> Outcome<u64> {
+        if let Some(view) = &self.view.scattered {
+            let moved = scattered::run(self, view)?;
+            return self.memory.finish(moved);
+        }
         let file = &self.file.file;
         let places = self.memory.places();
-        let moved = match (self.direction, self.is_collective) {
+        let moved = match (self.direction, self.is_collective && self.view.is_together) {
             (Direction::Read, false) => {
                 let (target, origin) = self.memory.target();
                 file.read_at_memory(self.at, target, origin, places)?
@@ -196,7 +213,7 @@ impl Operation {
                 file.write_at_memory(self.at, source, origin, places)?
             }
         };
-        Ok(moved as u64)
+        self.memory.finish(moved as u64)
     }
 }
 

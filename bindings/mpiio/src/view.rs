@@ -1,11 +1,31 @@
 //! The view of a handle: displacement, etype, filetype, representation.
+//!
+//! ```text
+//!  filetype as it is in the file --ascends--> periodic set of bytes      `client` sees them as one stream
+//!                                --else-----> scattered                  piece by piece, in view order
+//! ```
+//!
+//! The standard wants displacements in etype and filetype that do not descend, and no overlap if the file may
+//! be written. What remains beyond sets are filetypes that show a byte twice, for reading, and tiles
+//! that lie into each other.
+//!
+//! Invariants
+//! - Handles of types are duplicates of ours, unless they are predefined; they are given back once, by a thread of
+//!   the program ([`CurrentView::give_back`]).
+//! - `etype_bytes` is at least 1.
+//!
+//! Left to others: agreeing with the other processes (`verbs/view`).
 
 use std::sync::Arc;
 
 use client::View;
+use layout::mpi::FileView;
+use layout::{LayoutErrorKind, ViewOffset};
 
+use crate::datarep::Representation;
 use crate::datatype::{self, Type};
 use crate::entry::Outcome;
+use crate::failure::{Class, Failure};
 use crate::ffi::Word;
 use crate::host::Host;
 
@@ -18,11 +38,18 @@ pub(crate) struct CurrentView {
     /// Handles to give to whoever asks for the view.
     pub(crate) etype_handle: Word,
     pub(crate) filetype_handle: Word,
-    pub(crate) representation: String,
+    pub(crate) representation: Representation,
     /// Bytes of an etype in the file.
     pub(crate) etype_bytes: u64,
-    /// The bytes of the file that it shows.
+    /// Extent of an etype in the file.
+    pub(crate) etype_extent: i64,
+    /// What `client` is told: the bytes that it shows, all of them in the order of the file if it is scattered.
     pub(crate) bytes: View,
+    /// Set if its bytes are no ascending set.
+    pub(crate) scattered: Option<FileView>,
+    /// Whether collective accesses go through all processes: no one's view is scattered, and no function of the
+    /// program has to be called.
+    pub(crate) is_together: bool,
 }
 
 impl CurrentView {
@@ -35,9 +62,189 @@ impl CurrentView {
             filetype: byte,
             etype_handle: host.abi.byte,
             filetype_handle: host.abi.byte,
-            representation: "native".into(),
+            representation: Representation::Native,
             etype_bytes: 1,
+            etype_extent: 1,
             bytes: View::whole_file(),
+            scattered: None,
+            is_together: true,
         })
+    }
+
+    /// A view of the arguments of a call; what the standard forbids is refused. Its handles are duplicates.
+    pub(crate) fn new(
+        host: &Host,
+        displacement: i64,
+        (etype_handle, filetype_handle): (Word, Word),
+        representation: Representation,
+        is_writable: bool,
+    ) -> Outcome<CurrentView> {
+        let etype = named(datatype::of(host, etype_handle), "etype")?;
+        let filetype = named(datatype::of(host, filetype_handle), "filetype")?;
+        let (in_file, bytes, scattered) = shown(
+            displacement,
+            (&etype, &filetype),
+            &representation,
+            is_writable,
+        )?;
+        let duplicate = |datatype: &Type, handle| match datatype.is_predefined {
+            true => Ok(handle),
+            false => host.type_dup(handle),
+        };
+        let first = duplicate(&etype, etype_handle)?;
+        let second = duplicate(&filetype, filetype_handle).inspect_err(|_| {
+            if !etype.is_predefined {
+                let _ = host.type_free(first);
+            }
+        })?;
+        Ok(CurrentView {
+            displacement,
+            etype_handle: first,
+            filetype_handle: second,
+            etype,
+            filetype,
+            etype_bytes: in_file.etype().size(),
+            etype_extent: in_file.etype().extent(),
+            is_together: scattered.is_none()
+                && !matches!(representation, Representation::Registered(_)),
+            representation,
+            bytes,
+            scattered,
+        })
+    }
+
+    /// Gives the handles of its types back to the host. For threads of the program, once.
+    pub(crate) fn give_back(&self, host: &Host) {
+        for (datatype, handle) in [
+            (&self.etype, self.etype_handle),
+            (&self.filetype, self.filetype_handle),
+        ] {
+            if !datatype.is_predefined {
+                let _ = host.type_free(handle);
+            }
+        }
+    }
+
+    /// Where a byte of the view is in the file; where it would be, if a view without bytes had some.
+    pub(crate) fn to_file(&self, byte: u64) -> Option<u64> {
+        match &self.scattered {
+            Some(view) => u64::try_from(view.select(byte)?).ok(),
+            None if self.filetype.size() == 0 => Some(self.displacement.unsigned_abs()),
+            None => self.bytes.view_to_file(ViewOffset(byte)).map(|at| at.0),
+        }
+    }
+
+    /// Bytes of the view in a file of `file_len` bytes. Of a scattered one those before the first that is beyond.
+    pub(crate) fn len_within(&self, file_len: u64) -> u64 {
+        let Some(view) = &self.scattered else {
+            return self.bytes.len_within(file_len);
+        };
+        // Tiles do not descend, so all before this one lie within.
+        let (size, extent) = (view.filetype().size(), view.filetype().extent());
+        let reach =
+            i128::from(view.filetype().true_lb()) + i128::from(view.filetype().true_extent());
+        let room = i128::from(file_len) - i128::from(view.displacement()) - reach;
+        let whole = match extent {
+            ..=0 => 0,
+            extent if room < 0 => 0 * extent,
+            extent => (room / i128::from(extent)) as i64,
+        };
+        let mut count = (whole.unsigned_abs()) * size;
+        while view
+            .select(count)
+            .is_some_and(|at| (at as u64) < file_len && count < u64::MAX / 2)
+        {
+            count += 1;
+        }
+        count
+    }
+}
+
+/// An argument that a refusal is about.
+fn named(read: Outcome<Arc<Type>>, argument: &str) -> Outcome<Arc<Type>> {
+    read.map_err(|failure| Failure {
+        text: format!("{argument}: {}", failure.text),
+        ..failure
+    })
+}
+
+/// What a view shows of the file: as MPI has it, as a set, and whether the set does not do.
+fn shown(
+    displacement: i64,
+    (etype, filetype): (&Type, &Type),
+    representation: &Representation,
+    is_writable: bool,
+) -> Outcome<(FileView, View, Option<FileView>)> {
+    if let (Some(a), Some(b)) = (etype.uniform(), filetype.uniform())
+        && !a.matches(b)
+    {
+        return Err(Failure::new(
+            Class::Arg,
+            "filetype holds other values than etype; build it of etypes",
+        ));
+    }
+    let etype_in_file = representation.in_file(etype)?;
+    let filetype_in_file = representation.in_file(filetype)?;
+    for (argument, datatype) in [("etype", &etype_in_file), ("filetype", &filetype_in_file)] {
+        if datatype.size() > 0 && datatype.true_lb() < 0 {
+            let text = format!(
+                "{argument} has a byte at {}; displacements must not be negative",
+                datatype.true_lb()
+            );
+            return Err(Failure::new(Class::Type, text));
+        }
+        if !datatype.is_monotone() {
+            let sequence = datatype.to_sequence();
+            if descends(&sequence) {
+                let text = format!("{argument} has displacements that descend");
+                return Err(Failure::new(Class::Type, text));
+            }
+            if is_writable {
+                let text = format!(
+                    "{argument} holds bytes twice, which only files opened with MPI_MODE_RDONLY may have"
+                );
+                return Err(Failure::new(Class::Type, text));
+            }
+        }
+    }
+    let view = FileView::new(displacement, &etype_in_file, &filetype_in_file)
+        .map_err(|error| Failure::new(Class::Arg, error.to_string()))?;
+    match view.to_periodic() {
+        Ok(bytes) => Ok((view, bytes.into(), None)),
+        Err(error) if *error.kind() == LayoutErrorKind::NotMonotone => {
+            if filetype_in_file.extent() < 0 {
+                let text =
+                    "filetype has a negative extent; its copies would lie before the displacement";
+                return Err(Failure::new(Class::Type, text));
+            }
+            Ok((view.clone(), View::whole_file(), Some(view)))
+        }
+        Err(error) => Err(Failure::new(Class::Type, error.to_string())),
+    }
+}
+
+/// Blocks of a type map that are looked at to see whether they descend.
+const MOST_RUNS: usize = 1 << 20;
+
+/// Whether a block of the type map begins before the one before it.
+fn descends(sequence: &layout::Sequence) -> bool {
+    let mut last = i64::MIN;
+    sequence.runs().take(MOST_RUNS).any(|run| {
+        let is_before = run.start < last;
+        last = run.start;
+        is_before
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_that_overlap_do_not_descend() {
+        let sequence =
+            |blocks: &[(i64, u64)]| layout::Sequence::from_blocks(blocks.iter().copied()).unwrap();
+        assert!(!descends(&sequence(&[(0, 4), (2, 4), (2, 1)])));
+        assert!(descends(&sequence(&[(8, 4), (0, 4)])));
     }
 }

@@ -24,6 +24,7 @@ pub(crate) fn close(fh: HandleOut) -> c_int {
         let closed = file.agree(closed, &[], "");
         table::remove(handle);
         let _ = call.host.group_free(file.group);
+        file.current().give_back(call.host);
         fh.set_file(call.host.abi.file_null);
         match closed {
             Ok(()) => call.host.close_nothing(handle),

@@ -16,7 +16,7 @@ use crate::abi::Abi;
 use crate::entries::HostFiles;
 use crate::ffi::Word;
 
-pub(crate) use calls::Calls;
+pub(crate) use calls::{Calls, Envelope};
 
 /// The MPI library.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ fn target(call: &Call, offset: i64, whence: c_int, current: u64) -> Outcome<u64>
     } else if whence == abi.seek_end {
         let view = call.file.current();
         let size = call.file.file.size()?;
-        view.bytes.len_within(size).div_ceil(view.etype_bytes)
+        view.len_within(size).div_ceil(view.etype_bytes)
     } else {
         return Err(Failure::new(
             Class::Arg,

@@ -3,40 +3,197 @@
 //! See the table of the standard for which functions these are.
 
 use std::ffi::c_char;
+use std::io::SeekFrom;
+use std::sync::{Arc, PoisonError};
 
+use crate::datarep::Representation;
+use crate::datatype;
 use crate::entry::{Call, Outcome};
 use crate::failure::{Class, Failure};
 use crate::ffi::{HandleOut, Out, Text, Word};
+use crate::info;
+use crate::operation::view_offset;
+use crate::view::CurrentView;
 
-/// `MPI_File_set_view`.
+/// The longest text of a failure that other processes are told.
+const MOST_TEXT: usize = 400;
+
+/// `MPI_File_set_view`. All processes come to the same end.
 pub(crate) fn set_view(
-    _call: &Call,
-    _disp: i64,
-    _etype: Word,
-    _filetype: Word,
-    _datarep: Text,
-    _info: Word,
+    call: &Call,
+    disp: i64,
+    etype: Word,
+    filetype: Word,
+    datarep: Text,
+    info: Word,
 ) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+    let file = &call.file;
+    let mine = prepare(call, disp, (etype, filetype), datarep);
+    let agreed = agree(call, &mine);
+    let mut view = mine?;
+    let set = agreed.and_then(|is_together| {
+        view.is_together = is_together;
+        // Nobody leaves the meeting below before rank 0 has come to it.
+        let reset = match file.driven.rank() {
+            0 => file.file.seek_shared(SeekFrom::Start(0)).map(drop),
+            _ => Ok(()),
+        };
+        file.file.set_view_together(&file.driven, &view.bytes)?;
+        Ok(reset?)
+    });
+    if let Err(failure) = set {
+        view.give_back(call.host);
+        return Err(failure);
+    }
+    let old = {
+        let mut current = file.view.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *current, Arc::new(view))
+    };
+    old.give_back(call.host);
+    file.set_position(0);
+    match info == call.host.abi.info_null {
+        true => Ok(()),
+        false => info::add(call, info),
+    }
+}
+
+/// What a process can find out by itself.
+fn prepare(call: &Call, disp: i64, types: (Word, Word), datarep: Text) -> Outcome<CurrentView> {
+    let file = &call.file;
+    file.check_idle()?;
+    let disp = displacement(call, disp)?;
+    let name = datarep
+        .get()
+        .ok_or_else(|| Failure::new(Class::Arg, "datarep is null; give a name, such as native"))?;
+    let representation = Representation::find(&name)?;
+    CurrentView::new(call.host, disp, types, representation, file.mode.is_write)
+}
+
+/// The displacement that is meant.
+fn displacement(call: &Call, disp: i64) -> Outcome<i64> {
+    let file = &call.file;
+    let is_current = disp == call.host.abi.displacement_current;
+    match (file.mode.is_sequential, is_current) {
+        (true, true) => {
+            let at = file.file.position_shared()?;
+            let at = file
+                .current()
+                .to_file(at)
+                .and_then(|at| i64::try_from(at).ok());
+            at.ok_or_else(|| Failure::new(Class::Arg, "the shared pointer is beyond 2^63 bytes"))
+        }
+        (true, false) => Err(Failure::new(
+            Class::Arg,
+            "disp has to be MPI_DISPLACEMENT_CURRENT for a file opened with MPI_MODE_SEQUENTIAL",
+        )),
+        (false, true) => Err(Failure::new(
+            Class::Arg,
+            "disp is MPI_DISPLACEMENT_CURRENT, which needs MPI_MODE_SEQUENTIAL; give a number of bytes",
+        )),
+        (false, false) if disp < 0 => Err(Failure::new(
+            Class::Arg,
+            format!("disp is {disp}; give 0 or more bytes"),
+        )),
+        (false, false) => Ok(disp),
+    }
+}
+
+/// Whether all processes have a view, with etypes of one extent and one representation, and whether all of them can
+/// access the file together. If not, all fail alike.
+fn agree(call: &Call, mine: &Outcome<CurrentView>) -> Outcome<bool> {
+    let team = &call.file.driven;
+    if let (1, Ok(view)) = (team.size(), mine) {
+        return Ok(view.is_together);
+    }
+    let all = team.allgather(&told(mine))?;
+    // The class of a failure and its text, or nothing and what has to be alike.
+    let parts: Vec<(u8, bool, &[u8])> = all
+        .iter()
+        .map(|said| match said.split_at_checked(2) {
+            Some((head, rest)) => (head[0], head[1] == 1, rest),
+            None => (Class::Intern.index() + 1, false, &[][..]),
+        })
+        .collect();
+    if let Some(rank) = parts.iter().position(|(class, ..)| *class > 0) {
+        let (class, _, text) = parts[rank];
+        return Err(Failure::new(
+            Class::of_index(class - 1),
+            format!("rank {rank}: {}", String::from_utf8_lossy(text)),
+        ));
+    }
+    if let Some(rank) = parts.iter().position(|(.., said)| *said != parts[0].2) {
+        return Err(Failure::new(
+            Class::NotSame,
+            format!(
+                "ranks 0 and {rank} gave etypes of different extents or different data representations; all have to give the same"
+            ),
+        ));
+    }
+    Ok(parts.iter().all(|(_, is_together, _)| *is_together))
+}
+
+/// What the other processes are told.
+fn told(mine: &Outcome<CurrentView>) -> Vec<u8> {
+    match mine {
+        Ok(view) => {
+            let mut said = vec![0, u8::from(view.is_together)];
+            said.extend_from_slice(&view.etype_extent.to_le_bytes());
+            said.extend_from_slice(view.representation.name().as_bytes());
+            said
+        }
+        Err(failure) => {
+            let mut said = vec![failure.class.index() + 1, 0];
+            let text = failure.text.as_bytes();
+            said.extend_from_slice(&text[..text.len().min(MOST_TEXT)]);
+            said
+        }
+    }
 }
 
 /// `MPI_File_get_view`.
 pub(crate) fn get_view(
-    _call: &Call,
-    _disp: Out<i64>,
-    _etype: HandleOut,
-    _filetype: HandleOut,
-    _datarep: Out<c_char>,
+    call: &Call,
+    disp: Out<i64>,
+    etype: HandleOut,
+    filetype: HandleOut,
+    datarep: Out<c_char>,
 ) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+    let host = call.host;
+    let view = call.file.current();
+    let copy = |is_predefined: bool, handle| match is_predefined {
+        true => Ok(handle),
+        false => host.type_dup(handle),
+    };
+    let first = copy(view.etype.is_predefined, view.etype_handle)?;
+    let second = copy(view.filetype.is_predefined, view.filetype_handle)?;
+    disp.set(view.displacement);
+    etype.set(first);
+    filetype.set(second);
+    let room = host.abi.max_datarep_string as usize;
+    datarep.set_text(view.representation.name(), room);
+    Ok(())
 }
 
 /// `MPI_File_get_type_extent`.
-pub(crate) fn get_type_extent(_call: &Call, _datatype: Word, _extent: Out<i64>) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+pub(crate) fn get_type_extent(call: &Call, datatype: Word, extent: Out<i64>) -> Outcome {
+    let datatype = datatype::of(call.host, datatype)?;
+    let view = call.file.current();
+    extent.set(view.representation.in_file(&datatype)?.extent());
+    Ok(())
 }
 
 /// `MPI_File_get_byte_offset`.
-pub(crate) fn get_byte_offset(_call: &Call, _offset: i64, _disp: Out<i64>) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+pub(crate) fn get_byte_offset(call: &Call, offset: i64, disp: Out<i64>) -> Outcome {
+    call.file.check_random("the shared pointer")?;
+    let view = call.file.current();
+    let at = view_offset(&view, offset)?;
+    let at = view.to_file(at).and_then(|at| i64::try_from(at).ok());
+    let at = at.ok_or_else(|| {
+        Failure::new(
+            Class::Arg,
+            format!("offset {offset} is beyond 2^63 bytes of the file"),
+        )
+    })?;
+    disp.set(at);
+    Ok(())
 }
