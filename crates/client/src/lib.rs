@@ -21,13 +21,13 @@
 //! - A steady sequence of reads or writes allocates nothing.
 //! - After a fork the child gets [`Error::Forked`] and sends nothing.
 //!
-//! Left to others: embedded mode (`embedded`), collective operations, what offsets mean in units
-//! other than bytes (bindings).
+//! Left to others: embedded mode (`embedded`), what offsets mean in units other than bytes (bindings).
 #![forbid(unsafe_code)]
 
 mod access;
 mod atomic;
 mod client;
+mod collective;
 mod connect;
 mod direct;
 mod error;
@@ -46,6 +46,7 @@ mod phases;
 mod pipe;
 mod places;
 mod plan;
+mod redistribute;
 mod relayout;
 mod seen;
 mod session;
@@ -55,6 +56,7 @@ mod together;
 
 pub use advise::mapping::Strategy as Mapping;
 pub use client::{Client, FileLayout, Listed, Metadata};
+pub use collective::{Collective, CollectiveStatistics};
 pub use connect::{ConnectOptions, Connector};
 pub use direct::DirectStatistics;
 pub use error::{Error, Failure, Result};
@@ -64,6 +66,7 @@ pub use nonblocking::{Buffer, Request};
 pub use open_options::OpenOptions;
 pub use phases::{Phases, ServerPhases};
 pub use places::Places;
+pub use redistribute::Redistribution;
 pub use relayout::Relayout;
 pub use sieve::Strategy;
 pub use team::{Drive, Exchange, Team};

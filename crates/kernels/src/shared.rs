@@ -131,6 +131,15 @@ impl<'a> SharedBytesMut<'a> {
         }
     }
 
+    /// The same bytes to read, while nothing is written through this value.
+    pub fn as_shared(&self) -> SharedBytes<'_> {
+        SharedBytes {
+            ptr: self.ptr,
+            len: self.len,
+            life: PhantomData,
+        }
+    }
+
     /// The bytes of a range; `None` if it does not lie in this one. For several ranges in turn,
     /// [`reborrow`](SharedBytesMut::reborrow) first.
     ///

@@ -1,0 +1,141 @@
+//! Redistribution in memory against the definition: every byte of the array has a value, every member fills its
+//! source by the bytes its view shows and finds its target as its other view shows it.
+
+use client::{Layout, Redistribution, SharedBytes, SharedBytesMut, Team, View};
+use layout::{ArrayType, FileOffset};
+
+fn view(array: &ArrayType, text: &str, rank: usize) -> View {
+    let layout: Layout = text.parse().expect("a layout");
+    let applied = layout.on_array(array).expect("fits the array");
+    let element = applied.element(rank as u64).expect("an element");
+    View::new(FileOffset(0), applied.period(), element).expect("a view")
+}
+
+fn value(at: u64) -> u8 {
+    (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+fn shown(view: &View, len: u64) -> Vec<u8> {
+    let segments = view.bytes().segments(0..len);
+    segments
+        .flat_map(|s| s.start()..s.start() + s.len())
+        .map(value)
+        .collect()
+}
+
+fn check(array: &str, from: &str, to: &str, members: usize) {
+    let array: ArrayType = array.parse().expect("an array");
+    let len = array.bytes();
+    let teams = Team::threads(members);
+    std::thread::scope(|scope| {
+        for team in &teams {
+            let array = &array;
+            scope.spawn(move || {
+                let rank = team.rank();
+                let (source, target) = (view(array, from, rank), view(array, to, rank));
+                let plan = Redistribution::new(team, &source, &target, len).expect("a plan");
+                let mine = shown(&source, len);
+                let wanted = shown(&target, len);
+                assert_eq!(plan.source_bytes() as usize, mine.len());
+                assert_eq!(plan.target_bytes() as usize, wanted.len());
+                for _ in 0..2 {
+                    let mut new = vec![0; wanted.len()];
+                    plan.run(
+                        SharedBytes::from_slice(&mine),
+                        SharedBytesMut::from_slice(&mut new),
+                    )
+                    .expect("runs");
+                    assert!(new == wanted, "{from} to {to}, rank {rank}");
+                }
+                let mut place = mine.clone();
+                place.resize(mine.len().max(wanted.len()), 0);
+                plan.run_in_place(SharedBytesMut::from_slice(&mut place))
+                    .expect("runs in place");
+                assert!(place[..wanted.len()] == wanted, "in place, {from} to {to}");
+            });
+        }
+    });
+}
+
+#[test]
+fn every_layout_becomes_every_other() {
+    let layouts = [
+        "(block, *) onto 4",
+        "(*, block) onto 4",
+        "(block, block) onto 2x2",
+        "(cyclic(3), cyclic(5)) onto 2x2",
+        "(cyclic, *) onto 4",
+        "striped(7) over 4",
+    ];
+    for from in layouts {
+        for to in layouts {
+            check("u8[12,10]", from, to, 4);
+        }
+    }
+    check(
+        "f64[6,5,4]",
+        "(block, *, cyclic) onto 3x2",
+        "(*, cyclic(2), block) onto 2x3",
+        6,
+    );
+}
+
+#[test]
+fn bytes_that_several_hold_come_from_the_lowest_rank_and_others_stay() {
+    let teams = Team::threads(3);
+    std::thread::scope(|scope| {
+        for team in &teams {
+            scope.spawn(move || {
+                let rank = team.rank() as u64;
+                let range = |start: u64, len: u64| {
+                    let set = falls::FallsSet::segment(start, len).expect("a segment");
+                    View::new(FileOffset(0), 100, set).expect("a view")
+                };
+                // Ranks 1 and 2 both hold 10..20; nobody holds 30..40.
+                let source = match rank {
+                    0 => range(0, 10),
+                    _ => range(10, 10 * rank),
+                };
+                let target = range(5, 30);
+                let plan = Redistribution::new(team, &source, &target, 100).expect("a plan");
+                let mine = vec![rank as u8 + 1; plan.source_bytes() as usize];
+                let mut new = vec![99; 30];
+                plan.run(
+                    SharedBytes::from_slice(&mine),
+                    SharedBytesMut::from_slice(&mut new),
+                )
+                .expect("runs");
+                let wanted = [vec![1; 5], vec![2; 10], vec![3; 10], vec![99; 5]].concat();
+                assert_eq!(new, wanted);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_member_with_wrong_arguments_fails_for_all() {
+    let teams = Team::threads(2);
+    std::thread::scope(|scope| {
+        for team in &teams {
+            scope.spawn(move || {
+                let array: ArrayType = "u8[4,4]".parse().expect("an array");
+                let rows = view(&array, "(block, *) onto 2", team.rank());
+                let other = Redistribution::new(team, &rows, &rows, 16 + team.rank() as u64);
+                assert!(
+                    other
+                        .expect_err("lengths differ")
+                        .to_string()
+                        .contains("len")
+                );
+                let plan = Redistribution::new(team, &rows, &rows, 16).expect("a plan");
+                let mine = vec![0; 8 - team.rank()];
+                let mut new = vec![0; 8];
+                let failed = plan.run(
+                    SharedBytes::from_slice(&mine),
+                    SharedBytesMut::from_slice(&mut new),
+                );
+                failed.expect_err("the memory of rank 1 is too short");
+            });
+        }
+    });
+}
