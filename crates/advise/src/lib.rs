@@ -1,5 +1,5 @@
 //! Decisions that rest on knowledge about accesses: which server a client should talk to, what it
-//! will read next, and where a new file's bytes should go.
+//! will read next, how a team should access a file, and where a new file's bytes should go.
 //!
 //! Pure: what is known comes in as values, a decision comes out, always the same one for the same
 //! values. No I/O, no threads, no clock.
@@ -7,6 +7,7 @@
 //! Left to others: gathering the knowledge (`ioserver`, `metaserver`, `client`) and acting on it.
 #![forbid(unsafe_code)]
 
+pub mod collective;
 pub mod distribute;
 pub mod mapping;
 pub mod predict;

@@ -726,7 +726,7 @@ impl Open {
         list
     }
 
-    fn keep_phases(&self, phases: Phases) {
+    pub(crate) fn keep_phases(&self, phases: Phases) {
         self.quick.was_not_last();
         *lock(&self.phases) = phases;
     }

@@ -92,7 +92,7 @@ impl ConnectOptions {
             && !text.is_empty()
         {
             options.strategy = Strategy::of(&text).ok_or_else(|| {
-                let why = format!("'{text}' is no strategy; give views or sieving");
+                let why = format!("'{text}' is no strategy; give views, two_phase or sieving");
                 Error::argument("PARIO_STRATEGY", why)
             })?;
         }

@@ -18,6 +18,7 @@ use wire::message::file::*;
 use wire::{FileId, HandleId, LayoutState, Rights, ServerId, Status};
 
 use crate::access::How;
+use crate::collective::Collective;
 use crate::error::{Error, Result};
 use crate::hints::Hints;
 use crate::lane::Lane;
@@ -515,12 +516,17 @@ impl File {
 
     /// How the last access of this handle went: bytes, end of file, phases. Sends nothing.
     pub fn last_access(&self) -> Phases {
+        let collective = Collective::of(self.open.quick.last_collective());
         match self.open.quick.last_bytes() {
-            0 => lock(&self.open.phases).clone(),
+            0 => Phases {
+                collective,
+                ..lock(&self.open.phases).clone()
+            },
             bytes => Phases {
                 requested: bytes,
                 moved: bytes,
                 is_direct: true,
+                collective,
                 ..Phases::default()
             },
         }

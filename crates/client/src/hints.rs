@@ -13,7 +13,9 @@
 //! | `expected_size`, `expected_clients`, `expected_access` | of a new file without layout: its bytes, how many processes use it, bytes of an access |
 //! | `near_server` | number of the server that a new file should be near to |
 //! | `direct` | `on`, or `off` to send everything by message, also to servers of this host |
-//! | `strategy` | `views`, or `sieving` to force windows of the file with locks |
+//! | `strategy` | `views`; `two_phase` to force that collective accesses are regrouped among the ranks first; `sieving` to force windows of the file with locks |
+//! | `collective_barrier` | `on` if ranks wait for each other in every collective access; `off` |
+//! | `cb_buffer_size` | longest domain of a rank in one round of two phases, 4 MiB |
 //! | `ind_rd_buffer_size`, `ind_wr_buffer_size` | longest window of a sieved read or write, 4 MiB and 512 KiB |
 
 use std::collections::BTreeMap;
@@ -48,6 +50,7 @@ const NUMBERS: &[(&str, u64)] = &[
     ("near_server", 0),
     ("ind_rd_buffer_size", 1),
     ("ind_wr_buffer_size", 1),
+    ("cb_buffer_size", 1),
 ];
 
 /// What a switch says.
@@ -79,13 +82,13 @@ impl Hints {
         if name == "strategy" && Strategy::of(value).is_none() {
             return Err(Error::argument(
                 "hints",
-                format!("strategy is '{value}'; give views or sieving"),
+                format!("strategy is '{value}'; give views, two_phase or sieving"),
             ));
         }
-        if name == "direct" && is_on(value).is_none() {
+        if matches!(name, "direct" | "collective_barrier") && is_on(value).is_none() {
             return Err(Error::argument(
                 "hints",
-                format!("direct is '{value}'; give on or off"),
+                format!("{name} is '{value}'; give on or off"),
             ));
         }
         let parsed = match name {

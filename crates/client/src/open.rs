@@ -17,6 +17,7 @@ use wire::message::file::*;
 use wire::message::{Bytes, Request, decode};
 use wire::{FileId, HandleId, LayoutState, Place, Reader, Rights, ServerId, Status};
 
+use crate::collective::Together;
 use crate::direct::maps::{Maps, Misses};
 use crate::direct::quick::Quick;
 use crate::error::{Error, Result, Trouble};
@@ -108,6 +109,8 @@ pub(crate) struct Open {
     /// Whether the strategy is [`Strategy::Sieving`].
     pub(crate) is_sieving: AtomicBool,
     pub(crate) phases: Mutex<Phases>,
+    /// What the team that opened it has agreed on, and what collective accesses came to.
+    pub(crate) together: Together,
     /// For a client that talks through one server.
     pub(crate) gateway: Option<Gateway>,
     /// Servers that have bytes of this handle in their memory only, each with the start of it that took
@@ -170,6 +173,7 @@ impl Open {
             quick: Quick::default(),
             is_sieving: AtomicBool::new(session.options.strategy == Strategy::Sieving),
             phases: Mutex::default(),
+            together: Together::default(),
             gateway: match session.options.mapping {
                 Mapping::Request => None,
                 mapping => Some(Gateway::new(mapping)),
@@ -256,6 +260,13 @@ impl Open {
             self.is_sieving
                 .store(strategy == Strategy::Sieving, Ordering::Relaxed);
         }
+    }
+
+    /// The strategy that was asked for, if any was.
+    pub(crate) fn forced(&self) -> Option<Strategy> {
+        let hint = lock(&self.hints).get("strategy").and_then(Strategy::of);
+        let general = Some(self.session.options.strategy);
+        hint.or(general.filter(|strategy| *strategy != Strategy::default()))
     }
 
     /// Whether accesses may go directly to servers of this host.

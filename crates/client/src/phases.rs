@@ -5,6 +5,8 @@
 
 use wire::ServerId;
 
+use crate::collective::Collective;
+
 /// What one server said about its part of an access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerPhases {
@@ -41,6 +43,8 @@ pub struct Phases {
     /// Whether it went directly between the user's memory and that of the servers. Of short accesses
     /// that do, bytes are known and times are 0: reading the clock would cost as much as they do.
     pub is_direct: bool,
+    /// How it was done by a team, for a collective access.
+    pub collective: Option<Collective>,
     /// Intersecting view and subfiles; 0 once the view has been used before.
     pub intersect_ns: u64,
     /// Finding the bytes of this access: which servers, which ranges.

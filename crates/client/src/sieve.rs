@@ -36,6 +36,9 @@ pub enum Strategy {
     /// Servers know the view, and only its bytes travel.
     #[default]
     Views,
+    /// Collective accesses are regrouped among the ranks first, where that gives the same bytes; others
+    /// are as with [`Strategy::Views`].
+    TwoPhase,
     /// Windows of the file travel, holes included. Slow; for comparison.
     Sieving,
 }
@@ -45,13 +48,14 @@ impl Strategy {
     pub fn word(self) -> &'static str {
         match self {
             Strategy::Views => "views",
+            Strategy::TwoPhase => "two_phase",
             Strategy::Sieving => "sieving",
         }
     }
 
     /// By its word.
     pub fn of(word: &str) -> Option<Strategy> {
-        [Strategy::Views, Strategy::Sieving]
+        [Strategy::Views, Strategy::TwoPhase, Strategy::Sieving]
             .into_iter()
             .find(|strategy| strategy.word() == word)
     }
@@ -67,6 +71,7 @@ impl File {
     pub fn strategy(&self) -> Strategy {
         match self.open.is_sieving.load(Ordering::Relaxed) {
             true => Strategy::Sieving,
+            false if self.open.forced() == Some(Strategy::TwoPhase) => Strategy::TwoPhase,
             false => Strategy::Views,
         }
     }

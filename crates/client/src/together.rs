@@ -3,11 +3,14 @@
 //! The first opening by a team is where a file can be cut by its views: while it has no bytes and
 //! nobody has said how it is to be laid out, the views of all ranks become its subfiles
 //! (`advise::distribute::by_views` has the rule). No hint is needed, and nothing is asked of programs
-//! that read it later with other views.
+//! that read it later with other views. Views and hints are also where it is decided what collective
+//! accesses do (`collective`).
 //!
 //! Invariants
 //! - Arguments that have to be equal and are not give an error at every rank.
 //! - Between the exchange of views and the answer about the layout no rank of the team accesses the file.
+
+use std::sync::Arc;
 
 use layout::View;
 use wire::message::Field;
@@ -15,8 +18,10 @@ use wire::message::catalogue::{GetLayout, LayOutByViews};
 use wire::{FileId, HandleId, Reader, Rights, describe, put_number};
 
 use crate::client::{Client, absolute};
+use crate::collective::{Agreed, Ready};
 use crate::error::{Error, Result};
 use crate::file::{File, view_of_text};
+use crate::hints::Hints;
 use crate::open_options::OpenOptions;
 use crate::session::Repeat;
 use crate::team::Team;
@@ -28,6 +33,8 @@ struct Seen {
     rights: Rights,
     /// The file has bytes, as far as this rank knows.
     has_bytes: bool,
+    /// How it would access the file together with others.
+    ready: Ready,
     /// Nothing if it is too long to be told.
     view: Option<View>,
 }
@@ -39,6 +46,7 @@ impl Seen {
         self.handle.put(&mut out);
         self.rights.put(&mut out);
         self.has_bytes.put(&mut out);
+        self.ready.put(&mut out);
         put_number(&mut out, u64::from(self.view.is_some()));
         if let Some(view) = &self.view {
             describe::put_view(&mut out, view);
@@ -54,6 +62,7 @@ impl Seen {
                 handle: Field::read(&mut r)?,
                 rights: Field::read(&mut r)?,
                 has_bytes: Field::read(&mut r)?,
+                ready: Ready::read(&mut r)?,
                 view: match r.number()? {
                     0 => None,
                     _ => Some(describe::view(&mut r)?),
@@ -139,10 +148,10 @@ impl Client {
             let file = File::new(open);
             file.begin(options).map(|()| file)
         });
-        team.agree(match &mine {
-            Ok(_) => Ok(Vec::new()),
-            Err(error) => Err(error.clone()),
-        })?;
+        match &mine {
+            Ok(file) => file.agree_again(team, Ok(())).map(drop)?,
+            Err(error) => team.agree(Err(error.clone())).map(drop)?,
+        }
         mine
     }
 }
@@ -155,29 +164,7 @@ impl File {
     pub fn set_view_together(&self, team: &Team, view: &View) -> Result<()> {
         // Nothing of this handle is under way until the layout is known.
         let _gate = self.alone();
-        let mine = self.open.check().map(|()| {
-            let mut seen = Seen {
-                file: self.id(),
-                handle: self.handle(),
-                rights: self.rights(),
-                has_bytes: self.open.known_size().size > 0,
-                view: Some(view.clone()),
-            };
-            let bytes = seen.put();
-            if bytes.len() <= team.most_bytes() {
-                return bytes;
-            }
-            seen.view = None;
-            seen.put()
-        });
-        let all = team.agree(mine)?;
-        let all: Vec<Seen> = all.iter().map(|b| Seen::read(b)).collect::<Result<_>>()?;
-        if let Some(rank) = all.iter().position(|seen| seen.file != all[0].file) {
-            return Err(Error::argument(
-                "team",
-                format!("rank {rank} has another file open than rank 0"),
-            ));
-        }
+        let all = self.tell_seen(team, view, Ok(()))?;
         let leader = all.iter().position(|s| s.rights.allow(Rights::WRITE));
         let can = all.iter().all(|s| !s.has_bytes && s.view.is_some());
         if let Some(leader) = leader.filter(|_| can) {
@@ -191,7 +178,61 @@ impl File {
                 session.with_lane(|lane| self.open.fetch_state(lane))?;
             }
         }
-        self.set_view_alone(view)
+        self.set_view_alone(view)?;
+        self.have_agreed(team, &all);
+        Ok(())
+    }
+
+    /// Adds hints, replacing those of the same name, while all other members of the team do the same. What
+    /// collective accesses do is decided anew.
+    pub fn set_hints_together(&self, team: &Team, hints: &Hints) -> Result<()> {
+        let set = self.set_hints(hints);
+        self.agree_again(team, set).map(drop)
+    }
+
+    /// Agrees with the team about collective accesses through the views as they are.
+    pub(crate) fn agree_again(&self, team: &Team, mine: Result<()>) -> Result<Arc<Agreed>> {
+        let _gate = self.alone();
+        let view = self.open.current().view.clone();
+        let all = self.tell_seen(team, &view, mine)?;
+        Ok(self.have_agreed(team, &all))
+    }
+
+    /// Tells what this rank sees, or why it cannot, and hears what the others do.
+    fn tell_seen(&self, team: &Team, view: &View, mine: Result<()>) -> Result<Vec<Seen>> {
+        let mine = mine.and_then(|()| self.open.check()).map(|()| {
+            let mut seen = Seen {
+                file: self.id(),
+                handle: self.handle(),
+                rights: self.rights(),
+                has_bytes: self.open.known_size().size > 0,
+                ready: self.ready(),
+                view: Some(view.clone()),
+            };
+            let bytes = seen.put();
+            if bytes.len() <= team.most_bytes() {
+                return bytes;
+            }
+            seen.view = None;
+            seen.put()
+        });
+        let all = team.agree(mine)?;
+        let all: Vec<Seen> = all.iter().map(|b| Seen::read(b)).collect::<Result<_>>()?;
+        match all.iter().position(|seen| seen.file != all[0].file) {
+            None => Ok(all),
+            Some(rank) => Err(Error::argument(
+                "team",
+                format!("rank {rank} has another file open than rank 0"),
+            )),
+        }
+    }
+
+    /// Remembers what follows for collective accesses; all ranks have heard the same.
+    fn have_agreed(&self, team: &Team, all: &[Seen]) -> Arc<Agreed> {
+        let ready = all.iter().map(|seen| seen.ready);
+        let views = all.iter().map(|seen| seen.view.clone());
+        let agreed = Agreed::new(team, ready, views.collect(), self.open.current().number);
+        self.open.together.keep(agreed)
     }
 
     /// The same in the layout language, applied to the file's array or to plain bytes.

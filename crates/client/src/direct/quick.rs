@@ -65,6 +65,8 @@ pub(crate) struct Quick {
     runs: RwLock<Vec<Run>>,
     /// Bytes of the last access of the handle, if it was a hit; 0 if not.
     last_bytes: AtomicU64,
+    /// How the last access was done, if it was a collective one; 0 if not.
+    last_collective: AtomicU64,
     /// Accesses that found all runs taken.
     misses: AtomicU64,
 }
@@ -83,6 +85,17 @@ impl Quick {
     /// The last access was none.
     pub(crate) fn was_not_last(&self) {
         self.last_bytes.store(0, Ordering::Relaxed);
+        self.last_collective.store(0, Ordering::Relaxed);
+    }
+
+    /// Notes how the last access was done by a team.
+    pub(crate) fn was_collective(&self, how: u64) {
+        self.last_collective.store(how, Ordering::Relaxed);
+    }
+
+    /// What was noted, if it still is the last access.
+    pub(crate) fn last_collective(&self) -> u64 {
+        self.last_collective.load(Ordering::Relaxed)
     }
 
     /// Finds the run of an access and lets `copy` move the bytes in a claim of it.
@@ -129,6 +142,7 @@ impl Quick {
             return Hit::Void;
         }
         self.last_bytes.store(len, Ordering::Relaxed);
+        self.last_collective.store(0, Ordering::Relaxed);
         Hit::Done
     }
 

@@ -5,6 +5,7 @@
 
 mod access_modes;
 mod bytes;
+mod collective;
 mod direct;
 mod direct_changes;
 mod distribution;

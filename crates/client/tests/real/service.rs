@@ -56,12 +56,17 @@ impl Service {
 
     /// A client whose bytes all go by message, or directly where they can.
     pub(crate) fn connect_how(&self, direct: bool) -> Client {
-        let url = ServiceUrl::At(socket(&self.dir, "meta"));
-        let options = ConnectOptions::default()
-            .with_timeout(Duration::from_secs(2))
-            .with_direct(direct);
-        Client::connect(&url, options).unwrap()
+        connect_at(&self.dir, direct)
     }
+}
+
+/// A client of the service in a directory, perhaps of another process.
+pub(crate) fn connect_at(dir: &Path, direct: bool) -> Client {
+    let url = ServiceUrl::At(socket(dir, "meta"));
+    let options = ConnectOptions::default()
+        .with_timeout(Duration::from_secs(2))
+        .with_direct(direct);
+    Client::connect(&url, options).unwrap()
 }
 
 impl Drop for Service {
