@@ -52,6 +52,14 @@ impl Abi {
             Family::Standard => 32,
         }
     }
+
+    /// Where MPI_ERROR is in a status.
+    pub(crate) fn status_error_offset(&self) -> usize {
+        match self.family {
+            Family::Mpich => 16,
+            Family::OpenMpi | Family::Standard => 8,
+        }
+    }
 }
 
 impl std::ops::Deref for Abi {

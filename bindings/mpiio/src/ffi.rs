@@ -47,6 +47,12 @@ impl<T: Copy> Out<T> {
         }
     }
 
+    /// What is there at an index of a list.
+    pub(crate) fn get_at(self, index: usize) -> T {
+        // SAFETY: the caller of MPI gives a place for as many values as a call of the host has filled.
+        unsafe { self.0.add(index).read_unaligned() }
+    }
+
     /// What is there.
     pub(crate) fn get(self) -> T {
         // SAFETY: the caller of MPI gives a place for one value, which a call of the host has filled.

@@ -16,7 +16,9 @@ use crate::abi::Constants;
 use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
 use crate::ffi::Word;
-use crate::operation::{Direction, Operation, Start};
+use crate::helper::Queue;
+use crate::operation::{Direction, Start};
+use crate::requests::{self, Running};
 use crate::view::CurrentView;
 
 /// How a file was opened.
@@ -103,8 +105,10 @@ pub(crate) struct OpenFile {
     pub(crate) split: Mutex<Option<Split>>,
     /// Hints as the program gave them, with those of later calls.
     pub(crate) hints: Mutex<Vec<(String, String)>>,
-    /// Non-blocking operations that are not complete.
+    /// Requests of non-blocking operations that the program has not completed.
     pub(crate) pending: AtomicUsize,
+    /// Non-blocking operations that need the other processes, in the order of their calls.
+    pub(crate) ordered: Arc<Queue>,
 }
 
 /// A split collective operation between its two calls.
@@ -112,7 +116,7 @@ pub(crate) struct OpenFile {
 pub(crate) struct Split {
     /// The function that began it, without `_begin`.
     pub(crate) name: &'static str,
-    pub(crate) operation: Arc<Operation>,
+    pub(crate) running: Running,
 }
 
 /// Locks without minding that a holder panicked: what is kept here is replaced as a whole.
@@ -180,6 +184,7 @@ impl OpenFile {
     /// What this process found, unless another one failed or said something else: then all of them fail. `what`
     /// names what has to be the same.
     pub(crate) fn agree<T>(&self, mine: Outcome<T>, said: &[u8], what: &str) -> Outcome<T> {
+        requests::take_turn(self);
         agree(&self.driven, mine, said, what)
     }
 
@@ -194,19 +199,28 @@ impl OpenFile {
 
     /// Refuses what must not happen while operations are under way.
     pub(crate) fn check_idle(&self) -> Outcome {
+        requests::settle_abandoned(self);
         if self.pending.load(Ordering::Acquire) > 0 {
             return Err(Failure::new(
                 Class::Other,
                 "non-blocking operations on the file are not complete; wait for them first",
             ));
         }
-        if lock(&self.split).is_some() {
-            return Err(Failure::new(
+        self.check_no_split()
+    }
+
+    /// Refuses what must not happen between the two calls of a split collective operation.
+    pub(crate) fn check_no_split(&self) -> Outcome {
+        match &*lock(&self.split) {
+            Some(split) => Err(Failure::new(
                 Class::Other,
-                "a split collective operation on the file has not ended; call its _end first",
-            ));
+                format!(
+                    "a split collective operation on the file has not ended; call MPI_File_{}_end first",
+                    split.name
+                ),
+            )),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -210,3 +210,14 @@ fn client_of(url: Option<&str>) -> Outcome<Client> {
     });
     Ok(client)
 }
+
+/// Ends the connections of this process, so that the services hear a goodbye.
+pub(crate) fn disconnect() {
+    let clients = std::mem::take(&mut *CLIENTS.lock().unwrap_or_else(PoisonError::into_inner));
+    for known in clients {
+        if known.process != std::process::id() {
+            // That of the parent: its goodbye is not this child's to say.
+            std::mem::forget(known);
+        }
+    }
+}

@@ -1,17 +1,179 @@
 //! Waiting and testing: the calls that complete requests, ours among them.
 //!
-//! While nothing of ours is pending, each is the host's own after one load.
+//! While nothing of ours is pending, each is the host's own after one load. Otherwise the host is told first of
+//! all that is done; a wait for requests of ours that are not done alternates the host's own test, which moves the
+//! others of the list on, with rests; from then on it is the host's own again.
+//!
+//! Errors. An operation that failed is reported by the call that completes its request, to the handler of its file
+//! (the default of files is to return): calls for one request return its code; calls for lists return
+//! MPI_ERR_IN_STATUS, with the code in the MPI_ERROR of its status and MPI_SUCCESS in those of the others, and
+//! the handler gets the code of the first that failed.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 
 use crate::entry;
 use crate::ffi::{HandleOut, Out, StatusOut, Word};
+use crate::host::{self, Host};
+use crate::progress::Waiting;
+use crate::requests::{self, Request};
+
+/// Requests of ours in a list, with their places.
+type Ours = Vec<(usize, Arc<Request>)>;
+
+/// What a wait waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    All,
+    Any,
+}
+
+/// A list of the program.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    requests: HandleOut,
+    count: c_int,
+}
+
+impl List {
+    fn one(requests: HandleOut) -> List {
+        List { requests, count: 1 }
+    }
+
+    /// Those of ours in it that a completion call has to know. A null list is for the host to refuse.
+    fn ours(self) -> Ours {
+        match usize::try_from(self.count) {
+            Ok(count) if !self.requests.0.is_null() => requests::among(self.requests, count),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Waits with requests of ours pending: `wait` is the host's own wait, `test` its test, which says whether it did it.
+fn waiting(
+    host: &Host,
+    list: List,
+    until: Until,
+    wait: impl FnOnce() -> Option<c_int>,
+    mut test: impl FnMut() -> Option<(c_int, bool)>,
+) -> (Option<c_int>, Ours) {
+    requests::finish(host);
+    let ours = list.ours();
+    let mut rests = Waiting::new();
+    loop {
+        rests.look();
+        requests::finish(host);
+        let is_ready = match until {
+            Until::All => ours.iter().all(|(_, request)| request.is_complete()),
+            Until::Any => ours.is_empty() || ours.iter().any(|(_, request)| request.is_complete()),
+        };
+        if is_ready {
+            return (wait(), ours);
+        }
+        match test() {
+            None => return (None, ours),
+            Some((code, is_done)) if code != 0 || is_done => return (Some(code), ours),
+            Some(_) => rests.rest(),
+        }
+    }
+}
+
+/// Tests with requests of ours pending.
+fn testing(host: &Host, list: List, test: impl FnOnce() -> Option<c_int>) -> (Option<c_int>, Ours) {
+    requests::finish(host);
+    let ours = list.ours();
+    (test(), ours)
+}
+
+/// What a call for one request of a list returns.
+fn report_one(host: &Host, code: c_int, ours: &Ours, index: c_int) -> c_int {
+    let found = ours
+        .iter()
+        .find(|(place, _)| *place as i64 == i64::from(index));
+    match found.and_then(|(_, request)| Some((request, request.failure()?))) {
+        Some((request, failure)) if code == 0 => request.raise(host, failure),
+        _ => code,
+    }
+}
+
+/// What a call for many requests of a list returns. `places` are those of the requests that it completed, in the
+/// order of the statuses.
+fn report_many(
+    host: &Host,
+    code: c_int,
+    ours: &Ours,
+    statuses: StatusOut,
+    places: impl Iterator<Item = usize> + Clone,
+) -> c_int {
+    let in_status = host.abi.err_in_status as c_int;
+    if (code != 0 && code != in_status) || ours.iter().all(|(_, r)| r.failure().is_none()) {
+        return code;
+    }
+    if code == 0 {
+        for at in 0..places.clone().count() {
+            host.set_status_error(statuses, at, 0);
+        }
+    }
+    let mut first = None;
+    for (at, place) in places.enumerate() {
+        let found = ours.iter().find(|(index, _)| *index == place);
+        if let Some((request, failure)) = found.and_then(|(_, r)| Some((r, r.failure()?))) {
+            host.set_status_error(statuses, at, failure.number(host));
+            first.get_or_insert((request, failure));
+        }
+    }
+    if let Some((request, failure)) = first {
+        request.raise(host, failure);
+    }
+    in_status
+}
+
+/// Places that a call filled in.
+fn places(outcount: Out<c_int>, indices: Out<c_int>) -> impl Iterator<Item = usize> + Clone {
+    let count = usize::try_from(outcount.get()).unwrap_or(0);
+    (0..count).map(move |at| indices.get_at(at) as usize)
+}
+
+/// Calls the host's own function, if nothing of ours is pending.
+macro_rules! unless_pending {
+    ($full:literal, $slot:ident($($argument:expr),*)) => {
+        if requests::is_none_pending() {
+            // SAFETY: the arguments are the caller's.
+            return entry::theirs($full, |host| host.files.$slot.map(|f| unsafe { f($($argument),*) }));
+        }
+    };
+}
+
+/// Calls the host's own function.
+macro_rules! own {
+    ($host:expr, $slot:ident($($argument:expr),*)) => {
+        // SAFETY: the arguments are the caller's.
+        $host.files.$slot.map(|f| unsafe { f($($argument),*) })
+    };
+}
+
+/// The host, which is there if anything of ours is pending; and the code of a function that it lacks.
+fn known(name: &'static str, call: impl FnOnce(&Host) -> Option<c_int>) -> c_int {
+    match host::get().and_then(call) {
+        Some(code) => code,
+        None => entry::theirs(name, |_| None),
+    }
+}
 
 /// `MPI_Wait`.
 pub(crate) fn wait(request: HandleOut, status: StatusOut) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Wait", |host| {
-        host.files.Wait.map(|f| unsafe { f(request, status) })
+    unless_pending!("MPI_Wait", Wait(request, status));
+    known("MPI_Wait", |host| {
+        let mut flag = 0;
+        let place = Out(&raw mut flag);
+        let (code, ours) = waiting(
+            host,
+            List::one(request),
+            Until::All,
+            || own!(host, Wait(request, status)),
+            || Some((own!(host, Test(request, place, status))?, place.get() != 0)),
+        );
+        Some(report_one(host, code?, &ours, 0))
     })
 }
 
@@ -22,21 +184,42 @@ pub(crate) fn waitany(
     index: Out<c_int>,
     status: StatusOut,
 ) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Waitany", |host| {
-        host.files
-            .Waitany
-            .map(|f| unsafe { f(count, requests, index, status) })
+    unless_pending!("MPI_Waitany", Waitany(count, requests, index, status));
+    known("MPI_Waitany", |host| {
+        let mut flag = 0;
+        let place = Out(&raw mut flag);
+        let (code, ours) = waiting(
+            host,
+            List { requests, count },
+            Until::Any,
+            || own!(host, Waitany(count, requests, index, status)),
+            || {
+                let code = own!(host, Testany(count, requests, index, place, status))?;
+                Some((code, place.get() != 0))
+            },
+        );
+        Some(report_one(host, code?, &ours, index.get()))
     })
 }
 
 /// `MPI_Waitall`.
 pub(crate) fn waitall(count: c_int, requests: HandleOut, statuses: StatusOut) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Waitall", |host| {
-        host.files
-            .Waitall
-            .map(|f| unsafe { f(count, requests, statuses) })
+    unless_pending!("MPI_Waitall", Waitall(count, requests, statuses));
+    known("MPI_Waitall", |host| {
+        let mut flag = 0;
+        let place = Out(&raw mut flag);
+        let (code, ours) = waiting(
+            host,
+            List { requests, count },
+            Until::All,
+            || own!(host, Waitall(count, requests, statuses)),
+            || {
+                let code = own!(host, Testall(count, requests, place, statuses))?;
+                Some((code, place.get() != 0))
+            },
+        );
+        let all = 0..usize::try_from(count).unwrap_or(0);
+        Some(report_many(host, code?, &ours, statuses, all))
     })
 }
 
@@ -48,19 +231,46 @@ pub(crate) fn waitsome(
     indices: Out<c_int>,
     statuses: StatusOut,
 ) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Waitsome", |host| {
-        host.files
-            .Waitsome
-            .map(|f| unsafe { f(incount, requests, outcount, indices, statuses) })
+    unless_pending!(
+        "MPI_Waitsome",
+        Waitsome(incount, requests, outcount, indices, statuses)
+    );
+    known("MPI_Waitsome", |host| {
+        let list = List {
+            requests,
+            count: incount,
+        };
+        let (code, ours) = waiting(
+            host,
+            list,
+            Until::Any,
+            || {
+                own!(
+                    host,
+                    Waitsome(incount, requests, outcount, indices, statuses)
+                )
+            },
+            || {
+                let code = own!(
+                    host,
+                    Testsome(incount, requests, outcount, indices, statuses)
+                )?;
+                Some((code, outcount.get() != 0))
+            },
+        );
+        let done = places(outcount, indices);
+        Some(report_many(host, code?, &ours, statuses, done))
     })
 }
 
 /// `MPI_Test`.
 pub(crate) fn test(request: HandleOut, flag: Out<c_int>, status: StatusOut) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Test", |host| {
-        host.files.Test.map(|f| unsafe { f(request, flag, status) })
+    unless_pending!("MPI_Test", Test(request, flag, status));
+    known("MPI_Test", |host| {
+        let (code, ours) = testing(host, List::one(request), || {
+            own!(host, Test(request, flag, status))
+        });
+        Some(report_one(host, code?, &ours, 0))
     })
 }
 
@@ -72,11 +282,12 @@ pub(crate) fn testany(
     flag: Out<c_int>,
     status: StatusOut,
 ) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Testany", |host| {
-        host.files
-            .Testany
-            .map(|f| unsafe { f(count, requests, index, flag, status) })
+    unless_pending!("MPI_Testany", Testany(count, requests, index, flag, status));
+    known("MPI_Testany", |host| {
+        let (code, ours) = testing(host, List { requests, count }, || {
+            own!(host, Testany(count, requests, index, flag, status))
+        });
+        Some(report_one(host, code?, &ours, index.get()))
     })
 }
 
@@ -87,11 +298,13 @@ pub(crate) fn testall(
     flag: Out<c_int>,
     statuses: StatusOut,
 ) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Testall", |host| {
-        host.files
-            .Testall
-            .map(|f| unsafe { f(count, requests, flag, statuses) })
+    unless_pending!("MPI_Testall", Testall(count, requests, flag, statuses));
+    known("MPI_Testall", |host| {
+        let (code, ours) = testing(host, List { requests, count }, || {
+            own!(host, Testall(count, requests, flag, statuses))
+        });
+        let all = 0..usize::try_from(count).unwrap_or(0);
+        Some(report_many(host, code?, &ours, statuses, all))
     })
 }
 
@@ -103,21 +316,35 @@ pub(crate) fn testsome(
     indices: Out<c_int>,
     statuses: StatusOut,
 ) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Testsome", |host| {
-        host.files
-            .Testsome
-            .map(|f| unsafe { f(incount, requests, outcount, indices, statuses) })
+    unless_pending!(
+        "MPI_Testsome",
+        Testsome(incount, requests, outcount, indices, statuses)
+    );
+    known("MPI_Testsome", |host| {
+        let list = List {
+            requests,
+            count: incount,
+        };
+        let (code, ours) = testing(host, list, || {
+            own!(
+                host,
+                Testsome(incount, requests, outcount, indices, statuses)
+            )
+        });
+        let done = places(outcount, indices);
+        Some(report_many(host, code?, &ours, statuses, done))
     })
 }
 
-/// `MPI_Request_get_status`.
+/// `MPI_Request_get_status`. A request that failed keeps its failure for the call that completes it.
 pub(crate) fn request_get_status(request: Word, flag: Out<c_int>, status: StatusOut) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Request_get_status", |host| {
-        host.files
-            .Request_get_status
-            .map(|f| unsafe { f(request, flag, status) })
+    unless_pending!(
+        "MPI_Request_get_status",
+        Request_get_status(request, flag, status)
+    );
+    known("MPI_Request_get_status", |host| {
+        requests::finish(host);
+        own!(host, Request_get_status(request, flag, status))
     })
 }
 
@@ -129,11 +356,16 @@ pub(crate) fn request_get_status_any(
     flag: Out<c_int>,
     status: StatusOut,
 ) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Request_get_status_any", |host| {
-        host.files
-            .Request_get_status_any
-            .map(|f| unsafe { f(count, requests, index, flag, status) })
+    unless_pending!(
+        "MPI_Request_get_status_any",
+        Request_get_status_any(count, requests, index, flag, status)
+    );
+    known("MPI_Request_get_status_any", |host| {
+        requests::finish(host);
+        own!(
+            host,
+            Request_get_status_any(count, requests, index, flag, status)
+        )
     })
 }
 
@@ -144,11 +376,16 @@ pub(crate) fn request_get_status_all(
     flag: Out<c_int>,
     statuses: StatusOut,
 ) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Request_get_status_all", |host| {
-        host.files
-            .Request_get_status_all
-            .map(|f| unsafe { f(count, requests, flag, statuses) })
+    unless_pending!(
+        "MPI_Request_get_status_all",
+        Request_get_status_all(count, requests, flag, statuses)
+    );
+    known("MPI_Request_get_status_all", |host| {
+        requests::finish(host);
+        own!(
+            host,
+            Request_get_status_all(count, requests, flag, statuses)
+        )
     })
 }
 
@@ -160,26 +397,37 @@ pub(crate) fn request_get_status_some(
     indices: Out<c_int>,
     statuses: StatusOut,
 ) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Request_get_status_some", |host| {
-        host.files
-            .Request_get_status_some
-            .map(|f| unsafe { f(incount, requests, outcount, indices, statuses) })
+    unless_pending!(
+        "MPI_Request_get_status_some",
+        Request_get_status_some(incount, requests, outcount, indices, statuses)
+    );
+    known("MPI_Request_get_status_some", |host| {
+        requests::finish(host);
+        own!(
+            host,
+            Request_get_status_some(incount, requests, outcount, indices, statuses)
+        )
     })
 }
 
-/// `MPI_Request_free`.
+/// `MPI_Request_free`. The operation goes on; its failure is heard by nobody.
 pub(crate) fn request_free(request: HandleOut) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Request_free", |host| {
-        host.files.Request_free.map(|f| unsafe { f(request) })
+    unless_pending!("MPI_Request_free", Request_free(request));
+    known("MPI_Request_free", |host| {
+        requests::finish(host);
+        if !request.0.is_null() && requests::abandon(request.at(0)) {
+            request.set(host.abi.request_null);
+            return Some(0);
+        }
+        own!(host, Request_free(request))
     })
 }
 
-/// `MPI_Cancel`.
+/// `MPI_Cancel`. An operation of ours goes on to its end.
 pub(crate) fn cancel(request: HandleOut) -> c_int {
-    // SAFETY: the arguments are the caller's.
-    entry::theirs("MPI_Cancel", |host| {
-        host.files.Cancel.map(|f| unsafe { f(request) })
+    unless_pending!("MPI_Cancel", Cancel(request));
+    known("MPI_Cancel", |host| {
+        requests::finish(host);
+        own!(host, Cancel(request))
     })
 }

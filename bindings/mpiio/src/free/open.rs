@@ -201,6 +201,7 @@ impl Opening<'_> {
             split: Mutex::new(None),
             hints: Mutex::new(hints.clone()),
             pending: AtomicUsize::new(0),
+            ordered: Arc::default(),
         })
     }
 }

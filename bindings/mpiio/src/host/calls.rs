@@ -570,6 +570,37 @@ impl Host {
         call!(self, Grequest_complete(request))
     }
 
+    /// Gives a request back.
+    pub(crate) fn free_request(&self, request: Word) -> Answer {
+        let mut request = request;
+        let place = crate::ffi::HandleOut((&raw mut request).cast());
+        // SAFETY: the slot has the type of the standard; the place outlives the call.
+        let code = self.files.Request_free.map(|f| unsafe { f(place) });
+        checked("Request_free", code)
+    }
+
+    /// Asks for the state of a request, which lets the host make progress; whether it is complete.
+    pub(crate) fn ask_request(&self, request: Word) -> bool {
+        let mut flag = 0;
+        let ignore = StatusOut(self.abi.status_ignore as *mut c_void);
+        let place = Out(&raw mut flag);
+        // SAFETY: the slot has the type of the standard; the place outlives the call.
+        let code = self
+            .files
+            .Request_get_status
+            .map(|f| unsafe { f(request, place, ignore) });
+        code == Some(0) && flag != 0
+    }
+
+    /// Stores the error code of a status in a list; nothing if statuses are to be ignored.
+    pub(crate) fn set_status_error(&self, statuses: StatusOut, index: usize, code: c_int) {
+        if statuses.0 as i64 == self.abi.statuses_ignore || statuses.0.is_null() {
+            return;
+        }
+        let at = index * self.abi.status_bytes() + self.abi.status_error_offset();
+        Out(statuses.0.wrapping_byte_add(at).cast::<c_int>()).set(code);
+    }
+
     /// A description of the library.
     pub(crate) fn version(&self) -> String {
         let mut text = vec![0u8; 8192];

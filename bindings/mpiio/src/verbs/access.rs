@@ -5,6 +5,7 @@
 use crate::entry::{Call, Outcome};
 use crate::ffi::{Address, StatusOut, Word};
 use crate::operation::{Direction, Operation, Start};
+use crate::requests;
 
 /// One access of this process alone.
 pub(super) fn alone(
@@ -27,6 +28,8 @@ pub(super) fn together(
     memory: (Address, i64, Word),
     status: StatusOut,
 ) -> Outcome {
+    call.file.check_no_split()?;
+    requests::take_turn(&call.file);
     let prepared = Operation::prepare(call, direction, start, memory, true);
     let operation = match prepared {
         Ok(operation) => operation,

@@ -1,94 +1,114 @@
 //! Split collective access: a call that begins and a call that ends.
 //!
-//! See the table of the standard for which functions these are.
+//! A handle has one at a time. A second begin, another collective call in between, an end without a begin
+//! and an end of another kind are errors of class MPI_ERR_OTHER; a split that has begun stays as it is then.
+//! Arguments are checked and pointers move at the begin. The buffer that the end names has to be that of the begin, which is
+//! not checked, as elsewhere. See the table of the standard for which functions these are.
 
 use crate::entry::{Call, Outcome};
 use crate::failure::{Class, Failure};
 use crate::ffi::{Address, StatusOut, Word};
+use crate::open_file::{Split, lock};
+use crate::operation::{Direction, Operation, Start};
+use crate::requests::{self, Running};
 
-/// `MPI_File_read_at_all_begin`.
-pub(crate) fn read_at_all_begin(
-    _call: &Call,
-    _offset: i64,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
+fn begin(
+    call: &Call,
+    name: &'static str,
+    direction: Direction,
+    start: Start,
+    memory: (Address, i64, Word),
 ) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+    call.file.check_no_split()?;
+    if start == Start::Ordered {
+        // Ranks tell one another what they want: after all that was begun before.
+        requests::take_turn(&call.file);
+    }
+    let operation = match Operation::prepare(call, direction, start, memory, true) {
+        Ok(operation) => operation,
+        Err(failure) => {
+            requests::take_part_with_nothing(Operation::nothing(call, direction));
+            return Err(failure);
+        }
+    };
+    let running = Running::start(call, operation)?;
+    *lock(&call.file.split) = Some(Split { name, running });
+    Ok(())
 }
 
-/// `MPI_File_read_at_all_end`.
-pub(crate) fn read_at_all_end(_call: &Call, _buf: Address, _status: StatusOut) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+fn end(call: &Call, name: &'static str, status: StatusOut) -> Outcome {
+    let running = {
+        let mut split = lock(&call.file.split);
+        match &*split {
+            Some(begun) if begun.name == name => split.take().map(|begun| begun.running),
+            Some(begun) => {
+                return Err(Failure::new(
+                    Class::Other,
+                    format!(
+                        "MPI_File_{0}_begin was called, so it ends with MPI_File_{0}_end",
+                        begun.name
+                    ),
+                ));
+            }
+            None => None,
+        }
+    };
+    let Some(running) = running else {
+        return Err(Failure::new(
+            Class::Other,
+            format!("no split collective operation has begun; call MPI_File_{name}_begin first"),
+        ));
+    };
+    let moved = running.wait()?;
+    call.host.set_status(status, moved)
 }
 
-/// `MPI_File_write_at_all_begin`.
-pub(crate) fn write_at_all_begin(
-    _call: &Call,
-    _offset: i64,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+/// The functions of one kind: name, its two calls, which way, from where.
+macro_rules! accesses {
+    ($($name:ident $begin:ident $end:ident $direction:ident $start:ident;)*) => {$(
+        #[doc = concat!("`MPI_File_", stringify!($begin), "`.")]
+        pub(crate) fn $begin(call: &Call, buf: Address, count: i64, datatype: Word) -> Outcome {
+            let memory = (buf, count, datatype);
+            begin(call, stringify!($name), Direction::$direction, Start::$start, memory)
+        }
+
+        #[doc = concat!("`MPI_File_", stringify!($end), "`.")]
+        pub(crate) fn $end(call: &Call, _buf: Address, status: StatusOut) -> Outcome {
+            end(call, stringify!($name), status)
+        }
+    )*};
 }
 
-/// `MPI_File_write_at_all_end`.
-pub(crate) fn write_at_all_end(_call: &Call, _buf: Address, _status: StatusOut) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+/// The same with an offset.
+macro_rules! explicit {
+    ($($name:ident $begin:ident $end:ident $direction:ident;)*) => {$(
+        #[doc = concat!("`MPI_File_", stringify!($begin), "`.")]
+        pub(crate) fn $begin(
+            call: &Call,
+            offset: i64,
+            buf: Address,
+            count: i64,
+            datatype: Word,
+        ) -> Outcome {
+            let (start, memory) = (Start::Explicit(offset), (buf, count, datatype));
+            begin(call, stringify!($name), Direction::$direction, start, memory)
+        }
+
+        #[doc = concat!("`MPI_File_", stringify!($end), "`.")]
+        pub(crate) fn $end(call: &Call, _buf: Address, status: StatusOut) -> Outcome {
+            end(call, stringify!($name), status)
+        }
+    )*};
 }
 
-/// `MPI_File_read_all_begin`.
-pub(crate) fn read_all_begin(_call: &Call, _buf: Address, _count: i64, _datatype: Word) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+explicit! {
+    read_at_all read_at_all_begin read_at_all_end Read;
+    write_at_all write_at_all_begin write_at_all_end Write;
 }
 
-/// `MPI_File_read_all_end`.
-pub(crate) fn read_all_end(_call: &Call, _buf: Address, _status: StatusOut) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
-}
-
-/// `MPI_File_write_all_begin`.
-pub(crate) fn write_all_begin(
-    _call: &Call,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
-}
-
-/// `MPI_File_write_all_end`.
-pub(crate) fn write_all_end(_call: &Call, _buf: Address, _status: StatusOut) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
-}
-
-/// `MPI_File_read_ordered_begin`.
-pub(crate) fn read_ordered_begin(
-    _call: &Call,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
-}
-
-/// `MPI_File_read_ordered_end`.
-pub(crate) fn read_ordered_end(_call: &Call, _buf: Address, _status: StatusOut) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
-}
-
-/// `MPI_File_write_ordered_begin`.
-pub(crate) fn write_ordered_begin(
-    _call: &Call,
-    _buf: Address,
-    _count: i64,
-    _datatype: Word,
-) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
-}
-
-/// `MPI_File_write_ordered_end`.
-pub(crate) fn write_ordered_end(_call: &Call, _buf: Address, _status: StatusOut) -> Outcome {
-    Err(Failure::new(Class::UnsupportedOperation, "not built yet"))
+accesses! {
+    read_all read_all_begin read_all_end Read Individual;
+    write_all write_all_begin write_all_end Write Individual;
+    read_ordered read_ordered_begin read_ordered_end Read Ordered;
+    write_ordered write_ordered_begin write_ordered_end Write Ordered;
 }

@@ -1,0 +1,190 @@
+//! Threads of ours that move bytes while the program goes on.
+//!
+//! A queue is worked off in order by one thread, named `pario-io`, which is started by the first job and ends
+//! after some idle time. Operations of one process alone share one queue; those that need the other processes have
+//! one per file, so that a file whose peers are late holds up no other.
+//!
+//! Invariants
+//! - These threads have all signals blocked and never call MPI.
+//! - In a child that was forked off there are none: jobs are handed back.
+//! - After [`stop`] no thread is started any more.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, Once, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use crate::open_file::lock;
+use crate::progress;
+
+/// Work for a thread of ours.
+pub(crate) type Job = Box<dyn FnOnce() + Send>;
+
+/// How long a thread without work stays.
+const IDLE: Duration = Duration::from_secs(2);
+
+/// Whether no thread may be started: the end of MPI has begun, or this is a child that was forked off.
+static IS_OVER: AtomicBool = AtomicBool::new(false);
+
+/// Threads at present.
+static THREADS: Mutex<usize> = Mutex::new(0);
+
+/// Queues that had a thread, for waking them at the end. Locked after that of a queue, never before.
+static QUEUES: Mutex<Vec<Weak<Queue>>> = Mutex::new(Vec::new());
+
+/// Jobs in order, with the thread that does them.
+#[derive(Default)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    has_thread: bool,
+    is_working: bool,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").finish_non_exhaustive()
+    }
+}
+
+/// The queue of operations that need no other process.
+pub(crate) fn common() -> &'static Arc<Queue> {
+    static COMMON: LazyLock<Arc<Queue>> = LazyLock::new(Arc::default);
+    &COMMON
+}
+
+impl Queue {
+    /// Has a job done; gives it back if there can be no thread.
+    pub(crate) fn submit(self: &Arc<Queue>, job: Job) -> Result<(), Job> {
+        if IS_OVER.load(Ordering::Acquire) {
+            return Err(job);
+        }
+        let mut state = lock(&self.state);
+        state.jobs.push_back(job);
+        if !state.has_thread {
+            if !start(self) {
+                return state.jobs.pop_back().map_or(Ok(()), Err);
+            }
+            state.has_thread = true;
+        }
+        drop(state);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Whether all that was submitted is done.
+    pub(crate) fn is_idle(&self) -> bool {
+        if IS_OVER.load(Ordering::Acquire) {
+            return true;
+        }
+        let state = lock(&self.state);
+        state.jobs.is_empty() && !state.is_working
+    }
+
+    /// What its thread does.
+    fn work(&self) {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                state.is_working = true;
+                drop(state);
+                // A job tells its own outcome, also of a panic inside; what is left ends with it.
+                let _ = catch_unwind(AssertUnwindSafe(job));
+                state = lock(&self.state);
+                state.is_working = false;
+                drop(state);
+                progress::changed();
+                state = lock(&self.state);
+                continue;
+            }
+            if IS_OVER.load(Ordering::Acquire) {
+                break;
+            }
+            let waited = self.changed.wait_timeout_while(state, IDLE, |state| {
+                state.jobs.is_empty() && !IS_OVER.load(Ordering::Acquire)
+            });
+            let (kept, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = kept;
+            if timeout.timed_out() && state.jobs.is_empty() {
+                break;
+            }
+        }
+        state.has_thread = false;
+    }
+}
+
+/// Starts the thread of a queue; whether it could be.
+fn start(queue: &Arc<Queue>) -> bool {
+    static FORKS: Once = Once::new();
+    FORKS.call_once(|| {
+        // SAFETY: the function stores into atomics only, which is allowed in a child.
+        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    });
+    let mine = Arc::clone(queue);
+    *lock(&THREADS) += 1;
+    let started = with_signals_blocked(|| {
+        thread::Builder::new()
+            .name("pario-io".into())
+            .spawn(move || {
+                mine.work();
+                *lock(&THREADS) -= 1;
+                progress::changed();
+            })
+    });
+    match started {
+        Ok(_detached) => {
+            let mut queues = lock(&QUEUES);
+            queues
+                .retain(|other| other.strong_count() > 0 && !other.ptr_eq(&Arc::downgrade(queue)));
+            queues.push(Arc::downgrade(queue));
+            true
+        }
+        Err(_) => {
+            *lock(&THREADS) -= 1;
+            false
+        }
+    }
+}
+
+/// Runs something with all signals blocked, which threads that it starts inherit.
+fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: the sets are locals that the calls fill in.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        let result = work();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        result
+    }
+}
+
+extern "C" fn forked() {
+    IS_OVER.store(true, Ordering::Release);
+    crate::requests::forget_in_child();
+}
+
+/// Whether this is a child that was forked off, or the end of MPI has begun.
+pub(crate) fn is_over() -> bool {
+    IS_OVER.load(Ordering::Acquire)
+}
+
+/// Ends all threads once they have done what they are at; threads that are at something for ever stay behind.
+pub(crate) fn stop(limit: Duration) {
+    IS_OVER.store(true, Ordering::Release);
+    let queues = std::mem::take(&mut *lock(&QUEUES));
+    for queue in queues.iter().filter_map(Weak::upgrade) {
+        drop(lock(&queue.state));
+        queue.changed.notify_all();
+    }
+    let begun = std::time::Instant::now();
+    progress::wait_until(|| *lock(&THREADS) == 0 || begun.elapsed() > limit);
+}
