@@ -362,6 +362,15 @@ impl File {
         near.unwrap_or(false)
     }
 
+    /// Whether collective accesses of this handle wait for the other ranks. They do not where the team has
+    /// agreed that each goes for itself, without a barrier. Sends nothing; the same at all ranks.
+    pub fn is_exchanging(&self) -> bool {
+        let agreed = lock(&self.open.together.agreed);
+        agreed
+            .as_ref()
+            .is_none_or(|agreed| agreed.is_barrier || !agreed.ranks.is_empty())
+    }
+
     /// What this handle has counted about collective accesses.
     pub fn collective_statistics(&self) -> CollectiveStatistics {
         let together = &self.open.together;

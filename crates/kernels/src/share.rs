@@ -168,6 +168,50 @@ impl Share {
         }
     }
 
+    /// Hands out the bytes of a file range as runs: where each begins on the left and on the right side, and
+    /// how many bytes it has. They ascend; two that touch may be handed out one by one. Stops when `take`
+    /// says no.
+    ///
+    /// ```
+    /// use falls::Periodic;
+    /// use kernels::Share;
+    /// let view = Periodic::new(0, 4, "{(0,1)}".parse()?)?;
+    /// let subfile = Periodic::new(0, 8, "{(0,4)}".parse()?)?;
+    /// let mut runs = Vec::new();
+    /// Share::new(&view, &subfile).each_run(0..16, |left, right, len| {
+    ///     runs.push((left, right, len));
+    ///     true
+    /// });
+    /// assert_eq!(runs, [(0, 0, 2), (2, 4, 1), (4, 5, 2), (6, 9, 1)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn each_run(&self, file: Range<u64>, mut take: impl FnMut(u64, u64, u64) -> bool) {
+        match &self.form {
+            Form::Symbolic(s) => {
+                let Range { mut start, end } = s.positions(&file);
+                while start < end {
+                    let (Some((left, n)), Some((right, m))) =
+                        (s.left.block(start), s.right.block(start))
+                    else {
+                        return;
+                    };
+                    let len = n.min(m).min(end - start);
+                    if !take(left, right, len) {
+                        return;
+                    }
+                    start += len;
+                }
+            }
+            Form::Lazy(_) => {
+                for run in self.meeting.runs(file) {
+                    if !take(run.left, run.right, run.len) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
     /// Packs the bytes of a file range from memory of the left side that begins at its byte `base`.
     pub fn gather_left(
         &self,

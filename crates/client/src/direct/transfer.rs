@@ -380,8 +380,12 @@ fn lies_in_runs(flows: &[Flow], way: Way<'_>, is_whole: bool) -> bool {
         let part = clipped.as_ref().unwrap_or(part);
         let share = way.plan.share_of(part);
         share.left_run(part.file()).is_some() && share.right_run(part.file()).is_some() || {
-            let first = share.meeting().runs(part.file()).next();
-            first.is_some_and(|run| run.len >= LONG_RUN)
+            let mut first = 0;
+            share.each_run(part.file(), |_, _, len| {
+                first = len;
+                false
+            });
+            first >= LONG_RUN
         }
     })
 }
@@ -502,9 +506,10 @@ fn each_run(share: &Share, file: Range<u64>, mut take: impl FnMut(u64, u64, u64)
     {
         return take(left, right, share.count(file));
     }
-    for run in share.meeting().runs(file) {
-        take(run.left, run.right, run.len);
-    }
+    share.each_run(file, |left, right, len| {
+        take(left, right, len);
+        true
+    });
 }
 
 /// What is copied under one claim.

@@ -129,3 +129,31 @@ fn threads_share_a_handle_with_memory_of_their_own() {
         }
     });
 }
+
+#[test]
+fn a_steady_described_access_allocates_nothing() {
+    let service = Service::start(2);
+    let client = service.connect();
+    for (layout, view) in [
+        ("striped(10000) over 2", "whole"),
+        ("striped(10000) over 2", "striped(24) over 3 [1]"),
+        ("whole", "whole"),
+    ] {
+        let file = create(&client, &format!("/{layout} {view}"), "", layout);
+        file.set_view_text(view).unwrap();
+        for (name, sequence) in shapes() {
+            let places = Places::new(&sequence);
+            let mut memory = vec![1; 1 << 20];
+            let mut both = || {
+                let source = SharedBytes::from_slice(&memory);
+                file.write_at_memory(5, source, 0, &places).unwrap();
+                let target = SharedBytesMut::from_slice(&mut memory);
+                file.read_at_memory(5, target, 0, &places).unwrap();
+            };
+            (0..3).for_each(|_| both());
+            let info = allocation_counter::measure(both);
+            assert!(file.last_access().is_direct, "{name}");
+            assert_eq!(info.count_total, 0, "{name}, {view} of {layout}");
+        }
+    }
+}

@@ -270,6 +270,13 @@ impl Stream {
         (offset < MAX_OFFSET).then_some(offset)
     }
 
+    /// Where the byte at a position lies, and how many follow it in its block, itself included.
+    pub(crate) fn block(&self, position: u64) -> Option<(u64, u64)> {
+        self.place(position)?;
+        let stretch = self.stretch(position, 0);
+        Some((stretch.offset, stretch.rest))
+    }
+
     /// What follows a position that has a place, with offsets counted from `base`.
     fn stretch(&self, position: u64, base: u64) -> Stretch {
         let stretch = self.periods.stretch(position + self.lead);
