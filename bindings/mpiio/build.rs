@@ -173,7 +173,7 @@ fn constants(table: &str) -> String {
     }
     let [mpich, openmpi, standard] = columns;
     format!(
-        "/// Constants of one ABI.\n#[allow(missing_docs)]\n#[derive(Clone, Debug)]\npub(crate) struct Constants {{\n{fields}}}\n\n\
+        "/// Constants of one ABI; not all of them are needed.\n#[allow(missing_docs, dead_code)]\n#[derive(Clone, Debug)]\npub(crate) struct Constants {{\n{fields}}}\n\n\
          impl Constants {{\n    pub(crate) fn mpich() -> Constants {{\n        Constants {{\n{mpich}        }}\n    }}\n\n\
          pub(crate) fn openmpi(symbol: &dyn Fn(&CStr) -> Word) -> Constants {{\n        Constants {{\n{openmpi}        }}\n    }}\n\n\
          pub(crate) fn standard() -> Constants {{\n        Constants {{\n{standard}        }}\n    }}\n}}\n\n\

@@ -5,8 +5,10 @@
 #![allow(
     non_snake_case,
     clippy::missing_safety_doc,
+    clippy::redundant_closure,
     clippy::too_many_arguments,
     clippy::undocumented_unsafe_blocks,
+    clippy::useless_conversion,
     private_interfaces,
     unreachable_pub
 )]

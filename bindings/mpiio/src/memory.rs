@@ -3,6 +3,7 @@
 //! ```text
 //!  the view shows values as in memory    the program's own bytes             nothing is copied twice
 //!  it shows others                       bytes of the file on a stage        converted before a write, after a read
+//!  memory to read into overlaps          the same                            laid out one after the other
 //! ```
 //!
 //! It may be handed to a thread of ours: MPI demands that the program leaves the buffer alone until the
@@ -46,7 +47,8 @@ pub(crate) struct Memory {
 struct Staged {
     bytes: Box<[AtomicU8]>,
     places: Places,
-    representation: Representation,
+    /// How values are converted; nothing if they are laid out as they come.
+    representation: Option<Representation>,
     /// What the program gave.
     buffer: usize,
     datatype: Arc<Type>,
@@ -71,12 +73,19 @@ impl Memory {
             places,
             staged: None,
         };
-        if memory.places.size() > 0 && is_converted(&view.representation, datatype, direction)? {
-            let bytes = view.representation.bytes_of(datatype, count)?;
+        if memory.places.size() == 0 {
+            return Ok(memory);
+        }
+        let is_converted = is_converted(&view.representation, datatype, direction)?;
+        if is_converted || direction == Direction::Read && memory.places.has_overlap() {
+            let bytes = match is_converted {
+                true => view.representation.bytes_of(datatype, count)?,
+                false => memory.places.size(),
+            };
             let staged = Staged {
                 bytes: stage(bytes)?,
                 places: Places::bytes(bytes),
-                representation: view.representation.clone(),
+                representation: is_converted.then(|| view.representation.clone()),
                 buffer: buffer.number(),
                 datatype: Arc::clone(datatype),
                 handle,
@@ -117,7 +126,7 @@ impl Memory {
     pub(crate) fn needs_caller(&self) -> bool {
         self.staged.as_ref().is_some_and(|staged| {
             staged.direction == Direction::Read
-                && matches!(staged.representation, Representation::Registered(_))
+                && matches!(staged.representation, Some(Representation::Registered(_)))
         })
     }
 
@@ -142,11 +151,16 @@ impl Memory {
         let Some(staged) = &self.staged else {
             return Ok(moved);
         };
-        match (staged.direction, &staged.representation) {
+        let Some(representation) = &staged.representation else {
+            let came = &staged.filled()[..moved as usize];
+            self.places.unpack(came, self.described_mut(), 0, 0)?;
+            return Ok(moved);
+        };
+        match (staged.direction, representation) {
             (Direction::Write, _) if moved == self.size() => Ok(self.places.size()),
-            (Direction::Write, _) => Ok(staged.items_in(moved)?.1),
+            (Direction::Write, _) => Ok(staged.items_in(representation, moved)?.1),
             (Direction::Read, Representation::Registered(registered)) => {
-                let (items, bytes) = staged.items_in(moved)?;
+                let (items, bytes) = staged.items_in(representation, moved)?;
                 staged.call(registered, items)?;
                 Ok(bytes)
             }
@@ -172,7 +186,7 @@ impl Memory {
 
     /// Makes values of the file on the stage.
     fn convert_out(&self, staged: &Staged) -> Outcome {
-        if let Representation::Registered(registered) = &staged.representation {
+        if let Some(Representation::Registered(registered)) = &staged.representation {
             return staged.call(registered, staged.items());
         }
         let (mut from, mut to) = (0, 0);
@@ -202,10 +216,7 @@ impl Memory {
     /// Makes values in memory of `moved` bytes on the stage; how many bytes they have there.
     fn convert_in(&self, staged: &Staged, moved: u64) -> Outcome<u64> {
         let (mut from, mut to) = (0, 0);
-        // SAFETY: the bytes have come, and nobody writes the stage any more.
-        let file = unsafe {
-            std::slice::from_raw_parts(staged.bytes.as_ptr().cast::<u8>(), staged.bytes.len())
-        };
+        let file = staged.filled();
         let mut values = Vec::new();
         let mut outcome = Ok(());
         staged.in_portions(|element, count| {
@@ -236,42 +247,47 @@ impl Staged {
         unsafe { SharedBytesMut::new(self.bytes.as_ptr().cast_mut().cast(), self.bytes.len()) }
     }
 
+    /// What has come.
+    fn filled(&self) -> &[u8] {
+        // SAFETY: the bytes have come, and nobody writes the stage any more.
+        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr().cast::<u8>(), self.bytes.len()) }
+    }
+
     /// Values in all.
     fn items(&self) -> u64 {
         self.datatype.items() * self.count
     }
 
     /// Whole values in a number of bytes of the view, and their bytes in memory.
-    fn items_in(&self, moved: u64) -> Outcome<(u64, u64)> {
+    fn items_in(&self, representation: &Representation, moved: u64) -> Outcome<(u64, u64)> {
         let (mut rest, mut items, mut bytes) = (moved, 0, 0);
         let mut outcome = Ok(());
-        self.datatype
-            .visit(
-                self.count,
-                &mut |element, count| match self.representation.size_of(element) {
-                    Ok(size) => {
-                        let whole = count.min(rest / size);
-                        rest -= whole * size;
-                        items += whole;
-                        bytes += whole * element.size();
-                        whole == count
-                    }
-                    Err(failure) => {
-                        outcome = Err(failure);
-                        false
-                    }
-                },
-            );
+        self.datatype.visit(
+            self.count,
+            &mut |element, count| match representation.size_of(element) {
+                Ok(size) => {
+                    let whole = count.min(rest / size);
+                    rest -= whole * size;
+                    items += whole;
+                    bytes += whole * element.size();
+                    whole == count
+                }
+                Err(failure) => {
+                    outcome = Err(failure);
+                    false
+                }
+            },
+        );
         outcome.map(|()| (items, bytes))
     }
 
     /// Bytes of the view before a value.
-    fn bytes_before(&self, item: u64) -> u64 {
+    fn bytes_before(&self, registered: &Registered, item: u64) -> u64 {
         let (mut rest, mut bytes) = (item, 0);
         self.datatype.visit(self.count, &mut |element, count| {
             let some = count.min(rest);
             rest -= some;
-            bytes += some * self.representation.size_of(element).unwrap_or(0);
+            bytes += some * registered.size_of(element).unwrap_or(0);
             rest > 0
         });
         bytes
@@ -300,7 +316,7 @@ impl Staged {
         }
         let before = |item| match item {
             0 => 0,
-            item => self.bytes_before(item),
+            item => self.bytes_before(registered, item),
         };
         let file = self.target().as_mut_ptr();
         match self.direction {

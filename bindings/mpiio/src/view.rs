@@ -136,28 +136,41 @@ impl CurrentView {
 
     /// Bytes of the view in a file of `file_len` bytes. Of a scattered one those before the first that is beyond.
     pub(crate) fn len_within(&self, file_len: u64) -> u64 {
-        let Some(view) = &self.scattered else {
-            return self.bytes.len_within(file_len);
-        };
-        // Tiles do not descend, so all before this one lie within.
-        let (size, extent) = (view.filetype().size(), view.filetype().extent());
-        let reach =
-            i128::from(view.filetype().true_lb()) + i128::from(view.filetype().true_extent());
-        let room = i128::from(file_len) - i128::from(view.displacement()) - reach;
-        let whole = match extent {
-            ..=0 => 0,
-            extent if room < 0 => 0 * extent,
-            extent => (room / i128::from(extent)) as i64,
-        };
-        let mut count = (whole.unsigned_abs()) * size;
-        while view
-            .select(count)
-            .is_some_and(|at| (at as u64) < file_len && count < u64::MAX / 2)
-        {
-            count += 1;
+        match &self.scattered {
+            Some(view) => scattered_within(view, file_len),
+            None => self.bytes.len_within(file_len),
         }
-        count
     }
+}
+
+/// Bytes of a scattered view before the first that is not below `file_len`. Copies at one place count once.
+fn scattered_within(view: &FileView, file_len: u64) -> u64 {
+    let filetype = view.filetype();
+    let reach = i128::from(filetype.true_lb()) + i128::from(filetype.true_extent());
+    let room = i128::from(file_len) - i128::from(view.displacement()) - reach;
+    let whole = match i128::from(filetype.extent()) {
+        _ if room < 0 => 0,
+        0 => 1,
+        extent => u64::try_from(room / extent + 1).unwrap_or(u64::MAX),
+    };
+    let before = whole.saturating_mul(filetype.size());
+    if filetype.extent() == 0 && whole == 1 {
+        return before;
+    }
+    // Displacements do not descend, so bytes of the next copy lie within up to one of them.
+    let is_within = |k: u64| {
+        view.select(before + k)
+            .is_some_and(|at| at.unsigned_abs() < file_len)
+    };
+    let (mut low, mut high) = (0, filetype.size());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match is_within(middle) {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    before.saturating_add(low)
 }
 
 /// An argument that a refusal is about.
@@ -239,6 +252,37 @@ fn descends(sequence: &layout::Sequence) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_holds_the_bytes_of_a_scattered_view_up_to_the_first_beyond_it() {
+        let short = layout::mpi::Datatype::basic(2).unwrap();
+        let far = layout::mpi::Datatype::hindexed(&[1, 1], &[0, 14], &short).unwrap();
+        let tile = |extent| layout::mpi::Datatype::resized(0, extent, &far).unwrap();
+        let view = FileView::new(100, &short, &tile(4)).unwrap();
+        for (file_len, bytes) in [
+            (0, 0),
+            (100, 0),
+            (101, 1),
+            (102, 2),
+            (115, 3),
+            (116, 6),
+            (119, 7),
+            (120, 10),
+        ] {
+            let naive = (0..)
+                .take_while(|k| view.select(*k).unwrap() < file_len)
+                .count();
+            assert_eq!(
+                scattered_within(&view, file_len as u64),
+                bytes,
+                "{file_len}"
+            );
+            assert_eq!(naive as u64, bytes, "{file_len}");
+        }
+        let still = FileView::new(0, &short, &tile(0)).unwrap();
+        assert_eq!(scattered_within(&still, 16), 4);
+        assert_eq!(scattered_within(&still, 15), 3);
+    }
 
     #[test]
     fn blocks_that_overlap_do_not_descend() {

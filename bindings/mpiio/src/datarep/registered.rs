@@ -92,7 +92,7 @@ impl Registered {
     }
 
     /// Bytes of an element in the file. Called by threads of the program.
-    pub(super) fn size_of(&self, element: &Element) -> Outcome<u64> {
+    pub(crate) fn size_of(&self, element: &Element) -> Outcome<u64> {
         if !self.is_converting() {
             return Ok(element.size());
         }
