@@ -81,7 +81,7 @@ pub(crate) struct Open {
     pub(crate) rights: Rights,
     pub(crate) is_new: bool,
     pub(crate) is_append: bool,
-    is_unique: bool,
+    unique: Option<u64>,
     pub(crate) array: Option<ArrayType>,
     pub(crate) pointer_group: Option<u64>,
     key: Mutex<Key>,
@@ -150,7 +150,7 @@ impl Open {
             rights: opened.rights,
             is_new: opened.is_new,
             is_append: options.append,
-            is_unique: options.unique,
+            unique: options.unique_number(),
             array: array.filter(|a: &ArrayType| a.bytes() > 0),
             pointer_group: group,
             key: Mutex::new(Key {
@@ -631,7 +631,7 @@ impl Open {
         }
         let reopen = Reopen {
             capability: self.capability(),
-            unique: self.is_unique,
+            unique: self.unique,
         };
         self.session.count_message();
         match pipe.ask(self.session.number(), &reopen) {

@@ -23,6 +23,8 @@ pub struct OpenOptions {
     pub(crate) create: bool,
     pub(crate) exclusive: bool,
     pub(crate) unique: bool,
+    /// Handles with the same number are one opening; 0 is nobody else's.
+    pub(crate) unique_number: u64,
     pub(crate) delete_on_close: bool,
     pub(crate) mode: Option<u32>,
     pub(crate) array: Option<String>,
@@ -168,6 +170,11 @@ impl OpenOptions {
         read | write
     }
 
+    /// How the file is had alone, if at all.
+    pub(crate) fn unique_number(&self) -> Option<u64> {
+        self.unique.then_some(self.unique_number)
+    }
+
     /// What the metadata manager is asked.
     pub(crate) fn to_message(&self) -> Result<messages::OpenOptions> {
         let create = self.create.then(|| messages::CreateOptions {
@@ -189,7 +196,7 @@ impl OpenOptions {
             rights: self.rights(),
             create,
             append: self.append,
-            unique: self.unique,
+            unique: self.unique_number(),
             delete_on_close: self.delete_on_close,
         })
     }

@@ -297,7 +297,10 @@ impl Team {
         });
         let mut given = match &mine {
             Ok(bytes) => [&[GIVEN], &bytes[..]].concat(),
-            Err(error) => [&[FAILED], error.to_string().as_bytes()].concat(),
+            Err(error) => {
+                let status = error.status().code().to_le_bytes();
+                [&[FAILED], &status[..], error.to_string().as_bytes()].concat()
+            }
         };
         given.truncate(self.exchange.most_bytes());
         let gathered = self.exchange.allgather(&given, self.drive());
@@ -306,9 +309,15 @@ impl Team {
         let gathered = gathered?;
         for (rank, bytes) in gathered.iter().enumerate() {
             if bytes.first() != Some(&GIVEN) {
-                let why = String::from_utf8_lossy(bytes.get(1..).unwrap_or_default());
+                let code = bytes
+                    .get(1..3)
+                    .map(|code| u16::from_le_bytes([code[0], code[1]]));
+                let why = String::from_utf8_lossy(bytes.get(3..).unwrap_or_default());
                 return Err(Error::Refused {
-                    status: Status::InvalidArgument,
+                    status: code
+                        .and_then(Status::from_code)
+                        .filter(|status| !status.is_ok())
+                        .unwrap_or(Status::InvalidArgument),
                     text: format!("rank {rank} of the team failed: {why}"),
                     server: None,
                 });

@@ -10,6 +10,7 @@
 //! - Arguments that have to be equal and are not give an error at every rank.
 //! - Between the exchange of views and the answer about the layout no rank of the team accesses the file.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use layout::View;
@@ -110,13 +111,13 @@ impl Client {
             out
         });
         demand_equal(&team.agree(mine)?, "open_together", "path or options")?;
-        if options.unique && team.size() > 1 {
-            return Err(Error::argument(
-                "unique",
-                "a team of several cannot have a file each for itself alone",
-            ));
-        }
         let mut first = options.clone();
+        if options.unique {
+            // No two openings of a service have it: members have the file together, nobody else has it.
+            let mut hasher = DefaultHasher::new();
+            (self.id().0, self.session.number()).hash(&mut hasher);
+            first.unique_number = hasher.finish() | 1;
+        }
         first.expected.clients = first.expected.clients.or(Some(team.size() as u64));
         if team.size() > 1 {
             first.expected.near = None;
@@ -126,7 +127,10 @@ impl Client {
             _ => None,
         };
         let said = team.agree(match &opened {
-            Some(Ok(open)) => Ok(vec![u8::from(open.is_new)]),
+            Some(Ok(open)) => {
+                let number = first.unique_number.to_le_bytes();
+                Ok([&[u8::from(open.is_new)], &number[..]].concat())
+            }
             Some(Err(error)) => Err(error.clone()),
             None => Ok(Vec::new()),
         });
@@ -138,9 +142,11 @@ impl Client {
             (Err(_), Some(Err(error))) | (Err(error), _) => return Err(error),
         };
         let is_new = said[0].first() == Some(&1);
+        let number = said[0].get(1..9).and_then(|bytes| bytes.try_into().ok());
         let rest = OpenOptions {
             create: false,
             exclusive: false,
+            unique_number: number.map_or(0, u64::from_le_bytes),
             ..options.clone()
         };
         let mine = opened.unwrap_or_else(|| self.open_raw_new(&path, &rest, Some(is_new)));

@@ -100,6 +100,32 @@ fn seed001_s09_every_relation_of_clients_to_servers_works() {
 }
 
 #[test]
+fn a_team_has_a_file_alone_as_one_opening() {
+    let service = Service::start(2);
+    let other = service.connect();
+    together(&service, 3, |team, client| {
+        let file = client.open_together(team, "/f", &rw().unique()).unwrap();
+        team.barrier().unwrap();
+        if team.rank() == 0 {
+            for options in [rw(), rw().unique()] {
+                let error = other.open("/f", &options).unwrap_err();
+                assert_eq!(error.status(), Status::InUse);
+            }
+        }
+        let error = client.open_together(team, "/f", &rw().unique());
+        assert_eq!(error.unwrap_err().status(), Status::InUse);
+        team.barrier().unwrap();
+        file.close().unwrap();
+        team.barrier().unwrap();
+        let kept = (team.rank() == 1).then(|| client.open("/f", &rw()).unwrap());
+        team.barrier().unwrap();
+        let error = client.open_together(team, "/f", &rw().unique());
+        assert_eq!(error.unwrap_err().status(), Status::InUse);
+        drop(kept);
+    });
+}
+
+#[test]
 fn seed001_s65_a_rank_with_a_whole_subfile_talks_to_one_server_and_takes_no_lock() {
     let service = Service::start(3);
     let ranks = 7;

@@ -20,8 +20,8 @@ pub(crate) struct Handle {
     pub(crate) client: ClientId,
     pub(crate) file: FileId,
     pub(crate) rights: Rights,
-    /// Nobody else may have the file open.
-    pub(crate) unique: bool,
+    /// Nobody else may have the file open, except with the same number, unless it is 0.
+    pub(crate) unique: Option<u64>,
 }
 
 /// All openings.

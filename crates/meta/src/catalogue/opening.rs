@@ -99,10 +99,10 @@ impl Batch<'_> {
                 }
             }
         }
-        if options.unique {
+        let is_joined = self.demand_unique(file, options.unique)?;
+        if options.unique.is_some() && !is_joined {
             self.demand_closed(file)?;
         }
-        self.demand_not_unique(file)?;
         if options.delete_on_close {
             self.mark_delete_on_close(caller, file, path)?;
         }
@@ -125,12 +125,20 @@ impl Batch<'_> {
         })
     }
 
-    fn demand_not_unique(&self, file: FileId) -> Result<(), MetaError> {
-        if self.handles.of_file(file).any(|(_, h)| h.unique) {
-            let how = "somebody has it open for himself alone";
-            return Err(MetaError::InUse { file, how });
+    /// Refuses if others have the file for themselves alone; whether this opening belongs to those who have.
+    fn demand_unique(&self, file: FileId, unique: Option<u64>) -> Result<bool, MetaError> {
+        let mut is_joined = false;
+        for (_, handle) in self.handles.of_file(file) {
+            match handle.unique {
+                None => {}
+                Some(number) if number != 0 && unique == Some(number) => is_joined = true,
+                Some(_) => {
+                    let how = "somebody has it open for himself alone";
+                    return Err(MetaError::InUse { file, how });
+                }
+            }
         }
-        Ok(())
+        Ok(is_joined)
     }
 
     /// Deleting needs what unlinking needs, now and not at the time of closing.
@@ -158,10 +166,10 @@ impl Batch<'_> {
         caller: &Caller<'_>,
         file: FileId,
         rights: Rights,
-        unique: bool,
+        unique: Option<u64>,
     ) -> Result<Opened, MetaError> {
         self.one(|b| {
-            b.demand_not_unique(file)?;
+            b.demand_unique(file, unique)?;
             let attributes = super::attributes::attributes(&b.rows, file)?;
             let layout = super::layouts::layout_info(&b.rows, file)?;
             let handle = b.handles.add(Handle {

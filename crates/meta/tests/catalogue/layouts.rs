@@ -479,7 +479,7 @@ fn sizes_grow_and_truncates_begin_epochs() {
         Status::InvalidArgument,
     );
     let back = f
-        .by(ALICE, |b, c| b.reopen(c, file, Rights::BOTH, false))
+        .by(ALICE, |b, c| b.reopen(c, file, Rights::BOTH, None))
         .unwrap();
     refused(
         f.by(ALICE, |b, c| b.begin_truncate(c, back.handle, u64::MAX)),

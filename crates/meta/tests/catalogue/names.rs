@@ -384,7 +384,7 @@ fn seed001_s18_access_modes_exclude_each_other() {
     // Alone, or not at all.
     let unique = OpenOptions {
         rights: Rights::READ,
-        unique: true,
+        unique: Some(0),
         ..OpenOptions::default()
     };
     refused(open(&mut f, ALICE, unique.clone()), Status::InUse);
@@ -513,13 +513,13 @@ fn open_files_without_a_name_survive_a_restart() {
         Status::BadHandle,
     );
     let back = f
-        .by(ALICE, |b, c| b.reopen(c, kept, Rights::BOTH, false))
+        .by(ALICE, |b, c| b.reopen(c, kept, Rights::BOTH, None))
         .unwrap();
     assert_ne!(back.handle, old.handle);
     assert_eq!(f.by(0, |b, _| b.end_recovery()).unwrap(), 2);
     assert_eq!(f.status(ALICE, "/doomed"), Status::NotFound);
     refused(
-        f.by(ALICE, |b, c| b.reopen(c, lost, Rights::READ, false)),
+        f.by(ALICE, |b, c| b.reopen(c, lost, Rights::READ, None)),
         Status::NotFound,
     );
     assert_eq!(f.removals(0).len(), 2);

@@ -28,7 +28,7 @@ fn child_that_holds_a_file() {
         path: "/f".into(),
         options: OpenOptions {
             rights: Rights::BOTH,
-            unique: true,
+            unique: Some(0),
             ..OpenOptions::default()
         },
     });
@@ -178,7 +178,7 @@ fn handles_are_opened_again_after_a_restart() {
     for opened in [&kept, &nameless] {
         let again = c.ask(&Reopen {
             capability: opened.capability.clone(),
-            unique: false,
+            unique: None,
         });
         assert_eq!(again.attributes.file, opened.attributes.file);
         assert_eq!(again.rights, opened.rights);
@@ -190,7 +190,7 @@ fn handles_are_opened_again_after_a_restart() {
     c.refused(&unlink, Status::InUse);
     let late = Reopen {
         capability: orphan.capability,
-        unique: false,
+        unique: None,
     };
     c.refused(&late, Status::BadCapability);
     assert!(!c.ask(&close(handles[0])).is_removed);

@@ -165,7 +165,7 @@ fn every_message_of_a_client() {
     );
     let reopen = Reopen {
         capability: opened.capability,
-        unique: false,
+        unique: None,
     };
     c.refused(&reopen, Status::NotFound);
     c.refused(&RelayoutProgress { file: made.file }, Status::NotFound);
@@ -341,7 +341,7 @@ fn seed001_s18_access_modes_exclude_each_other_between_clients() {
         "/x",
         OpenOptions {
             rights: Rights::READ,
-            unique: true,
+            unique: Some(0),
             ..OpenOptions::default()
         },
     );
@@ -427,7 +427,7 @@ fn capability_of_another_client_opens_nothing() {
     let mut other = Asker::user(&manager, ALICE);
     let reopen = |capability| Reopen {
         capability,
-        unique: false,
+        unique: None,
     };
     other.refused(&reopen(opened.capability.clone()), Status::BadCapability);
     let mut forged = opened.capability.0.clone();

@@ -56,8 +56,9 @@ record! {
         pub create: Option<CreateOptions>,
         /// Every write goes to the end; needs the right to write.
         pub append: bool,
-        /// Refuse if anybody has it open, and refuse others while this handle is open.
-        pub unique: bool,
+        /// Refuse if anybody has it open, and refuse others while this handle is open. Handles with the same
+        /// number are one opening; 0 is the number of nobody else.
+        pub unique: Option<u64>,
         /// The file goes with its last handle.
         pub delete_on_close: bool,
     }
@@ -74,8 +75,8 @@ record! {
     pub struct Reopen {
         /// The capability that came with the handle; says which file and for what.
         pub capability: Bytes,
-        /// Whether it was opened for this client alone.
-        pub unique: bool,
+        /// Whether it was opened for this client, or those with this number, alone.
+        pub unique: Option<u64>,
     }
 
     /// An open file.

@@ -129,7 +129,7 @@ fn add_handles(list: &mut Samples) {
         let options = OpenOptions {
             rights,
             append: rights == Rights::WRITE,
-            unique: create.is_some(),
+            unique: create.is_some().then_some(rights.bits().into()),
             delete_on_close: rights == Rights::BOTH,
             create,
         };
@@ -138,7 +138,7 @@ fn add_handles(list: &mut Samples) {
     }
     let reopen = Reopen {
         capability: Bytes(vec![1, 2, 3]),
-        unique: true,
+        unique: Some(0),
     };
     list.pair("", reopen, opened(Rights::READ));
     let handle = HandleId(u64::MAX);
