@@ -11,7 +11,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use client::{Client, Team};
 
@@ -23,6 +22,9 @@ use crate::progress;
 
 /// Bytes that a process tells.
 const SAID_BYTES: usize = 320;
+
+/// Bytes for the name of a team that shares memory.
+const NAME_BYTES: usize = 128;
 
 /// What a process tells the others.
 #[derive(Clone, Debug)]
@@ -152,23 +154,55 @@ impl Meeting {
     }
 
     /// The processes as a team; all of them call it.
-    pub(crate) fn team(&self, _host: &Host, client: &Client) -> Outcome<Team> {
+    pub(crate) fn team(&self, host: &Host, comm: Word, client: &Client) -> Outcome<Team> {
         let size = self.all.len();
         if size == 1 {
             return Ok(Team::alone());
         }
+        if self.all.iter().all(|said| said.place == self.all[0].place)
+            && let Some(team) = self.host_team(host, comm)?
+        {
+            return Ok(team);
+        }
         let name = format!("mpi-{:032x}", self.all[0].secret);
-        let timeout = Duration::from_secs(3600);
-        Ok(Team::processes_for(
-            client, &name, self.rank, size, timeout,
-        )?)
+        Ok(Team::processes_for(client, &name, self.rank, size, None)?)
+    }
+
+    /// The team of processes that share memory; nothing, for all of them, if one of them cannot.
+    fn host_team(&self, host: &Host, comm: Word) -> Outcome<Option<Team>> {
+        let size = self.all.len();
+        let mut told = [0; NAME_BYTES];
+        let mut team = None;
+        if self.rank == 0
+            && let Ok((created, name)) = Team::host_create(size)
+            && name.len() < NAME_BYTES
+        {
+            told[..name.len()].copy_from_slice(name.as_bytes());
+            team = Some(created);
+        }
+        host.broadcast(&mut told, comm)?;
+        let end = told.iter().position(|b| *b == 0).unwrap_or(0);
+        let name = String::from_utf8_lossy(&told[..end]);
+        if name.is_empty() {
+            return Ok(None);
+        }
+        if self.rank != 0 {
+            team = Team::host_attach(&name, self.rank, size).ok();
+        }
+        let have = host.allgather(&[u8::from(team.is_some())], comm)?;
+        match team.filter(|_| have.iter().all(|one| one == &[1])) {
+            Some(team) => Ok(team.meet().ok().map(|()| team)),
+            None => Ok(None),
+        }
     }
 }
 
 /// The same member, whose waits drive the host.
 pub(crate) fn driven(team: &Team) -> Team {
-    let _drive: Arc<dyn Fn() + Send + Sync> = Arc::new(progress::drive);
-    team.clone()
+    match team.size() {
+        1 => team.clone(),
+        _ => team.driving(Arc::new(progress::drive)),
+    }
 }
 
 /// The host, the user, and the namespace that process numbers are in.

@@ -71,7 +71,7 @@ pub(crate) fn open(comm: Word, filename: Text, amode: c_int, info: Word, fh: Han
             ));
         };
         progress::prepare();
-        let team = meeting.team(host, &ready.client)?;
+        let team = meeting.team(host, comm, &ready.client)?;
         let opening = Opening {
             host,
             comm,

@@ -79,6 +79,8 @@ pub(crate) fn seek_shared(call: &Call, offset: i64, whence: c_int) -> Outcome {
 
 /// `MPI_File_get_position_shared`.
 pub(crate) fn get_position_shared(call: &Call, offset: Out<i64>) -> Outcome {
+    call.file
+        .check_random("what the reads and writes before have moved")?;
     let at = call.file.file.position_shared()?;
     offset.set((at / call.file.current().etype_bytes) as i64);
     Ok(())
