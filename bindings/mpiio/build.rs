@@ -108,7 +108,7 @@ fn entries(table: &str) -> String {
                 format!(
                     "match crate::table::find(fh) {{\n\
                      Some(file) => crate::entry::ours(file, \"MPI_{full}\", |call| crate::verbs::{verb}(call{widened})),\n\
-                     None => crate::entry::theirs(\"MPI_{full}\", |host| host.files.{full}.map(|f| unsafe {{ f({plain}) }})),\n}}"
+                     None => crate::entry::of_handle(fh, \"MPI_{full}\", |host| host.files.{full}.map(|f| unsafe {{ f({plain}) }})),\n}}"
                 )
             } else {
                 let form = if words.last() == Some(&"large") {

@@ -4,7 +4,9 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::failure::{self, Failure};
+use crate::abi::Family;
+use crate::failure::{self, Class, Failure};
+use crate::ffi::Word;
 use crate::host::{self, Host};
 use crate::open_file::OpenFile;
 
@@ -41,6 +43,25 @@ pub(crate) fn ours(
             } = &*call.file;
             failure::raise(host, *handle, name, file, &failure)
         }
+    }
+}
+
+/// Lets the host do it with a handle that is not ours.
+pub(crate) fn of_handle(
+    handle: Word,
+    name: &'static str,
+    function: impl FnOnce(&Host) -> Option<c_int>,
+) -> c_int {
+    match host::get() {
+        // Libraries of the standard ABI look behind the null handle without looking at it.
+        Some(host) if host.abi.family == Family::Standard && handle == host.abi.file_null => {
+            let failure = Failure::new(
+                Class::File,
+                "the handle is MPI_FILE_NULL; open a file first",
+            );
+            failure::raise(host, handle, name, "", &failure)
+        }
+        _ => theirs(name, function),
     }
 }
 

@@ -188,7 +188,7 @@ impl Operation {
     }
 
     /// Moves the bytes; how many of the program's were moved. `team` is the member that waits the way this thread has to.
-    pub(crate) fn run(&self, _team: &Team) -> Outcome<u64> {
+    pub(crate) fn run(&self, team: &Team) -> Outcome<u64> {
         if let Some(view) = &self.view.scattered {
             let moved = scattered::run(self, view)?;
             return self.memory.finish(moved);
@@ -202,7 +202,7 @@ impl Operation {
             }
             (Direction::Read, true) => {
                 let (target, origin) = self.memory.target();
-                file.read_at_memory(self.at, target, origin, places)?
+                file.read_at_all(team, self.at, target, origin, places)?
             }
             (Direction::Write, false) => {
                 let (source, origin) = self.memory.source();
@@ -210,7 +210,7 @@ impl Operation {
             }
             (Direction::Write, true) => {
                 let (source, origin) = self.memory.source();
-                file.write_at_memory(self.at, source, origin, places)?
+                file.write_at_all(team, self.at, source, origin, places)?
             }
         };
         self.memory.finish(moved as u64)

@@ -10,7 +10,7 @@ use crate::table;
 pub(crate) fn close(fh: HandleOut) -> c_int {
     let handle = fh.file();
     let Some(file) = table::find(handle) else {
-        return entry::theirs("MPI_File_close", |host| {
+        return entry::of_handle(handle, "MPI_File_close", |host| {
             // SAFETY: the argument is the caller's.
             host.files.File_close.map(|f| unsafe { f(fh) })
         });
