@@ -184,7 +184,10 @@ impl Operation {
 
     /// Whether it waits for the other processes.
     pub(crate) fn needs_others(&self) -> bool {
-        self.is_collective && self.view.is_together && self.file.team.size() > 1
+        self.is_collective
+            && self.view.is_together
+            && self.file.team.size() > 1
+            && self.file.file.is_exchanging()
     }
 
     /// Moves the bytes; how many of the program's were moved. `team` is the member that waits the way this thread has to.

@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use client::Team;
 
+use crate::entries::HostFiles;
 use crate::entry::{Call, Outcome};
 use crate::failure::{self, Class, Failure};
 use crate::ffi::{HandleOut, StatusOut, Word};
@@ -119,10 +120,13 @@ impl Request {
     }
 }
 
-/// Whether completion calls can be left to the host.
-#[inline]
-pub(crate) fn is_none_pending() -> bool {
-    PENDING.load(Ordering::Acquire) == 0
+/// The host's own functions, while completion calls can be left to them.
+#[inline(always)]
+pub(crate) fn while_none_pending() -> Option<&'static HostFiles> {
+    match PENDING.load(Ordering::Acquire) {
+        0 => Some(&host::get()?.files),
+        _ => None,
+    }
 }
 
 /// How an operation is done.

@@ -1,8 +1,9 @@
 //! Waiting and testing: the calls that complete requests, ours among them.
 //!
-//! While nothing of ours is pending, each is the host's own after one load. Otherwise the host is told first of
-//! all that is done; a wait for requests of ours that are not done alternates the host's own test, which moves the
-//! others of the list on, with rests; from then on it is the host's own again.
+//! While nothing of ours is pending, the entry points call the host's own functions after one load, and nothing
+//! here is called (`ends` in the table of prototypes). Otherwise the host is told first of all that is done; a
+//! wait for requests of ours that are not done alternates the host's own test, which moves the others of the list
+//! on, with rests; from then on it is the host's own wait.
 //!
 //! Errors. An operation that failed is reported by the call that completes its request, to the handler of its file
 //! (the default of files is to return): calls for one request return its code; calls for lists return
@@ -134,16 +135,6 @@ fn places(outcount: Out<c_int>, indices: Out<c_int>) -> impl Iterator<Item = usi
     (0..count).map(move |at| indices.get_at(at) as usize)
 }
 
-/// Calls the host's own function, if nothing of ours is pending.
-macro_rules! unless_pending {
-    ($full:literal, $slot:ident($($argument:expr),*)) => {
-        if requests::is_none_pending() {
-            // SAFETY: the arguments are the caller's.
-            return entry::theirs($full, |host| host.files.$slot.map(|f| unsafe { f($($argument),*) }));
-        }
-    };
-}
-
 /// Calls the host's own function.
 macro_rules! own {
     ($host:expr, $slot:ident($($argument:expr),*)) => {
@@ -152,7 +143,7 @@ macro_rules! own {
     };
 }
 
-/// The host, which is there if anything of ours is pending; and the code of a function that it lacks.
+/// Does something with the host; the code of a function that it lacks.
 fn known(name: &'static str, call: impl FnOnce(&Host) -> Option<c_int>) -> c_int {
     match host::get().and_then(call) {
         Some(code) => code,
@@ -162,7 +153,6 @@ fn known(name: &'static str, call: impl FnOnce(&Host) -> Option<c_int>) -> c_int
 
 /// `MPI_Wait`.
 pub(crate) fn wait(request: HandleOut, status: StatusOut) -> c_int {
-    unless_pending!("MPI_Wait", Wait(request, status));
     known("MPI_Wait", |host| {
         let mut flag = 0;
         let place = Out(&raw mut flag);
@@ -184,7 +174,6 @@ pub(crate) fn waitany(
     index: Out<c_int>,
     status: StatusOut,
 ) -> c_int {
-    unless_pending!("MPI_Waitany", Waitany(count, requests, index, status));
     known("MPI_Waitany", |host| {
         let mut flag = 0;
         let place = Out(&raw mut flag);
@@ -204,7 +193,6 @@ pub(crate) fn waitany(
 
 /// `MPI_Waitall`.
 pub(crate) fn waitall(count: c_int, requests: HandleOut, statuses: StatusOut) -> c_int {
-    unless_pending!("MPI_Waitall", Waitall(count, requests, statuses));
     known("MPI_Waitall", |host| {
         let mut flag = 0;
         let place = Out(&raw mut flag);
@@ -231,10 +219,6 @@ pub(crate) fn waitsome(
     indices: Out<c_int>,
     statuses: StatusOut,
 ) -> c_int {
-    unless_pending!(
-        "MPI_Waitsome",
-        Waitsome(incount, requests, outcount, indices, statuses)
-    );
     known("MPI_Waitsome", |host| {
         let list = List {
             requests,
@@ -265,7 +249,6 @@ pub(crate) fn waitsome(
 
 /// `MPI_Test`.
 pub(crate) fn test(request: HandleOut, flag: Out<c_int>, status: StatusOut) -> c_int {
-    unless_pending!("MPI_Test", Test(request, flag, status));
     known("MPI_Test", |host| {
         let (code, ours) = testing(host, List::one(request), || {
             own!(host, Test(request, flag, status))
@@ -282,7 +265,6 @@ pub(crate) fn testany(
     flag: Out<c_int>,
     status: StatusOut,
 ) -> c_int {
-    unless_pending!("MPI_Testany", Testany(count, requests, index, flag, status));
     known("MPI_Testany", |host| {
         let (code, ours) = testing(host, List { requests, count }, || {
             own!(host, Testany(count, requests, index, flag, status))
@@ -298,7 +280,6 @@ pub(crate) fn testall(
     flag: Out<c_int>,
     statuses: StatusOut,
 ) -> c_int {
-    unless_pending!("MPI_Testall", Testall(count, requests, flag, statuses));
     known("MPI_Testall", |host| {
         let (code, ours) = testing(host, List { requests, count }, || {
             own!(host, Testall(count, requests, flag, statuses))
@@ -316,10 +297,6 @@ pub(crate) fn testsome(
     indices: Out<c_int>,
     statuses: StatusOut,
 ) -> c_int {
-    unless_pending!(
-        "MPI_Testsome",
-        Testsome(incount, requests, outcount, indices, statuses)
-    );
     known("MPI_Testsome", |host| {
         let list = List {
             requests,
@@ -338,10 +315,6 @@ pub(crate) fn testsome(
 
 /// `MPI_Request_get_status`. A request that failed keeps its failure for the call that completes it.
 pub(crate) fn request_get_status(request: Word, flag: Out<c_int>, status: StatusOut) -> c_int {
-    unless_pending!(
-        "MPI_Request_get_status",
-        Request_get_status(request, flag, status)
-    );
     known("MPI_Request_get_status", |host| {
         requests::finish(host);
         own!(host, Request_get_status(request, flag, status))
@@ -356,10 +329,6 @@ pub(crate) fn request_get_status_any(
     flag: Out<c_int>,
     status: StatusOut,
 ) -> c_int {
-    unless_pending!(
-        "MPI_Request_get_status_any",
-        Request_get_status_any(count, requests, index, flag, status)
-    );
     known("MPI_Request_get_status_any", |host| {
         requests::finish(host);
         own!(
@@ -376,10 +345,6 @@ pub(crate) fn request_get_status_all(
     flag: Out<c_int>,
     statuses: StatusOut,
 ) -> c_int {
-    unless_pending!(
-        "MPI_Request_get_status_all",
-        Request_get_status_all(count, requests, flag, statuses)
-    );
     known("MPI_Request_get_status_all", |host| {
         requests::finish(host);
         own!(
@@ -397,10 +362,6 @@ pub(crate) fn request_get_status_some(
     indices: Out<c_int>,
     statuses: StatusOut,
 ) -> c_int {
-    unless_pending!(
-        "MPI_Request_get_status_some",
-        Request_get_status_some(incount, requests, outcount, indices, statuses)
-    );
     known("MPI_Request_get_status_some", |host| {
         requests::finish(host);
         own!(
@@ -412,7 +373,6 @@ pub(crate) fn request_get_status_some(
 
 /// `MPI_Request_free`. The operation goes on; its failure is heard by nobody.
 pub(crate) fn request_free(request: HandleOut) -> c_int {
-    unless_pending!("MPI_Request_free", Request_free(request));
     known("MPI_Request_free", |host| {
         requests::finish(host);
         if !request.0.is_null() && requests::abandon(request.at(0)) {
@@ -425,7 +385,6 @@ pub(crate) fn request_free(request: HandleOut) -> c_int {
 
 /// `MPI_Cancel`. An operation of ours goes on to its end.
 pub(crate) fn cancel(request: HandleOut) -> c_int {
-    unless_pending!("MPI_Cancel", Cancel(request));
     known("MPI_Cancel", |host| {
         requests::finish(host);
         own!(host, Cancel(request))

@@ -30,18 +30,22 @@ pub(crate) struct Host {
     pub(crate) path: String,
 }
 
-static HOST: OnceLock<Option<Host>> = OnceLock::new();
+static HOST: OnceLock<Host> = OnceLock::new();
 
 /// The MPI library of the process; nothing if there is none.
+#[inline(always)]
 pub(crate) fn get() -> Option<&'static Host> {
     match HOST.get() {
-        Some(host) => host.as_ref(),
-        None => {
-            // A call that comes before the library is loaded (a constructor) must not settle it for ever.
-            let found = find::find()?;
-            HOST.get_or_init(|| Some(found)).as_ref()
-        }
+        Some(host) => Some(host),
+        None => look(),
     }
+}
+
+#[cold]
+fn look() -> Option<&'static Host> {
+    // A call that comes before the library is loaded (a constructor) must not settle it for ever.
+    let found = find::find()?;
+    Some(HOST.get_or_init(|| found))
 }
 
 /// Whether handles are 32 bits wide.
