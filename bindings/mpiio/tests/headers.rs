@@ -357,11 +357,16 @@ fn prototypes_are_those_of_the_headers() {
             Err(said) => said,
         };
         // Those that the header does not have are left out; all others have to fit.
-        let is_declared = |name: &String| !said.contains(&format!("'{name}' undeclared"));
-        let there: Vec<_> = all
-            .into_iter()
-            .filter(|(name, _)| is_declared(name))
+        let unknown: Vec<&str> = said
+            .split("unknown type name '")
+            .skip(1)
+            .filter_map(|rest| rest.split('\'').next())
             .collect();
+        let is_declared = |(name, pointer): &&(String, String)| {
+            !said.contains(&format!("'{name}' undeclared"))
+                && !unknown.iter().any(|unknown| pointer.contains(unknown))
+        };
+        let there: Vec<_> = all.into_iter().filter(is_declared).collect();
         assert!(there.len() > 60, "{}: {} functions", mpi.name, there.len());
         if let Err(said) = mpi.compile(&program(&there), "prototypes", &strict) {
             panic!("{}: {said}", mpi.name);
