@@ -1,7 +1,8 @@
 //! The end of MPI: what happens first thing in `MPI_Finalize`, while MPI can still be called.
 //!
-//! Operations that are under way are waited for, for a bounded time; threads end; files that the program left
-//! open are closed for this process; the services hear a goodbye before the transport of MPI goes away.
+//! Operations that are under way are waited for, those that need other processes for a bounded time, since these
+//! may never come; threads end; files that the program left open are closed for this process; the services hear
+//! a goodbye before the transport of MPI goes away.
 //!
 //! A correct program has completed all its operations but those whose request it gave back.
 
@@ -12,8 +13,11 @@ use crate::ffi::Word;
 use crate::host::{self, Host};
 use crate::{helper, progress, requests, service, table};
 
-/// How long operations are waited for whose requests were given back or forgotten.
-const LIMIT: Duration = Duration::from_secs(10);
+/// How long operations are waited for that need other processes and whose requests were given back or forgotten.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long threads that have nothing more to do are waited for.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// Has this process told of the end of MPI.
 pub(crate) fn prepare(host: &Host) {
@@ -30,8 +34,8 @@ extern "C" fn ended(_comm: Word, _key: c_int, _value: *mut c_void, _extra: *mut 
 }
 
 fn end(host: &Host) {
-    requests::settle(host, LIMIT);
-    helper::stop(LIMIT);
+    requests::settle(host, PATIENCE);
+    helper::stop(PARTING);
     requests::finish(host);
     for file in table::all() {
         table::remove(file.handle);

@@ -34,7 +34,7 @@ use crate::helper;
 use crate::host::{self, Host};
 use crate::open_file::{OpenFile, lock};
 use crate::operation::Operation;
-use crate::progress::{self, Waiting};
+use crate::progress;
 use crate::table;
 
 /// Bytes up to which an operation that goes directly is done at the call: handing it to a thread and
@@ -62,6 +62,8 @@ pub(crate) struct Request {
     file: Arc<OpenFile>,
     /// The function that began it.
     name: &'static str,
+    /// Whether it waits for the other processes.
+    is_in_order: bool,
     handle: AtomicUsize,
     outcome: OnceLock<Outcome<u64>>,
     /// Whether the host has been told.
@@ -73,10 +75,11 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    fn new(call: &Call) -> Request {
+    fn new(call: &Call, way: Way) -> Request {
         Request {
             file: Arc::clone(&call.file),
             name: call.name,
+            is_in_order: way == Way::InOrder,
             handle: AtomicUsize::new(0),
             outcome: OnceLock::new(),
             is_complete: AtomicBool::new(false),
@@ -185,7 +188,7 @@ fn dispatch(
 pub(crate) fn start(call: &Call, operation: Operation, out: HandleOut) -> Outcome {
     let host = call.host;
     let way = way_of(&operation);
-    let request = Request::new(call);
+    let request = Request::new(call, way);
     if way == Way::Here {
         let moved = operation.run(&call.file.driven)?;
         let _ = request.outcome.set(Ok(moved));
@@ -318,21 +321,19 @@ pub(crate) fn settle_abandoned(file: &OpenFile) {
     });
 }
 
-/// Waits for all operations, for a bounded time.
-pub(crate) fn settle(host: &Host, limit: Duration) {
+/// Waits for all operations; for those that need other processes no longer than so.
+pub(crate) fn settle(host: &Host, patience: Duration) {
     let begun = Instant::now();
-    let mut waiting = Waiting::new();
-    loop {
-        waiting.look();
+    progress::wait_until(|| {
         finish(host);
-        let is_running = lock(&TABLE)
+        let is_over = begun.elapsed() > patience;
+        let is_awaited =
+            |r: &Arc<Request>| r.outcome.get().is_none() && !(r.is_in_order && is_over);
+        let table = lock(&TABLE);
+        !table
             .as_ref()
-            .is_some_and(|table| table.requests.values().any(|r| r.outcome.get().is_none()));
-        if !is_running || begun.elapsed() > limit {
-            return;
-        }
-        waiting.rest();
-    }
+            .is_some_and(|table| table.requests.values().any(is_awaited))
+    });
 }
 
 /// Has a forked child know of no requests.

@@ -129,9 +129,17 @@ fn report_many(
     in_status
 }
 
+/// A number that a call of the host filled in, unless it refused the place.
+fn filled(place: Out<c_int>) -> c_int {
+    match place.0.is_null() {
+        true => -1,
+        false => place.get(),
+    }
+}
+
 /// Places that a call filled in.
 fn places(outcount: Out<c_int>, indices: Out<c_int>) -> impl Iterator<Item = usize> + Clone {
-    let count = usize::try_from(outcount.get()).unwrap_or(0);
+    let count = usize::try_from(filled(outcount)).unwrap_or(0);
     (0..count).map(move |at| indices.get_at(at) as usize)
 }
 
@@ -187,7 +195,7 @@ pub(crate) fn waitany(
                 Some((code, place.get() != 0))
             },
         );
-        Some(report_one(host, code?, &ours, index.get()))
+        Some(report_one(host, code?, &ours, filled(index)))
     })
 }
 
@@ -239,7 +247,7 @@ pub(crate) fn waitsome(
                     host,
                     Testsome(incount, requests, outcount, indices, statuses)
                 )?;
-                Some((code, outcount.get() != 0))
+                Some((code, filled(outcount) != 0))
             },
         );
         let done = places(outcount, indices);
@@ -269,7 +277,7 @@ pub(crate) fn testany(
         let (code, ours) = testing(host, List { requests, count }, || {
             own!(host, Testany(count, requests, index, flag, status))
         });
-        Some(report_one(host, code?, &ours, index.get()))
+        Some(report_one(host, code?, &ours, filled(index)))
     })
 }
 

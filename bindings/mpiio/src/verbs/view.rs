@@ -101,6 +101,7 @@ fn displacement(call: &Call, disp: i64) -> Outcome<i64> {
 /// Whether all processes have a view, with etypes of one extent and one representation, and whether all of them can
 /// access the file together. If not, all fail alike.
 fn agree(call: &Call, mine: &Outcome<CurrentView>) -> Outcome<bool> {
+    crate::requests::take_turn(&call.file);
     let team = &call.file.driven;
     if let (1, Ok(view)) = (team.size(), mine) {
         return Ok(view.is_together);
