@@ -39,12 +39,12 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Messages within a host and memory between its processes, as measured on two shared cores.
+    /// Messages within a host and memory between its processes, rounded from two shared cores.
     pub const HOST: Rates = Rates {
         server_bytes_per_s: 2e9,
-        exchange_bytes_per_s: 4e9,
+        exchange_bytes_per_s: 2e9,
         piece_s: 4e-9,
-        step_s: 20e-6,
+        step_s: 40e-6,
         step_bytes: 256 << 10,
     };
 }

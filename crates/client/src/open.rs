@@ -607,11 +607,16 @@ impl Open {
         let state = self.session.manager_on(lane, Repeat::Same, || GetState {
             handle: self.handle(),
         })?;
+        self.have_state(state);
+        Ok(())
+    }
+
+    /// Takes note of the layout state.
+    pub(crate) fn have_state(&self, state: LayoutState) {
         let mut known = lock(&self.state);
         if **known != state {
             *known = Arc::new(state);
         }
-        Ok(())
     }
 
     fn renew(&self, lane: &mut Lane) -> Result<()> {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use layout::View;
 use wire::message::Field;
 use wire::message::catalogue::{GetLayout, LayOutByViews};
-use wire::{FileId, HandleId, Reader, Rights, describe, put_number};
+use wire::{FileId, HandleId, LayoutState, Reader, Rights, describe, put_number};
 
 use crate::client::{Client, absolute};
 use crate::collective::{Agreed, Ready};
@@ -26,6 +26,23 @@ use crate::hints::Hints;
 use crate::open_options::OpenOptions;
 use crate::session::Repeat;
 use crate::team::Team;
+
+/// What the leader says after a layout: it follows, or has to be asked for.
+const HERE: u8 = 1;
+const ASK: u8 = 2;
+
+/// What the leader tells of a layout.
+fn told(state: Option<LayoutState>, most_bytes: usize) -> Vec<u8> {
+    let Some(state) = state else {
+        return Vec::new();
+    };
+    let mut out = vec![HERE];
+    state.put(&mut out);
+    match out.len() <= most_bytes {
+        true => out,
+        false => vec![ASK],
+    }
+}
 
 /// What a rank says before views are set.
 struct Seen {
@@ -175,14 +192,11 @@ impl File {
         let can = all.iter().all(|s| !s.has_bytes && s.view.is_some());
         if let Some(leader) = leader.filter(|_| can) {
             let mine = match leader == team.rank() {
-                true => self.lay_out(&all).map(|is_new| vec![u8::from(is_new)]),
+                true => self.lay_out(&all).map(|state| told(state, team.most_bytes())),
                 false => Ok(Vec::new()),
             };
             let said = team.agree(mine)?;
-            if said[leader].first() == Some(&1) {
-                let session = &self.open.session;
-                session.with_lane(|lane| self.open.fetch_state(lane))?;
-            }
+            self.adopt(&said[leader])?;
         }
         self.set_view_alone(view)?;
         self.have_agreed(team, &all);
@@ -251,12 +265,12 @@ impl File {
         }
     }
 
-    /// Asks for a layout by views, if there are no bytes; whether there may be another layout now.
-    fn lay_out(&self, all: &[Seen]) -> Result<bool> {
+    /// Asks for a layout by views, if there are no bytes; where bytes are by then, if there may be another layout.
+    fn lay_out(&self, all: &[Seen]) -> Result<Option<LayoutState>> {
         let session = &self.open.session;
         session.with_lane(|lane| {
             if self.open.ask_size(lane)?.size > 0 {
-                return Ok(false);
+                return Ok(None);
             }
             let views: Vec<View> = all.iter().filter_map(|s| s.view.clone()).collect();
             let laid_out = session.manager_on(lane, Repeat::Same, || LayOutByViews {
@@ -264,8 +278,27 @@ impl File {
                 handles: all.iter().map(|s| s.handle).collect(),
                 views: views.clone(),
             })?;
-            Ok(laid_out.is_by_views)
+            Ok(laid_out.is_by_views.then_some(laid_out.state))
         })
+    }
+
+    /// Takes over the layout that the leader was told, so that not everybody asks.
+    fn adopt(&self, said: &[u8]) -> Result<()> {
+        match said.split_first() {
+            None => Ok(()),
+            Some((&HERE, state)) => {
+                let mut r = Reader::new(state);
+                let state = LayoutState::read(&mut r).map_err(|e| {
+                    Error::argument("team", format!("the leader told no layout: {e}"))
+                })?;
+                self.open.have_state(state);
+                Ok(())
+            }
+            Some(_) => {
+                let session = &self.open.session;
+                session.with_lane(|lane| self.open.fetch_state(lane))
+            }
+        }
     }
 
     /// Which distribution the file has, and why, in words.

@@ -456,6 +456,14 @@ mod tests {
                 };
                 prop_assert_eq!(share.after(file.clone(), n), after);
 
+                let mut runs = Vec::new();
+                share.each_run(file.clone(), |left, right, len| {
+                    runs.extend((0..len).map(|i| (left + i, right + i)));
+                    true
+                });
+                let expected: Vec<_> = naive.iter().map(|b| (b.1, b.2)).collect();
+                prop_assert_eq!(runs, expected);
+
                 let memory: Vec<u8> = (0..=255).collect();
                 let mut packet = vec![0; naive.len()];
                 share.gather_left(file.clone(), memory[..].into(), 0, &mut packet).unwrap();
