@@ -1,46 +1,137 @@
 //! Hints: what a program gives in an info object, and what it is told is in force.
 //!
-//! Hints are advice: a value that makes no sense is passed over, never an error. Names of the standard and of
-//! ROMIO that mean something here become hints of `client`; `pario_NAME` is the hint NAME of `client`.
+//! | hint of the program | here |
+//! |---|---|
+//! | `striping_unit`, `striping_factor` | the layout of a new file |
+//! | `file_perm` | permissions of a new file, octal |
+//! | `nb_proc` | how many processes a new file is placed for |
+//! | `romio_ds_read`, `romio_ds_write` = `enable` | the strategy `sieving` |
+//! | `romio_cb_read`, `romio_cb_write` = `enable`; `collective_buffering` = `true` | the strategy `two_phase` |
+//! | `cb_buffer_size`, `ind_rd_buffer_size`, `ind_wr_buffer_size` | windows of those strategies |
+//! | `pario_NAME` | the hint NAME of `client` |
+//! | other hints of the standard and of ROMIO | kept and told, without effect |
+//! | all others | passed over |
+//!
+//! Invariants
+//! - Hints are advice: a value that makes no sense is passed over, never an error.
+//! - A file is created as rank 0 wishes; other processes may have other hints.
+//!
+//! Left to others: what a hint of `client` does (`client::Hints`).
 
-use client::{Hints, OpenOptions};
+use client::{Collective, Hints, OpenOptions};
 
 use crate::entry::{Call, Outcome};
 use crate::ffi::Word;
+use crate::host::Host;
 use crate::open_file::{OpenFile, lock};
 
-/// The hints of `client` that a hint of a program means.
+/// Names and values as a program gives them.
+pub(crate) type Pairs = Vec<(String, String)>;
+
+/// Hints of others that are told as they were given.
+const KEPT: &[&str] = &[
+    "access_style",
+    "collective_buffering",
+    "cb_block_size",
+    "cb_config_list",
+    "cb_nodes",
+    "chunked",
+    "chunked_item",
+    "chunked_size",
+    "file_perm",
+    "io_node_list",
+    "num_io_nodes",
+    "romio_cb_read",
+    "romio_cb_write",
+    "romio_cb_pfr",
+    "romio_cb_fr_types",
+    "romio_cb_fr_alignment",
+    "romio_cb_ds_threshold",
+    "romio_cb_alltoall",
+    "romio_ds_read",
+    "romio_ds_write",
+    "romio_ds_wr_lb",
+    "romio_no_indep_rw",
+    "romio_synchronized_flush",
+    "romio_visibility_immediate",
+];
+
+/// Hints of `client` that say what a new file is like.
+const OF_NEW_FILES: &[&str] = &[
+    "array",
+    "layout",
+    "striping_unit",
+    "striping_factor",
+    "expected_size",
+    "expected_clients",
+    "expected_access",
+    "near_server",
+];
+
+/// Windows and domains unless a hint says otherwise, as `client` has them.
+const SIZES: &[(&str, &str)] = &[
+    ("cb_buffer_size", "4194304"),
+    ("ind_rd_buffer_size", "4194304"),
+    ("ind_wr_buffer_size", "524288"),
+];
+
+/// Copies of every byte; more are not kept yet, whatever `pario_replicas` asks for.
+const REPLICAS: &str = "1";
+
+/// The hint of `client` that a hint of a program means.
 fn meaning(name: &str, value: &str) -> Option<(String, String)> {
-    let same = |name: &str| Some((name.to_owned(), value.trim().to_owned()));
+    let value = value.trim();
+    let hint = |name: &str, value: &str| Some((name.to_owned(), value.to_owned()));
     match name {
-        "striping_unit" | "striping_factor" | "ind_rd_buffer_size" | "ind_wr_buffer_size" => {
-            same(name)
+        "striping_unit" | "striping_factor" | "cb_buffer_size" | "ind_rd_buffer_size"
+        | "ind_wr_buffer_size" => hint(name, value),
+        "nb_proc" => hint("expected_clients", value),
+        "romio_ds_read" | "romio_ds_write" if value.eq_ignore_ascii_case("enable") => {
+            hint("strategy", "sieving")
         }
-        "nb_proc" => same("expected_clients"),
-        "romio_ds_read" | "romio_ds_write" if is_enabled(value) => {
-            Some(("strategy".into(), "sieving".into()))
+        "romio_cb_read" | "romio_cb_write" if value.eq_ignore_ascii_case("enable") => {
+            hint("strategy", "two_phase")
         }
-        "romio_cb_read" | "romio_cb_write" if is_enabled(value) => {
-            Some(("strategy".into(), "two_phase".into()))
+        "collective_buffering" if value.eq_ignore_ascii_case("true") => {
+            hint("strategy", "two_phase")
         }
-        _ => same(name.strip_prefix("pario_")?),
+        // The pointer of a file is that of its opening.
+        "pario_shared_pointer_group" => None,
+        _ => hint(name.strip_prefix("pario_")?, value),
     }
 }
 
-fn is_enabled(value: &str) -> bool {
-    value.trim().eq_ignore_ascii_case("enable")
-}
-
-/// Those that mean something, as hints of `client`.
+/// Those that mean something, as hints of `client`. What is said in its own words comes last, and so goes first.
 fn meant(pairs: &[(String, String)]) -> Hints {
     let mut hints = Hints::new();
-    for (name, value) in pairs {
-        if let Some((name, value)) = meaning(name, value) {
-            // What `client` does not take is passed over.
-            let _ = hints.set(&name, &value);
+    for own in [false, true] {
+        for (name, value) in pairs {
+            if name.starts_with("pario_") == own
+                && let Some((name, value)) = meaning(name, value)
+            {
+                // What `client` does not take is passed over.
+                let _ = hints.set(&name, &value);
+            }
         }
     }
     hints
+}
+
+/// Those that say what a new file is like.
+pub(crate) fn of_new_file(pairs: &[(String, String)]) -> Pairs {
+    let is_one = |name: &str, value: &str| {
+        name == "file_perm"
+            || meaning(name, value).is_some_and(|(name, _)| OF_NEW_FILES.contains(&&*name))
+    };
+    let chosen = pairs.iter().filter(|(name, value)| is_one(name, value));
+    chosen.cloned().collect()
+}
+
+/// The others.
+pub(crate) fn of_access(pairs: &[(String, String)]) -> Pairs {
+    let new = of_new_file(pairs);
+    let chosen = pairs.iter().filter(|pair| !new.contains(pair));
+    chosen.cloned().collect()
 }
 
 /// How a file is opened with these hints.
@@ -54,22 +145,134 @@ pub(crate) fn options(pairs: &[(String, String)], is_create: bool) -> OpenOption
     }
 }
 
-/// Adds the hints of an info object to those of a file.
+/// Hints as bytes, for other processes.
+pub(crate) fn put(pairs: &[(String, String)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for text in pairs.iter().flat_map(|(name, value)| [name, value]) {
+        out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        out.extend_from_slice(text.as_bytes());
+    }
+    out
+}
+
+/// Hints of another process.
+pub(crate) fn read(bytes: &[u8]) -> Pairs {
+    let mut texts = Vec::new();
+    let mut rest = bytes;
+    while let Some((len, after)) = rest.split_first_chunk::<4>() {
+        let len = (u32::from_le_bytes(*len) as usize).min(after.len());
+        texts.push(String::from_utf8_lossy(&after[..len]).into_owned());
+        rest = &after[len..];
+    }
+    let pairs = texts.chunks_exact(2);
+    pairs.map(|p| (p[0].clone(), p[1].clone())).collect()
+}
+
+/// Adds the hints of an info object to those of a file; all processes do.
+pub(crate) fn add_together(call: &Call, info: Word) -> Outcome {
+    let file = &call.file;
+    let new = file.agree(hints_of(call.host, info), &[], "")?;
+    file.file.set_hints_together(&file.driven, &meant(&new))?;
+    keep(file, new);
+    Ok(())
+}
+
+/// Adds them for this process; what collective accesses do is decided with the next view.
 pub(crate) fn add(call: &Call, info: Word) -> Outcome {
-    let new = call.host.info(info)?;
-    call.file.file.set_hints(&meant(&new))?;
-    let mut hints = lock(&call.file.hints);
-    for (name, value) in new {
-        hints.retain(|(known, _)| *known != name);
-        hints.push((name, value));
+    let new = hints_of(call.host, info)?;
+    if !new.is_empty() {
+        call.file.file.set_hints(&meant(&new))?;
+        keep(&call.file, new);
     }
     Ok(())
 }
 
+/// The hints of an info object.
+pub(crate) fn hints_of(host: &Host, info: Word) -> Outcome<Pairs> {
+    host.info(info)
+}
+
+fn keep(file: &OpenFile, new: Pairs) {
+    let mut hints = lock(&file.hints);
+    for (name, value) in new {
+        hints.retain(|(known, _)| *known != name);
+        hints.push((name, value));
+    }
+}
+
 /// What is in force for a file.
-pub(crate) fn in_force(file: &OpenFile) -> Vec<(String, String)> {
-    let mut pairs = lock(&file.hints).clone();
-    pairs.retain(|(name, _)| name != "filename");
-    pairs.push(("filename".into(), file.name.clone()));
-    pairs
+pub(crate) fn in_force(file: &OpenFile) -> Pairs {
+    let mut told: Pairs = Vec::new();
+    let mut tell = |name: &str, value: &str| {
+        if !value.is_empty() && told.iter().all(|(known, _)| known != name) {
+            told.push((name.to_owned(), value.to_owned()));
+        }
+    };
+    tell("filename", &file.name);
+    let hints = file.file.hints();
+    let layout = file.file.layout();
+    if let Some(piece) = layout.pieces.last() {
+        tell("striping_factor", &piece.places.len().to_string());
+    }
+    if let Ok(answer) = file.file.layout_answer() {
+        if let Some(unit) = unit_of(&answer.text) {
+            tell("striping_unit", unit);
+        }
+        tell("pario_layout", &answer.text);
+        tell("pario_array", answer.array.as_deref().unwrap_or_default());
+    }
+    let used = file.file.last_access().collective.map(|how| match how {
+        Collective::Independent => "views",
+        Collective::TwoPhase => "two_phase",
+        Collective::Sieving => "sieving",
+    });
+    let strategy = hints.get("strategy").or(used).unwrap_or("views");
+    tell("pario_strategy", strategy);
+    tell("pario_replicas", REPLICAS);
+    tell("pario_direct", hints.get("direct").unwrap_or("on"));
+    let barrier = hints.get("collective_barrier").unwrap_or("off");
+    tell("pario_collective_barrier", barrier);
+    for (name, usual) in SIZES {
+        tell(name, hints.get(name).unwrap_or(usual));
+    }
+    let size = file.team.size().to_string();
+    tell("nb_proc", &size);
+    for (name, value) in &*lock(&file.hints) {
+        if KEPT.contains(&&**name) {
+            tell(name, value);
+        }
+    }
+    tell("cb_nodes", &size);
+    for name in ["romio_cb_read", "romio_cb_write"] {
+        tell(
+            name,
+            if strategy == "two_phase" {
+                "enable"
+            } else {
+                "automatic"
+            },
+        );
+    }
+    for name in ["romio_ds_read", "romio_ds_write"] {
+        tell(
+            name,
+            if strategy == "sieving" {
+                "enable"
+            } else {
+                "disable"
+            },
+        );
+    }
+    for (name, value) in hints.iter() {
+        if client::Hints::is_known(name) && !OF_NEW_FILES.contains(&name) {
+            tell(&format!("pario_{name}"), value);
+        }
+    }
+    told
+}
+
+/// The unit of a layout in stripes.
+fn unit_of(layout: &str) -> Option<&str> {
+    let (unit, _) = layout.strip_prefix("striped(")?.split_once(')')?;
+    unit.bytes().all(|b| b.is_ascii_digit()).then_some(unit)
 }

@@ -38,19 +38,28 @@ pub(crate) struct Said {
     place: u64,
     /// Something that nobody can guess; that of rank 0 names the team.
     secret: u128,
+    /// Bytes of the hints for a new file, which rank 0 tells in a second exchange.
+    hint_bytes: u32,
     /// What is wrong already.
     failure: Option<Failure>,
 }
 
 impl Said {
     /// What this process has to say.
-    pub(crate) fn new(is_ours: bool, amode: c_int, target: u64, failure: Option<Failure>) -> Said {
+    pub(crate) fn new(
+        is_ours: bool,
+        amode: c_int,
+        target: u64,
+        hint_bytes: usize,
+        failure: Option<Failure>,
+    ) -> Said {
         Said {
             is_ours,
             amode,
             target,
             place: if is_ours { place() } else { 0 },
             secret: if is_ours { secret() } else { 0 },
+            hint_bytes: hint_bytes as u32,
             failure,
         }
     }
@@ -62,19 +71,20 @@ impl Said {
         out[8..16].copy_from_slice(&self.target.to_le_bytes());
         out[16..24].copy_from_slice(&self.place.to_le_bytes());
         out[24..40].copy_from_slice(&self.secret.to_le_bytes());
+        out[40..44].copy_from_slice(&self.hint_bytes.to_le_bytes());
         if let Some(failure) = &self.failure {
             out[1] = 1;
             out[2] = failure.class.index();
             let text = failure.text.as_bytes();
-            let len = text.len().min(SAID_BYTES - 40);
-            out[40..40 + len].copy_from_slice(&text[..len]);
+            let len = text.len().min(SAID_BYTES - 44);
+            out[44..44 + len].copy_from_slice(&text[..len]);
         }
         out
     }
 
     fn read(bytes: &[u8]) -> Said {
         let part = |from: usize| bytes[from..from + 8].try_into().expect("8 bytes");
-        let text = &bytes[40..];
+        let text = &bytes[44..];
         let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
         Said {
             is_ours: bytes[0] == 1,
@@ -82,6 +92,7 @@ impl Said {
             target: u64::from_le_bytes(part(8)),
             place: u64::from_le_bytes(part(16)),
             secret: u128::from_le_bytes(bytes[24..40].try_into().expect("16 bytes")),
+            hint_bytes: u32::from_le_bytes(bytes[40..44].try_into().expect("4 bytes")),
             failure: (bytes[1] == 1).then(|| {
                 let text = String::from_utf8_lossy(&text[..end]);
                 Failure::new(Class::of_index(bytes[2]), text)
@@ -151,6 +162,16 @@ impl Meeting {
     pub(crate) fn number(&self) -> u64 {
         // The other half names the team.
         self.all[0].secret as u64
+    }
+
+    /// The hints of rank 0 for a new file; all processes call it, each with its own.
+    pub(crate) fn hints(&self, host: &Host, comm: Word, mine: Vec<u8>) -> Outcome<Vec<u8>> {
+        let mut bytes = mine;
+        if self.all.len() > 1 && self.all.iter().any(|said| said.hint_bytes > 0) {
+            bytes.resize(self.all[0].hint_bytes as usize, 0);
+            host.broadcast(&mut bytes, comm)?;
+        }
+        Ok(bytes)
     }
 
     /// The processes as a team; all of them call it.

@@ -112,6 +112,18 @@ impl Hints {
         Ok(self)
     }
 
+    /// Whether a hint of this name has a meaning.
+    pub fn is_known(name: &str) -> bool {
+        let words = [
+            "strategy",
+            "direct",
+            "collective_barrier",
+            "array",
+            "layout",
+        ];
+        NUMBERS.iter().any(|(known, _)| *known == name) || words.contains(&name)
+    }
+
     /// The value of a hint.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)

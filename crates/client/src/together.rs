@@ -18,7 +18,7 @@ use wire::message::Field;
 use wire::message::catalogue::{GetLayout, LayOutByViews};
 use wire::{FileId, HandleId, LayoutState, Reader, Rights, describe, put_number};
 
-use crate::client::{Client, absolute};
+use crate::client::{Client, FileLayout, absolute};
 use crate::collective::{Agreed, Ready};
 use crate::error::{Error, Result};
 use crate::file::{File, view_of_text};
@@ -303,10 +303,14 @@ impl File {
 
     /// Which distribution the file has, and why, in words.
     pub fn distribution(&self) -> Result<String> {
+        Ok(self.layout_answer()?.distribution)
+    }
+
+    /// How the file is cut and where its bytes are, in words and in full, as the metadata manager knows it.
+    pub fn layout_answer(&self) -> Result<FileLayout> {
         self.open.check()?;
         let path = self.path().to_owned();
         let session = &self.open.session;
-        let answer = session.manager(Repeat::Same, || GetLayout { path: path.clone() })?;
-        Ok(answer.distribution)
+        session.manager(Repeat::Same, || GetLayout { path: path.clone() })
     }
 }

@@ -49,11 +49,12 @@ pub(crate) fn open(comm: Word, filename: Text, amode: c_int, info: Word, fh: Han
         Ok(true) | Err(_) => return theirs(),
     }
     let (said, connected) = match &target {
-        None => (Said::new(false, amode, 0, None), None),
+        None => (Said::new(false, amode, 0, 0, None), None),
         Some(target) => {
             let ready = ready(host, target, amode, info);
             let failure = ready.as_ref().err().cloned();
-            let said = Said::new(true, amode, target.number(), failure);
+            let hints = ready.as_ref().map_or(0, |ready| ready.new_file.len());
+            let said = Said::new(true, amode, target.number(), hints, failure);
             (said, ready.ok())
         }
     };
@@ -71,6 +72,7 @@ pub(crate) fn open(comm: Word, filename: Text, amode: c_int, info: Word, fh: Han
             ));
         };
         progress::prepare();
+        let new_file = meeting.hints(host, comm, ready.new_file.clone())?;
         let team = meeting.team(host, comm, &ready.client)?;
         let opening = Opening {
             host,
@@ -78,6 +80,7 @@ pub(crate) fn open(comm: Word, filename: Text, amode: c_int, info: Word, fh: Han
             name: &name,
             target: &target,
             ready: &ready,
+            new_file: info::read(&new_file),
             number: meeting.number(),
         };
         let file = opening.run(&team)?;
@@ -90,7 +93,9 @@ pub(crate) fn open(comm: Word, filename: Text, amode: c_int, info: Word, fh: Han
 /// What a process can find out by itself.
 struct Ready {
     mode: Mode,
-    hints: Vec<(String, String)>,
+    hints: info::Pairs,
+    /// Those for a new file, to be told.
+    new_file: Vec<u8>,
     client: Client,
 }
 
@@ -102,9 +107,15 @@ fn ready(host: &Host, target: &Target, amode: c_int, info: Word) -> Outcome<Read
             "the name has no path; give one as in pario:results",
         ));
     }
+    let hints = info::hints_of(host, info)?;
+    let new_file = match mode.is_create {
+        true => info::put(&info::of_new_file(&hints)),
+        false => Vec::new(),
+    };
     Ok(Ready {
         mode,
-        hints: host.info(info)?,
+        hints,
+        new_file,
         client: target.client()?,
     })
 }
@@ -116,6 +127,8 @@ struct Opening<'a> {
     name: &'a str,
     target: &'a Target,
     ready: &'a Ready,
+    /// What a new file is to be like, as rank 0 wishes.
+    new_file: info::Pairs,
     /// The number of the shared pointer.
     number: u64,
 }
@@ -123,7 +136,11 @@ struct Opening<'a> {
 impl Opening<'_> {
     fn run(&self, team: &Team) -> Outcome<OpenFile> {
         let driven = meeting::driven(team);
-        let opened = self.open_file(&driven);
+        let mut opened = self.open_file(&driven, &self.new_file);
+        if !self.new_file.is_empty() && matches!(&opened, Err(e) if e.class == Class::Arg) {
+            // The same at all ranks. What the service cannot do of the hints is passed over.
+            opened = self.open_file(&driven, &[]);
+        }
         // Everything that can fail comes before the processes agree; then nobody turns back.
         let mine = opened.and_then(|file| self.around(file, team.clone(), driven.clone()));
         let handle = mine.as_ref().ok().map(|open| (open.handle, open.group));
@@ -136,11 +153,12 @@ impl Opening<'_> {
     }
 
     /// Opens the file at the service.
-    fn open_file(&self, team: &Team) -> Outcome<client::File> {
+    fn open_file(&self, team: &Team, new_file: &[(String, String)]) -> Outcome<client::File> {
         let Ready {
             mode,
             hints,
             client,
+            ..
         } = self.ready;
         if self.target.makes_parents
             && mode.is_create
@@ -151,7 +169,8 @@ impl Opening<'_> {
             // If it fails, the opening says why.
             let _ = client.mkdir_all(parent, None);
         }
-        let mut options = info::options(hints, mode.is_create).shared_pointer(self.number);
+        let hints = [&info::of_access(hints)[..], new_file].concat();
+        let mut options = info::options(&hints, mode.is_create).shared_pointer(self.number);
         if mode.is_read {
             options = options.read();
         }

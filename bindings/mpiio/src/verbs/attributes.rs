@@ -22,7 +22,7 @@ pub(crate) fn get_amode(call: &Call, amode: Out<c_int>) -> Outcome {
 
 /// `MPI_File_set_info`.
 pub(crate) fn set_info(call: &Call, info: Word) -> Outcome {
-    info::add(call, info)
+    info::add_together(call, info)
 }
 
 /// `MPI_File_get_info`.

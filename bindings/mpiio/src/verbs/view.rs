@@ -38,7 +38,9 @@ pub(crate) fn set_view(
             0 => file.file.seek_shared(SeekFrom::Start(0)).map(drop),
             _ => Ok(()),
         };
+        let hinted = info::add(call, info);
         file.file.set_view_together(&file.driven, &view.bytes)?;
+        hinted?;
         Ok(reset?)
     });
     if let Err(failure) = set {
@@ -51,10 +53,7 @@ pub(crate) fn set_view(
     };
     old.give_back(call.host);
     file.set_position(0);
-    match info == call.host.abi.info_null {
-        true => Ok(()),
-        false => info::add(call, info),
-    }
+    Ok(())
 }
 
 /// What a process can find out by itself.
