@@ -204,19 +204,25 @@ thread_local! {
 
 /// Reports a failure to the program through the handler of a file (or of no file); the code to return.
 pub(crate) fn raise(host: &Host, handle: Word, name: &str, file: &str, failure: &Failure) -> c_int {
+    let code = remember(host, name, file, failure);
+    if host.is_fatal(handle) {
+        eprintln!("pario: {}", last_text(code).unwrap_or_default());
+    }
+    host.call_handler(handle, code);
+    if let Some(handle) = failure.closes {
+        let _ = host.close_nothing(handle);
+    }
+    code
+}
+
+/// Keeps what failed for `MPI_Error_string`; the code to return.
+pub(crate) fn remember(host: &Host, name: &str, file: &str, failure: &Failure) -> c_int {
     let code = failure.number(host);
     let text = match file {
         "" => format!("{name}: {failure}"),
         file => format!("{name}: {file}: {failure}"),
     };
-    if host.is_fatal(handle) {
-        eprintln!("pario: {text}");
-    }
     LAST.with_borrow_mut(|last| *last = Some((code, text)));
-    host.call_handler(handle, code);
-    if let Some(handle) = failure.closes {
-        let _ = host.close_nothing(handle);
-    }
     code
 }
 

@@ -188,3 +188,70 @@ pub(crate) fn stop(limit: Duration) {
     let begun = std::time::Instant::now();
     progress::wait_until(|| *lock(&THREADS) == 0 || begun.elapsed() > limit);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn jobs_of_a_queue_run_in_order_on_one_thread_with_signals_blocked() {
+        let queue: Arc<Queue> = Arc::default();
+        let (tell, told) = mpsc::channel();
+        for number in 0..100 {
+            let tell = tell.clone();
+            let job = Box::new(move || {
+                let mut blocked: libc::sigset_t = nothing();
+                // SAFETY: the set is a local that the call fills in.
+                let is_blocked = unsafe {
+                    libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &raw mut blocked);
+                    libc::sigismember(&raw const blocked, libc::SIGINT) == 1
+                };
+                let name = thread::current().name().map(str::to_owned);
+                tell.send((number, thread::current().id(), name, is_blocked))
+                    .unwrap();
+            });
+            assert!(queue.submit(job).is_ok());
+        }
+        let all: Vec<_> = told.iter().take(100).collect();
+        assert!(all.iter().map(|(number, ..)| *number).eq(0..100));
+        assert!(all.iter().all(|(_, thread, ..)| *thread == all[0].1));
+        assert!(
+            all.iter()
+                .all(|(.., name, _)| name.as_deref() == Some("pario-io"))
+        );
+        assert!(all.iter().all(|(.., is_blocked)| *is_blocked));
+    }
+
+    #[test]
+    fn a_job_that_panics_ends_neither_the_thread_nor_the_queue() {
+        let queue: Arc<Queue> = Arc::default();
+        assert!(queue.submit(Box::new(|| panic!("on purpose"))).is_ok());
+        let (tell, told) = mpsc::channel();
+        let job = Box::new(move || tell.send(()).unwrap());
+        assert!(queue.submit(job).is_ok());
+        told.recv_timeout(Duration::from_secs(10)).unwrap();
+        progress::wait_until(|| queue.is_idle());
+    }
+
+    #[test]
+    fn a_queue_that_waits_holds_up_no_other() {
+        let (late, other): (Arc<Queue>, Arc<Queue>) = (Arc::default(), Arc::default());
+        let (release, released) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        let job = Box::new(move || drop(released.recv_timeout(Duration::from_secs(10))));
+        assert!(late.submit(job).is_ok());
+        let job = Box::new(move || tell.send(()).unwrap());
+        assert!(other.submit(job).is_ok());
+        told.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert!(!late.is_idle());
+        release.send(()).unwrap();
+        progress::wait_until(|| late.is_idle());
+    }
+
+    fn nothing() -> libc::sigset_t {
+        // SAFETY: a set of signals is numbers.
+        unsafe { std::mem::zeroed() }
+    }
+}

@@ -38,6 +38,7 @@ mod memory;
 mod open_file;
 mod operation;
 mod progress;
+mod redistribute;
 mod requests;
 mod scattered;
 mod service;

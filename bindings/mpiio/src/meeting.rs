@@ -176,17 +176,30 @@ impl Meeting {
 
     /// The processes as a team; all of them call it.
     pub(crate) fn team(&self, host: &Host, comm: Word, client: &Client) -> Outcome<Team> {
-        let size = self.all.len();
-        if size == 1 {
-            return Ok(Team::alone());
-        }
-        if self.all.iter().all(|said| said.place == self.all[0].place)
-            && let Some(team) = self.host_team(host, comm)?
-        {
+        if let Some(team) = self.near_team(host, comm)? {
             return Ok(team);
         }
+        let size = self.all.len();
         let name = format!("mpi-{:032x}", self.all[0].secret);
         Ok(Team::processes_for(client, &name, self.rank, size, None)?)
+    }
+
+    /// What the processes of a communicator have to know of each other where no file is opened; all call it.
+    pub(crate) fn of_processes(host: &Host, comm: Word) -> Outcome<Meeting> {
+        Meeting::hold(host, comm, &Said::new(true, 0, 0, 0, None))
+    }
+
+    /// The team of processes if they share a host, also of one alone; nothing, for all of them, if they do not.
+    pub(crate) fn near_team(&self, host: &Host, comm: Word) -> Outcome<Option<Team>> {
+        match self.all.len() {
+            1 => Ok(Some(Team::alone())),
+            _ if self.is_near() => self.host_team(host, comm),
+            _ => Ok(None),
+        }
+    }
+
+    fn is_near(&self) -> bool {
+        self.all.iter().all(|said| said.place == self.all[0].place)
     }
 
     /// The team of processes that share memory; nothing, for all of them, if one of them cannot.

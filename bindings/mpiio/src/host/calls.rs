@@ -62,6 +62,7 @@ calls! {
     Comm_create_keyval(Word, Word, Ints, Bytes);
     Comm_free_keyval(Ints);
     Comm_set_attr(Word, c_int, Bytes);
+    Comm_get_attr(Word, c_int, Bytes, Ints);
     Group_free(Place);
     Group_union(Word, Word, Place);
     Barrier(Word);
@@ -236,6 +237,97 @@ impl Host {
         Ok(all.chunks(len.max(1)).map(<[u8]>::to_vec).collect())
     }
 
+    /// Each process its part, and what each has for this one; all processes of the communicator call it.
+    pub(crate) fn exchange(&self, parts: &[&[u8]], comm: Word) -> Answer<Vec<Vec<u8>>> {
+        let mut lens = Vec::new();
+        for part in parts {
+            lens.extend((part.len() as u64).to_ne_bytes());
+        }
+        let all = self.allgather(&lens, comm)?;
+        let mine = self.comm_rank(comm)? * 8;
+        let lens: Vec<usize> = all
+            .iter()
+            .map(|lens| {
+                u64::from_ne_bytes(lens[mine..mine + 8].try_into().expect("8 bytes")) as usize
+            })
+            .collect();
+        let most = all.iter().flat_map(|lens| lens.chunks_exact(8));
+        let most = most
+            .map(|n| u64::from_ne_bytes(n.try_into().expect("8 bytes")))
+            .max();
+        let mut came: Vec<Vec<u8>> = lens.iter().map(|len| Vec::with_capacity(*len)).collect();
+        // Counts and displacements of MPI are 32 bits wide, so what is longer goes in rounds, as many at all processes.
+        let round = (i32::MAX as usize) / parts.len().max(1);
+        let rounds = (most.unwrap_or(0) as usize).div_ceil(round.max(1));
+        for number in 0..rounds {
+            let cut = |len: usize| len.saturating_sub(number * round).min(round);
+            let counts = |lens: &mut dyn Iterator<Item = usize>| {
+                let counts: Vec<c_int> = lens.map(|len| cut(len) as c_int).collect();
+                let places = counts.iter().scan(0, |at, count| {
+                    *at += count;
+                    Some(*at - count)
+                });
+                let places: Vec<c_int> = places.collect();
+                (counts, places)
+            };
+            let (out_counts, out_at) = counts(&mut parts.iter().map(|part| part.len()));
+            let (in_counts, in_at) = counts(&mut lens.iter().copied());
+            let out: Vec<u8> = parts
+                .iter()
+                .flat_map(|part| &part[part.len().min(number * round)..][..cut(part.len())])
+                .copied()
+                .collect();
+            let total: c_int = in_counts.iter().sum();
+            let mut bytes = vec![0u8; total as usize];
+            let byte = self.abi.byte;
+            call!(
+                self,
+                Alltoallv(
+                    out.as_ptr().cast_mut().cast(),
+                    out_counts.as_ptr(),
+                    out_at.as_ptr(),
+                    byte,
+                    bytes.as_mut_ptr().cast(),
+                    in_counts.as_ptr(),
+                    in_at.as_ptr(),
+                    byte,
+                    comm
+                )
+            )?;
+            for (whole, (at, count)) in came.iter_mut().zip(in_at.iter().zip(&in_counts)) {
+                whole.extend(&bytes[*at as usize..(*at + *count) as usize]);
+            }
+        }
+        Ok(came)
+    }
+
+    /// An attribute key for communicators; `delete` is called when the attribute goes.
+    pub(crate) fn comm_keyval(&self, delete: DeleteComm) -> Answer<c_int> {
+        let mut key = 0;
+        let delete = Word(delete as usize);
+        let copy = Word(never_copied as *const () as usize);
+        call!(
+            self,
+            Comm_create_keyval(copy, delete, &raw mut key, std::ptr::null_mut())
+        )?;
+        Ok(key)
+    }
+
+    /// The attribute of a communicator, if it has one.
+    pub(crate) fn comm_attribute(&self, comm: Word, key: c_int) -> Answer<Option<usize>> {
+        let (mut value, mut flag) = (0usize, 0);
+        call!(
+            self,
+            Comm_get_attr(comm, key, (&raw mut value).cast(), &raw mut flag)
+        )?;
+        Ok((flag != 0).then_some(value))
+    }
+
+    /// Gives a communicator an attribute.
+    pub(crate) fn set_comm_attribute(&self, comm: Word, key: c_int, value: usize) -> Answer {
+        call!(self, Comm_set_attr(comm, key, value as *mut c_void))
+    }
+
     /// Lets the host make progress, whatever it has to do.
     pub(crate) fn probe(&self, comm: Word) {
         let mut flag = 0;
@@ -330,17 +422,8 @@ impl Host {
 
     /// Has `delete` called first thing in MPI_Finalize.
     pub(crate) fn at_finalize(&self, delete: DeleteComm) -> Answer {
-        let mut key = 0;
-        let delete = Word(delete as usize);
-        let copy = Word(never_copied as *const () as usize);
-        call!(
-            self,
-            Comm_create_keyval(copy, delete, &raw mut key, std::ptr::null_mut())
-        )?;
-        call!(
-            self,
-            Comm_set_attr(self.abi.comm_self, key, std::ptr::null_mut())
-        )
+        let key = self.comm_keyval(delete)?;
+        self.set_comm_attribute(self.abi.comm_self, key, 0)
     }
 
     /// How a datatype was made.

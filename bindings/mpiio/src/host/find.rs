@@ -71,6 +71,12 @@ impl Library {
     }
 }
 
+/// A function of a library that is loaded.
+pub(super) fn function(path: &str, name: &CStr) -> Option<*const c_void> {
+    let library = Library::reopen(path).unwrap_or(Library(libc::RTLD_NEXT));
+    library.symbol(name)
+}
+
 /// The MPI library of the process: the one that has been initialised, if there are several.
 pub(super) fn find() -> Option<Host> {
     let mut candidates: Vec<(String, Library)> = Vec::new();

@@ -9,6 +9,7 @@
 
 mod calls;
 mod find;
+mod fortran;
 
 use std::sync::OnceLock;
 

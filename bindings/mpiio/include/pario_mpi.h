@@ -1,0 +1,59 @@
+/* Pario beside MPI: redistribution of arrays in the memory of MPI processes.
+ *
+ * Files need no header: MPI_File_open("pario:...") is all. Link with -lpario_mpiio before MPI, or preload it.
+ */
+#ifndef PARIO_MPI_H
+#define PARIO_MPI_H
+
+#include <mpi.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Each process holds a part of an array and gets another part of it.
+ *
+ * A part is described by a datatype whose extent is the whole array, as MPI_Type_create_darray and
+ * MPI_Type_create_subarray make it, or any other that could be the filetype of a view. In memory parts are packed, in the
+ * order of the array. Elements that several processes hold come from the lowest rank; elements that nobody holds
+ * keep their value. All processes of comm call; the answer is MPI_SUCCESS or an error class.
+ *
+ * pario_redistribute works in place: buf holds the source part before and the target part after, and has room for the
+ * longer one.
+ */
+int pario_redistribute(void *buf, MPI_Datatype source, MPI_Datatype target, MPI_Comm comm);
+int pario_redistribute_to(const void *from, MPI_Datatype source, void *to, MPI_Datatype target, MPI_Comm comm);
+
+/* A process's place in a grid of processes; row and column -1 if it is not in the grid. */
+struct pario_grid {
+    int rows, columns, row, column;
+};
+
+/* Copies the m x n submatrix of a that begins at (ia, ja) to the submatrix of b that begins at (ib, jb), counted from 1.
+ * Descriptors are those of ScaLAPACK (nine integers; their contexts are not looked at); blocks, grids and even the sets
+ * of processes may differ. All processes of comm call.
+ */
+int pario_gemr2d(int m, int n, size_t element_bytes,
+                 const void *a, int ia, int ja, const int *desca, const struct pario_grid *grid_a,
+                 void *b, int ib, int jb, const int *descb, const struct pario_grid *grid_b, MPI_Comm comm);
+
+/* The same with the arguments of p?gemr2d; grids and communicator are those of the BLACS contexts. In Fortran the names
+ * are these, and the arguments those of the routines they stand for.
+ */
+int pario_pigemr2d(int m, int n, const int *a, int ia, int ja, const int *desca,
+                   int *b, int ib, int jb, const int *descb, int context);
+int pario_psgemr2d(int m, int n, const float *a, int ia, int ja, const int *desca,
+                   float *b, int ib, int jb, const int *descb, int context);
+int pario_pdgemr2d(int m, int n, const double *a, int ia, int ja, const int *desca,
+                   double *b, int ib, int jb, const int *descb, int context);
+int pario_pcgemr2d(int m, int n, const void *a, int ia, int ja, const int *desca,
+                   void *b, int ib, int jb, const int *descb, int context);
+int pario_pzgemr2d(int m, int n, const void *a, int ia, int ja, const int *desca,
+                   void *b, int ib, int jb, const int *descb, int context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,108 @@
+//! The processes of a communicator as a team, for calls that need no service.
+//!
+//! Where all of them share a host they exchange through its memory; otherwise MPI carries the bytes. Either team is
+//! made with a communicator once and kept with it.
+
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use client::{Drive, Exchange, Team};
+
+use crate::entry::Outcome;
+use crate::failure::Failure;
+use crate::ffi::Word;
+use crate::host::Host;
+use crate::meeting::{self, Meeting};
+use crate::open_file::lock;
+use crate::progress;
+
+/// Teams by the private communicator that was made for them; an attribute of the program's communicator names it.
+static TEAMS: Mutex<Option<HashMap<usize, Team>>> = Mutex::new(None);
+
+/// The key of that attribute.
+static KEY: OnceLock<c_int> = OnceLock::new();
+
+/// The team of a communicator; all its processes call it.
+pub(super) fn team(host: &'static Host, comm: Word) -> Outcome<Team> {
+    let key = match KEY.get() {
+        Some(key) => *key,
+        None => *KEY.get_or_init(|| host.comm_keyval(forget).unwrap_or(c_int::MIN)),
+    };
+    if let Some(kept) = host.comm_attribute(comm, key)?
+        && let Some(team) = lock(&TEAMS).as_ref().and_then(|teams| teams.get(&kept))
+    {
+        return Ok(team.clone());
+    }
+    progress::prepare();
+    let meeting = Meeting::of_processes(host, comm)?;
+    let team = match meeting.near_team(host, comm)? {
+        Some(team) => meeting::driven(&team),
+        None => Team::of(Arc::new(OverMpi {
+            host,
+            comm: host.comm_dup(comm)?,
+            rank: host.comm_rank(comm)?,
+            size: host.comm_size(comm)?,
+        })),
+    };
+    let mut teams = lock(&TEAMS);
+    let teams = teams.get_or_insert_default();
+    let number = (1..).find(|n| !teams.contains_key(n)).unwrap_or(usize::MAX);
+    teams.insert(number, team.clone());
+    host.set_comm_attribute(comm, key, number)?;
+    Ok(team)
+}
+
+/// The communicator goes, and its team with it.
+extern "C" fn forget(_comm: Word, _key: c_int, value: *mut c_void, _extra: *mut c_void) -> c_int {
+    let team = lock(&TEAMS)
+        .as_mut()
+        .and_then(|teams| teams.remove(&(value as usize)));
+    drop(team);
+    0
+}
+
+/// Bytes carried by MPI. For threads of the program only.
+#[derive(Debug)]
+struct OverMpi {
+    host: &'static Host,
+    comm: Word,
+    rank: usize,
+    size: usize,
+}
+
+fn refused(failure: Failure) -> client::Error {
+    client::Error::Refused {
+        status: client::Status::Io,
+        text: failure.text,
+        server: None,
+    }
+}
+
+impl Exchange for OverMpi {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn allgather(&self, bytes: &[u8], _drive: Drive<'_>) -> client::Result<Vec<Vec<u8>>> {
+        let parts = vec![bytes; self.size];
+        self.exchange(&parts, None)
+    }
+
+    fn exchange(&self, parts: &[&[u8]], _drive: Drive<'_>) -> client::Result<Vec<Vec<u8>>> {
+        self.host.exchange(parts, self.comm).map_err(refused)
+    }
+}
+
+impl Drop for OverMpi {
+    fn drop(&mut self) {
+        if self.host.is_running() {
+            // At the end of MPI it is freed anyway.
+            let _ = self.host.comm_free(self.comm);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Redistribution in memory for MPI programs: `pario_redistribute` and the calls for block-cyclic matrices.
+//!
+//! These are functions of Pario, not of MPI: programs that use them include `pario_mpi.h` and are linked with this
+//! library, or find it preloaded. The plan is the client's ([`client::Redistribution`]); here datatypes become views
+//! and a communicator becomes a team.
+//!
+//! All processes of the communicator take part. They exchange through memory where they share a host, and through
+//! MPI otherwise.
+
+mod blacs;
+mod block_cyclic;
+mod exchange;
+
+use std::ffi::c_int;
+
+use client::{Places, Redistribution, SharedBytes, SharedBytesMut, View};
+use layout::mpi::{Datatype, FileView};
+
+use block_cyclic::{Dimension, Part, Submatrix};
+
+use crate::datatype;
+use crate::entry::{self, Outcome};
+use crate::failure::{Class, Failure};
+use crate::ffi::{Address, Word};
+use crate::host::{self, Host};
+
+/// Runs a function that reports by its answer alone: communicators have handlers for MPI's own functions only.
+fn answer(function: impl FnOnce(&'static Host) -> Outcome) -> c_int {
+    entry::guarded(|| match host::get() {
+        None => 16,
+        Some(host) => match function(host) {
+            Ok(()) => 0,
+            Err(failure) => crate::failure::remember(host, "pario_redistribute", "", &failure),
+        },
+    })
+}
+
+/// A datatype as a part of an array: the bytes it shows, and how long the array is.
+fn part_of(host: &Host, handle: Word) -> Outcome<(View, u64)> {
+    let datatype = datatype::of(host, handle)?;
+    let byte = Datatype::basic(1)?;
+    let view = FileView::new(0, &byte, &datatype.native)?.to_periodic()?;
+    let extent = datatype.native.extent().max(0).unsigned_abs();
+    Ok((View::from(view), extent))
+}
+
+/// Plans and runs together; `from` and `to` are packed.
+fn redistribute(
+    host: &'static Host,
+    comm: Word,
+    mine: Outcome<((View, u64), (View, u64))>,
+    run: impl FnOnce(&Redistribution) -> Outcome,
+) -> Outcome {
+    let team = exchange::team(host, comm)?;
+    // A process whose arguments are wrong says so, and nobody waits for it.
+    let lens = team.allgather(&match &mine {
+        Ok((source, target)) => source.1.max(target.1).to_le_bytes().to_vec(),
+        Err(failure) => failure
+            .text
+            .as_bytes()
+            .iter()
+            .chain(b"........")
+            .copied()
+            .collect(),
+    })?;
+    let ((source, _), (target, _)) = mine?;
+    let mut len = 0;
+    for (rank, bytes) in lens.iter().enumerate() {
+        let Ok(bytes) = <[u8; 8]>::try_from(bytes.as_slice()) else {
+            let text = String::from_utf8_lossy(bytes);
+            let text = text.trim_end_matches('.');
+            return Err(Failure::new(Class::Arg, format!("rank {rank}: {text}")));
+        };
+        len = u64::from_le_bytes(bytes).max(len);
+    }
+    let plan = Redistribution::new(&team, &source, &target, len)?;
+    run(&plan)
+}
+
+/// Memory of the program, from where a part begins.
+fn shared<'a>(address: Address, len: u64) -> SharedBytes<'a> {
+    // SAFETY: the program gives memory for the part that its datatype describes.
+    unsafe { SharedBytes::new(address.0.cast_const().cast(), len as usize) }
+}
+
+fn shared_mut<'a>(address: Address, len: u64) -> SharedBytesMut<'a> {
+    // SAFETY: the same.
+    unsafe { SharedBytesMut::new(address.0.cast(), len as usize) }
+}
+
+/// The part of `source` in `buf` becomes the part of `target`. Parts are packed, in the order of the array; `buf`
+/// has room for the longer one.
+#[unsafe(no_mangle)]
+extern "C" fn pario_redistribute(buf: Address, source: Word, target: Word, comm: Word) -> c_int {
+    answer(|host| {
+        let mine = part_of(host, host::trimmed(source))
+            .and_then(|source| Ok((source, part_of(host, host::trimmed(target))?)));
+        redistribute(host, host::trimmed(comm), mine, |plan| {
+            let len = plan.source_bytes().max(plan.target_bytes());
+            Ok(plan.run_in_place(shared_mut(buf, len))?)
+        })
+    })
+}
+
+/// The same from one buffer to another.
+#[unsafe(no_mangle)]
+extern "C" fn pario_redistribute_to(
+    from: Address,
+    source: Word,
+    to: Address,
+    target: Word,
+    comm: Word,
+) -> c_int {
+    answer(|host| {
+        let mine = part_of(host, host::trimmed(source))
+            .and_then(|source| Ok((source, part_of(host, host::trimmed(target))?)));
+        redistribute(host, host::trimmed(comm), mine, |plan| {
+            let from = shared(from, plan.source_bytes());
+            Ok(plan.run(from, shared_mut(to, plan.target_bytes()))?)
+        })
+    })
+}
+
+/// Fortran: `call pario_redistribute(buf, source, target, comm, ierror)`.
+#[unsafe(no_mangle)]
+extern "C" fn pario_redistribute_(
+    buf: Address,
+    source: *const c_int,
+    target: *const c_int,
+    comm: *const c_int,
+    ierror: crate::ffi::Out<c_int>,
+) {
+    let Some(host) = host::get() else {
+        return ierror.set(16);
+    };
+    let [source, target, comm] = [source, target, comm].map(blacs::number);
+    let (source, target) = (
+        host.type_from_fortran(source),
+        host.type_from_fortran(target),
+    );
+    ierror.set(pario_redistribute(
+        buf,
+        source,
+        target,
+        host.comm_from_fortran(comm),
+    ));
+}
+
+/// Fortran: `call pario_redistribute_to(from, source, to, target, comm, ierror)`.
+#[unsafe(no_mangle)]
+extern "C" fn pario_redistribute_to_(
+    from: Address,
+    source: *const c_int,
+    to: Address,
+    target: *const c_int,
+    comm: *const c_int,
+    ierror: crate::ffi::Out<c_int>,
+) {
+    let Some(host) = host::get() else {
+        return ierror.set(16);
+    };
+    let [source, target, comm] = [source, target, comm].map(blacs::number);
+    let (source, target) = (
+        host.type_from_fortran(source),
+        host.type_from_fortran(target),
+    );
+    let comm = host.comm_from_fortran(comm);
+    ierror.set(pario_redistribute_to(from, source, to, target, comm));
+}
+
+/// A process's place in a grid of processes; not in it if a coordinate is negative.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Grid {
+    rows: c_int,
+    columns: c_int,
+    row: c_int,
+    column: c_int,
+}
+
+/// A matrix or submatrix as ScaLAPACK describes it: 1-based first element and a descriptor of nine numbers.
+#[derive(Clone, Copy, Debug)]
+struct Described {
+    first: (c_int, c_int),
+    descriptor: *const c_int,
+    grid: Grid,
+}
+
+impl Described {
+    /// What this process has of it.
+    fn part(&self, rows: c_int, columns: c_int, element: i64) -> Outcome<Part> {
+        if self.grid.row < 0 || self.grid.column < 0 {
+            let nothing = layout::FileOffset(0);
+            let nothing = View::new(nothing, 1, falls::FallsSet::empty())?;
+            return Ok(Part {
+                view: nothing,
+                places: Places::bytes(0),
+            });
+        }
+        if self.descriptor.is_null() {
+            return Err(Failure::new(Class::Arg, "a descriptor is missing"));
+        }
+        // SAFETY: the program gives a descriptor of nine integers.
+        let numbers: [c_int; 9] = unsafe { self.descriptor.cast::<[c_int; 9]>().read_unaligned() };
+        let [_kind, _context, m, n, mb, nb, rsrc, csrc, lld] = numbers.map(i64::from);
+        let dimension = |size, block, source, processes: c_int, mine: c_int| Dimension {
+            size,
+            block,
+            source,
+            processes: processes.into(),
+            mine: mine.into(),
+        };
+        let sub = Submatrix {
+            rows: dimension(m, mb, rsrc, self.grid.rows, self.grid.row),
+            columns: dimension(n, nb, csrc, self.grid.columns, self.grid.column),
+            leading: lld,
+            at: (i64::from(self.first.0) - 1, i64::from(self.first.1) - 1),
+        };
+        sub.part(rows.into(), columns.into(), element)
+    }
+}
+
+/// Copies a submatrix of `a` to a submatrix of `b`, whatever their blocks and grids are.
+fn copy_submatrix(
+    host: &'static Host,
+    comm: Word,
+    (rows, columns, element): (c_int, c_int, i64),
+    (a, from): (Address, Described),
+    (b, to): (Address, Described),
+) -> Outcome {
+    let parts = if rows < 0 || columns < 0 || element < 1 {
+        let text = format!("{rows} x {columns} elements of {element} bytes are no matrix");
+        Err(Failure::new(Class::Arg, text))
+    } else {
+        from.part(rows, columns, element)
+            .and_then(|from| Ok((from, to.part(rows, columns, element)?)))
+    };
+    let len = i64::from(rows.max(0)) * i64::from(columns.max(0)) * element.max(0);
+    let mine = match &parts {
+        Ok((from, to)) => Ok((
+            (from.view.clone(), len as u64),
+            (to.view.clone(), len as u64),
+        )),
+        Err(failure) => Err(failure.clone()),
+    };
+    redistribute(host, comm, mine, |plan| {
+        let (from, to) = parts?;
+        let reach = |places: &Places| places.hull().map_or(0, |hull| hull.end.max(0) as u64);
+        let mut packed = vec![0; from.places.size() as usize];
+        from.places
+            .pack(shared(a, reach(&from.places)), 0, 0, &mut packed)?;
+        let mut came = vec![0; to.places.size() as usize];
+        plan.run(
+            SharedBytes::from_slice(&packed),
+            SharedBytesMut::from_slice(&mut came),
+        )?;
+        to.places
+            .unpack(&came, shared_mut(b, reach(&to.places)), 0, 0)?;
+        Ok(())
+    })
+}
+
+/// Block-cyclic matrices between two grids; see `pario_mpi.h`.
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments)] // the list of ScaLAPACK
+extern "C" fn pario_gemr2d(
+    m: c_int,
+    n: c_int,
+    element: usize,
+    a: Address,
+    ia: c_int,
+    ja: c_int,
+    desca: *const c_int,
+    grid_a: *const Grid,
+    b: Address,
+    ib: c_int,
+    jb: c_int,
+    descb: *const c_int,
+    grid_b: *const Grid,
+    comm: Word,
+) -> c_int {
+    answer(|host| {
+        if grid_a.is_null() || grid_b.is_null() {
+            return Err(Failure::new(Class::Arg, "a grid is missing"));
+        }
+        // SAFETY: the program gives two grids.
+        let (grid_a, grid_b) = unsafe { (*grid_a, *grid_b) };
+        let from = Described {
+            first: (ia, ja),
+            descriptor: desca,
+            grid: grid_a,
+        };
+        let to = Described {
+            first: (ib, jb),
+            descriptor: descb,
+            grid: grid_b,
+        };
+        let shape = (m, n, i64::try_from(element).unwrap_or(0));
+        copy_submatrix(host, host::trimmed(comm), shape, (a, from), (b, to))
+    })
+}
