@@ -214,7 +214,10 @@ mod tests {
         let bad = File::new("crates/plan/src/lib.rs", text);
         expect(
             &check_unsafe(&bad),
-            &[(3, "stands only in crates/direct, crates/kernels")],
+            &[(
+                3,
+                "stands only in bindings/mpiio, crates/direct, crates/kernels",
+            )],
         );
         expect(
             &check_unsafe(&File::new("crates/kernels/src/lib.rs", text)),
