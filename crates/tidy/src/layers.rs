@@ -126,6 +126,7 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("direct", &["client", "system-tests"]),
     ("client", &["ioserver", "metaserver", "store"]),
     ("ioserver", &["metaserver"]),
+    ("mpiio", &["system-tests"]),
 ];
 
 /// The member that tests of all others may use, and nothing that ships.
