@@ -11,8 +11,10 @@
 //!
 //! Left to others: who decides for all processes (`meeting`).
 
+use std::ffi::{CStr, OsStr, c_void};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -191,6 +193,10 @@ fn client_of(url: Option<&str>) -> Outcome<Client> {
     if let Some(known) = known {
         return Ok(known.client.clone());
     }
+    // Servers that have to be started are those of the same installation.
+    if let Some(library) = library() {
+        embedded::say_beside(library);
+    }
     let unreachable = |text: String| Failure::new(Class::Io, text);
     let client = match url {
         None => embedded::connect_here().map_err(|e| unreachable(e.to_string()))?,
@@ -209,6 +215,26 @@ fn client_of(url: Option<&str>) -> Outcome<Client> {
         client: client.clone(),
     });
     Ok(client)
+}
+
+/// Where this library lies.
+fn library() -> Option<PathBuf> {
+    let mut found = libc::Dl_info {
+        dli_fname: std::ptr::null(),
+        dli_fbase: std::ptr::null_mut(),
+        dli_sname: std::ptr::null(),
+        dli_saddr: std::ptr::null_mut(),
+    };
+    let inside = library as *const () as *const c_void;
+    // SAFETY: any address may be asked for, and the answer goes to a place of its type.
+    let is_found = unsafe { libc::dladdr(inside, &raw mut found) } != 0;
+    if !is_found || found.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: the name is terminated and lives while the library is loaded.
+    let name = unsafe { CStr::from_ptr(found.dli_fname) };
+    let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
+    fs::canonicalize(&path).ok()
 }
 
 /// Ends the connections of this process, so that the services hear a goodbye.

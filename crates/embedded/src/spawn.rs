@@ -4,18 +4,19 @@
 //! threads that the MPI library does not expect. The spawned process ends by itself when nobody
 //! has been connected for a while.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use std::os::unix::process::CommandExt;
 
 use job::identity::RANK_MARKS;
+use job::program;
 
 use crate::error::Error;
 
 /// Starts the process. Who comes too late to get the lock ends at once.
 pub(crate) fn holder(dir: &Path) -> Result<(), Error> {
-    let program = program();
+    let program = program::find();
     let mut command = Command::new(&program);
     command
         .arg("hold")
@@ -28,22 +29,11 @@ pub(crate) fn holder(dir: &Path) -> Result<(), Error> {
     for name in RANK_MARKS {
         command.env_remove(name);
     }
+    program::without_library(&mut command);
     command
         .spawn()
         .map(drop)
         .map_err(|e| Error::Spawn(format!("{}: {e}", program.display())))
-}
-
-/// The `pario` program: as named, beside this one, or on the path.
-fn program() -> PathBuf {
-    if let Some(named) = std::env::var_os("PARIO_PROGRAM") {
-        return named.into();
-    }
-    std::env::current_exe()
-        .ok()
-        .map(|here| here.with_file_name("pario"))
-        .filter(|beside| beside.is_file())
-        .unwrap_or_else(|| "pario".into())
 }
 
 fn log(dir: &Path) -> Stdio {

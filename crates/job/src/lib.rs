@@ -33,6 +33,7 @@ mod life;
 mod options;
 mod place;
 mod process;
+pub mod program;
 mod rendezvous;
 mod spawn;
 pub mod stage;

@@ -8,7 +8,6 @@
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use wire::url::Endpoint;
@@ -16,6 +15,7 @@ use wire::url::Endpoint;
 use crate::error::Error;
 use crate::identity::{JOB, JOB_HOST, Job, RANK_MARKS, Span};
 use crate::process::Process;
+use crate::program;
 
 /// Beginning of the line of a holder that serves.
 pub(crate) const READY: &str = "ready ";
@@ -41,7 +41,7 @@ pub fn start(job: &Job, change: &mut dyn FnMut(&mut Command)) -> Result<Option<S
         job: job.key.clone(),
         why,
     };
-    let program = program();
+    let program = program::find();
     let mut command = Command::new(&program);
     command
         .arg("hold-job")
@@ -58,6 +58,7 @@ pub fn start(job: &Job, change: &mut dyn FnMut(&mut Command)) -> Result<Option<S
     {
         command.env_remove(name);
     }
+    program::without_library(&mut command);
     change(&mut command);
     let mut child = command.spawn().map_err(|e| {
         failed(format!(
@@ -154,18 +155,4 @@ fn arguments(job: &Job) -> Vec<String> {
         }
     }
     arguments
-}
-
-/// The `pario` program: as named, this one, beside this one, or on the path.
-fn program() -> PathBuf {
-    if let Some(named) = std::env::var_os("PARIO_PROGRAM") {
-        return named.into();
-    }
-    let here = std::env::current_exe().ok();
-    if let Some(here) = here.as_ref().filter(|p| p.ends_with("pario")) {
-        return here.clone();
-    }
-    here.map(|here| here.with_file_name("pario"))
-        .filter(|beside| beside.is_file())
-        .unwrap_or_else(|| "pario".into())
 }

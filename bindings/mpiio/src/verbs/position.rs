@@ -71,7 +71,7 @@ pub(crate) fn seek_shared(call: &Call, offset: i64, whence: c_int) -> Outcome {
             false => 0,
         };
         let to = target(call, offset, whence, current)?;
-        let to = to.checked_mul(view.etype_bytes).unwrap_or(u64::MAX);
+        let to = to.saturating_mul(view.etype_bytes);
         file.file.seek_shared(SeekFrom::Start(to))?;
         Ok(())
     })
