@@ -508,9 +508,38 @@ static void pending(void) {
     OK(MPI_File_close(&file));
 }
 
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+/* Looking at many requests without completing them. */
+static void looking(void) {
+    MPI_File file = new_file("x");
+    MPI_Request requests[MANY];
+    MPI_Status status, statuses[MANY];
+    int i, flag, index, some, indices[MANY];
+    begin_writes(file, requests, 6);
+    for (flag = 0; !flag;)
+        OK(MPI_Request_get_status_any(MANY, requests, &index, &flag, &status));
+    EXPECT(index >= 0 && index < MANY && requests[index] != MPI_REQUEST_NULL);
+    expect_count(&status, LONG - index);
+    for (some = 0; some == 0;)
+        OK(MPI_Request_get_status_some(MANY, requests, &some, indices, statuses));
+    expect_count(&statuses[0], LONG - indices[0]);
+    for (flag = 0; !flag;)
+        OK(MPI_Request_get_status_all(MANY, requests, &flag, statuses));
+    for (i = 0; i < MANY; i++) {
+        expect_count(&statuses[i], LONG - i);
+        EXPECT(requests[i] != MPI_REQUEST_NULL);
+    }
+    OK(MPI_Waitall(MANY, requests, statuses));
+    check_writes(file, 6);
+    OK(MPI_File_close(&file));
+}
+#else
+static void looking(void) {}
+#endif
+
 static const Case cases[] = {
     {"seed004_s35_wait", s35_wait}, {"seed004_s35_test", s35_test}, {"seed001_s22_test", s35_test}, {"edges", edges}, {"beside_messages", beside_messages},
     {"given_back", given_back}, {"cancelled", cancelled}, {"failures", failures}, {"pointers", s56_pointers},
-    {"shared", shared}, {"together", together}, {"together_regrouped", together_regrouped}, {"split_regrouped", split_regrouped}, {"split", s62_split}, {"pending", pending},
+    {"shared", shared}, {"together", together}, {"together_regrouped", together_regrouped}, {"split_regrouped", split_regrouped}, {"split", s62_split}, {"pending", pending}, {"looking", looking},
 };
 PROGRAM(cases)
