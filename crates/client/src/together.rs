@@ -192,7 +192,9 @@ impl File {
         let can = all.iter().all(|s| !s.has_bytes && s.view.is_some());
         if let Some(leader) = leader.filter(|_| can) {
             let mine = match leader == team.rank() {
-                true => self.lay_out(&all).map(|state| told(state, team.most_bytes())),
+                true => self
+                    .lay_out(&all)
+                    .map(|state| told(state, team.most_bytes())),
                 false => Ok(Vec::new()),
             };
             let said = team.agree(mine)?;
