@@ -105,10 +105,20 @@ fn entries(table: &str) -> String {
                 if !widened.is_empty() {
                     widened.insert_str(0, ", ");
                 }
+                // An MPI without the large form still has the other one for counts that fit it.
+                let instead = match is_large {
+                    false => String::new(),
+                    true => {
+                        let narrowed = plain.replace("count", "c_int::try_from(count).ok()?");
+                        format!(
+                            ".or_else(|| {{ let f = host.files.{name}?; Some(unsafe {{ f({narrowed}) }}) }})"
+                        )
+                    }
+                };
                 format!(
                     "match crate::table::find(fh) {{\n\
                      Some(file) => crate::entry::ours(file, \"MPI_{full}\", |call| crate::verbs::{verb}(call{widened})),\n\
-                     None => crate::entry::of_handle(fh, \"MPI_{full}\", |host| host.files.{full}.map(|f| unsafe {{ f({plain}) }})),\n}}"
+                     None => crate::entry::of_handle(fh, \"MPI_{full}\", |host| host.files.{full}.map(|f| unsafe {{ f({plain}) }}){instead}),\n}}"
                 )
             } else {
                 let form = if words.last() == Some(&"large") {
