@@ -1,4 +1,7 @@
 //! `external32`: big-endian two's complement and IEEE 754, as wide as the standard's table says.
+//!
+//! Values are converted side by side, many of one kind in a call. One that does not fit its width is an error that
+//! names it. Left to others: how wide values are (`datatype::Element`), x87 numbers (`quad`).
 
 use super::quad;
 use crate::datatype::{Element, Kind};
