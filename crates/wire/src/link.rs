@@ -9,13 +9,16 @@
 //! Left to others: what frames mean, retries, who may connect.
 
 use std::fmt;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags};
 
 use crate::frame::{FrameError, HEADER_BYTES, Header};
 use crate::status::Status;
@@ -74,6 +77,9 @@ impl From<FrameError> for LinkError {
         LinkError::Frame(error)
     }
 }
+
+/// Slices that one call of the kernel takes.
+const MOST_SLICES: usize = 1024;
 
 #[derive(Debug)]
 enum Stream {
@@ -433,15 +439,15 @@ impl Link {
     fn write_all(&mut self, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
         IoSlice::advance_slices(&mut slices, 0);
         while !slices.is_empty() {
-            let written = match &mut self.stream {
-                Stream::Unix(s) => s.write_vectored(slices),
-                Stream::Tcp(s) => s.write_vectored(slices),
-            };
-            match written {
+            let batch = &slices[..slices.len().min(MOST_SLICES)];
+            // A peer that is gone is an error, not a signal to the program that this is part of.
+            let flags = SendFlags::NOSIGNAL;
+            let mut nothing = SendAncillaryBuffer::default();
+            match rustix::net::sendmsg(self.as_fd(), batch, &mut nothing, flags) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => IoSlice::advance_slices(&mut slices, n),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
             }
         }
         Ok(())
