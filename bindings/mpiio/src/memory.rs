@@ -15,8 +15,9 @@
 //! - Functions of the program convert values before a write when the memory is described, after a read in
 //!   [`Memory::finish`]; [`Memory::needs_caller`] says where that may be called.
 
-use std::sync::Arc;
+use std::ops::Deref;
 use std::sync::atomic::AtomicU8;
+use std::sync::{Arc, Mutex};
 
 use client::{Places, SharedBytes, SharedBytesMut};
 
@@ -25,6 +26,7 @@ use crate::datatype::{Element, Kind, Placed, Type};
 use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
 use crate::ffi::{Address, Word};
+use crate::open_file::lock;
 use crate::operation::Direction;
 use crate::view::CurrentView;
 
@@ -45,7 +47,7 @@ pub(crate) struct Memory {
 /// Values on their way between memory and file.
 #[derive(Debug)]
 struct Staged {
-    bytes: Box<[AtomicU8]>,
+    bytes: Stage,
     places: Places,
     /// How values are converted; nothing if they are laid out as they come.
     representation: Option<Representation>,
@@ -83,7 +85,7 @@ impl Memory {
                 false => memory.places.size(),
             };
             let staged = Staged {
-                bytes: stage(bytes)?,
+                bytes: Stage::new(bytes)?,
                 places: Places::bytes(bytes),
                 representation: is_converted.then(|| view.representation.clone()),
                 buffer: buffer.number(),
@@ -360,17 +362,50 @@ fn is_converted(
     }
 }
 
-/// Room for bytes of the file.
-fn stage(bytes: u64) -> Outcome<Box<[AtomicU8]>> {
-    let no_room = || {
-        Failure::new(
-            Class::NoMem,
-            format!("there is no memory for {bytes} bytes in the representation of the file"),
-        )
-    };
-    let len = usize::try_from(bytes).map_err(|_| no_room())?;
-    let mut room: Vec<AtomicU8> = Vec::new();
-    room.try_reserve_exact(len).map_err(|_| no_room())?;
-    room.resize_with(len, || AtomicU8::new(0));
-    Ok(room.into_boxed_slice())
+/// Room for bytes of the file. Given back, it is kept for the next one: new memory is dear.
+#[derive(Debug)]
+struct Stage {
+    room: Vec<AtomicU8>,
+    len: usize,
+}
+
+/// Rooms that nobody uses.
+static ROOMS: Mutex<Vec<Vec<AtomicU8>>> = Mutex::new(Vec::new());
+const MOST_ROOMS: usize = 4;
+const LARGEST_ROOM: usize = 64 << 20;
+
+impl Stage {
+    fn new(bytes: u64) -> Outcome<Stage> {
+        let no_room = || {
+            Failure::new(
+                Class::NoMem,
+                format!("there is no memory for {bytes} bytes in the representation of the file"),
+            )
+        };
+        let len = usize::try_from(bytes).map_err(|_| no_room())?;
+        let mut room = lock(&ROOMS).pop().unwrap_or_default();
+        if room.len() < len {
+            room.try_reserve_exact(len - room.len())
+                .map_err(|_| no_room())?;
+            room.resize_with(len, AtomicU8::default);
+        }
+        Ok(Stage { room, len })
+    }
+}
+
+impl Deref for Stage {
+    type Target = [AtomicU8];
+
+    fn deref(&self) -> &[AtomicU8] {
+        &self.room[..self.len]
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let mut rooms = lock(&ROOMS);
+        if rooms.len() < MOST_ROOMS && self.room.len() <= LARGEST_ROOM {
+            rooms.push(std::mem::take(&mut self.room));
+        }
+    }
 }
