@@ -329,6 +329,35 @@ pub(crate) fn request_get_status(request: Word, flag: Out<c_int>, status: Status
     })
 }
 
+/// Looks at requests one by one, in a library that has no call for many. Programs ask at run time whether there is
+/// one (mpi4py does), and find ours.
+fn look(
+    host: &Host,
+    list: List,
+    statuses: impl Fn(usize) -> StatusOut,
+    mut seen: impl FnMut(usize, bool) -> bool,
+) -> Option<c_int> {
+    for index in 0..usize::try_from(list.count).unwrap_or(0) {
+        let request = list.requests.at(index);
+        if request == host.abi.request_null {
+            continue;
+        }
+        let mut flag = 0;
+        let place = Out(&raw mut flag);
+        let code = own!(host, Request_get_status(request, place, statuses(index)))?;
+        if code != 0 || !seen(index, place.get() != 0) {
+            return Some(code);
+        }
+    }
+    Some(0)
+}
+
+/// Whether a list holds nothing but null requests.
+fn is_null(host: &Host, list: List) -> bool {
+    let count = usize::try_from(list.count).unwrap_or(0);
+    (0..count).all(|index| list.requests.at(index) == host.abi.request_null)
+}
+
 /// `MPI_Request_get_status_any`.
 pub(crate) fn request_get_status_any(
     count: c_int,
@@ -339,9 +368,32 @@ pub(crate) fn request_get_status_any(
 ) -> c_int {
     known("MPI_Request_get_status_any", |host| {
         requests::finish(host);
-        own!(
+        if host.files.Request_get_status_any.is_some() {
+            return own!(
+                host,
+                Request_get_status_any(count, requests, index, flag, status)
+            );
+        }
+        let list = List { requests, count };
+        index.set(host.abi.undefined as c_int);
+        if is_null(host, list) {
+            return own!(
+                host,
+                Request_get_status(host.abi.request_null, flag, status)
+            );
+        }
+        flag.set(0);
+        look(
             host,
-            Request_get_status_any(count, requests, index, flag, status)
+            list,
+            |_| status,
+            |place, is_done| {
+                if is_done {
+                    index.set(place as c_int);
+                    flag.set(1);
+                }
+                !is_done
+            },
         )
     })
 }
@@ -355,10 +407,23 @@ pub(crate) fn request_get_status_all(
 ) -> c_int {
     known("MPI_Request_get_status_all", |host| {
         requests::finish(host);
-        own!(
-            host,
-            Request_get_status_all(count, requests, flag, statuses)
-        )
+        if host.files.Request_get_status_all.is_some() {
+            return own!(
+                host,
+                Request_get_status_all(count, requests, flag, statuses)
+            );
+        }
+        let mut all = true;
+        for index in 0..usize::try_from(count).unwrap_or(0) {
+            let place = host.status_at(statuses, index);
+            let code = own!(host, Request_get_status(requests.at(index), flag, place))?;
+            if code != 0 {
+                return Some(code);
+            }
+            all &= flag.get() != 0;
+        }
+        flag.set(c_int::from(all));
+        Some(0)
     })
 }
 
@@ -372,10 +437,35 @@ pub(crate) fn request_get_status_some(
 ) -> c_int {
     known("MPI_Request_get_status_some", |host| {
         requests::finish(host);
-        own!(
+        if host.files.Request_get_status_some.is_some() {
+            return own!(
+                host,
+                Request_get_status_some(incount, requests, outcount, indices, statuses)
+            );
+        }
+        let list = List {
+            requests,
+            count: incount,
+        };
+        if is_null(host, list) {
+            outcount.set(host.abi.undefined as c_int);
+            return Some(0);
+        }
+        let done = std::cell::Cell::new(0);
+        let code = look(
             host,
-            Request_get_status_some(incount, requests, outcount, indices, statuses)
-        )
+            list,
+            |_| host.status_at(statuses, done.get()),
+            |place, is_done| {
+                if is_done {
+                    indices.set_at(done.get(), place as c_int);
+                    done.set(done.get() + 1);
+                }
+                true
+            },
+        );
+        outcount.set(done.get() as c_int);
+        code
     })
 }
 

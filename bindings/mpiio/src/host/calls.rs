@@ -675,6 +675,18 @@ impl Host {
         code == Some(0) && flag != 0
     }
 
+    /// The status at a place of a list, to be ignored if the list is.
+    pub(crate) fn status_at(&self, statuses: StatusOut, index: usize) -> StatusOut {
+        if statuses.0 as i64 == self.abi.statuses_ignore || statuses.0.is_null() {
+            return StatusOut(self.abi.status_ignore as *mut c_void);
+        }
+        StatusOut(
+            statuses
+                .0
+                .wrapping_byte_add(index * self.abi.status_bytes()),
+        )
+    }
+
     /// Stores the error code of a status in a list; nothing if statuses are to be ignored.
     pub(crate) fn set_status_error(&self, statuses: StatusOut, index: usize, code: c_int) {
         if statuses.0 as i64 == self.abi.statuses_ignore || statuses.0.is_null() {
