@@ -125,7 +125,8 @@ impl Element {
         u64::from(self.external_width) * u64::from(self.values)
     }
 
-    /// Whether an etype of this may stand for a filetype of the other: the same kind of value, or bytes.
+    /// Whether a filetype of this may be built of etypes of the other: the same kind of value, or bytes. Complex numbers
+    /// are floats here.
     pub(crate) fn matches(&self, other: &Element) -> bool {
         let class = |kind| match kind {
             Kind::Unsigned => Kind::Signed,
@@ -133,8 +134,7 @@ impl Element {
         };
         self.kind == Kind::Bytes
             || other.kind == Kind::Bytes
-            || (class(self.kind), self.values, self.width)
-                == (class(other.kind), other.values, other.width)
+            || (class(self.kind), self.width) == (class(other.kind), other.width)
     }
 }
 
@@ -206,5 +206,6 @@ mod tests {
         assert!(!int.matches(&element("LONG", "int", 8)));
         let complex = element("COMPLEX", "complex", 8);
         assert!(!complex.matches(&element("DOUBLE", "float", 8)));
+        assert!(complex.matches(&element("FLOAT", "float", 4)));
     }
 }
