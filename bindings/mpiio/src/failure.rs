@@ -233,3 +233,24 @@ pub(crate) fn last_text(code: c_int) -> Option<String> {
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_has_a_class_and_every_class_a_number() {
+        for status in Status::ALL {
+            let class = class_of(*status);
+            assert_eq!(Class::of_index(class.index()), class, "{status}");
+        }
+        for abi in [Constants::mpich(), Constants::standard()] {
+            for class in Class::ALL {
+                assert!(class.number(&abi) > 0, "{class:?}");
+            }
+        }
+        assert_eq!(Class::of_index(255), Class::Other);
+        assert_eq!(class_of(Status::Unreachable), Class::Io);
+        assert_eq!(class_of(Status::InUse), Class::FileInUse);
+    }
+}

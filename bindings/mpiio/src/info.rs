@@ -276,3 +276,58 @@ fn unit_of(layout: &str) -> Option<&str> {
     let (unit, _) = layout.strip_prefix("striped(")?.split_once(')')?;
     unit.bytes().all(|b| b.is_ascii_digit()).then_some(unit)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(list: &[(&str, &str)]) -> Pairs {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        list.iter().map(own).collect()
+    }
+
+    #[test]
+    fn hints_travel_as_they_are() {
+        let given = pairs(&[("striping_unit", "65536"), ("empty", ""), ("é", "ü")]);
+        assert_eq!(read(&put(&given)), given);
+        assert!(read(&[]).is_empty());
+        assert!(read(&[255, 255, 255, 255, 1]).is_empty());
+    }
+
+    #[test]
+    fn hints_mean_what_the_table_says_and_nonsense_is_passed_over() {
+        let hints = meant(&pairs(&[
+            ("striping_unit", " 4096 "),
+            ("striping_factor", "many"),
+            ("nb_proc", "8"),
+            ("romio_ds_write", "ENABLE"),
+            ("romio_cb_read", "automatic"),
+            ("pario_direct", "sideways"),
+            ("unheard_of", "1"),
+        ]));
+        let all: Vec<(&str, &str)> = hints.iter().collect();
+        let expected = [
+            ("expected_clients", "8"),
+            ("strategy", "sieving"),
+            ("striping_unit", "4096"),
+        ];
+        assert_eq!(all, expected);
+        // Our own words win over those that only suggest it.
+        let both = [("pario_strategy", "views"), ("romio_cb_write", "enable")];
+        assert_eq!(meant(&pairs(&both)).get("strategy"), Some("views"));
+    }
+
+    #[test]
+    fn what_a_new_file_is_like_is_told_apart() {
+        let given = pairs(&[
+            ("file_perm", "600"),
+            ("pario_layout", "striped(10) over 2"),
+            ("romio_ds_read", "enable"),
+            ("other", "x"),
+        ]);
+        assert_eq!(of_new_file(&given), given[..2]);
+        assert_eq!(of_access(&given), given[2..]);
+        assert_eq!(unit_of("striped(10) over 2"), Some("10"));
+        assert_eq!(unit_of("(block, *) onto 4"), None);
+    }
+}

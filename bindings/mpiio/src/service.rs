@@ -247,3 +247,57 @@ pub(crate) fn disconnect() {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(name: &str, takes_all: bool, mounts: &str) -> Option<(Option<String>, String, bool)> {
+        let target = Target::found(name, takes_all, || mounts.to_owned())?;
+        Some((target.url, target.path, target.makes_parents))
+    }
+
+    #[test]
+    fn names_with_our_prefix_are_ours_and_others_only_if_all_are() {
+        assert_eq!(
+            found("pario:a/b", false, ""),
+            Some((None, "a/b".into(), false))
+        );
+        assert_eq!(found("/scratch/a", false, ""), None);
+        assert_eq!(found("", true, ""), None);
+        for name in ["/scratch/./x/../a", "ufs:/scratch/a", "testfs:/scratch/a"] {
+            let expected = Some((None, "/scratch/a".into(), true));
+            assert_eq!(found(name, true, ""), expected, "{name}");
+        }
+        let here = std::env::current_dir().unwrap();
+        let expected = here.join("a").to_string_lossy().into_owned();
+        assert_eq!(found("./a", true, ""), Some((None, expected, true)));
+    }
+
+    #[test]
+    fn paths_below_a_mount_belong_to_the_service_that_it_names() {
+        let mounts = "/dev/sda / ext4 rw 0 0\n\
+                      unix:/run/pario.sock /mnt/our\\040files fuse.pario rw 0 0\n\
+                      tmpfs /mnt/our\\040files/tmp tmpfs rw 0 0\n";
+        let service = Some("unix:/run/pario.sock".to_owned());
+        assert_eq!(
+            found("/mnt/our files/a/b", false, mounts),
+            Some((service.clone(), "/a/b".into(), false))
+        );
+        assert_eq!(
+            found("ufs:/mnt/our files/c", true, mounts),
+            Some((service, "/c".into(), false))
+        );
+        // Another file system lies over that part.
+        assert_eq!(found("/mnt/our files/tmp/a", false, mounts), None);
+        assert_eq!(found("/mnt/our filesystem", false, mounts), None);
+    }
+
+    #[test]
+    fn the_same_file_has_one_number() {
+        let number = |name| Target::found(name, true, String::new).unwrap().number();
+        assert_eq!(number("pario:/a"), number("pario:a"));
+        assert_eq!(number("/tmp/x"), number("nfs:/tmp/./x"));
+        assert_ne!(number("pario:a"), number("pario:b"));
+    }
+}

@@ -4,13 +4,41 @@
 //! closed: the host has closed it too.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::ffi::Word;
 use crate::open_file::OpenFile;
 
-static TABLE: RwLock<Option<HashMap<usize, Arc<OpenFile>>>> = RwLock::new(None);
+static TABLE: RwLock<Option<Files>> = RwLock::new(None);
+
+type Files = HashMap<usize, Arc<OpenFile>, BuildHasherDefault<Spread>>;
+
+/// Spreads addresses, which nobody chooses to collide; the usual hash would cost as much as a small access.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
 /// How many there are, so that programs without files of ours pay one load.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
