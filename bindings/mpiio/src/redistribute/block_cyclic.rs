@@ -227,7 +227,7 @@ mod tests {
             for (p, q) in [(1, 1), (2, 2), (3, 2)] {
                 for (row, column) in [(0, 0), (1, 2), (5, 3)] {
                     for mine in 0..p * q {
-                        let dimension = |size, block, processes, mine| Dimension {
+                        let dimension = |size, block, processes: i64, mine| Dimension {
                             size,
                             block,
                             source: (processes - 1).min(1),
