@@ -377,6 +377,8 @@ pub(crate) fn request_get_status_any(
         let list = List { requests, count };
         index.set(host.abi.undefined as c_int);
         if is_null(host, list) {
+            // The empty status has no error; hosts leave it alone in a call for one request.
+            host.set_status_error(status, 0, 0);
             return own!(
                 host,
                 Request_get_status(host.abi.request_null, flag, status)
