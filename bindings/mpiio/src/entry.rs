@@ -1,4 +1,9 @@
 //! The way from an entry point to a verb, and back with an error code.
+//!
+//! Whatever happens inside, the program gets a code: failures go through the handler of the file, or of no file,
+//! and a panic becomes an internal error.
+//!
+//! Left to others: which entry points there are (`entries`), what verbs do (`verbs`, `free`).
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};

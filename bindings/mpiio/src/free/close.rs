@@ -1,4 +1,7 @@
 //! `MPI_File_close`.
+//!
+//! Collective: the file is closed at all processes when the call returns, so one that goes with its last handle
+//! is gone then. The handle is gone too, also when the service could not be told.
 
 use std::ffi::c_int;
 

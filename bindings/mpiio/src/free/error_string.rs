@@ -1,4 +1,6 @@
 //! `MPI_Error_string`: the host's words, and ours behind them for what failed here last.
+//!
+//! Codes are classes, so one code has many causes: the text is that of the last failure of this thread with it.
 
 use std::ffi::{c_char, c_int};
 
