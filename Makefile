@@ -2,7 +2,7 @@
 # The work is in scripts/, so that CI, people and make run the same thing.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full fuzz sanitize bench lint fmt doc clean
+.PHONY: help setup build demo test test-full test-mpi fuzz sanitize bench lint fmt doc clean
 
 help: ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ test: ## set up what is missing, build, run every test (under 30 minutes on 2 co
 
 test-full: ## `make test` with many more random cases, then the tests marked as long
 	@scripts/test --full
+
+test-mpi: ## MPI programs of every kind over every MPI that can be installed (about an hour)
+	@scripts/test-mpi
 
 fuzz: ## run every fuzz target for a while (PARIO_FUZZ_SECONDS each, 60 by default)
 	@scripts/fuzz

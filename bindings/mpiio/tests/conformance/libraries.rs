@@ -1,0 +1,74 @@
+//! Libraries that use MPI-IO underneath: HDF5, h5py, netCDF and PnetCDF, unmodified, over Pario.
+//!
+//! Names reach MPI-IO as the library passes them on, so files are ours by `PARIO_MPIIO=all`.
+
+use std::path::Path;
+
+use crate::launch::{Mode, Site};
+use crate::mpi::{Mpi, environment};
+use crate::programs;
+
+/// Compiles with another compiler than the MPI's own, runs and looks at the cases.
+fn passes(mpi: Mpi, source: &str, compiler: &str, before: &[&str], after: &str) {
+    let site = Site::new(Mode::Service);
+    let program = programs::with(Path::new(compiler), mpi, source, before, after);
+    let run = site.run(mpi, 3, program);
+    let run = run.variable("CONFORMANCE_PREFIX", "/");
+    run.variable("PARIO_MPIIO", "all").holds();
+}
+
+#[test]
+fn hdf5_writes_and_reads_collectively() {
+    for (mpi, compiler) in [
+        (Mpi::DebianMpich, "h5pcc.mpich"),
+        (Mpi::DebianOpen, "h5pcc.openmpi"),
+    ] {
+        passes(mpi, "hdf5.c", compiler, &["-shlib"], "");
+    }
+}
+
+#[test]
+fn pnetcdf_writes_and_reads_collectively() {
+    let compiler = "mpicc.openmpi";
+    passes(Mpi::DebianOpen, "pnetcdf.c", compiler, &["-g"], "-lpnetcdf");
+}
+
+#[test]
+fn netcdf_writes_and_reads_collectively() {
+    let folder = "/usr/lib/x86_64-linux-gnu/netcdf/mpi";
+    let include = format!("-I{folder}/include");
+    let after = format!("-L{folder} -lnetcdf_mpi");
+    let compiler = "mpicc.openmpi";
+    passes(Mpi::DebianOpen, "netcdf.c", compiler, &[&include], &after);
+}
+
+#[test]
+#[ignore = "needs HDF5's sources: `make test-mpi` runs it"]
+fn testphdf5_passes() {
+    for (mpi, folder) in [
+        (Mpi::DebianMpich, "hdf5-mpich"),
+        (Mpi::DebianOpen, "hdf5-openmpi"),
+    ] {
+        let site = Site::new(Mode::Service);
+        let run = site.run(mpi, 4, environment(folder).join("testphdf5"));
+        let run = run.variable("PARIO_MPIIO", "all");
+        let prefix = site.dir().display().to_string();
+        let output = run.variable("HDF5_PARAPREFIX", prefix).limit(900).output();
+        let passed = output.text.contains("PHDF5 tests finished with no errors");
+        assert!(output.status.success() && passed, "{output}");
+    }
+}
+
+#[test]
+#[ignore = "needs h5py with MPI, which is compiled: `make test-mpi` runs it"]
+fn h5py_writes_and_reads_collectively() {
+    for mpi in [Mpi::DebianMpich, Mpi::DebianOpen] {
+        let site = Site::new(Mode::Service);
+        let python = mpi.python().expect("an interpreter");
+        let run = site.run(mpi, 3, python);
+        let run = run.argument(programs::sources().join("h5py_dataset.py"));
+        let libraries = environment("debian-mpich/lib").display().to_string();
+        let run = run.variable("LD_LIBRARY_PATH", libraries);
+        run.variable("PARIO_MPIIO", "all").holds();
+    }
+}
