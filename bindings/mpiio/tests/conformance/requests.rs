@@ -9,7 +9,7 @@ use crate::programs;
 #[test]
 fn requests_complete_under_every_call() {
     let site = Site::new(Mode::Service);
-    for mpi in Mpi::all() {
+    for mpi in Mpi::selected() {
         site.run(mpi, 2, programs::c(mpi, "requests.c")).holds();
     }
 }
@@ -17,7 +17,7 @@ fn requests_complete_under_every_call() {
 #[test]
 fn threads_complete_requests_at_once() {
     let site = Site::new(Mode::Service);
-    for mpi in Mpi::all() {
+    for mpi in Mpi::selected() {
         site.run(mpi, 2, programs::c(mpi, "threads.c")).holds();
     }
 }
@@ -25,7 +25,7 @@ fn threads_complete_requests_at_once() {
 #[test]
 fn the_end_of_mpi_waits_for_what_runs_and_children_are_left_alone() {
     let site = Site::new(Mode::Service);
-    for mpi in Mpi::all() {
+    for mpi in Mpi::selected() {
         for how in ["free", "forget", "fork"] {
             let run = site.run(mpi, 2, programs::c(mpi, "ends.c"));
             run.argument(how).holds();
