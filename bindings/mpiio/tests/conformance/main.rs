@@ -17,6 +17,7 @@ mod programs;
 mod libraries;
 mod python;
 mod random;
+mod redistribute;
 mod requests;
 mod seed_001;
 mod seed_004;
