@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::ffi::Word;
 use crate::host::{self, Host};
-use crate::{helper, progress, requests, service, table};
+use crate::{progress, queue, requests, service, table};
 
 /// How long operations are waited for that need other processes and whose requests were given back or forgotten.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ pub(crate) fn prepare(host: &Host) {
 
 extern "C" fn ended(_comm: Word, _key: c_int, _value: *mut c_void, _extra: *mut c_void) -> c_int {
     crate::entry::guarded(|| {
-        if let Some(host) = host::get().filter(|_| !helper::is_over()) {
+        if let Some(host) = host::get().filter(|_| !queue::is_over()) {
             end(host);
         }
         0
@@ -35,7 +35,7 @@ extern "C" fn ended(_comm: Word, _key: c_int, _value: *mut c_void, _extra: *mut 
 
 fn end(host: &Host) {
     requests::settle(host, PATIENCE);
-    helper::stop(PARTING);
+    queue::stop(PARTING);
     requests::finish(host);
     for file in table::all() {
         table::remove(file.handle);

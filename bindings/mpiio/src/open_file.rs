@@ -16,8 +16,8 @@ use crate::abi::Constants;
 use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
 use crate::ffi::Word;
-use crate::helper::Queue;
 use crate::operation::{Direction, Start};
+use crate::queue::Queue;
 use crate::requests::{self, Running};
 use crate::view::CurrentView;
 

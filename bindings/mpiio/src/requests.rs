@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  call:    prepare -> [ quick: run here, request complete at once ]
-//!                   -> [ else: request started, operation to a queue of `helper` ]
-//!  helper:  run -> outcome -> list of done                                    never calls MPI
+//!                   -> [ else: request started, operation to a `queue` ]
+//!  queue:   run -> outcome -> list of done                                    never calls MPI
 //!  Wait, Test, ...: finish() tells the host of all that are done, on the caller's thread
 //! ```
 //!
@@ -15,7 +15,7 @@
 //! - A request whose owner gave it back stays until its operation is done, then the host frees it. (MPICH frees
 //!   a generalised request at once, whatever still runs.)
 //!
-//! Left to others: waiting for requests (`free/completion`), threads (`helper`).
+//! Left to others: waiting for requests (`free/completion`), threads (`queue`).
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
@@ -30,11 +30,11 @@ use crate::entries::HostFiles;
 use crate::entry::{Call, Outcome};
 use crate::failure::{self, Class, Failure};
 use crate::ffi::{HandleOut, StatusOut, Word};
-use crate::helper;
 use crate::host::{self, Host};
 use crate::open_file::{OpenFile, lock};
 use crate::operation::Operation;
 use crate::progress;
+use crate::queue;
 use crate::table;
 
 /// Bytes up to which an operation that goes directly is done at the call, contiguous on both sides. Handing it to
@@ -148,7 +148,7 @@ enum Way {
 }
 
 fn way_of(operation: &Operation) -> Way {
-    if operation.needs_caller() || helper::is_over() {
+    if operation.needs_caller() || queue::is_over() {
         return Way::Here;
     }
     if operation.needs_others() {
@@ -179,7 +179,7 @@ fn dispatch(
 ) -> Outcome {
     let queue = match way {
         Way::InOrder => Arc::clone(&operation.file.ordered),
-        Way::Apart | Way::Here => Arc::clone(helper::common()),
+        Way::Apart | Way::Here => Arc::clone(queue::common()),
     };
     let job = Box::new(move || {
         let outcome = run(&operation, &operation.file.team);

@@ -51,8 +51,6 @@ type Chars = *const c_char;
 calls! {
     Initialized(Ints);
     Finalized(Ints);
-    Query_thread(Ints);
-    Abort(Word, c_int);
     Comm_rank(Word, Ints);
     Comm_size(Word, Ints);
     Comm_dup(Word, Place);
@@ -60,37 +58,27 @@ calls! {
     Comm_group(Word, Place);
     Comm_test_inter(Word, Ints);
     Comm_create_keyval(Word, Word, Ints, Bytes);
-    Comm_free_keyval(Ints);
     Comm_set_attr(Word, c_int, Bytes);
     Comm_get_attr(Word, c_int, Bytes, Ints);
     Group_free(Place);
     Group_union(Word, Word, Place);
-    Barrier(Word);
     Bcast(Bytes, c_int, Word, c_int, Word);
     Allgather(Bytes, c_int, Word, Bytes, c_int, Word, Word);
-    Allgatherv(Bytes, c_int, Word, Bytes, *const c_int, *const c_int, Word, Word);
     Alltoallv(Bytes, *const c_int, *const c_int, Word, Bytes, *const c_int, *const c_int, Word, Word);
-    Iprobe(c_int, c_int, Word, Ints, StatusOut);
     Type_size(Word, Ints);
     Type_size_x(Word, Longs);
     Type_size_c(Word, Longs);
     Type_get_extent(Word, Longs, Longs);
-    Type_get_extent_c(Word, Longs, Longs);
-    Type_get_true_extent(Word, Longs, Longs);
     Type_get_envelope(Word, Ints, Ints, Ints, Ints);
     Type_get_contents(Word, c_int, c_int, c_int, Ints, Longs, Bytes);
     Type_get_envelope_c(Word, Longs, Longs, Longs, Longs, Ints);
     Type_get_contents_c(Word, i64, i64, i64, i64, Ints, Longs, Longs, Bytes);
     Type_dup(Word, Place);
-    Type_commit(Place);
     Type_free(Place);
     Type_create_keyval(Word, Word, Ints, Bytes);
-    Type_free_keyval(Ints);
     Type_get_attr(Word, c_int, Bytes, Ints);
     Type_set_attr(Word, c_int, Bytes);
-    Type_get_name(Word, *mut c_char, Ints);
     Info_create(Place);
-    Info_free(Place);
     Info_set(Word, Chars, Chars);
     Info_get(Word, Chars, c_int, *mut c_char, Ints);
     Info_get_nkeys(Word, Ints);
@@ -105,8 +93,6 @@ calls! {
     File_call_errhandler(Word, c_int);
     File_get_errhandler(Word, Place);
     Errhandler_free(Place);
-    Error_class(c_int, Ints);
-    Get_library_version(*mut c_char, Ints);
 }
 
 /// What a function of the host came to.
@@ -200,11 +186,6 @@ impl Host {
     pub(crate) fn group_free(&self, group: Word) -> Answer {
         let mut group = group;
         call!(self, Group_free(&raw mut group))
-    }
-
-    /// Waits for all processes of a communicator.
-    pub(crate) fn barrier(&self, comm: Word) -> Answer {
-        call!(self, Barrier(comm))
     }
 
     /// Bytes of rank 0 for all; all give the same length.
@@ -326,14 +307,6 @@ impl Host {
     /// Gives a communicator an attribute.
     pub(crate) fn set_comm_attribute(&self, comm: Word, key: c_int, value: usize) -> Answer {
         call!(self, Comm_set_attr(comm, key, value as *mut c_void))
-    }
-
-    /// Lets the host make progress, whatever it has to do.
-    pub(crate) fn probe(&self, comm: Word) {
-        let mut flag = 0;
-        let ignore = StatusOut(self.abi.status_ignore as *mut c_void);
-        let (source, tag) = (self.abi.any_source as c_int, self.abi.any_tag as c_int);
-        let _ = call!(self, Iprobe(source, tag, comm, &raw mut flag, ignore));
     }
 
     /// Tells a status how many bytes were moved; nothing if it is to be ignored.
@@ -555,12 +528,6 @@ impl Host {
         Ok(info)
     }
 
-    /// Gives an info object back.
-    pub(crate) fn info_free(&self, info: Word) -> Answer {
-        let mut info = info;
-        call!(self, Info_free(&raw mut info))
-    }
-
     /// A handle of the host on nothing, for this process alone.
     pub(crate) fn open_nothing(&self) -> Answer<Word> {
         let mut handle = Word(0);
@@ -616,13 +583,6 @@ impl Host {
     /// Whether the handler of a file ends the program.
     pub(crate) fn is_fatal(&self, handle: Word) -> bool {
         self.handler_of(handle) == Some(self.abi.errors_are_fatal)
-    }
-
-    /// The class of an error code.
-    pub(crate) fn error_class(&self, code: c_int) -> c_int {
-        let mut class = code;
-        let _ = call!(self, Error_class(code, &raw mut class));
-        class
     }
 
     /// A request that completes when it is told to.
@@ -694,17 +654,6 @@ impl Host {
         }
         let at = index * self.abi.status_bytes() + self.abi.status_error_offset();
         Out(statuses.0.wrapping_byte_add(at).cast::<c_int>()).set(code);
-    }
-
-    /// A description of the library.
-    pub(crate) fn version(&self) -> String {
-        let mut text = vec![0u8; 8192];
-        let mut len = 0;
-        let at = Out(text.as_mut_ptr().cast::<c_char>());
-        match call!(self, Get_library_version(at.0, &raw mut len)) {
-            Ok(()) => text_of(&text),
-            Err(_) => String::new(),
-        }
     }
 }
 

@@ -1,4 +1,6 @@
 //! Collective access: the same bytes whichever way they go, and nobody waits for a rank that fails.
+//!
+//! Every strategy gives the bytes of independent accesses; what was chosen is reported.
 
 use client::{
     Client, Collective, File, Hints, OpenOptions, Places, Sequence, SharedBytes, SharedBytesMut,

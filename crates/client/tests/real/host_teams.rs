@@ -1,4 +1,6 @@
 //! Teams of real processes of this host. The test program starts itself again as the other members.
+//!
+//! Members are processes: exchanges of any length, and members that die or leave.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
