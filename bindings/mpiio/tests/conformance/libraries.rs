@@ -51,7 +51,12 @@ fn testphdf5_passes() {
     ] {
         let site = Site::new(Mode::Service);
         let run = site.run(mpi, 4, environment(folder).join("testphdf5"));
-        let run = run.variable("PARIO_MPIIO", "all");
+        let mut run = run.variable("PARIO_MPIIO", "all");
+        // These write their file with calls of the system and read it through MPI: without a mount
+        // the two are different files.
+        for other in ["calloc", "fltread", "cmpdsetr", "atomicity"] {
+            run = run.argument("-x").argument(other);
+        }
         let prefix = site.dir().display().to_string();
         let output = run.variable("HDF5_PARAPREFIX", prefix).limit(900).output();
         let passed = output.text.contains("PHDF5 tests finished with no errors");
