@@ -52,8 +52,8 @@ fn testphdf5_passes() {
         let site = Site::new(Mode::Service);
         let run = site.run(mpi, 4, environment(folder).join("testphdf5"));
         let mut run = run.variable("PARIO_MPIIO", "all");
-        // These write their file with calls of the system and read it through MPI: without a mount
-        // the two are different files.
+        // Three write their file with calls of the system and open it through MPI, `atomicity` the
+        // other way round on one rank: without a mount the two are different files.
         for other in ["calloc", "fltread", "cmpdsetr", "atomicity"] {
             run = run.argument("-x").argument(other);
         }
