@@ -228,6 +228,12 @@ pub(crate) fn in_force(file: &OpenFile) -> Pairs {
     });
     let strategy = hints.get("strategy").or(used).unwrap_or("views");
     tell("pario_strategy", strategy);
+    let done = file.file.collective_statistics();
+    let accesses = format!(
+        "views={} two_phase={} sieving={} exchanges={}",
+        done.independent, done.two_phase, done.sieved, done.exchanges
+    );
+    tell("pario_collective_accesses", &accesses);
     tell("pario_replicas", REPLICAS);
     tell("pario_direct", hints.get("direct").unwrap_or("on"));
     let barrier = hints.get("collective_barrier").unwrap_or("off");

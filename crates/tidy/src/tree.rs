@@ -78,7 +78,9 @@ mod tests {
         ] {
             assert!(!belongs(path, path.rsplit('/').next().unwrap()), "{path}");
         }
-        for path in ["bindings", "bins", "crates", ".ci", "docs/adr", "fuzz", "testdata"] {
+        for path in [
+            "bindings", "bins", "crates", ".ci", "docs/adr", "fuzz", "testdata",
+        ] {
             assert!(belongs(path, path.rsplit('/').next().unwrap()), "{path}");
         }
     }

@@ -38,6 +38,23 @@ pub(crate) fn with(
     built(compiler, mpi.name(), name, arguments, after)
 }
 
+/// A program that is linked with the library under test, before MPI.
+pub(crate) fn linked(
+    compiler: &Path,
+    mpi: Mpi,
+    name: &str,
+    arguments: &[&str],
+    after: &str,
+) -> PathBuf {
+    let library = library();
+    let folder = library.parent().expect("a folder").display();
+    let after = format!("-L{folder} -lpario_mpiio -Wl,-rpath,{folder} {after}");
+    // Named apart from the same program without it.
+    let mut all = arguments.to_vec();
+    all.push("-DLINKED");
+    built(compiler, mpi.name(), name, &all, &after)
+}
+
 /// The library that makes MPICH give the processor away.
 pub(crate) fn yielding() -> PathBuf {
     let arguments = ["-O2", "-shared", "-fPIC"];

@@ -104,7 +104,10 @@ fn sieving_writers_in_each_others_holes_lose_nothing() {
 #[test]
 fn a_strategy_that_does_not_exist_is_refused() {
     let error = Hints::new().with("strategy", "magic").unwrap_err();
-    assert!(error.to_string().contains("views, two_phase or sieving"), "{error}");
+    assert!(
+        error.to_string().contains("views, two_phase or sieving"),
+        "{error}"
+    );
 }
 
 #[test]
