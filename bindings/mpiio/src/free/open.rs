@@ -13,9 +13,9 @@ use crate::failure::{Class, Failure};
 use crate::ffi::{HandleOut, Text, Word};
 use crate::host::{self, Host};
 use crate::info;
-use crate::meeting::{self, Meeting, Said};
 use crate::open_file::{self, Mode, OpenFile};
 use crate::progress;
+use crate::roll_call::{self, RollCall, Said};
 use crate::service::Target;
 use crate::table;
 use crate::view::CurrentView;
@@ -58,13 +58,13 @@ pub(crate) fn open(comm: Word, filename: Text, amode: c_int, info: Word, fh: Han
             (said, ready.ok())
         }
     };
-    let meeting = match Meeting::hold(host, comm, &said) {
-        Ok(meeting) if !meeting.is_ours() => return theirs(),
+    let roll_call = match RollCall::hold(host, comm, &said) {
+        Ok(roll_call) if !roll_call.is_ours() => return theirs(),
         other => other,
     };
     entry::of_no_file("MPI_File_open", &name, |host| {
-        let meeting = meeting?;
-        meeting.check()?;
+        let roll_call = roll_call?;
+        roll_call.check()?;
         let (Some(target), Some(ready)) = (target, connected) else {
             return Err(Failure::new(
                 Class::NotSame,
@@ -72,8 +72,8 @@ pub(crate) fn open(comm: Word, filename: Text, amode: c_int, info: Word, fh: Han
             ));
         };
         progress::prepare();
-        let new_file = meeting.hints(host, comm, ready.new_file.clone())?;
-        let team = meeting.team(host, comm, &ready.client)?;
+        let new_file = roll_call.hints(host, comm, ready.new_file.clone())?;
+        let team = roll_call.team(host, comm, &ready.client)?;
         let opening = Opening {
             host,
             comm,
@@ -81,7 +81,7 @@ pub(crate) fn open(comm: Word, filename: Text, amode: c_int, info: Word, fh: Han
             target: &target,
             ready: &ready,
             new_file: info::read(&new_file),
-            number: meeting.number(),
+            number: roll_call.number(),
         };
         let file = opening.run(&team)?;
         fh.set_file(file.handle);
@@ -135,7 +135,7 @@ struct Opening<'a> {
 
 impl Opening<'_> {
     fn run(&self, team: &Team) -> Outcome<OpenFile> {
-        let driven = meeting::driven(team);
+        let driven = roll_call::driven(team);
         let mut opened = self.open_file(&driven, &self.new_file);
         if !self.new_file.is_empty() && matches!(&opened, Err(e) if e.class == Class::Arg) {
             // The same at all ranks. What the service cannot do of the hints is passed over.

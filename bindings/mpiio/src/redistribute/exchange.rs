@@ -13,9 +13,9 @@ use crate::entry::Outcome;
 use crate::failure::Failure;
 use crate::ffi::Word;
 use crate::host::Host;
-use crate::meeting::{self, Meeting};
 use crate::open_file::lock;
 use crate::progress;
+use crate::roll_call::{self, RollCall};
 
 /// Teams by the private communicator that was made for them; an attribute of the program's communicator names it.
 static TEAMS: Mutex<Option<HashMap<usize, Team>>> = Mutex::new(None);
@@ -35,9 +35,9 @@ pub(super) fn team(host: &'static Host, comm: Word) -> Outcome<Team> {
         return Ok(team.clone());
     }
     progress::prepare();
-    let meeting = Meeting::of_processes(host, comm)?;
-    let team = match meeting.near_team(host, comm)? {
-        Some(team) => meeting::driven(&team),
+    let roll_call = RollCall::of_processes(host, comm)?;
+    let team = match roll_call.near_team(host, comm)? {
+        Some(team) => roll_call::driven(&team),
         None => Team::of(Arc::new(OverMpi {
             host,
             comm: host.comm_dup(comm)?,

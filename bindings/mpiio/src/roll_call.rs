@@ -103,23 +103,23 @@ impl Said {
 
 /// What all processes said, and where this one is among them.
 #[derive(Debug)]
-pub(crate) struct Meeting {
+pub(crate) struct RollCall {
     rank: usize,
     all: Vec<Said>,
 }
 
-impl Meeting {
+impl RollCall {
     /// Tells and hears; all processes of the communicator call it.
-    pub(crate) fn hold(host: &Host, comm: Word, said: &Said) -> Outcome<Meeting> {
+    pub(crate) fn hold(host: &Host, comm: Word, said: &Said) -> Outcome<RollCall> {
         if comm == host.abi.comm_self {
-            return Ok(Meeting {
+            return Ok(RollCall {
                 rank: 0,
                 all: vec![said.clone()],
             });
         }
         let rank = host.comm_rank(comm)?;
         let all = host.allgather(&said.put(), comm)?;
-        Ok(Meeting {
+        Ok(RollCall {
             rank,
             all: all.iter().map(|bytes| Said::read(bytes)).collect(),
         })
@@ -185,8 +185,8 @@ impl Meeting {
     }
 
     /// What the processes of a communicator have to know of each other where no file is opened; all call it.
-    pub(crate) fn of_processes(host: &Host, comm: Word) -> Outcome<Meeting> {
-        Meeting::hold(host, comm, &Said::new(true, 0, 0, 0, None))
+    pub(crate) fn of_processes(host: &Host, comm: Word) -> Outcome<RollCall> {
+        RollCall::hold(host, comm, &Said::new(true, 0, 0, 0, None))
     }
 
     /// The team of processes if they share a host, also of one alone; nothing, for all of them, if they do not.
