@@ -9,7 +9,7 @@
 //! Invariants
 //! - A process has one connection per service; a child that was forked off makes its own.
 //!
-//! Left to others: who decides for all processes (`meeting`).
+//! Left to others: who decides for all processes (`roll_call`).
 
 use std::ffi::{CStr, OsStr, c_void};
 use std::fs;
@@ -17,6 +17,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use client::{Client, ConnectOptions, ServiceUrl};
 
@@ -51,6 +52,10 @@ const PREFIXES: &[&str] = &[
 
 /// The kind of file system that a mount of Pario is, as the kernel names it.
 const MOUNT_KIND: &str = "fuse.pario";
+
+/// How long a call waits for a service that cannot be reached, unless `PARIO_TIMEOUT` says otherwise: a program that
+/// handles errors hears of them within seconds, and a server that is started again is there by then.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A file of ours.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -198,17 +203,17 @@ fn client_of(url: Option<&str>) -> Outcome<Client> {
         embedded::say_beside(library);
     }
     let unreachable = |text: String| Failure::new(Class::Io, text);
-    let client = match url {
-        None => embedded::connect_here().map_err(|e| unreachable(e.to_string()))?,
-        Some(url) => {
-            let parsed: ServiceUrl = url
-                .parse()
-                .map_err(|e| unreachable(format!("the mount names the service '{url}': {e}")))?;
-            let options = ConnectOptions::from_env().map_err(|e| unreachable(e.to_string()))?;
-            embedded::connect(&parsed, options, &embedded::Options::from_env())
-                .map_err(|e| unreachable(e.to_string()))?
-        }
+    let parsed: ServiceUrl = match url {
+        None => embedded::url_here().map_err(|e| unreachable(e.to_string()))?,
+        Some(url) => url
+            .parse()
+            .map_err(|e| unreachable(format!("the mount names the service '{url}': {e}")))?,
     };
+    let mut options = ConnectOptions::default();
+    options.timeout = PATIENCE;
+    let options = options.and_env().map_err(|e| unreachable(e.to_string()))?;
+    let client = embedded::connect(&parsed, options, &embedded::Options::from_env())
+        .map_err(|e| unreachable(e.to_string()))?;
     clients.push(Connection {
         process,
         url: url.map(str::to_owned),

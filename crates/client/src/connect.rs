@@ -38,8 +38,10 @@ impl Connector for Endpoint {
 pub struct ConnectOptions {
     /// What proves to servers on other hosts that this client belongs to them.
     pub secret: Option<Secret>,
-    /// How long a server that cannot be reached is tried again.
+    /// How long a server that cannot be reached is tried again, counted from when it was first found away.
     pub timeout: Duration,
+    /// How long making one connection may take.
+    pub connect_timeout: Duration,
     /// How long a server that says it is busy is asked again.
     pub busy_timeout: Duration,
     /// How long an answer may take once the request was sent. Locks are waited for without limit.
@@ -59,6 +61,7 @@ impl Default for ConnectOptions {
         ConnectOptions {
             secret: None,
             timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
             busy_timeout: Duration::from_secs(600),
             answer_timeout: Duration::from_secs(120),
             mapping: Mapping::default(),
@@ -72,14 +75,19 @@ impl Default for ConnectOptions {
 impl ConnectOptions {
     /// What the environment says; the defaults where it says nothing.
     pub fn from_env() -> Result<ConnectOptions> {
-        let mut options = ConnectOptions::default();
+        ConnectOptions::default().and_env()
+    }
+
+    /// With what the environment says in place of what is here.
+    pub fn and_env(self) -> Result<ConnectOptions> {
+        let mut options = self;
         if let Some(path) = std::env::var_os("PARIO_SECRET").filter(|v| !v.is_empty()) {
             options = options.with_secret_file(Path::new(&path))?;
         }
         if let Ok(text) = std::env::var("PARIO_TIMEOUT")
             && !text.is_empty()
         {
-            options.timeout = text
+            let timeout = text
                 .parse()
                 .ok()
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
@@ -87,6 +95,7 @@ impl ConnectOptions {
                 .ok_or_else(|| {
                     Error::argument("PARIO_TIMEOUT", format!("'{text}' is no number of seconds"))
                 })?;
+            options = options.with_timeout(timeout);
         }
         if let Ok(text) = std::env::var("PARIO_STRATEGY")
             && !text.is_empty()
@@ -149,9 +158,10 @@ impl ConnectOptions {
         Ok(self)
     }
 
-    /// With another limit for servers that cannot be reached.
+    /// With another limit for servers that cannot be reached, also for one connection to them.
     pub fn with_timeout(mut self, timeout: Duration) -> ConnectOptions {
         self.timeout = timeout;
+        self.connect_timeout = timeout;
         self
     }
 }

@@ -41,6 +41,7 @@ mod memory;
 mod nonblocking;
 mod open;
 mod open_options;
+mod outage;
 mod patience;
 mod phases;
 mod pipe;

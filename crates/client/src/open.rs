@@ -537,7 +537,7 @@ impl Open {
                 return Err(Error::Lost { server });
             }
             Trouble::Broken(_) => {
-                let can = patience.broken();
+                let can = patience.away(&self.session.outages, Some(server));
                 self.session.forget_member(server);
                 can
             }

@@ -13,6 +13,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Instant;
 
 use ::direct::Process;
 use wire::link::Link;
@@ -29,6 +30,7 @@ use crate::error::{Error, Result, Trouble};
 use crate::lane::Lane;
 use crate::nonblocking::Workers;
 use crate::open::Open;
+use crate::outage::Outages;
 use crate::patience::Patience;
 use crate::pipe::{self, Pipe};
 
@@ -48,6 +50,8 @@ pub(crate) struct Session {
     host: String,
     pub(crate) options: ConnectOptions,
     connector: Arc<dyn Connector>,
+    /// Who cannot be reached at present.
+    pub(crate) outages: Outages,
     pub(crate) client: ClientId,
     role: Role,
     /// Which start of the metadata manager the handles are known to.
@@ -90,7 +94,7 @@ impl Session {
         options.direct &= options.mapping == advise::mapping::Strategy::Request;
         let mut patience = Patience::new(&options);
         let pipe = loop {
-            match connect_manager(&*connector, &Role::NewClient, &options) {
+            match connect_manager(&*connector, &Role::NewClient, &options, None) {
                 Ok(pipe) => break pipe,
                 Err((Trouble::Broken(_), _)) if patience.broken() => {}
                 Err((Trouble::Refused(Status::Busy | Status::ShuttingDown, _), _))
@@ -109,6 +113,7 @@ impl Session {
             manager_start: Mutex::new(pipe.welcome.incarnation),
             options,
             connector,
+            outages: Outages::default(),
             lanes: Mutex::new(vec![Box::new(Lane::with_manager(pipe))]),
             members: Mutex::default(),
             numbers: AtomicU64::new(1),
@@ -201,7 +206,7 @@ impl Session {
         loop {
             let pipe = match self.manager_pipe(lane) {
                 Ok(pipe) => pipe,
-                Err((Trouble::Broken(_), _)) if patience.broken() => continue,
+                Err((Trouble::Broken(_), _)) if patience.away(&self.outages, None) => continue,
                 Err((trouble, address)) => return Err(trouble.into_error(None, &address)),
             };
             self.count_message();
@@ -214,7 +219,7 @@ impl Session {
                 Trouble::Broken(_) => {
                     was_sent = true;
                     lane.manager = None;
-                    if patience.broken() {
+                    if patience.away(&self.outages, None) {
                         continue;
                     }
                 }
@@ -246,7 +251,12 @@ impl Session {
             lane.manager = None;
         }
         if lane.manager.is_none() {
-            let mut pipe = connect_manager(&*self.connector, &self.role, &self.options)?;
+            let mut pipe = connect_manager(
+                &*self.connector,
+                &self.role,
+                &self.options,
+                Some(&self.outages),
+            )?;
             let mut start = lock(&self.manager_start);
             if *start != pipe.welcome.incarnation {
                 // Another start of the manager: it knows the session by its seal, but no handles.
@@ -346,13 +356,18 @@ impl Session {
             let endpoint: Endpoint = address
                 .parse()
                 .map_err(|e| Trouble::Nonsense(format!("the address of {}: {e}", member.server)))?;
-            Pipe::connect(
+            let peer = Some(place.server);
+            let connected = Pipe::connect(
                 &endpoint,
                 &self.role,
                 self.options.secret.as_ref(),
-                self.options.timeout,
+                self.outages.limit(peer, self.options.connect_timeout),
                 self.options.answer_timeout,
-            )
+            );
+            if matches!(connected, Err(Trouble::Late)) {
+                self.outages.give_up(peer, Instant::now());
+            }
+            connected
         };
         let nearest = member.address_from(&self.host);
         let pipe = match connect(nearest) {
@@ -370,6 +385,7 @@ impl Session {
                 });
             }
         };
+        self.outages.ended(Some(place.server));
         if pipe.welcome.incarnation > member.incarnation {
             self.forget_member(place.server);
             let member = self.member(lane, place.server)?;
@@ -396,7 +412,7 @@ impl Session {
             endpoint,
             &self.role,
             self.options.secret.as_ref(),
-            self.options.timeout,
+            self.options.connect_timeout,
             self.options.answer_timeout,
         )
     }
@@ -434,7 +450,9 @@ impl Session {
                     Err(trouble) => trouble,
                 };
                 match trouble {
-                    Trouble::Broken(_) if patience.broken() => self.forget_member(server.0),
+                    Trouble::Broken(_) if patience.away(&self.outages, Some(server.0)) => {
+                        self.forget_member(server.0);
+                    }
                     Trouble::Refused(Status::Busy, _) if patience.busy() => {}
                     trouble => {
                         return Err(trouble.into_error(Some(server), &self.address(server.0)));
@@ -449,18 +467,25 @@ fn connect_manager(
     connector: &dyn Connector,
     role: &Role,
     options: &ConnectOptions,
+    outages: Option<&Outages>,
 ) -> std::result::Result<Pipe, (Trouble, String)> {
     let endpoint = connector
         .endpoint()
         .map_err(|e| (e.into(), String::new()))?;
-    Pipe::connect(
+    let usual = options.connect_timeout;
+    let connected = Pipe::connect(
         &endpoint,
         role,
         options.secret.as_ref(),
-        options.timeout,
+        outages.map_or(usual, |outages| outages.limit(None, usual)),
         options.answer_timeout,
-    )
-    .map_err(|trouble| (trouble, endpoint.to_string()))
+    );
+    match (&connected, outages) {
+        (Ok(_), Some(outages)) => outages.ended(None),
+        (Err(Trouble::Late), Some(outages)) => outages.give_up(None, Instant::now()),
+        _ => {}
+    }
+    connected.map_err(|trouble| (trouble, endpoint.to_string()))
 }
 
 impl Drop for Session {

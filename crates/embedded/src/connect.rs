@@ -56,8 +56,8 @@ impl Options {
     }
 }
 
-/// Connects to what `PARIO_URL` names; to the directory `.pario` if it names nothing.
-pub fn connect_here() -> Result<Client, Error> {
+/// What `PARIO_URL` names; the directory `.pario` if it names nothing.
+pub fn url_here() -> Result<ServiceUrl, Error> {
     let url = match std::env::var("PARIO_URL") {
         Ok(text) if !text.is_empty() => {
             text.parse()
@@ -68,7 +68,16 @@ pub fn connect_here() -> Result<Client, Error> {
         }
         _ => ServiceUrl::Directory(DEFAULT_DIRECTORY.into()),
     };
-    connect(&url, ConnectOptions::from_env()?, &Options::from_env())
+    Ok(url)
+}
+
+/// Connects to what `PARIO_URL` names; to the directory `.pario` if it names nothing.
+pub fn connect_here() -> Result<Client, Error> {
+    connect(
+        &url_here()?,
+        ConnectOptions::from_env()?,
+        &Options::from_env(),
+    )
 }
 
 /// Connects to a service, a directory or the servers of the job.

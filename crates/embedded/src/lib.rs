@@ -29,7 +29,7 @@ mod holder;
 mod spawn;
 
 pub use claim::Claim;
-pub use connect::{DEFAULT_DIRECTORY, Options, connect, connect_here};
+pub use connect::{DEFAULT_DIRECTORY, Options, connect, connect_here, url_here};
 pub use error::Error;
 pub use hold::hold;
 /// Says which file of this installation is loaded into this process, so that the program is found beside it.

@@ -1,6 +1,7 @@
-//! A service that dies while ranks use it: errors of the class for I/O on every rank, and no hang.
+//! A service that dies while ranks use it: errors of the class for I/O on every rank, within seconds, and no hang.
 //!
-//! The ranks access a file until that fails, and judge the error themselves; here is who kills.
+//! The ranks access a file until that fails, then make every kind of call, and judge errors and times themselves;
+//! here is who kills.
 
 use system_tests::until;
 
@@ -8,12 +9,17 @@ use crate::launch::{Mode, Site};
 use crate::mpi::Mpi;
 use crate::programs;
 
-#[test]
-fn a_service_that_dies_in_collective_use_is_an_error_on_all_ranks() {
+/// A service is killed while so many ranks make calls of this kind.
+#[track_caller]
+fn check(ranks: usize, call: &str) {
     for mpi in Mpi::selected() {
         let mut site = Site::new(Mode::Service);
-        let run = site.run(mpi, 3, programs::c(mpi, "service_lost.c"));
-        let running = run.limit(60).start();
+        let program = programs::c(mpi, "service_lost.c");
+        let running = site
+            .run(mpi, ranks, program)
+            .argument(call)
+            .limit(60)
+            .start();
         until("ranks that access a file", || {
             running.said().contains("under way")
         });
@@ -22,4 +28,24 @@ fn a_service_that_dies_in_collective_use_is_an_error_on_all_ranks() {
         let fine = output.lines("ok ").count() == 1 && output.lines("FAIL").count() == 0;
         assert!(output.status.success() && fine, "{output}");
     }
+}
+
+#[test]
+fn a_service_that_dies_in_collective_use_is_an_error_on_all_ranks() {
+    check(3, "collective");
+}
+
+#[test]
+fn a_service_that_dies_in_independent_use_is_an_error_on_all_ranks() {
+    check(2, "independent");
+}
+
+#[test]
+fn a_service_that_dies_in_nonblocking_use_is_an_error_on_all_ranks() {
+    check(2, "nonblocking");
+}
+
+#[test]
+fn a_service_that_dies_in_split_use_is_an_error_on_all_ranks() {
+    check(4, "split");
 }

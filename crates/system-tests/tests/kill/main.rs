@@ -7,6 +7,7 @@
 
 mod clients;
 mod everything;
+mod given_up;
 mod io_servers;
 mod manager;
 mod relayout;
