@@ -10,8 +10,8 @@
 //!     verbs  ->  operation  ->  client                       the host is asked for types, infos, groups, errors
 //! ```
 //!
-//! One library serves every ABI: the MPI of the process is found at run time ([`host`]), and what
-//! differs between libraries (constants, width of handles, status) is in [`abi`].
+//! One library serves every ABI: the MPI of the process is found at run time (`host`), and what
+//! differs between libraries (constants, width of handles, status) is in `abi`.
 //!
 //! Invariants
 //! - A handle of ours is a real handle of the host, opened on /dev/null by this process alone. Handlers,
