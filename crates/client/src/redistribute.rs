@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::session::lock;
 use crate::team::Team;
 
-/// A redistribution that is planned. See the [module](self).
+/// A redistribution that is planned.
 ///
 /// ```
 /// use client::{Layout, Redistribution, SharedBytes, SharedBytesMut, Team, View};
