@@ -4,16 +4,17 @@
  *   random [ROUNDS]       PARIO_SEED=N repeats a run, PARIO_ROUND=N one round of it
  *   CONFORMANCE_PREFIX    what names of Pario's files begin with
  *   CONFORMANCE_HOST      a directory for the host's files; without it only the image judges
- *   PARIO_HOST_ALONE=1    leaves Pario out; PARIO_VERBOSE=1 tells where the host differs,
+ *   PARIO_HOST_ALONE=1    leaves Pario out; PARIO_VERBOSE=1 tells where the known bugs of the host show,
  *                         PARIO_TRACE=1 each operation before it begins
  *
- * The image decides: what Pario does otherwise fails. Where the host differs from the image it is counted and
- * told once; where all three agree nothing is said. Every operation compares bytes of the file, all bytes of the
- * buffer (those that nobody asked for as well), the counts of the status, positions and sizes.
+ * The image decides. Every operation compares bytes of the file, all bytes of the buffer (those that nobody asked
+ * for as well), the counts of the status, error classes, positions and sizes.
  *
- * The MPIs' own implementations crash or hang on some of what the standard allows: collective accesses of no
- * elements, reads at the end, memory in descending order. So they take part in tame rounds, which leave that
- * out, and in the others the image judges alone.
+ * Rounds are of two classes. In tame ones the host's own implementation does the same on a file of its own, and
+ * whatever either does otherwise than the image fails, but for what `is_host_bug` names. The MPIs' own
+ * implementations crash, hang or go wrong on some of what the standard allows: collective accesses of no elements,
+ * reads at the end, memory in descending order, types that begin before or behind their origin. In the other
+ * rounds all that happens, and the image judges alone.
  *
  * What the standard leaves open is not done: ranks write disjoint bytes or one after the other, memory that is
  * read into does not overlap, and after a short read nobody asks where the pointer is.
@@ -26,7 +27,7 @@ static unsigned char *image; /* the file, on every rank */
 static long long image_size;
 static unsigned long long seed;
 static long round_number;
-static int step_number, host_differs, operations;
+static int step_number, host_differs, operations, tame_rounds;
 static char history[4000];
 
 typedef struct {
@@ -51,21 +52,36 @@ static void note(const char *format, ...) {
     }
 }
 
-/* A deviation: of Pario a failure, of the host a remark. */
-static void differs(int who, const char *format, ...) {
+/* What the hosts do otherwise than the standard and this program knows of. */
+enum { NEGATIVE_OFFSET = 1, OVERLAPPING_READ };
+static int is_host_bug(int bug) {
+#ifdef OPEN_MPI
+    /* OMPIO does not look at offsets: a negative one goes to preadv(2), whose error it prints and forgets.
+     * In a collective read of regions that overlap among ranks it leaves parts of a buffer as they were or zero
+     * (seed 1, round 28 with 3 ranks). */
+    return bug == NEGATIVE_OFFSET || bug == OVERLAPPING_READ;
+#else
+    (void)bug;
+    return 0;
+#endif
+}
+
+/* A deviation from the image, of Pario or of the host; `bug`: what it is if the host does it, or 0. */
+static void differs_by(int bug, int who, const char *format, ...) {
     char why[512];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(why, sizeof why, format, arguments);
     va_end(arguments);
-    if (who == 1) {
+    if (who == 1 && is_host_bug(bug)) {
         if (getenv("PARIO_VERBOSE"))
-            printf("# the host differs: PARIO_ROUND=%ld step %d rank %d: %s%s\n", round_number, step_number, rank, why, strrchr(history, '|'));
+            printf("# a bug of the host: PARIO_ROUND=%ld step %d rank %d: %s%s\n", round_number, step_number, rank, why, strrchr(history, '|'));
         host_differs++;
         return;
     }
-    complain("random.c", 0, "PARIO_SEED=%llu PARIO_ROUND=%ld step %d: %s\n  %s", seed, round_number, step_number, why, history);
+    complain("random.c", 0, "PARIO_SEED=%llu PARIO_ROUND=%ld step %d: %s%s\n  %s", seed, round_number, step_number, who == 1 ? "the MPI's own implementation: " : "", why, history);
 }
+#define differs(who, ...) differs_by(0, who, __VA_ARGS__)
 
 /* The file offset of byte k of what a view shows. */
 static long long file_offset(const Both *both, long long k) {
@@ -139,20 +155,20 @@ static void merge(const long long *offsets, const unsigned char *bytes, long lon
 
 static void set_view(Both *both, Random *shared, Random *own) {
     Type *leaf = chance(shared, 40) ? basic(MPI_BYTE, "byte") : any_basic(shared);
-    int w, code, kind = below(shared, 3);
+    int w, code, kind = below(shared, 3), in_file = both->tame ? TAME : IN_FILE, deepest = both->tame ? 2 : 3;
     both->kind = kind == 0 ? ANY : kind == 1 ? SAME : DISJOINT;
     free_type(both->etype);
     free_type(both->filetype);
     if (chance(shared, 25)) {
-        both->etype = random_type(shared, leaf, 1, 1);
+        both->etype = random_type(shared, leaf, in_file, 1);
         free_type(leaf);
     } else
         both->etype = leaf;
     if (both->kind == ANY) {
-        both->filetype = random_type(own, both->etype, 1, between(own, 1, 3));
+        both->filetype = random_type(own, both->etype, in_file, between(own, 1, deepest));
         both->disp = between(own, 0, 300);
     } else {
-        both->filetype = random_type(shared, both->etype, 1, between(shared, 1, 3));
+        both->filetype = random_type(shared, both->etype, in_file, between(shared, 1, deepest));
         both->disp = between(shared, 0, 300);
     }
     if (both->kind == DISJOINT && size > 1) {
@@ -239,7 +255,7 @@ static void transfer(Both *both, Random *shared, Random *own) {
         leaf = basic(both->etype->handle, both->etype->text);
     for (k = 0; k < 30; k++) {
         free_type(memory);
-        memory = random_type(own, leaf, both->tame, between(own, 1, both->tame ? 2 : 3));
+        memory = random_type(own, leaf, both->tame ? TAME : MEMORY, between(own, 1, both->tame ? 2 : 3));
         count = between(own, both->tame, 3);
         total = count * memory->bytes;
         unit = both->etype->bytes;
@@ -258,7 +274,7 @@ static void transfer(Both *both, Random *shared, Random *own) {
     }
     if (k == 30) {
         free_type(memory);
-        memory = random_type(own, leaf, 0, 0);
+        memory = random_type(own, leaf, MEMORY, 0);
         count = (int)(unit / common(unit, memory->bytes));
         total = memory_bytes(memory, count, at);
     }
@@ -344,7 +360,7 @@ static void transfer(Both *both, Random *shared, Random *own) {
                 }
                 if (memcmp(arenas[w], arenas[2], ARENA) != 0) {
                     for (i = 0; arenas[w][i] == arenas[2][i]; i++) {}
-                    differs(w, "byte %lld of the buffer is %d, not %d", i - MIDDLE, arenas[w][i], arenas[2][i]);
+                    differs_by(!writes && way >= COLLECTIVE && size > 1 && both->kind != DISJOINT ? OVERLAPPING_READ : 0, w, "byte %lld of the buffer is %d, not %d", i - MIDDLE, arenas[w][i], arenas[2][i]);
                 }
                 if (position == OWN && expected == total) {
                     MPI_File_get_position(both->files[w], &where);
@@ -438,9 +454,9 @@ static void control(Both *both, Random *shared, Random *own) {
                  : kind == 1 ? MPI_File_write_at(both->files[w], 0, &byte, -1, MPI_BYTE, &status)
                              : MPI_File_read_at(both->files[w], 0, &byte, 1, MPI_DATATYPE_NULL, &status);
             if (code == MPI_SUCCESS)
-                differs(w, "an access with a wrong argument succeeded");
+                differs_by(kind == 0 ? NEGATIVE_OFFSET : 0, w, "an access with a wrong argument succeeded");
             else if (class_of(code) != class_wanted)
-                differs(w, "error class %d, not %d: %s", class_of(code), class_wanted, text_of(code));
+                differs_by(kind == 0 ? NEGATIVE_OFFSET : 0, w, "error class %d, not %d: %s", class_of(code), class_wanted, text_of(code));
         }
     }
     }
@@ -488,6 +504,7 @@ static void one_round(void) {
     next_random(&shared);
     own.state = next_random(&shared) ^ ((unsigned long long)rank + 1) * 0xD1B54A32D192ED03ull;
     both.tame = host && (getenv("PARIO_HOST_ALONE") || chance(&shared, 50));
+    tame_rounds += both.tame;
     both.count = both.tame ? 2 : 1;
     both.first = both.tame && getenv("PARIO_HOST_ALONE");
     snprintf(names[0], sizeof names[0], "%s", file_name("random"));
@@ -570,7 +587,7 @@ int main(int argc, char **argv) {
     MPI_Reduce(&host_differs, &differs_all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
     MPI_Reduce(&operations, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0) {
-        printf("%d operations; the host's own implementation differed from the standard in %d places\n", all, differs_all);
+        printf("%d operations in %ld rounds, %d of them beside the MPI's own implementation, which showed known bugs in %d places\n", all, round_number - first, tame_rounds, differs_all);
         if (!failed)
             printf("ok random\n");
     }

@@ -11,6 +11,10 @@
 
 enum { MOST_ITEMS = 1500, WIDEST = 12000 };
 
+/* What a type is for. MEMORY: anything. IN_FILE: displacements ascend and do not overlap, as file types demand.
+ * TAME: as in a file, and of the constructors and arguments that the MPIs' own implementations get right. */
+enum { MEMORY, IN_FILE, TAME };
+
 typedef struct { long long at; int bytes; } Item;
 typedef struct {
     MPI_Datatype handle;
@@ -112,31 +116,39 @@ static Type *any_basic(Random *random) {
 }
 
 /* Where blocks of a file type may begin: ascending, apart. For memory: anywhere. */
-static int ascending_positions(Random *random, int n, const int *lengths, int *at) {
-    int i, next = below(random, 4);
+static void ascending_positions(Random *random, int n, const int *lengths, int *at, int in_file) {
+    int i, next = in_file == TAME ? 0 : below(random, 4);
     for (i = 0; i < n; i++) {
         at[i] = next;
-        next += lengths[i] + below(random, 4);
+        next += lengths[i] + (in_file == TAME) + below(random, 4);
     }
-    return next;
 }
 
-/* One constructor over `old`, chosen at random. `in_file`: displacements ascend and do not overlap, as file
- * types demand. Null if it would become too large. `old` stays the caller's. */
+/* The constructors of tame types: contiguous, vector, hvector, indexed, struct, subarray, darray, resized. */
+static const int tame_kinds[] = {0, 1, 2, 3, 7, 8, 10, 11};
+
+/* One constructor over `old`, chosen at random. Null if it would become too large. `old` stays the caller's. */
 static Type *construct(Random *random, const Type *old, int in_file) {
     Type *type = new_type();
     int n = between(random, chance(random, 12) ? 0 : 1, 4), i, d, kind = below(random, 12);
     int lengths[8], at[8], code = MPI_SUCCESS;
     MPI_Aint bytes_at[8];
     MPI_Datatype olds[8];
+    if (in_file == TAME) {
+        kind = tame_kinds[below(random, (int)(sizeof tame_kinds / sizeof *tame_kinds))];
+        n = between(random, 1, 4);
+        /* ROMIO takes indexed blocks of a type with holes for blocks without. */
+        if (kind == 3 && old->bytes != old->extent)
+            kind = 7;
+    }
     /* The old type's own width: blocks of it further apart than this do not touch. */
     long long step = old->extent > 0 ? old->extent : 1;
     for (i = 0; i < n; i++) {
-        lengths[i] = between(random, chance(random, 10) ? 0 : 1, 3);
+        lengths[i] = between(random, in_file != TAME && chance(random, 10) ? 0 : 1, 3);
         olds[i] = old->handle;
     }
     if (in_file)
-        ascending_positions(random, n, lengths, at);
+        ascending_positions(random, n, lengths, at, in_file);
     else
         for (i = 0; i < n; i++)
             at[i] = between(random, -6, 10);
@@ -144,7 +156,7 @@ static Type *construct(Random *random, const Type *old, int in_file) {
         bytes_at[i] = at[i] * step + (in_file ? 0 : between(random, -3, 3) * (old->count ? old->items[0].bytes : 1));
     switch (kind) {
     case 0:
-        n = between(random, 0, 5);
+        n = between(random, in_file == TAME, 5);
         say(type, "contiguous(%d,%s)", n, old->text);
         code = MPI_Type_contiguous(n, old->handle, &type->handle);
         add_block(type, old, 0, n);
@@ -190,7 +202,7 @@ static Type *construct(Random *random, const Type *old, int in_file) {
         for (i = 0; i < n; i++)
             lengths[i] = length;
         if (in_file)
-            ascending_positions(random, n, lengths, at);
+            ascending_positions(random, n, lengths, at, in_file);
         for (i = 0; i < n; i++)
             bytes_at[i] = at[i] * step;
         say(type, kind == 5 ? "indexed_block(%d:" : "hindexed_block(%d:", length);
@@ -290,7 +302,7 @@ static Type *construct(Random *random, const Type *old, int in_file) {
     default: {
         /* Other bounds. In a file the next one begins behind this one. */
         long long unit = old->count ? old->items[0].bytes : 1;
-        long long low = in_file ? -unit * below(random, 2) : unit * between(random, -3, 3);
+        long long low = in_file == TAME ? 0 : in_file ? -unit * below(random, 2) : unit * between(random, -3, 3);
         long long extent = in_file ? (old->to > old->extent ? old->to : old->extent) - (chance(random, 50) ? low : 0) + unit * below(random, 4)
                                    : unit * between(random, 0, 12);
         if (in_file && extent < old->to - old->from)

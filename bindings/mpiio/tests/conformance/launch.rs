@@ -61,6 +61,7 @@ impl Site {
             arguments: Vec::new(),
             environment: Vec::new(),
             preloaded: true,
+            backing: None,
             limit: Duration::from_secs(120),
         }
     }
@@ -75,6 +76,7 @@ pub(crate) struct Launch<'a> {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     preloaded: bool,
+    backing: Option<PathBuf>,
     limit: Duration,
 }
 
@@ -98,6 +100,17 @@ impl Launch<'_> {
         self
     }
 
+    /// With a directory behind the job.
+    pub(crate) fn backing(mut self, dir: &Path) -> Self {
+        assert_eq!(
+            self.site.mode,
+            Mode::Job,
+            "a service has no directory behind it"
+        );
+        self.backing = Some(dir.into());
+        self
+    }
+
     /// With another limit.
     pub(crate) fn limit(mut self, seconds: u64) -> Self {
         self.limit = Duration::from_secs(seconds);
@@ -108,8 +121,14 @@ impl Launch<'_> {
         let mpiexec = self.mpi.mpiexec(self.ranks);
         let mut command = if self.site.mode == Mode::Job && self.preloaded {
             let mut command = Command::new(binaries::pario());
-            command.args(["run", "--servers", "2", "--memory", "512MiB", "--"]);
-            command.arg(mpiexec.get_program()).args(mpiexec.get_args());
+            command.args(["run", "--servers", "2", "--memory", "512MiB"]);
+            if let Some(dir) = &self.backing {
+                command.arg("--backing").arg(dir);
+            }
+            command
+                .arg("--")
+                .arg(mpiexec.get_program())
+                .args(mpiexec.get_args());
             command.env_remove("PARIO_URL");
             for (name, value) in mpiexec.get_envs() {
                 command.env(name, value.expect("a value"));
