@@ -123,19 +123,20 @@ static const struct { const char *name; int (*run)(int); int may_succeed; } call
     {"open", open_again, 0},
 };
 
-/* All make the same number of rounds: they learn from each other whether one has failed. */
+/* All make the same number of rounds, until all have failed: servers do not die at the same moment. */
 static int until_it_fails(int (*run)(int)) {
-    int round, code = MPI_SUCCESS, failed = 0, any = 0;
+    int round, now, code = MPI_SUCCESS, failed = 0, all = 0;
     double started = 0, spent;
     const char *mark = getenv("SERVICE_LOST_MARK");
     if (!run && !mark)
         complain(__FILE__, __LINE__, "no such call, or SERVICE_LOST_MARK is not set");
-    for (round = 0; !any && !case_failed; round++) {
+    for (round = 0; !all && !case_failed; round++) {
         started = MPI_Wtime();
+        now = run ? run(round) : MPI_SUCCESS;
         if (code == MPI_SUCCESS)
-            code = run ? run(round) : MPI_SUCCESS;
+            code = now;
         failed = code != MPI_SUCCESS || (!run && round > 20 && access(mark, F_OK) == 0);
-        MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        MPI_Allreduce(&failed, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
         if (round == 20 && rank == 0) {
             printf("under way\n");
             fflush(stdout);
@@ -172,9 +173,6 @@ int main(int argc, char **argv) {
         for (i = 0; i < 8; i++)
             OK(collective((int)i));
     code = until_it_fails(run);
-    /* Others may have found it out first. */
-    if (code == MPI_SUCCESS && run)
-        code = run(0);
     if (run)
         expect_class(first, code);
     for (i = 0; run && i < sizeof calls / sizeof *calls; i++) {
@@ -183,7 +181,7 @@ int main(int argc, char **argv) {
         spent = MPI_Wtime() - started;
         if (code != MPI_SUCCESS || !calls[i].may_succeed)
             expect_class(calls[i].name, code);
-        if (spent > 8)
+        if (spent > 15)
             complain(__FILE__, __LINE__, "%s took %.1f s", calls[i].name, spent);
         if (getenv("SERVICE_LOST_TIMES"))
             printf("time rank %d %s %.3f class %d %s\n", rank, calls[i].name, spent, class_of(code), text_of(code));
@@ -193,7 +191,7 @@ int main(int argc, char **argv) {
         started = MPI_Wtime();
         code = MPI_File_close(&file);
         spent = MPI_Wtime() - started;
-        if (spent > 8)
+        if (spent > 15)
             complain(__FILE__, __LINE__, "close took %.1f s", spent);
         if (getenv("SERVICE_LOST_TIMES"))
             printf("time rank %d close %.3f class %d\n", rank, spent, class_of(code));

@@ -279,6 +279,7 @@ impl File {
     /// Moves the shared pointer and says where it stood.
     fn move_shared(&self, lane: &mut Lane, how: PointerMove, amount: u64) -> Result<u64> {
         let group = self.group()?;
+        self.open.has_used_pointer.store(true, Ordering::Release);
         // The owner answers a question only if none of this client with a higher number came before.
         let _ordered = lock(&self.open.session.ordered);
         let request = self.open.session.number();
@@ -341,6 +342,11 @@ impl File {
             .session
             .with_lane(|lane| self.move_shared(lane, PointerMove::To, to))?;
         Ok(to)
+    }
+
+    /// Whether this handle has used the shared pointer. One that no handle has used is at the beginning.
+    pub fn has_used_shared_pointer(&self) -> bool {
+        self.open.has_used_pointer.load(Ordering::Acquire)
     }
 
     /// Where the shared pointer stands.

@@ -120,6 +120,9 @@ pub(crate) struct Open {
     /// Non-blocking operations under way.
     pub(crate) pending: Arc<Pending>,
     has_joined_pointer: AtomicBool,
+    pub(crate) has_used_pointer: AtomicBool,
+    /// Whether the views of its first opening are known to be its layout.
+    pub(crate) is_by_views: AtomicBool,
     /// Where the shared pointer was last known to stand.
     pub(crate) pointer_at: AtomicU64,
 }
@@ -182,6 +185,8 @@ impl Open {
             is_closed: AtomicBool::new(false),
             pending: Arc::default(),
             has_joined_pointer: AtomicBool::new(false),
+            has_used_pointer: AtomicBool::new(false),
+            is_by_views: AtomicBool::new(false),
             pointer_at: AtomicU64::new(0),
         });
         open.set_hints(&options.hints);

@@ -24,8 +24,9 @@ use crate::session::lock;
 /// Whom a session talks to: an I/O server, or the metadata manager, which has no number.
 pub(crate) type Peer = Option<u64>;
 
-/// After this time without an attempt nothing is known any more.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
+/// After this time without an attempt nothing is known any more. Longer than what members of a team may wait for each
+/// other in turn, or each of them would begin anew when the others have given up.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
 /// How long a connection to somebody who was given up may take.
 const SHORT_LIMIT: Duration = Duration::from_secs(1);
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(outages.failed(None, later), later);
         // Tried again and again it stays given up.
         outages.give_up(None, later);
-        for i in 0..30 {
+        for i in 0..90 {
             outages.failed(None, later + SECOND * i);
             assert!(outages.is_given_up(None, later + SECOND * i), "{i}");
         }

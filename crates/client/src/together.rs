@@ -12,10 +12,11 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use layout::View;
-use wire::message::Field;
 use wire::message::catalogue::{GetLayout, LayOutByViews};
+use wire::message::{Bytes, Field};
 use wire::{FileId, HandleId, LayoutState, Reader, Rights, describe, put_number};
 
 use crate::client::{Client, FileLayout, absolute};
@@ -51,10 +52,14 @@ struct Seen {
     rights: Rights,
     /// The file has bytes, as far as this rank knows.
     has_bytes: bool,
+    /// The file is cut by views already, which happens once.
+    is_by_views: bool,
     /// How it would access the file together with others.
     ready: Ready,
-    /// Nothing if it is too long to be told.
+    /// Nothing if it is too long to be told, or if there is none.
     view: Option<View>,
+    /// What the caller has to say to the others.
+    note: Bytes,
 }
 
 impl Seen {
@@ -64,7 +69,9 @@ impl Seen {
         self.handle.put(&mut out);
         self.rights.put(&mut out);
         self.has_bytes.put(&mut out);
+        self.is_by_views.put(&mut out);
         self.ready.put(&mut out);
+        self.note.put(&mut out);
         put_number(&mut out, u64::from(self.view.is_some()));
         if let Some(view) = &self.view {
             describe::put_view(&mut out, view);
@@ -80,7 +87,9 @@ impl Seen {
                 handle: Field::read(&mut r)?,
                 rights: Field::read(&mut r)?,
                 has_bytes: Field::read(&mut r)?,
+                is_by_views: Field::read(&mut r)?,
                 ready: Ready::read(&mut r)?,
+                note: Field::read(&mut r)?,
                 view: match r.number()? {
                     0 => None,
                     _ => Some(describe::view(&mut r)?),
@@ -185,15 +194,37 @@ impl File {
     ///
     /// All handles were opened by the members of this team, one each.
     pub fn set_view_together(&self, team: &Team, view: &View) -> Result<()> {
+        self.set_view_noted(team, Some(view), &[], |_| Ok(()))
+    }
+
+    /// The same for callers that have more to agree about, without another exchange: the note of each member is told
+    /// to all with its view, and all judge the notes alike, by rank, before anything is done. A member
+    /// that has no view says in its note why; then all have to refuse.
+    pub fn set_view_noted<E: From<Error>>(
+        &self,
+        team: &Team,
+        view: Option<&View>,
+        note: &[u8],
+        judge: impl FnOnce(&[&[u8]]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         // Nothing of this handle is under way until the layout is known.
         let _gate = self.alone();
-        let all = self.tell_seen(team, view, Ok(()))?;
+        let all = self.tell_seen(team, view, note, Ok(()))?;
+        let notes: Vec<&[u8]> = all.iter().map(|seen| &seen.note.0[..]).collect();
+        judge(&notes)?;
+        let view = view.ok_or_else(|| Error::argument("view", "is missing"))?;
+        Ok(self.set_view_told(team, view, &all)?)
+    }
+
+    /// Sets the view once those of all are known.
+    fn set_view_told(&self, team: &Team, view: &View, all: &[Seen]) -> Result<()> {
         let leader = all.iter().position(|s| s.rights.allow(Rights::WRITE));
-        let can = all.iter().all(|s| !s.has_bytes && s.view.is_some());
+        let can = all.iter().all(|s| !s.has_bytes && s.view.is_some())
+            && !all.iter().any(|s| s.is_by_views);
         if let Some(leader) = leader.filter(|_| can) {
             let mine = match leader == team.rank() {
                 true => self
-                    .lay_out(&all)
+                    .lay_out(all)
                     .map(|state| told(state, team.most_bytes())),
                 false => Ok(Vec::new()),
             };
@@ -201,7 +232,7 @@ impl File {
             self.adopt(&said[leader])?;
         }
         self.set_view_alone(view)?;
-        self.have_agreed(team, &all);
+        self.have_agreed(team, all);
         Ok(())
     }
 
@@ -216,20 +247,28 @@ impl File {
     pub(crate) fn agree_again(&self, team: &Team, mine: Result<()>) -> Result<Arc<Agreed>> {
         let _gate = self.alone();
         let view = self.open.current().view.clone();
-        let all = self.tell_seen(team, &view, mine)?;
+        let all = self.tell_seen(team, Some(&view), &[], mine)?;
         Ok(self.have_agreed(team, &all))
     }
 
     /// Tells what this rank sees, or why it cannot, and hears what the others do.
-    fn tell_seen(&self, team: &Team, view: &View, mine: Result<()>) -> Result<Vec<Seen>> {
+    fn tell_seen(
+        &self,
+        team: &Team,
+        view: Option<&View>,
+        note: &[u8],
+        mine: Result<()>,
+    ) -> Result<Vec<Seen>> {
         let mine = mine.and_then(|()| self.open.check()).map(|()| {
             let mut seen = Seen {
                 file: self.id(),
                 handle: self.handle(),
                 rights: self.rights(),
                 has_bytes: self.open.known_size().size > 0,
+                is_by_views: self.open.is_by_views.load(Ordering::Acquire),
                 ready: self.ready(),
-                view: Some(view.clone()),
+                view: view.cloned(),
+                note: Bytes(note.to_vec()),
             };
             let bytes = seen.put();
             if bytes.len() <= team.most_bytes() {
@@ -288,17 +327,18 @@ impl File {
     fn adopt(&self, said: &[u8]) -> Result<()> {
         match said.split_first() {
             None => Ok(()),
-            Some((&HERE, state)) => {
+            Some((kind, state)) => {
+                self.open.is_by_views.store(true, Ordering::Release);
+                if *kind != HERE {
+                    let session = &self.open.session;
+                    return session.with_lane(|lane| self.open.fetch_state(lane));
+                }
                 let mut r = Reader::new(state);
                 let state = LayoutState::read(&mut r).map_err(|e| {
                     Error::argument("team", format!("the leader told no layout: {e}"))
                 })?;
                 self.open.have_state(state);
                 Ok(())
-            }
-            Some(_) => {
-                let session = &self.open.session;
-                session.with_lane(|lane| self.open.fetch_state(lane))
             }
         }
     }

@@ -28,20 +28,23 @@ pub(crate) fn set_view(
     info: Word,
 ) -> Outcome {
     let file = &call.file;
-    let mine = prepare(call, disp, (etype, filetype), datarep);
-    let agreed = agree(call, &mine);
+    let mine = prepare(call, disp, (etype, filetype), datarep, info);
+    let note = told(&mine, file.file.has_used_shared_pointer());
+    let bytes = mine.as_ref().ok().map(|view| &view.bytes);
+    crate::requests::take_turn(file);
+    let mut agreed = Agreed::default();
+    let set = file
+        .file
+        .set_view_noted(&file.driven, bytes, &note, |notes| {
+            agreed = judge(notes)?;
+            Ok::<_, Failure>(())
+        });
     let mut view = mine?;
-    let set = agreed.and_then(|is_together| {
-        view.is_together = is_together;
-        // Nobody leaves the meeting below before rank 0 has come to it.
-        let reset = match file.driven.rank() {
-            0 => file.file.seek_shared(SeekFrom::Start(0)).map(drop),
-            _ => Ok(()),
-        };
-        let hinted = info::add(call, info);
-        file.file.set_view_together(&file.driven, &view.bytes)?;
-        hinted?;
-        Ok(reset?)
+    view.is_together = agreed.is_together;
+    // One that nobody has used is at the beginning.
+    let set = set.and_then(|()| match agreed.has_used_shared_pointer {
+        true => file.by_rank_0(|| Ok(file.file.seek_shared(SeekFrom::Start(0)).map(drop)?)),
+        false => Ok(()),
     });
     if let Err(failure) = set {
         view.give_back(call.host);
@@ -56,8 +59,14 @@ pub(crate) fn set_view(
     Ok(())
 }
 
-/// What a process can find out by itself.
-fn prepare(call: &Call, disp: i64, types: (Word, Word), datarep: Text) -> Outcome<CurrentView> {
+/// What a process can do by itself.
+fn prepare(
+    call: &Call,
+    disp: i64,
+    types: (Word, Word),
+    datarep: Text,
+    info: Word,
+) -> Outcome<CurrentView> {
     let file = &call.file;
     file.check_idle()?;
     let disp = displacement(call, disp)?;
@@ -65,7 +74,14 @@ fn prepare(call: &Call, disp: i64, types: (Word, Word), datarep: Text) -> Outcom
         .get()
         .ok_or_else(|| Failure::new(Class::Arg, "datarep is null; give a name, such as native"))?;
     let representation = Representation::find(&name)?;
-    CurrentView::new(call.host, disp, types, representation, file.mode.is_write)
+    let view = CurrentView::new(call.host, disp, types, representation, file.mode.is_write)?;
+    match info::add(call, info) {
+        Ok(()) => Ok(view),
+        Err(failure) => {
+            view.give_back(call.host);
+            Err(failure)
+        }
+    }
 }
 
 /// The displacement that is meant.
@@ -97,21 +113,27 @@ fn displacement(call: &Call, disp: i64) -> Outcome<i64> {
     }
 }
 
-/// Whether all processes have a view, with etypes of one extent and one representation, and whether all of them can
-/// access the file together. If not, all fail alike.
-fn agree(call: &Call, mine: &Outcome<CurrentView>) -> Outcome<bool> {
-    crate::requests::take_turn(&call.file);
-    let team = &call.file.driven;
-    if let (1, Ok(view)) = (team.size(), mine) {
-        return Ok(view.is_together);
-    }
-    let all = team.allgather(&told(mine))?;
+/// What holds for all processes.
+#[derive(Default)]
+struct Agreed {
+    /// All of them can access the file together.
+    is_together: bool,
+    /// One of them has used the shared pointer.
+    has_used_shared_pointer: bool,
+}
+
+/// Bits of what a process says of itself.
+const IS_TOGETHER: u8 = 1;
+const HAS_USED_SHARED_POINTER: u8 = 2;
+
+/// Whether all processes have a view, with etypes of one extent and one representation. If not, all fail alike.
+fn judge(notes: &[&[u8]]) -> Outcome<Agreed> {
     // The class of a failure and its text, or nothing and what has to be alike.
-    let parts: Vec<(u8, bool, &[u8])> = all
+    let parts: Vec<(u8, u8, &[u8])> = notes
         .iter()
         .map(|said| match said.split_at_checked(2) {
-            Some((head, rest)) => (head[0], head[1] == 1, rest),
-            None => (Class::Intern.index() + 1, false, &[][..]),
+            Some((head, rest)) => (head[0], head[1], rest),
+            None => (Class::Intern.index() + 1, 0, &[][..]),
         })
         .collect();
     if let Some(rank) = parts.iter().position(|(class, ..)| *class > 0) {
@@ -129,14 +151,26 @@ fn agree(call: &Call, mine: &Outcome<CurrentView>) -> Outcome<bool> {
             ),
         ));
     }
-    Ok(parts.iter().all(|(_, is_together, _)| *is_together))
+    Ok(Agreed {
+        is_together: parts.iter().all(|(_, bits, _)| bits & IS_TOGETHER != 0),
+        has_used_shared_pointer: parts
+            .iter()
+            .any(|(_, bits, _)| bits & HAS_USED_SHARED_POINTER != 0),
+    })
 }
 
 /// What the other processes are told.
-fn told(mine: &Outcome<CurrentView>) -> Vec<u8> {
+fn told(mine: &Outcome<CurrentView>, has_used_shared_pointer: bool) -> Vec<u8> {
     match mine {
         Ok(view) => {
-            let mut said = vec![0, u8::from(view.is_together)];
+            let mut bits = 0;
+            if view.is_together {
+                bits |= IS_TOGETHER;
+            }
+            if has_used_shared_pointer {
+                bits |= HAS_USED_SHARED_POINTER;
+            }
+            let mut said = vec![0, bits];
             said.extend_from_slice(&view.etype_extent.to_le_bytes());
             said.extend_from_slice(view.representation.name().as_bytes());
             said
