@@ -71,16 +71,7 @@ impl Operation {
             return Self::order(call, direction, checked);
         }
         let (view, memory) = checked?;
-        let etypes = memory.size() / view.etype_bytes;
-        let at = match start {
-            Start::Explicit(offset) => view_offset(&view, offset)?,
-            Start::Individual => {
-                let offset = file.advance(etypes);
-                // What begins inside the file but ends beyond all offsets is refused by `client`.
-                offset.checked_mul(view.etype_bytes).ok_or_else(too_far)?
-            }
-            Start::Shared | Start::Ordered => file.file.advance_shared(memory.size())?,
-        };
+        let at = begin(file, &view, start, memory.size())?;
         Ok(Operation {
             file: Arc::clone(file),
             view,
@@ -89,6 +80,33 @@ impl Operation {
             memory,
             is_collective,
         })
+    }
+
+    /// Makes an operation of this process alone and runs it at once; how many bytes of the program's were moved. Short
+    /// accesses come this way: nothing is kept that the call does not need.
+    #[inline]
+    pub(crate) fn alone(
+        call: &Call,
+        direction: Direction,
+        start: Start,
+        memory: (Address, i64, Word),
+    ) -> Outcome<u64> {
+        let file = &call.file;
+        let (view, memory) = Self::check(call, direction, start, memory)?;
+        let at = begin(file, &view, start, memory.size())?;
+        if view.scattered.is_none() {
+            let moved = move_alone(file, direction, at, &memory)?;
+            return memory.finish(moved);
+        }
+        let operation = Operation {
+            file: Arc::clone(file),
+            view,
+            direction,
+            at,
+            memory,
+            is_collective: false,
+        };
+        operation.run(&file.driven)
     }
 
     /// An operation without bytes.
@@ -119,10 +137,11 @@ impl Operation {
         }
         let view = file.current();
         let handle = datatype;
-        let datatype = datatype::of(call.host, handle)?;
+        let datatype = datatype::lent(call.host, handle)?;
         let count = count.unsigned_abs();
         let memory = Memory::new(buf, count, &datatype, handle, &view, direction)?;
-        if !memory.size().is_multiple_of(view.etype_bytes) {
+        // A division is dear, and bytes are the usual etype.
+        if view.etype_bytes != 1 && !memory.size().is_multiple_of(view.etype_bytes) {
             return Err(Failure::new(
                 Class::Io,
                 format!(
@@ -199,25 +218,49 @@ impl Operation {
         let file = &self.file.file;
         let places = self.memory.places();
         let moved = match (self.direction, self.is_collective && self.view.is_together) {
-            (Direction::Read, false) => {
-                let (target, origin) = self.memory.target();
-                file.read_at_memory(self.at, target, origin, places)?
-            }
+            (direction, false) => move_alone(&self.file, direction, self.at, &self.memory)?,
             (Direction::Read, true) => {
                 let (target, origin) = self.memory.target();
-                file.read_at_all(team, self.at, target, origin, places)?
-            }
-            (Direction::Write, false) => {
-                let (source, origin) = self.memory.source();
-                file.write_at_memory(self.at, source, origin, places)?
+                file.read_at_all(team, self.at, target, origin, places)? as u64
             }
             (Direction::Write, true) => {
                 let (source, origin) = self.memory.source();
-                file.write_at_all(team, self.at, source, origin, places)?
+                file.write_at_all(team, self.at, source, origin, places)? as u64
             }
         };
-        self.memory.finish(moved as u64)
+        self.memory.finish(moved)
     }
+}
+
+/// Where an access begins, in bytes of the view. Moves the pointer that it uses.
+#[inline]
+fn begin(file: &OpenFile, view: &CurrentView, start: Start, bytes: u64) -> Outcome<u64> {
+    match start {
+        Start::Explicit(offset) => view_offset(view, offset),
+        Start::Individual => {
+            let offset = file.advance(bytes / view.etype_bytes);
+            // What begins inside the file but ends beyond all offsets is refused by `client`.
+            offset.checked_mul(view.etype_bytes).ok_or_else(too_far)
+        }
+        Start::Shared | Start::Ordered => Ok(file.file.advance_shared(bytes)?),
+    }
+}
+
+/// Moves the bytes of an access of this process alone; how many of the view's.
+#[inline]
+fn move_alone(file: &OpenFile, direction: Direction, at: u64, memory: &Memory) -> Outcome<u64> {
+    let places = memory.places();
+    let moved = match direction {
+        Direction::Read => {
+            let (target, origin) = memory.target();
+            file.file.read_at_memory(at, target, origin, places)?
+        }
+        Direction::Write => {
+            let (source, origin) = memory.source();
+            file.file.write_at_memory(at, source, origin, places)?
+        }
+    };
+    Ok(moved as u64)
 }
 
 /// A number that a rank told.

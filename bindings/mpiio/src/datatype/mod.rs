@@ -20,6 +20,7 @@ mod kept;
 mod named;
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
 use client::Places;
@@ -276,6 +277,33 @@ fn counted(parts: &Parts) -> Box<[(Element, u64)]> {
     counts.into()
 }
 
+/// A datatype that is used for one call: predefined ones are there for ever and are not counted.
+#[derive(Debug)]
+pub(crate) enum Lent {
+    Named(&'static Arc<Type>),
+    Made(Arc<Type>),
+}
+
+impl Deref for Lent {
+    type Target = Arc<Type>;
+
+    fn deref(&self) -> &Arc<Type> {
+        match self {
+            Lent::Named(of) => of,
+            Lent::Made(of) => of,
+        }
+    }
+}
+
+/// The datatype behind a handle, for one call.
+#[inline]
+pub(crate) fn lent(host: &Host, handle: Word) -> Outcome<Lent> {
+    match named::known(handle) {
+        Some(known) => Ok(Lent::Named(known)),
+        None => of_depth(host, handle, 0).map(Lent::Made),
+    }
+}
+
 /// The datatype behind a handle.
 pub(crate) fn of(host: &Host, handle: Word) -> Outcome<Arc<Type>> {
     of_depth(host, handle, 0)
@@ -283,7 +311,7 @@ pub(crate) fn of(host: &Host, handle: Word) -> Outcome<Arc<Type>> {
 
 fn of_depth(host: &Host, handle: Word, depth: u32) -> Outcome<Arc<Type>> {
     if let Some(known) = named::known(handle) {
-        return Ok(known);
+        return Ok(Arc::clone(known));
     }
     if handle == host.abi.datatype_null {
         return Err(Failure::new(

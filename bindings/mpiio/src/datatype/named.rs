@@ -2,10 +2,10 @@
 //!
 //! The table fills as they are first used: asking the host for all of them at once would mean asking about
 //! some that it does not have, which ends the program in some libraries. A type that is in the table costs a
-//! look-up.
+//! look-up without a lock, since small accesses pay for it: predefined types are never freed, so a place that
+//! was taken stays as it is.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use super::{Element, Parts, Type};
 use crate::abi::{ABSENT_HANDLE, TYPES};
@@ -15,12 +15,28 @@ use crate::ffi::Word;
 use crate::host::Host;
 use layout::mpi::Datatype;
 
-static KNOWN: RwLock<Option<HashMap<Word, Arc<Type>>>> = RwLock::new(None);
+/// Places, twice as many as there are predefined types in any library. A power of two.
+const PLACES: usize = 256;
+
+static KNOWN: [OnceLock<(Word, Arc<Type>)>; PLACES] = [const { OnceLock::new() }; PLACES];
+
+/// The places where a handle may be, beginning with the likeliest.
+fn places(handle: Word) -> impl Iterator<Item = &'static OnceLock<(Word, Arc<Type>)>> {
+    // Handles are addresses, or numbers that differ in their lowest bits.
+    let spread = (handle.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+    (0..PLACES).map(move |i| &KNOWN[(spread as usize + i) % PLACES])
+}
 
 /// A type that was used before.
-pub(super) fn known(handle: Word) -> Option<Arc<Type>> {
-    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
-    known.as_ref()?.get(&handle).cloned()
+#[inline]
+pub(super) fn known(handle: Word) -> Option<&'static Arc<Type>> {
+    for place in places(handle) {
+        let (of, known) = place.get()?;
+        if *of == handle {
+            return Some(known);
+        }
+    }
+    None
 }
 
 /// Name and kind of a handle in the table of constants.
@@ -60,9 +76,14 @@ pub(super) fn enter(host: &Host, handle: Word) -> Outcome<Arc<Type>> {
         false => opaque(size, handle)?,
     };
     let read = Arc::new(read.with_bounds(bounds)?);
-    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
-    let entered = known.get_or_insert_default().entry(handle).or_insert(read);
-    Ok(Arc::clone(entered))
+    for place in places(handle) {
+        let (of, known) = place.get_or_init(|| (handle, Arc::clone(&read)));
+        if *of == handle {
+            return Ok(Arc::clone(known));
+        }
+    }
+    // The table is full: it is read anew each time.
+    Ok(read)
 }
 
 /// A part of a pair.

@@ -15,8 +15,7 @@ pub(super) fn alone(
     memory: (Address, i64, Word),
     status: StatusOut,
 ) -> Outcome {
-    let operation = Operation::prepare(call, direction, start, memory, false)?;
-    let moved = operation.run(&call.file.driven)?;
+    let moved = Operation::alone(call, direction, start, memory)?;
     call.host.set_status(status, moved)
 }
 
