@@ -38,6 +38,11 @@ fn work(team: &Team) {
         time(&name, team, 50, || {
             team.exchange(&parts).unwrap();
         });
+        let name = format!("the same into kept memory, {} KiB", part >> 10);
+        let mut got = Vec::new();
+        time(&name, team, 50, || {
+            team.exchange_into(&parts, &mut got).unwrap();
+        });
     }
 }
 

@@ -244,8 +244,16 @@ pub(crate) struct Together {
     exchanges: AtomicU64,
     exchanged_bytes: AtomicU64,
     barriers: AtomicU64,
-    /// Memory of two phases: the domain, and what is sent.
-    memory: Mutex<(Vec<u8>, Vec<u8>)>,
+    memory: Mutex<TwoPhases>,
+}
+
+/// Memory of two phases, kept from access to access.
+#[derive(Debug, Default)]
+struct TwoPhases {
+    domain: Vec<u8>,
+    sent: Vec<u8>,
+    /// What came, by rank.
+    got: Vec<Vec<u8>>,
 }
 
 impl Together {
@@ -578,7 +586,11 @@ impl File {
         let started = Instant::now();
         let rank = team.rank();
         let offset = regrouped.wanted[rank].offset;
-        let (mut buffer, mut sent) = std::mem::take(&mut *lock(&self.open.together.memory));
+        let TwoPhases {
+            domain: mut buffer,
+            mut sent,
+            mut got,
+        } = std::mem::take(&mut *lock(&self.open.together.memory));
         let mut failed: Result<()> = Ok(());
         let mut moved = Ok(());
         for round in 0..regrouped.rounds() {
@@ -597,8 +609,8 @@ impl File {
                 .map(|r| &packed[(r.start - first) as usize..(r.end - first) as usize])
                 .collect();
             self.open.together.exchanged(packed.len());
-            match team.exchange(&parts) {
-                Ok(got) => {
+            match team.exchange_into(&parts, &mut got) {
+                Ok(()) => {
                     if failed.is_ok() {
                         failed = self.write_domain(regrouped, round, rank, &got, &mut buffer);
                     }
@@ -609,7 +621,11 @@ impl File {
                 }
             }
         }
-        *lock(&self.open.together.memory) = (buffer, sent);
+        *lock(&self.open.together.memory) = TwoPhases {
+            domain: buffer,
+            sent,
+            got,
+        };
         moved?;
         self.end_two_phases(
             team,
@@ -665,7 +681,11 @@ impl File {
         let started = Instant::now();
         let rank = team.rank();
         let offset = regrouped.wanted[rank].offset;
-        let (mut buffer, mut sent) = std::mem::take(&mut *lock(&self.open.together.memory));
+        let TwoPhases {
+            domain: mut buffer,
+            mut sent,
+            mut got,
+        } = std::mem::take(&mut *lock(&self.open.together.memory));
         let mut failed: Result<()> = Ok(());
         let mut done = 0;
         let mut moved = Ok(());
@@ -701,13 +721,10 @@ impl File {
             }
             let parts: Vec<&[u8]> = ends.iter().map(|range| &sent[range.clone()]).collect();
             self.open.together.exchanged(at);
-            let got = match team.exchange(&parts) {
-                Ok(got) => got,
-                Err(error) => {
-                    moved = Err(error);
-                    break;
-                }
-            };
+            if let Err(error) = team.exchange_into(&parts, &mut got) {
+                moved = Err(error);
+                break;
+            }
             for (from, part) in got.iter().enumerate() {
                 let positions = regrouped.positions(rank, &regrouped.domain(round, from));
                 let want = positions.end - positions.start;
@@ -725,7 +742,11 @@ impl File {
                 has_ended = (part.len() as u64) < want;
             }
         }
-        *lock(&self.open.together.memory) = (buffer, sent);
+        *lock(&self.open.together.memory) = TwoPhases {
+            domain: buffer,
+            sent,
+            got,
+        };
         moved?;
         self.end_two_phases(team, failed.map(|()| done), places, started)
     }

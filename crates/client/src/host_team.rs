@@ -58,6 +58,18 @@ impl Exchange for Host {
         self.meeting.exchange(parts, drive, None).map_err(apart)
     }
 
+    fn exchange_into(
+        &self,
+        parts: &[&[u8]],
+        got: &mut Vec<Vec<u8>>,
+        drive: Drive<'_>,
+    ) -> Result<()> {
+        let limit = None;
+        self.meeting
+            .exchange_into(parts, got, drive, limit)
+            .map_err(apart)
+    }
+
     fn is_near(&self) -> bool {
         true
     }

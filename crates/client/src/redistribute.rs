@@ -14,7 +14,7 @@
 //! - A plan is made together and can be run any number of times, together.
 
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use kernels::{Share, SharedBytes, SharedBytesMut};
 use layout::View;
@@ -62,6 +62,8 @@ pub struct Redistribution {
     take: Vec<Share>,
     /// What is given, side by side; kept from run to run.
     packed: Mutex<Vec<u8>>,
+    /// What came; kept as well.
+    came: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Redistribution {
@@ -116,6 +118,7 @@ impl Redistribution {
             give: give.collect(),
             take: take.collect(),
             packed: Mutex::new(Vec::new()),
+            came: Mutex::new(Vec::new()),
         })
     }
 
@@ -142,30 +145,25 @@ impl Redistribution {
         let mine = self.check(from.len(), to.len());
         let mut to = to;
         let rank = self.team.rank();
-        self.swap(mine, from, Some(rank), |plan, came| {
-            // Backwards, so that of several the lowest rank is stored last.
-            for (other, share) in plan.take.iter().enumerate().rev() {
-                let array = plan.array.clone();
-                let moved = match other == rank {
-                    true => share.copy_left_to_right(array, from, 0, to.reborrow(), 0),
-                    false => share.scatter_right(array, &came[other], to.reborrow(), 0),
-                };
-                moved.map_err(out_of_bounds)?;
-            }
-            Ok(())
-        })
+        let came = self.swap(mine, from, Some(rank))?;
+        // Backwards, so that of several the lowest rank is stored last.
+        for (other, share) in self.take.iter().enumerate().rev() {
+            let array = self.array.clone();
+            let moved = match other == rank {
+                true => share.copy_left_to_right(array, from, 0, to.reborrow(), 0),
+                false => share.scatter_right(array, &came[other], to.reborrow(), 0),
+            };
+            moved.map_err(out_of_bounds)?;
+        }
+        Ok(())
     }
 
     /// Runs it in one memory, which holds the source before and the target after and is as long as the longer of them.
     pub fn run_in_place(&self, memory: SharedBytesMut<'_>) -> Result<()> {
         let mut memory = memory;
         let mine = self.check(memory.len(), memory.len());
-        let mut came = Vec::new();
-        self.swap(mine, memory.as_shared(), None, |_, bytes| {
-            came = bytes;
-            Ok(())
-        })?;
-        for (share, bytes) in self.take.iter().zip(&came).rev() {
+        let came = self.swap(mine, memory.as_shared(), None)?;
+        for (share, bytes) in self.take.iter().zip(&*came).rev() {
             share
                 .scatter_right(self.array.clone(), bytes, memory.reborrow(), 0)
                 .map_err(out_of_bounds)?;
@@ -180,8 +178,7 @@ impl Redistribution {
         mine: Result<()>,
         from: SharedBytes<'_>,
         kept: Option<usize>,
-        take: impl FnOnce(&Redistribution, Vec<Vec<u8>>) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<MutexGuard<'_, Vec<Vec<u8>>>> {
         self.team.agree(mine.map(|()| Vec::new()))?;
         let mut packed = lock(&self.packed);
         let counts: Vec<usize> = (0..self.give.len())
@@ -206,7 +203,8 @@ impl Redistribution {
             }
             parts.push(part);
         }
-        let came = self.team.exchange(&parts)?;
+        let mut came = lock(&self.came);
+        self.team.exchange_into(&parts, &mut came)?;
         for (rank, bytes) in came.iter().enumerate() {
             let expected = match Some(rank) == kept {
                 true => 0,
@@ -222,7 +220,7 @@ impl Redistribution {
                 ));
             }
         }
-        take(self, came)
+        Ok(came)
     }
 
     fn check(&self, from: usize, to: usize) -> Result<()> {

@@ -102,6 +102,17 @@ pub trait Exchange: Send + Sync + fmt::Debug {
         taken.map_err(|e| Error::argument("team", format!("a member gave something else: {e}")))
     }
 
+    /// The same into memory that the caller keeps, where that can be.
+    fn exchange_into(
+        &self,
+        parts: &[&[u8]],
+        got: &mut Vec<Vec<u8>>,
+        drive: Drive<'_>,
+    ) -> Result<()> {
+        *got = self.exchange(parts, drive)?;
+        Ok(())
+    }
+
     /// Whether members share memory, so that much can be exchanged.
     fn is_near(&self) -> bool {
         false
@@ -262,13 +273,21 @@ impl Team {
 
     /// Gives each member its part, and gets what each has for this one.
     pub fn exchange(&self, parts: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
+        let mut got = Vec::new();
+        self.exchange_into(parts, &mut got)?;
+        Ok(got)
+    }
+
+    /// The same into memory that the caller keeps from exchange to exchange: new memory is dear. What was there is
+    /// replaced; after an error it is anything.
+    pub fn exchange_into(&self, parts: &[&[u8]], got: &mut Vec<Vec<u8>>) -> Result<()> {
         if parts.len() != self.size() {
             return Err(Error::argument(
                 "parts",
                 format!("{} of them for {} members", parts.len(), self.size()),
             ));
         }
-        self.exchange.exchange(parts, self.drive())
+        self.exchange.exchange_into(parts, got, self.drive())
     }
 
     /// Whether members share memory: threads, or processes of one host that attached to each other.

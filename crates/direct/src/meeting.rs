@@ -344,26 +344,46 @@ impl Meeting {
         drive: Drive<'_>,
         limit: Option<Duration>,
     ) -> Result<Vec<Vec<u8>>, Apart> {
-        self.or_leave(self.swap(parts, drive, limit))
+        let mut got = Vec::new();
+        self.exchange_into(parts, &mut got, drive, limit)?;
+        Ok(got)
+    }
+
+    /// The same into memory that the caller keeps: what was there is replaced, and new memory is needed only where more
+    /// comes than ever before.
+    ///
+    /// # Panics
+    /// If there are not as many parts as members.
+    pub fn exchange_into(
+        &self,
+        parts: &[&[u8]],
+        got: &mut Vec<Vec<u8>>,
+        drive: Drive<'_>,
+        limit: Option<Duration>,
+    ) -> Result<(), Apart> {
+        self.or_leave(self.swap(parts, got, drive, limit))
     }
 
     fn swap(
         &self,
         parts: &[&[u8]],
+        got: &mut Vec<Vec<u8>>,
         drive: Drive<'_>,
         limit: Option<Duration>,
-    ) -> Result<Vec<Vec<u8>>, Apart> {
+    ) -> Result<(), Apart> {
         assert_eq!(parts.len(), self.size, "a part for every member");
         // A compartment for each member: what is there for it in all, and as much as fits.
         let compartment = ((self.slot_bytes - SLOT_HEADER) / self.size) & !7;
         let room = compartment.saturating_sub(8);
         if room == 0 {
-            return self.exchange_by_all(parts, drive, limit);
+            *got = self.exchange_by_all(parts, drive, limit)?;
+            return Ok(());
         }
         let longest = parts.iter().map(|part| part.len()).max().unwrap_or(0);
         let steps = longest.div_ceil(room).max(1) as u64;
         let mut round = self.round(drive, limit)?;
-        let mut got = vec![Vec::new(); self.size];
+        got.resize_with(self.size, Vec::new);
+        got.iter_mut().for_each(Vec::clear);
         let mut all = steps;
         let mut done = 0;
         while done < all {
@@ -399,8 +419,8 @@ impl Meeting {
             round.next();
             done += 1;
         }
-        got[self.rank] = parts[self.rank].to_vec();
-        Ok(got)
+        got[self.rank].extend_from_slice(parts[self.rank]);
+        Ok(())
     }
 
     /// So many members that slots have no room for compartments: everybody gets everything.
@@ -457,9 +477,14 @@ impl Meeting {
         // SAFETY: inside the mapping. Whoever writes it is another process; what it does changes the bytes
         // that are copied and nothing else.
         let source = unsafe { SharedBytes::new(address.as_ptr(), len) };
+        into.reserve(len);
         let before = into.len();
-        into.resize(before + len, 0);
-        SharedBytesMut::from_slice(&mut into[before..]).copy_from(source);
+        let free = into.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+        // SAFETY: so much is reserved behind the bytes, and nobody else knows of it.
+        let target = unsafe { SharedBytesMut::new(free, len) };
+        target.copy_from(source);
+        // SAFETY: these bytes were just written.
+        unsafe { into.set_len(before + len) };
     }
 
     /// Begins a round, once no other thread of this member is in one.
