@@ -38,11 +38,11 @@ fn type_of(kind: &str, is_large: bool) -> &'static str {
         "comm" | "type" | "info" | "request" => "Word",
         "file" => "Word",
         "status" => "StatusOut",
-        "function" | "pointer" => "Word",
+        "function" | "handler" | "pointer" => "Word",
         "*int" => "Out<c_int>",
         "*offset" => "Out<i64>",
         "*text" => "Out<c_char>",
-        "*file" | "*group" | "*info" | "*type" | "*request" => "HandleOut",
+        "*file" | "*group" | "*info" | "*type" | "*request" | "*errhandler" => "HandleOut",
         other => panic!("standard/prototypes.table: unknown kind '{other}'"),
     }
 }

@@ -485,12 +485,14 @@ static void s62_split(void) {
     OK(MPI_File_close(&file));
 }
 
-/* What must not happen while operations are pending. */
+/* What changes a file waits for the operations that are under way; their requests stay. */
 static void pending(void) {
     MPI_File file = new_file("x");
-    MPI_Request requests[MANY];
+    MPI_Request requests[4];
+    MPI_Status statuses[4];
+    MPI_Datatype filetype;
+    MPI_Offset length = -1;
     int token = 0, i;
-    MPI_File same;
     if (size > 1 && rank == 0) {
         /* The write waits for the others, who wait for this rank's message. */
         OK(MPI_File_iwrite_at_all(file, place(0), out[0], LONG, MPI_BYTE, &requests[0]));
@@ -499,13 +501,61 @@ static void pending(void) {
         if (size > 1) OK(MPI_Recv(&token, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         OK(MPI_File_iwrite_at_all(file, place(0), out[0], LONG, MPI_BYTE, &requests[0]));
     }
-    same = file;
-    REFUSED(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
-    REFUSED(MPI_File_set_size(file, 10));
-    REFUSED(MPI_File_close(&same));
-    OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+    /* The same place, seen through another view while the first write may be under way. */
+    MPI_Type_create_resized(MPI_INT, 0, 8, &filetype);
+    MPI_Type_commit(&filetype);
+    OK(MPI_File_set_view(file, place(0), MPI_INT, filetype, "native", MPI_INFO_NULL));
+    OK(MPI_File_iread_at(file, 0, in[1], 256, MPI_INT, &requests[1]));
     OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+    OK(MPI_File_iwrite_at(file, place(2), out[2], LONG, MPI_BYTE, &requests[2]));
+    OK(MPI_File_sync(file));
+    OK(MPI_File_get_size(file, &length));
+    OK(MPI_File_iread_at_all(file, place(0), in[0], LONG, MPI_BYTE, &requests[3]));
     OK(MPI_File_close(&file));
+    EXPECT(file == MPI_FILE_NULL);
+    OK(MPI_Waitall(4, requests, statuses));
+    expect_count(&statuses[0], LONG);
+    expect_count(&statuses[1], 1024);
+    expect_count(&statuses[2], LONG);
+    expect_count(&statuses[3], LONG);
+    EXPECT(memcmp(in[0], out[0], LONG) == 0);
+    for (i = 0; i < 256; i++) EXPECT(memcmp(in[1] + 4 * i, out[0] + 8 * i, 4) == 0);
+    EXPECT(length >= place(2) + LONG);
+    MPI_Type_free(&filetype);
+}
+
+/* A handler's answer is what the call returns. */
+static int answers;
+static void forgive(MPI_File *file, int *code, ...) {
+    (void)file;
+    answers++;
+    *code = MPI_SUCCESS;
+}
+
+static void answer(void) {
+    MPI_File file = new_file("x"), other;
+    MPI_Errhandler handler, before;
+    MPI_Request request;
+    char byte = 0;
+    answers = 0;
+    OK(MPI_File_create_errhandler(forgive, &handler));
+    OK(MPI_File_set_errhandler(file, handler));
+    OK(MPI_File_write_at(file, -1, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+    EXPECT_EQ(answers, 1);
+    OK(MPI_File_iread_at(file, -1, &byte, 1, MPI_BYTE, &request));
+    EXPECT_EQ(answers, 2);
+    EXPECT(request == MPI_REQUEST_NULL);
+    OK(MPI_File_set_errhandler(file, MPI_ERRORS_RETURN));
+    REFUSED(MPI_File_write_at(file, -1, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE));
+    EXPECT_EQ(answers, 2);
+    OK(MPI_File_close(&file));
+    OK(MPI_File_get_errhandler(MPI_FILE_NULL, &before));
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, handler));
+    OK(MPI_Errhandler_free(&handler));
+    OK(MPI_File_open(MPI_COMM_WORLD, file_name("missing"), MPI_MODE_RDWR, MPI_INFO_NULL, &other));
+    EXPECT_EQ(answers, 3);
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, before));
+    OK(MPI_Errhandler_free(&before));
 }
 
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
@@ -540,6 +590,6 @@ static void looking(void) {}
 static const Case cases[] = {
     {"seed004_s35_wait", s35_wait}, {"seed004_s35_test", s35_test}, {"seed001_s22_test", s35_test}, {"edges", edges}, {"beside_messages", beside_messages},
     {"given_back", given_back}, {"cancelled", cancelled}, {"failures", failures}, {"pointers", s56_pointers},
-    {"shared", shared}, {"together", together}, {"together_regrouped", together_regrouped}, {"split_regrouped", split_regrouped}, {"split", s62_split}, {"pending", pending}, {"looking", looking},
+    {"shared", shared}, {"together", together}, {"together_regrouped", together_regrouped}, {"split_regrouped", split_regrouped}, {"split", s62_split}, {"pending", pending}, {"answer", answer}, {"looking", looking},
 };
 PROGRAM(cases)

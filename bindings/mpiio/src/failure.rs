@@ -14,6 +14,7 @@ use client::Status;
 
 use crate::abi::{ABSENT, Constants};
 use crate::ffi::Word;
+use crate::free::answer_of;
 use crate::host::Host;
 
 /// Makes the classes with their numbers in each ABI.
@@ -202,13 +203,14 @@ thread_local! {
     static LAST: RefCell<Option<(c_int, String)>> = const { RefCell::new(None) };
 }
 
-/// Reports a failure to the program through the handler of a file (or of no file); the code to return.
+/// Reports a failure to the program through the handler of a file (or of no file); the code to return, which
+/// the handler may have changed.
 pub(crate) fn raise(host: &Host, handle: Word, name: &str, file: &str, failure: &Failure) -> c_int {
     let code = remember(host, name, file, failure);
     if host.is_fatal(handle) {
         eprintln!("pario: {}", last_text(code).unwrap_or_default());
     }
-    host.call_handler(handle, code);
+    let code = answer_of(code, || host.call_handler(handle, code));
     if let Some(handle) = failure.closes {
         let _ = host.close_nothing(handle);
     }

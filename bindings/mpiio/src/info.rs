@@ -265,7 +265,7 @@ pub(crate) fn in_force(file: &OpenFile) -> Pairs {
             if strategy == "sieving" {
                 "enable"
             } else {
-                "disable"
+                "automatic"
             },
         );
     }

@@ -197,16 +197,13 @@ impl OpenFile {
         self.agree(mine, &[], "")
     }
 
-    /// Refuses what must not happen while operations are under way.
+    /// Waits for what must not be under way while the file changes: non-blocking operations come to their end, whether
+    /// or not the program has completed their requests. The standard lets a program not rely on it, but programs do,
+    /// since other libraries let them. A split collective operation ends by a call of the program and is refused.
     pub(crate) fn check_idle(&self) -> Outcome {
-        requests::settle_abandoned(self);
-        if self.pending.load(Ordering::Acquire) > 0 {
-            return Err(Failure::new(
-                Class::Other,
-                "non-blocking operations on the file are not complete; wait for them first",
-            ));
-        }
-        self.check_no_split()
+        self.check_no_split()?;
+        requests::settle_file(self);
+        Ok(())
     }
 
     /// Refuses what must not happen between the two calls of a split collective operation.

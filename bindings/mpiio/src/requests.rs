@@ -312,20 +312,22 @@ pub(crate) fn abandon(handle: Word) -> bool {
     !(is_complete && request.is_abandoned.swap(false, Ordering::SeqCst))
 }
 
-/// Waits for operations on a file whose requests were given back: nobody else can.
-pub(crate) fn settle_abandoned(file: &OpenFile) {
+/// Waits until all operations on a file are done. Requests stay for the program to complete, but for those that it gave
+/// back.
+pub(crate) fn settle_file(file: &OpenFile) {
     let Some(host) = host::get().filter(|_| file.pending.load(Ordering::Acquire) > 0) else {
         return;
     };
-    let is_under_way = |request: &Arc<Request>| {
-        std::ptr::eq(&*request.file, file) && request.is_abandoned.load(Ordering::Acquire)
+    let is_awaited = |request: &Arc<Request>| {
+        std::ptr::eq(&*request.file, file)
+            && (request.outcome.get().is_none() || request.is_abandoned.load(Ordering::Acquire))
     };
     progress::wait_until(|| {
         finish(host);
         let table = lock(&TABLE);
         !table
             .as_ref()
-            .is_some_and(|table| table.requests.values().any(is_under_way))
+            .is_some_and(|table| table.requests.values().any(is_awaited))
     });
 }
 

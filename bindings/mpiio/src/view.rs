@@ -22,6 +22,7 @@ use client::View;
 use layout::mpi::FileView;
 use layout::{LayoutErrorKind, ViewOffset};
 
+use crate::abi::Family;
 use crate::datarep::Representation;
 use crate::datatype::{self, Type};
 use crate::entry::Outcome;
@@ -81,12 +82,14 @@ impl CurrentView {
     ) -> Outcome<CurrentView> {
         let etype = named(datatype::of(host, etype_handle), "etype")?;
         let filetype = named(datatype::of(host, filetype_handle), "filetype")?;
-        let (in_file, bytes, scattered) = shown(
-            displacement,
-            (&etype, &filetype),
-            &representation,
-            is_writable,
-        )?;
+        // The standard gives no class for these; programs get that which their library has.
+        let unfit = match host.abi.family {
+            Family::OpenMpi => Class::Type,
+            Family::Mpich | Family::Standard => Class::Io,
+        };
+        let types: (&Type, &Type) = (&etype, &filetype);
+        let (in_file, bytes, scattered) =
+            shown(displacement, types, &representation, is_writable, unfit)?;
         let duplicate = |datatype: &Type, handle| match datatype.is_predefined {
             true => Ok(handle),
             false => host.type_dup(handle),
@@ -181,12 +184,14 @@ fn named(read: Outcome<Arc<Type>>, argument: &str) -> Outcome<Arc<Type>> {
     })
 }
 
-/// What a view shows of the file: as MPI has it, as a set, and whether the set does not do.
+/// What a view shows of the file: as MPI has it, as a set, and whether the set does not do. `unfit` is the class of a
+/// type map that no view may have.
 fn shown(
     displacement: i64,
     (etype, filetype): (&Type, &Type),
     representation: &Representation,
     is_writable: bool,
+    unfit: Class,
 ) -> Outcome<(FileView, View, Option<FileView>)> {
     if let (Some(a), Some(b)) = (etype.uniform(), filetype.uniform())
         && !a.matches(b)
@@ -204,19 +209,19 @@ fn shown(
                 "{argument} has a byte at {}; displacements must not be negative",
                 datatype.true_lb()
             );
-            return Err(Failure::new(Class::Type, text));
+            return Err(Failure::new(unfit, text));
         }
         if !datatype.is_monotone() {
             let sequence = datatype.to_sequence();
             if descends(&sequence) {
                 let text = format!("{argument} has displacements that descend");
-                return Err(Failure::new(Class::Type, text));
+                return Err(Failure::new(unfit, text));
             }
             if is_writable {
                 let text = format!(
                     "{argument} holds bytes twice, which only files opened with MPI_MODE_RDONLY may have"
                 );
-                return Err(Failure::new(Class::Type, text));
+                return Err(Failure::new(unfit, text));
             }
         }
     }
@@ -228,11 +233,11 @@ fn shown(
             if filetype_in_file.extent() < 0 {
                 let text =
                     "filetype has a negative extent; its copies would lie before the displacement";
-                return Err(Failure::new(Class::Type, text));
+                return Err(Failure::new(unfit, text));
             }
             Ok((view.clone(), View::whole_file(), Some(view)))
         }
-        Err(error) => Err(Failure::new(Class::Type, error.to_string())),
+        Err(error) => Err(Failure::new(unfit, error.to_string())),
     }
 }
 

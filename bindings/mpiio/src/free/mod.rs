@@ -4,6 +4,7 @@
 
 mod close;
 mod completion;
+mod create_errhandler;
 mod delete;
 mod error_string;
 mod open;
@@ -11,6 +12,7 @@ mod register_datarep;
 
 pub(crate) use close::*;
 pub(crate) use completion::*;
+pub(crate) use create_errhandler::*;
 pub(crate) use delete::*;
 pub(crate) use error_string::*;
 pub(crate) use open::*;
