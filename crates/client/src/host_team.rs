@@ -1,15 +1,15 @@
 //! Teams of processes of one host, which exchange bytes through memory.
 //!
-//! Rank 0 makes the meeting and tells its name to the others by whatever way they have; they attach, and
+//! Rank 0 makes the assembly and tells its name to the others by whatever way they have; they attach, and
 //! all meet. Nobody waits before that, so whoever cannot attach can say so and all take another kind of
 //! team.
 //!
-//! Left to others: the memory and its protocol (`direct::Meeting`).
+//! Left to others: the memory and its protocol (`direct::Assembly`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::direct::{Apart, Meeting};
+use ::direct::{Apart, Assembly};
 use wire::Status;
 
 use crate::error::{Error, Result};
@@ -20,7 +20,7 @@ const MEETING: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 struct Host {
-    meeting: Meeting,
+    assembly: Assembly,
 }
 
 fn refused(error: std::io::Error) -> Error {
@@ -43,19 +43,19 @@ fn apart(apart: Apart) -> Error {
 
 impl Exchange for Host {
     fn rank(&self) -> usize {
-        self.meeting.rank()
+        self.assembly.rank()
     }
 
     fn size(&self) -> usize {
-        self.meeting.size()
+        self.assembly.size()
     }
 
     fn allgather(&self, bytes: &[u8], drive: Drive<'_>) -> Result<Vec<Vec<u8>>> {
-        self.meeting.allgather(bytes, drive, None).map_err(apart)
+        self.assembly.allgather(bytes, drive, None).map_err(apart)
     }
 
     fn exchange(&self, parts: &[&[u8]], drive: Drive<'_>) -> Result<Vec<Vec<u8>>> {
-        self.meeting.exchange(parts, drive, None).map_err(apart)
+        self.assembly.exchange(parts, drive, None).map_err(apart)
     }
 
     fn exchange_into(
@@ -65,7 +65,7 @@ impl Exchange for Host {
         drive: Drive<'_>,
     ) -> Result<()> {
         let limit = None;
-        self.meeting
+        self.assembly
             .exchange_into(parts, got, drive, limit)
             .map_err(apart)
     }
@@ -76,13 +76,13 @@ impl Exchange for Host {
 
     fn meet(&self, drive: Drive<'_>) -> Result<()> {
         let limit = Some(MEETING);
-        let came = self.meeting.allgather(&[], drive, limit).map_err(apart);
-        self.meeting.forget_name();
+        let came = self.assembly.allgather(&[], drive, limit).map_err(apart);
+        self.assembly.forget_name();
         came?;
         // Processes of another process namespace cannot be watched.
-        let sees_all = [u8::from(self.meeting.sees_all())];
+        let sees_all = [u8::from(self.assembly.sees_all())];
         let all = self
-            .meeting
+            .assembly
             .allgather(&sees_all, drive, limit)
             .map_err(apart)?;
         match all.iter().position(|sees| sees[..] != [1]) {
@@ -96,14 +96,14 @@ impl Team {
     /// Makes a team of processes of this user on this host, and is its rank 0. The others
     /// [attach](Team::host_attach) with the name; then all [meet](Team::meet).
     pub fn host_create(size: usize) -> Result<(Team, String)> {
-        let (meeting, name) = Meeting::create(size).map_err(refused)?;
-        Ok((Team::of(Arc::new(Host { meeting })), name))
+        let (assembly, name) = Assembly::create(size).map_err(refused)?;
+        Ok((Team::of(Arc::new(Host { assembly })), name))
     }
 
     /// Is a member of the team that rank 0 has made. Waits for nobody. Once all have met, members wait for
     /// each other for as long as all of them live.
     pub fn host_attach(name: &str, rank: usize, size: usize) -> Result<Team> {
-        let meeting = Meeting::attach(name, rank, size).map_err(refused)?;
-        Ok(Team::of(Arc::new(Host { meeting })))
+        let assembly = Assembly::attach(name, rank, size).map_err(refused)?;
+        Ok(Team::of(Arc::new(Host { assembly })))
     }
 }

@@ -8,7 +8,7 @@
 //!   segments        memory of extents, mapped once per process and kept warm
 //! ```
 //!
-//! Beside them, and with no server in it: a [`Meeting`], through which processes of one user on one host
+//! Beside them, and with no server in it: an [`Assembly`], through which processes of one user on one host
 //! exchange bytes.
 //!
 //! An access: the client *claims* a slot with (entry, epoch), reads the entry's epoch, and if it is
@@ -33,16 +33,16 @@
 //! Unsafe code: mappings, and the list that the kernel walks when a process dies.
 #![allow(unsafe_code)]
 
+mod assembly;
 mod liveness;
 mod mapping;
-mod meeting;
 mod page;
 mod process;
 mod segment;
 mod table;
 
+pub use assembly::{Apart, Assembly, Drive, MOST_MEMBERS};
 pub use liveness::Liveness;
-pub use meeting::{Apart, Drive, MOST_MEMBERS, Meeting};
 pub use page::{Active, Claim, ClientPage, MARKS, SLOTS, ServerPage};
 pub use process::Process;
 pub use segment::{MappedSegment, UNIT_BYTES};

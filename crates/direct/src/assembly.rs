@@ -1,4 +1,4 @@
-//! A meeting of processes of one host: bytes that all of them exchange through one small shared file.
+//! An assembly of processes of one host: bytes that all of them exchange through one small shared file.
 //!
 //! ```text
 //!  header | member 0 | member 1 | ..   | slots of member 0: even, odd | slots of member 1 | ..
@@ -55,7 +55,7 @@ const SLOT_HEADER: usize = 16;
 const SLOT_BYTES: usize = 256 << 10;
 /// All slots together.
 const AREA_BYTES: usize = 16 << 20;
-/// Members that a meeting can have: each has a page for a slot at least.
+/// Members that an assembly can have: each has a page for a slot at least.
 pub const MOST_MEMBERS: usize = 2048;
 
 /// Longest wait before the others are looked at.
@@ -66,7 +66,7 @@ const LAST_DRIVE: Duration = Duration::from_millis(1);
 /// Calls of the driver at a time.
 const DRIVES: usize = 3;
 
-/// Why a meeting has failed.
+/// Why an assembly has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Apart {
     /// This member left in order, before the round was over.
@@ -84,9 +84,9 @@ pub enum Apart {
 /// What is called between waits.
 pub type Drive<'a> = Option<&'a dyn Fn()>;
 
-/// A member of a meeting.
+/// A member of an assembly.
 #[derive(Debug)]
-pub struct Meeting {
+pub struct Assembly {
     mapping: Mapping,
     rank: usize,
     size: usize,
@@ -116,15 +116,15 @@ fn invalid(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text.to_owned())
 }
 
-impl Meeting {
+impl Assembly {
     /// Makes the file and is member 0. The name is for the others to attach with.
-    pub fn create(size: usize) -> io::Result<(Meeting, String)> {
-        Meeting::create_in(Path::new("/dev/shm"), size)
+    pub fn create(size: usize) -> io::Result<(Assembly, String)> {
+        Assembly::create_in(Path::new("/dev/shm"), size)
     }
 
-    fn create_in(dir: &Path, size: usize) -> io::Result<(Meeting, String)> {
+    fn create_in(dir: &Path, size: usize) -> io::Result<(Assembly, String)> {
         if size == 0 || size > MOST_MEMBERS {
-            return Err(invalid("a meeting has 1 to 2048 members"));
+            return Err(invalid("an assembly has 1 to 2048 members"));
         }
         let mut random = [0u8; 16];
         let flags = rustix::rand::GetRandomFlags::empty();
@@ -148,8 +148,8 @@ impl Meeting {
         match made {
             Ok(mapping) => {
                 let name = path.to_string_lossy().into_owned();
-                let meeting = Meeting::begin(mapping, 0, size, Some(path))?;
-                Ok((meeting, name))
+                let assembly = Assembly::begin(mapping, 0, size, Some(path))?;
+                Ok((assembly, name))
             }
             Err(error) => {
                 let _ = std::fs::remove_file(&path);
@@ -158,11 +158,11 @@ impl Meeting {
         }
     }
 
-    /// Is a member of a meeting that was made by another process of the same user. Waits for nobody.
-    pub fn attach(name: &str, rank: usize, size: usize) -> io::Result<Meeting> {
+    /// Is a member of an assembly that was made by another process of the same user. Waits for nobody.
+    pub fn attach(name: &str, rank: usize, size: usize) -> io::Result<Assembly> {
         if rank == 0 || rank >= size {
             return Err(invalid(
-                "member 0 makes the meeting, the others are 1 to size - 1",
+                "member 0 makes the assembly, the others are 1 to size - 1",
             ));
         }
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -170,18 +170,18 @@ impl Meeting {
         let stat = rustix::fs::fstat(&file)?;
         let is_ours = stat.st_uid == rustix::process::geteuid().as_raw();
         if !is_ours || stat.st_mode & 0o777 != 0o600 {
-            return Err(invalid("the file of the meeting is not this user's alone"));
+            return Err(invalid("the file of the assembly is not this user's alone"));
         }
         if size > MOST_MEMBERS || u64::try_from(stat.st_size) != Ok(area_bytes(size) as u64) {
-            return Err(invalid("the meeting is of another size"));
+            return Err(invalid("the assembly is of another size"));
         }
         let mapping = Mapping::map(file.as_fd(), area_bytes(size) as u64, true)?;
-        let is_meeting = mapping.word(0).load(Ordering::Acquire) == MAGIC
+        let is_assembly = mapping.word(0).load(Ordering::Acquire) == MAGIC
             && mapping.word(8).load(Ordering::Relaxed) == size as u64;
-        if !is_meeting {
-            return Err(invalid("the file is no meeting of this size"));
+        if !is_assembly {
+            return Err(invalid("the file is no assembly of this size"));
         }
-        Meeting::begin(mapping, rank, size, None)
+        Assembly::begin(mapping, rank, size, None)
     }
 
     fn begin(
@@ -189,9 +189,9 @@ impl Meeting {
         rank: usize,
         size: usize,
         name: Option<PathBuf>,
-    ) -> io::Result<Meeting> {
+    ) -> io::Result<Assembly> {
         let pid = std::process::id();
-        let meeting = Meeting {
+        let assembly = Assembly {
             mapping,
             rank,
             size,
@@ -202,9 +202,9 @@ impl Meeting {
         };
         let began =
             began(pid).ok_or_else(|| io::Error::other("/proc says nothing about processes"))?;
-        let at = meeting.member(rank);
+        let at = assembly.member(rank);
         let number = u64::from(pid);
-        let taken = meeting.mapping.word(at + PID).compare_exchange(
+        let taken = assembly.mapping.word(at + PID).compare_exchange(
             0,
             number,
             Ordering::SeqCst,
@@ -213,11 +213,11 @@ impl Meeting {
         if taken.is_err() {
             return Err(invalid("another process is this member already"));
         }
-        meeting
+        assembly
             .mapping
             .word(at + BEGAN)
             .store(began, Ordering::SeqCst);
-        Ok(meeting)
+        Ok(assembly)
     }
 
     /// The number of this member.
@@ -509,7 +509,7 @@ impl Meeting {
             return Err(cause);
         }
         Ok(Round {
-            meeting: self,
+            assembly: self,
             step,
             waiting: Waiting::new(drive, limit),
         })
@@ -618,7 +618,7 @@ impl<'a> Waiting<'a> {
 
 /// Steps that belong together.
 struct Round<'a> {
-    meeting: &'a Meeting,
+    assembly: &'a Assembly,
     step: std::sync::MutexGuard<'a, u32>,
     waiting: Waiting<'a>,
 }
@@ -626,39 +626,39 @@ struct Round<'a> {
 impl Round<'_> {
     /// Says that this member's slot is written.
     fn post(&self) {
-        let Meeting { rank, .. } = *self.meeting;
-        let word = self.meeting.posted(rank);
+        let Assembly { rank, .. } = *self.assembly;
+        let word = self.assembly.posted(rank);
         word.store(*self.step, Ordering::SeqCst);
-        if self.meeting.sleepers(rank).load(Ordering::SeqCst) > 0 {
+        if self.assembly.sleepers(rank).load(Ordering::SeqCst) > 0 {
             let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
         }
     }
 
     /// Waits until a member has posted this step.
     fn wait(&mut self, rank: usize) -> Result<(), Apart> {
-        let meeting = self.meeting;
+        let assembly = self.assembly;
         let is_posted = |seen: u32| seen.wrapping_sub(*self.step) < u32::MAX / 2;
         loop {
-            let seen = meeting.posted(rank).load(Ordering::SeqCst);
+            let seen = assembly.posted(rank).load(Ordering::SeqCst);
             if is_posted(seen) {
                 return Ok(());
             }
-            if let Some(cause) = meeting.cause(rank) {
+            if let Some(cause) = assembly.cause(rank) {
                 // It may have posted before it left.
-                return match is_posted(meeting.posted(rank).load(Ordering::SeqCst)) {
+                return match is_posted(assembly.posted(rank).load(Ordering::SeqCst)) {
                     true => Ok(()),
                     false => Err(cause),
                 };
             }
-            let has_come = meeting.word(rank, PID).load(Ordering::SeqCst) != 0;
-            if has_come && self.waiting.is_time_to_look() && !meeting.lives(rank) {
-                return match is_posted(meeting.posted(rank).load(Ordering::SeqCst)) {
+            let has_come = assembly.word(rank, PID).load(Ordering::SeqCst) != 0;
+            if has_come && self.waiting.is_time_to_look() && !assembly.lives(rank) {
+                return match is_posted(assembly.posted(rank).load(Ordering::SeqCst)) {
                     true => Ok(()),
                     false => Err(Apart::Died(rank)),
                 };
             }
             // One that waits for somebody dead finds out by itself, leaves, and we see that.
-            meeting.sleep(rank, seen, &mut self.waiting)?;
+            assembly.sleep(rank, seen, &mut self.waiting)?;
         }
     }
 
@@ -667,7 +667,7 @@ impl Round<'_> {
     }
 }
 
-impl Drop for Meeting {
+impl Drop for Assembly {
     fn drop(&mut self) {
         if std::process::id() != self.pid {
             return;
