@@ -1,7 +1,8 @@
 /* PnetCDF: an array in blocks of columns, written and read collectively. Two ranks or more.
  *
- * In one go: opening a file again is left out, since PnetCDF looks at its first bytes with open and read of the
- * system before it asks MPI, which sees files of Pario only below a mount. */
+ * In one go: ncmpi_open of an existing file is left out. On rank 0 it asks ncmpi_inq_file_format first, which cuts
+ * off what is before a colon, opens the rest with open(2), reads the signature (8 bytes) and returns NC_ENOENT
+ * (-220) if there is no such file of the system. So no form of a name helps; below a mount the file is there. */
 #include "check.h"
 #include <pnetcdf.h>
 

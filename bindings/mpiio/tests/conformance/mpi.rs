@@ -89,12 +89,10 @@ impl Mpi {
         }
     }
 
-    /// An interpreter that has mpi4py over this MPI; none of the wheels is for the standard ABI.
-    pub(crate) fn python(self) -> Option<PathBuf> {
-        match self {
-            Mpi::StandardAbi => None,
-            other => Some(environment(&format!("{}/bin/python", other.name()))),
-        }
+    /// An interpreter that has mpi4py over this MPI. No wheel is for the standard ABI: that one is
+    /// compiled by `scripts/mpi-environments --all`.
+    pub(crate) fn python(self) -> PathBuf {
+        environment(&format!("{}/bin/python", self.name()))
     }
 
     /// `mpiexec` with so many ranks; the program and its arguments follow.
@@ -121,7 +119,7 @@ pub(crate) fn environment(name: &str) -> PathBuf {
     let there = path.exists();
     assert!(
         there,
-        "{} is not there; scripts/mpi-environments makes it",
+        "{} is not there; scripts/mpi-environments makes it, with --all what is compiled",
         path.display()
     );
     path
