@@ -18,7 +18,7 @@ fn check(ranks: usize, call: &str) {
         let running = site
             .run(mpi, ranks, program)
             .argument(call)
-            .limit(60)
+            .limit(20)
             .start();
         until("ranks that access a file", || {
             running.said().contains("under way")
