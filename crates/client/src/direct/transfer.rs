@@ -502,9 +502,14 @@ enum Side<'a> {
 
 /// Hands out the runs of a file range: where each begins on either side, and its bytes.
 fn each_run(share: &Share, file: Range<u64>, mut take: impl FnMut(u64, u64, u64)) {
+    let count = share.count(file.clone());
+    if count == 0 {
+        // An extent between two bytes of the access.
+        return;
+    }
     if let (Some(left), Some(right)) = (share.left_run(file.clone()), share.right_run(file.clone()))
     {
-        return take(left, right, share.count(file));
+        return take(left, right, count);
     }
     share.each_run(file, |left, right, len| {
         take(left, right, len);
@@ -624,5 +629,28 @@ impl Turn<'_> {
                 take(share, piece)
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use falls::Periodic;
+
+    use super::*;
+
+    #[test]
+    fn an_extent_between_two_bytes_of_an_access_has_no_run() {
+        let view = Periodic::new(0, 100, "{(0,9)}".parse().unwrap()).unwrap();
+        let share = Share::new(&view, &Periodic::everything());
+        let runs = |file| {
+            let mut runs = Vec::new();
+            each_run(&share, file, |left, right, len| {
+                runs.push((left, right, len))
+            });
+            runs
+        };
+        assert_eq!(runs(0..10), [(0, 0, 10)]);
+        assert_eq!(runs(20..40), []);
+        assert_eq!(runs(0..110), [(0, 0, 10), (10, 100, 10)]);
     }
 }
