@@ -120,6 +120,24 @@ static void s53_pending(void) {
     REFUSED(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
     OK(MPI_File_write_all_end(file, &value, &status));
     OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    {   /* Non-blocking ones are waited for, or refused where the program asks for that. */
+        MPI_Request request;
+        MPI_Info info;
+        OK(MPI_File_iwrite_at(file, rank, &value, 1, MPI_INT, &request));
+        OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+        OK(MPI_Wait(&request, &status));
+        if (strncmp(file_name("x"), "pario:", 6) == 0) {
+            MPI_Info_create(&info);
+            MPI_Info_set(info, "pario_pending", "refuse");
+            OK(MPI_File_set_info(file, info));
+            MPI_Info_free(&info);
+            OK(MPI_File_iwrite_at(file, rank, &value, 1, MPI_INT, &request));
+            REFUSED(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+            REFUSED(MPI_File_set_size(file, 100));
+            OK(MPI_Wait(&request, &status));
+            OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+        }
+    }
     OK(MPI_File_close(&file));
 }
 

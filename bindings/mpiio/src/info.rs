@@ -228,6 +228,12 @@ pub(crate) fn in_force(file: &OpenFile) -> Pairs {
     });
     let strategy = hints.get("strategy").or(used).unwrap_or("views");
     tell("pario_strategy", strategy);
+    let pending = if file.refuses_pending() {
+        "refuse"
+    } else {
+        "wait"
+    };
+    tell("pario_pending", pending);
     let done = file.file.collective_statistics();
     let accesses = format!(
         "views={} two_phase={} sieving={} exchanges={}",

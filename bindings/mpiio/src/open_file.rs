@@ -199,11 +199,26 @@ impl OpenFile {
 
     /// Waits for what must not be under way while the file changes: non-blocking operations come to their end, whether
     /// or not the program has completed their requests. The standard lets a program not rely on it, but programs do,
-    /// since other libraries let them. A split collective operation ends by a call of the program and is refused.
+    /// since other libraries let them; with the hint `pario_pending` = `refuse` they are told. A split collective operation
+    /// ends by a call of the program and is refused.
     pub(crate) fn check_idle(&self) -> Outcome {
         self.check_no_split()?;
+        if self.refuses_pending() && self.pending.load(Ordering::Acquire) > 0 {
+            return Err(Failure::new(
+                Class::Other,
+                "non-blocking operations on the file are not complete; wait for them first",
+            ));
+        }
         requests::settle_file(self);
         Ok(())
+    }
+
+    /// Whether the program wants to be told of operations that it has not completed.
+    pub(crate) fn refuses_pending(&self) -> bool {
+        let hints = lock(&self.hints);
+        hints
+            .iter()
+            .any(|(name, value)| name == "pario_pending" && value.trim() == "refuse")
     }
 
     /// Refuses what must not happen between the two calls of a split collective operation.
