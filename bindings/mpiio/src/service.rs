@@ -6,6 +6,8 @@
 //! | below a mount of Pario | always | the rest of the path, at the service that the mount names |
 //! | any other | with `PARIO_MPIIO=all` | made absolute, without a prefix such as `ufs:` |
 //!
+//! With `PARIO_MPIIO=off` none is.
+//!
 //! Invariants
 //! - A process has one connection per service; a child that was forked off makes its own.
 //!
@@ -68,12 +70,49 @@ pub(crate) struct Target {
     pub(crate) makes_parents: bool,
 }
 
+/// Which files are taken from the MPI library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    /// Those that are named as Pario's.
+    Named,
+    Everything,
+    Nothing,
+}
+
+impl Taken {
+    /// What a value of `PARIO_MPIIO` means; nothing for one that means nothing.
+    fn of(value: &str) -> Option<Taken> {
+        match value.trim() {
+            "" | "names" => Some(Taken::Named),
+            "all" => Some(Taken::Everything),
+            "off" => Some(Taken::Nothing),
+            _ => None,
+        }
+    }
+
+    /// As the environment says. Whoever mistypes it is told once.
+    fn here() -> Taken {
+        let value = std::env::var("PARIO_MPIIO").unwrap_or_default();
+        Taken::of(&value).unwrap_or_else(|| {
+            static TOLD: std::sync::Once = std::sync::Once::new();
+            TOLD.call_once(|| {
+                eprintln!(
+                    "pario: PARIO_MPIIO is '{value}'; give all, names or off. Files named pario:... are taken"
+                );
+            });
+            Taken::Named
+        })
+    }
+}
+
 impl Target {
     /// The file that a name means, if it is ours.
     pub(crate) fn of(name: &str) -> Option<Target> {
         let mounts = || fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        let takes_all = std::env::var("PARIO_MPIIO").is_ok_and(|v| v.trim() == "all");
-        Target::found(name, takes_all, mounts)
+        match Taken::here() {
+            Taken::Nothing => None,
+            taken => Target::found(name, taken == Taken::Everything, mounts),
+        }
     }
 
     fn found(name: &str, takes_all: bool, mounts: impl FnOnce() -> String) -> Option<Target> {
@@ -256,6 +295,14 @@ pub(crate) fn disconnect() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_switch_has_three_words() {
+        assert_eq!(Taken::of(""), Some(Taken::Named));
+        assert_eq!(Taken::of(" all "), Some(Taken::Everything));
+        assert_eq!(Taken::of("off"), Some(Taken::Nothing));
+        assert_eq!(Taken::of("yes"), None);
+    }
 
     fn found(name: &str, takes_all: bool, mounts: &str) -> Option<(Option<String>, String, bool)> {
         let target = Target::found(name, takes_all, || mounts.to_owned())?;
