@@ -216,7 +216,7 @@ static void cell(const char *pattern, int n, int turns, struct target *targets, 
     copy = malloc(part.memory_bytes);
     for (size_t i = 0; i < part.memory_bytes; i++) buffer[i] = expected(i, n), copy[i] = 0;
     static double slow[MOST_TARGETS][2][2]; /* seconds per byte when last seen */
-    char skip[MOST_TARGETS] = {0};
+    char skip[MOST_TARGETS] = {0}, written[MOST_TARGETS] = {0};
     for (int t = 0; t < count; t++) {
         struct target *target = &targets[t];
         target->fd = -1;
@@ -253,8 +253,10 @@ static void cell(const char *pattern, int n, int turns, struct target *targets, 
             int calls[MOST_TARGETS], taken[MOST_TARGETS];
             for (int t = 0; t < count; t++) {
                 taken[t] = 0;
-                skip[t] = slow[t][op][together] * part.bytes > limit;
+                /* nothing to read where nothing was written */
+                skip[t] = slow[t][op][together] * part.bytes > limit || (op == 1 && !written[t]);
                 if (skip[t]) continue;
+                written[t] |= op == 0;
                 first[t] = turn(&targets[t], &part, op, together, 1);
                 double warm = first[t] < limit / 4 ? turn(&targets[t], &part, op, together, 1) : first[t];
                 slow[t][op][together] = warm / part.bytes;
@@ -291,7 +293,7 @@ static void cell(const char *pattern, int n, int turns, struct target *targets, 
             close(targets[t].fd);
             continue;
         }
-        if (!skip[t]) {
+        if (written[t]) {
             sum = checksum(&targets[t], (size_t)n * n);
             if (sums && sum != sums) fail("the files of two targets differ", 0);
             sums = sum;
@@ -325,7 +327,7 @@ int main(int argc, char **argv) {
         char patterns[256], *inner = NULL;
         snprintf(patterns, sizeof patterns, "%s", argv[3]);
         for (char *p = strtok_r(patterns, ",", &inner); p; p = strtok_r(NULL, ",", &inner))
-            cell(p, atoi(n), turns, targets, count, 8.0);
+            cell(p, atoi(n), turns, targets, count, 4.0);
     }
     MPI_Finalize();
     return 0;

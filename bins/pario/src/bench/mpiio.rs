@@ -11,7 +11,7 @@
 //! taken within a run. `pwrite-tmpfs` is one contiguous part per process without MPI-IO. `holes` is `rows` from memory
 //! of which every second 8 bytes are used; its ratio `contiguous-memory` is against `rows`.
 //!
-//! A peer that would take longer than 8 seconds for a call is left out of that cell.
+//! A peer that would take longer than 4 seconds for a call is left out of that cell.
 
 use std::collections::BTreeMap;
 use std::fs;
