@@ -176,7 +176,7 @@ impl RollCall {
 
     /// The processes as a team; all of them call it.
     pub(crate) fn team(&self, host: &Host, comm: Word, client: &Client) -> Outcome<Team> {
-        if let Some(team) = self.near_team(host, comm)? {
+        if let Some(team) = self.near_team(host, comm, false)? {
             return Ok(team);
         }
         let size = self.all.len();
@@ -190,10 +190,16 @@ impl RollCall {
     }
 
     /// The team of processes if they share a host, also of one alone; nothing, for all of them, if they do not.
-    pub(crate) fn near_team(&self, host: &Host, comm: Word) -> Outcome<Option<Team>> {
+    /// With `is_roomy` it is for exchanging data and not only words.
+    pub(crate) fn near_team(
+        &self,
+        host: &Host,
+        comm: Word,
+        is_roomy: bool,
+    ) -> Outcome<Option<Team>> {
         match self.all.len() {
             1 => Ok(Some(Team::alone())),
-            _ if self.is_near() => self.host_team(host, comm),
+            _ if self.is_near() => self.host_team(host, comm, is_roomy),
             _ => Ok(None),
         }
     }
@@ -203,12 +209,16 @@ impl RollCall {
     }
 
     /// The team of processes that share memory; nothing, for all of them, if one of them cannot.
-    fn host_team(&self, host: &Host, comm: Word) -> Outcome<Option<Team>> {
+    fn host_team(&self, host: &Host, comm: Word, is_roomy: bool) -> Outcome<Option<Team>> {
+        let create = match is_roomy {
+            true => Team::host_create_roomy,
+            false => Team::host_create,
+        };
         let size = self.all.len();
         let mut told = [0; NAME_BYTES];
         let mut team = None;
         if self.rank == 0
-            && let Ok((created, name)) = Team::host_create(size)
+            && let Ok((created, name)) = create(size)
             && name.len() < NAME_BYTES
         {
             told[..name.len()].copy_from_slice(name.as_bytes());

@@ -100,6 +100,12 @@ impl Team {
         Ok((Team::of(Arc::new(Host { assembly })), name))
     }
 
+    /// The same with room for much at a time, for a team whose members exchange data: some 16 MiB of memory.
+    pub fn host_create_roomy(size: usize) -> Result<(Team, String)> {
+        let (assembly, name) = Assembly::create_roomy(size).map_err(refused)?;
+        Ok((Team::of(Arc::new(Host { assembly })), name))
+    }
+
     /// Is a member of the team that rank 0 has made. Waits for nobody. Once all have met, members wait for
     /// each other for as long as all of them live.
     pub fn host_attach(name: &str, rank: usize, size: usize) -> Result<Team> {

@@ -53,6 +53,8 @@ const SLOT_HEADER: usize = 16;
 
 /// A slot, if there are few members.
 const SLOT_BYTES: usize = 256 << 10;
+/// The same where much is exchanged at a time.
+const ROOMY_SLOT_BYTES: usize = 2 << 20;
 /// All slots together.
 const AREA_BYTES: usize = 16 << 20;
 /// Members that an assembly can have: each has a page for a slot at least.
@@ -99,8 +101,9 @@ pub struct Assembly {
     step: Mutex<u32>,
 }
 
-fn slot_bytes(size: usize) -> usize {
-    let most = (AREA_BYTES / (2 * size)).clamp(PAGE_BYTES, SLOT_BYTES);
+/// The slots of so many members, of this size at most.
+fn slot_bytes(size: usize, most: usize) -> usize {
+    let most = (AREA_BYTES / (2 * size)).clamp(PAGE_BYTES, most);
     most - most % PAGE_BYTES
 }
 
@@ -108,8 +111,8 @@ fn members_at(size: usize) -> usize {
     (HEADER_BYTES + size * MEMBER_BYTES).next_multiple_of(PAGE_BYTES)
 }
 
-fn area_bytes(size: usize) -> usize {
-    members_at(size) + 2 * size * slot_bytes(size)
+fn area_bytes(size: usize, slot: usize) -> usize {
+    members_at(size) + 2 * size * slot
 }
 
 fn invalid(text: &str) -> io::Error {
@@ -119,10 +122,15 @@ fn invalid(text: &str) -> io::Error {
 impl Assembly {
     /// Makes the file and is member 0. The name is for the others to attach with.
     pub fn create(size: usize) -> io::Result<(Assembly, String)> {
-        Assembly::create_in(Path::new("/dev/shm"), size)
+        Assembly::create_in(Path::new("/dev/shm"), size, SLOT_BYTES)
     }
 
-    fn create_in(dir: &Path, size: usize) -> io::Result<(Assembly, String)> {
+    /// The same with room for much at a time: more memory, fewer steps.
+    pub fn create_roomy(size: usize) -> io::Result<(Assembly, String)> {
+        Assembly::create_in(Path::new("/dev/shm"), size, ROOMY_SLOT_BYTES)
+    }
+
+    fn create_in(dir: &Path, size: usize, slot: usize) -> io::Result<(Assembly, String)> {
         if size == 0 || size > MOST_MEMBERS {
             return Err(invalid("an assembly has 1 to 2048 members"));
         }
@@ -137,18 +145,21 @@ impl Assembly {
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?;
         let made = (|| {
-            let len = area_bytes(size) as u64;
+            let slot = slot_bytes(size, slot);
+            let len = area_bytes(size, slot) as u64;
             // All space now: later it would be missing with a signal.
             rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, len)?;
             let mapping = Mapping::map(file.as_fd(), len, true)?;
             mapping.word(8).store(size as u64, Ordering::Relaxed);
+            mapping.word(16).store(slot as u64, Ordering::Relaxed);
             mapping.word(0).store(MAGIC, Ordering::Release);
             Ok::<_, io::Error>(mapping)
         })();
         match made {
             Ok(mapping) => {
                 let name = path.to_string_lossy().into_owned();
-                let assembly = Assembly::begin(mapping, 0, size, Some(path))?;
+                let assembly =
+                    Assembly::begin(mapping, (0, size), slot_bytes(size, slot), Some(path))?;
                 Ok((assembly, name))
             }
             Err(error) => {
@@ -172,22 +183,27 @@ impl Assembly {
         if !is_ours || stat.st_mode & 0o777 != 0o600 {
             return Err(invalid("the file of the assembly is not this user's alone"));
         }
-        if size > MOST_MEMBERS || u64::try_from(stat.st_size) != Ok(area_bytes(size) as u64) {
+        let possible = [SLOT_BYTES, ROOMY_SLOT_BYTES];
+        let possible = possible.map(|most| area_bytes(size, slot_bytes(size, most)) as u64);
+        let len = u64::try_from(stat.st_size).unwrap_or(0);
+        if size > MOST_MEMBERS || !possible.contains(&len) {
             return Err(invalid("the assembly is of another size"));
         }
-        let mapping = Mapping::map(file.as_fd(), area_bytes(size) as u64, true)?;
+        let mapping = Mapping::map(file.as_fd(), len, true)?;
+        let slot = mapping.word(16).load(Ordering::Relaxed) as usize;
         let is_assembly = mapping.word(0).load(Ordering::Acquire) == MAGIC
-            && mapping.word(8).load(Ordering::Relaxed) == size as u64;
+            && mapping.word(8).load(Ordering::Relaxed) == size as u64
+            && area_bytes(size, slot.min(AREA_BYTES)) as u64 == len;
         if !is_assembly {
             return Err(invalid("the file is no assembly of this size"));
         }
-        Assembly::begin(mapping, rank, size, None)
+        Assembly::begin(mapping, (rank, size), slot, None)
     }
 
     fn begin(
         mapping: Mapping,
-        rank: usize,
-        size: usize,
+        (rank, size): (usize, usize),
+        slot_bytes: usize,
         name: Option<PathBuf>,
     ) -> io::Result<Assembly> {
         let pid = std::process::id();
@@ -195,7 +211,7 @@ impl Assembly {
             mapping,
             rank,
             size,
-            slot_bytes: slot_bytes(size),
+            slot_bytes,
             name: Mutex::new(name),
             pid,
             step: Mutex::new(1),
