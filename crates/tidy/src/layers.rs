@@ -84,10 +84,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    (
-        "mpiio",
-        &["client", "embedded", "falls", "kernels", "layout", "plan"],
-    ),
+    ("mpiio", &["client", "embedded", "falls", "layout"]),
     (
         "pario",
         &[

@@ -82,7 +82,7 @@ fn built(compiler: &Path, kind: &str, name: &str, arguments: &[&str], after: &st
     let lock = File::create(folder.join("lock")).expect("a lock");
     lock.lock().expect("the lock");
     let mut hasher = DefaultHasher::new();
-    for source in [name, "check.h", "typemap.h"] {
+    for source in [name, "check.h", "fortran.inc", "typemap.h"] {
         let path = sources().join(source);
         let text = fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         text.hash(&mut hasher);

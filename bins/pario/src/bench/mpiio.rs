@@ -169,7 +169,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
         Mpi::Mpich => {
             let source = Source {
                 name: "mpich-yields",
-                text: include_str!("../../yardsticks/yield.c"),
+                text: include_str!("../../../../bindings/mpiio/conformance/yield.c"),
                 options: &["-shared", "-fPIC", "-ldl"],
             };
             let yielding = yardsticks::compile(&source, "cc")?;
