@@ -170,8 +170,8 @@ fn class_of(status: Status) -> Class {
         Status::PermissionDenied | Status::Unauthenticated => Class::Access,
         Status::BadCapability | Status::ExpiredCapability => Class::Access,
         Status::InUse => Class::FileInUse,
-        Status::NoSpace => Class::NoSpace,
-        Status::NoMemory => Class::NoMem,
+        // Memory of the servers is the space of their files.
+        Status::NoSpace | Status::NoMemory => Class::NoSpace,
         Status::QuotaExceeded => Class::Quota,
         Status::InvalidArgument | Status::TooLarge => Class::Arg,
         Status::Unsupported => Class::UnsupportedOperation,

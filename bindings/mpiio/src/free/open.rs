@@ -189,7 +189,14 @@ impl Opening<'_> {
         if mode.is_unique {
             options = options.unique();
         }
-        Ok(client.open_together(team, &self.target.path, &options)?)
+        let opened = client.open_together(team, &self.target.path, &options);
+        opened.map_err(|error| {
+            let mut failure = Failure::from(error);
+            if failure.class == Class::NoSuchFile && mode.is_create {
+                failure.text += "; make its directory first, as with pario mkdir";
+            }
+            failure
+        })
     }
 
     /// The file with all that MPI keeps of it.
