@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod collective;
+pub mod cost;
 pub mod distribute;
 pub mod mapping;
 pub mod predict;

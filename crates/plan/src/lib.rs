@@ -24,7 +24,7 @@ mod route;
 mod transfer;
 
 pub use cost::CostFunction;
-pub use measures::Measures;
+pub use measures::{Counts, EndCounts, Measures};
 pub use placement::Placement;
 pub use plan::{Plan, Side, TooManyPairs};
 pub use route::Route;

@@ -4,13 +4,15 @@
 //! *matching degree* that the Clusterfile paper leaves as future work. All follow from the
 //! intersections; no data is touched. docs/adr/0004-matching-degree.md says why it is what it is.
 
-use falls::Joint;
+use falls::{FallsSet, Joint};
 
 use crate::plan::Plan;
 use crate::transfer::{Part, Transfer};
 
 /// Bytes that move between memory and cache together.
 const LINE_BYTES: u64 = 64;
+/// Bytes that an entry of the address translation covers.
+const PAGE_BYTES: u64 = 4096;
 /// Lines that a run touches on both sides beyond those its bytes fill, at a random alignment.
 const EDGE_LINES: f64 = 2.0 * (1.0 - 1.0 / LINE_BYTES as f64);
 /// What starting one more run costs, in bytes copied meanwhile: less than a nanosecond of a loop.
@@ -148,19 +150,66 @@ struct Totals {
     sampled: bool,
 }
 
-/// What is counted of one transfer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Counted {
-    pub(crate) bytes: u64,
-    pub(crate) runs: u64,
-    copy_runs: u64,
+/// What one end of a transfer walks over, as that end numbers its bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EndCounts {
+    /// Contiguous pieces.
+    pub runs: u64,
+    /// Lines of 64 bytes touched, at a random alignment.
+    pub lines: f64,
+    /// Pages of 4 KiB touched, at a random alignment.
+    pub pages: f64,
+}
+
+impl EndCounts {
+    fn of(set: &FallsSet) -> Self {
+        EndCounts {
+            runs: set.run_count(),
+            lines: set.granules_touched(LINE_BYTES),
+            pages: set.granules_touched(PAGE_BYTES),
+        }
+    }
+
+    /// Of pieces that lie far apart, as those of a lazy meeting do more often than not.
+    fn apart(runs: u64, bytes: u64) -> Self {
+        let touched =
+            |granule: u64| runs as f64 + (bytes.saturating_sub(runs)) as f64 / granule as f64;
+        EndCounts {
+            runs,
+            lines: touched(LINE_BYTES),
+            pages: touched(PAGE_BYTES),
+        }
+    }
+
+    fn scaled(&self, factor: f64) -> Self {
+        EndCounts {
+            runs: (self.runs as f64 * factor).round() as u64,
+            lines: self.lines * factor,
+            pages: self.pages * factor,
+        }
+    }
+}
+
+/// What is counted of one transfer, in O(nodes) where its meeting is symbolic.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counts {
+    /// Bytes.
+    pub bytes: u64,
+    /// Runs contiguous in file, source and target at once.
+    pub runs: u64,
+    /// Runs contiguous in source and target.
+    pub copy_runs: u64,
+    /// The source's end.
+    pub source: EndCounts,
+    /// The target's end.
+    pub target: EndCounts,
     /// Lines touched on both sides beyond those the bytes fill.
     lines: f64,
     /// Whether the end of the window was extrapolated.
-    pub(crate) sampled: bool,
+    pub sampled: bool,
 }
 
-impl Counted {
+impl Counts {
     pub(crate) fn of(transfer: &Transfer) -> Self {
         match transfer.meeting().is_symbolic() {
             true => symbolic(transfer),
@@ -186,17 +235,19 @@ impl Totals {
     }
 }
 
-fn symbolic(transfer: &Transfer) -> Counted {
+fn symbolic(transfer: &Transfer) -> Counts {
     let joint = transfer.joint();
     let bytes = joint.size();
     let needed = bytes as f64 / LINE_BYTES as f64;
-    let left = joint.left_set().granules_touched(LINE_BYTES) - needed;
-    let right = joint.right_set().granules_touched(LINE_BYTES) - needed;
-    Counted {
+    let source = EndCounts::of(&joint.left_set());
+    let target = EndCounts::of(&joint.right_set());
+    Counts {
         bytes,
         runs: joint.file_set().run_count(),
         copy_runs: copies(&joint).map_or(0, |copies| copies.count),
-        lines: left + right,
+        source,
+        target,
+        lines: source.lines + target.lines - 2.0 * needed,
         sampled: false,
     }
 }
@@ -243,7 +294,7 @@ fn copies(joint: &Joint) -> Option<Copies> {
 
 /// Counts the runs of a lazy meeting if they are few; if not, in stretches spread over the window,
 /// taking the rest of each stretch to be like its beginning.
-fn sampled(transfer: &Transfer) -> Counted {
+fn sampled(transfer: &Transfer) -> Counts {
     let window = transfer.window();
     let (lo, hi) = (window.start.0, window.end.0);
     let all = Stretch::count(transfer, lo, hi, STRETCHES * RUNS_PER_STRETCH);
@@ -251,10 +302,12 @@ fn sampled(transfer: &Transfer) -> Counted {
         return all.counted(1.0, false);
     }
     let cut = |i: u64| lo + (u128::from(hi - lo) * u128::from(i) / u128::from(STRETCHES)) as u64;
-    let mut total = Counted {
+    let mut total = Counts {
         bytes: 0,
         runs: 0,
         copy_runs: 0,
+        source: EndCounts::apart(0, 0),
+        target: EndCounts::apart(0, 0),
         lines: 0.0,
         sampled: true,
     };
@@ -267,6 +320,14 @@ fn sampled(transfer: &Transfer) -> Counted {
         total.runs = total.runs.saturating_add(part.runs);
         total.copy_runs = total.copy_runs.saturating_add(part.copy_runs);
         total.lines += part.lines;
+        for (sum, part) in [
+            (&mut total.source, part.source),
+            (&mut total.target, part.target),
+        ] {
+            sum.runs = sum.runs.saturating_add(part.runs);
+            sum.lines += part.lines;
+            sum.pages += part.pages;
+        }
     }
     total
 }
@@ -276,6 +337,8 @@ struct Stretch {
     bytes: u64,
     runs: u64,
     copy_runs: u64,
+    left_runs: u64,
+    right_runs: u64,
     /// Where counting stopped: the end of the part, or of the last run.
     reached: u64,
 }
@@ -286,13 +349,17 @@ impl Stretch {
             bytes: 0,
             runs: 0,
             copy_runs: 0,
+            left_runs: 0,
+            right_runs: 0,
             reached: to,
         };
-        let mut end = None;
+        let mut end: Option<(u64, u64)> = None;
         for run in transfer.meeting().runs(from..to) {
             part.bytes += run.len;
             part.runs += 1;
             part.copy_runs += u64::from(end != Some((run.left, run.right)));
+            part.left_runs += u64::from(end.is_none_or(|(left, _)| left != run.left));
+            part.right_runs += u64::from(end.is_none_or(|(_, right)| right != run.right));
             end = Some((run.left + run.len, run.right + run.len));
             if part.runs == most {
                 part.reached = run.file + run.len;
@@ -302,7 +369,7 @@ impl Stretch {
         part
     }
 
-    fn counted(&self, factor: f64, sampled: bool) -> Counted {
+    fn counted(&self, factor: f64, sampled: bool) -> Counts {
         let scale = |n: u64| {
             if sampled {
                 (n as f64 * factor).round() as u64
@@ -310,10 +377,12 @@ impl Stretch {
                 n
             }
         };
-        Counted {
+        Counts {
             bytes: scale(self.bytes),
             runs: scale(self.runs),
             copy_runs: scale(self.copy_runs),
+            source: EndCounts::apart(self.left_runs, self.bytes).scaled(factor),
+            target: EndCounts::apart(self.right_runs, self.bytes).scaled(factor),
             // Runs of a lazy meeting lie far apart more often than not: lines of their own.
             lines: scale(self.copy_runs) as f64 * EDGE_LINES,
             sampled,

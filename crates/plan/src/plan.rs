@@ -191,6 +191,38 @@ impl Plan {
         }
     }
 
+    /// One access each: view `i` against a partition, but only the bytes of its own range.
+    ///
+    /// The window of the plan is the hull of all ranges; each transfer has that of its access.
+    pub fn for_accesses(accesses: &[(View, Range<FileOffset>)], target: &Partition) -> Plan {
+        let targets = Side::Partition(target.clone());
+        let target_header = header(target);
+        let mut transfers = Vec::new();
+        let (mut first, mut end) = (u64::MAX, 0);
+        for (i, (view, range)) in accesses.iter().enumerate() {
+            let window = range.start.0..range.end.0.min(MAX_OFFSET);
+            if window.start >= window.end {
+                continue;
+            }
+            (first, end) = (first.min(window.start), end.max(window.end));
+            let bytes = view.bytes();
+            let source = Part::Element(i);
+            if let Some(b) = &target_header {
+                push(&mut transfers, source, bytes, Part::Header, b, &window);
+            }
+            for j in partners(bytes, target, &window) {
+                let b = targets.element(j);
+                push(&mut transfers, source, bytes, Part::Element(j), &b, &window);
+            }
+        }
+        Plan {
+            sources: Side::Listed(accesses.iter().map(|(v, _)| v.bytes().clone()).collect()),
+            targets,
+            window: first.min(end)..end,
+            transfers,
+        }
+    }
+
     /// Transfers by (source, target); none is empty.
     pub fn transfers(&self) -> &[Transfer] {
         &self.transfers

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use falls::{Joint, Meeting};
 use layout::FileOffset;
 
-use crate::measures::Counted;
+use crate::measures::Counts;
 
 /// One end of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,7 +47,7 @@ pub struct Transfer {
     target: Part,
     meeting: Meeting,
     window: Range<u64>,
-    counted: OnceLock<Counted>,
+    counted: OnceLock<Counts>,
 }
 
 impl Transfer {
@@ -98,9 +98,14 @@ impl Transfer {
         !self.counted().sampled
     }
 
+    /// What a copy along the transfer walks over on either end, counted once.
+    pub fn counts(&self) -> Counts {
+        *self.counted()
+    }
+
     /// What planning wants to know of the transfer, counted once.
-    pub(crate) fn counted(&self) -> &Counted {
-        self.counted.get_or_init(|| Counted::of(self))
+    pub(crate) fn counted(&self) -> &Counts {
+        self.counted.get_or_init(|| Counts::of(self))
     }
 
     /// The pieces as one tree: file offsets, offsets in the source, offsets in the target. A lazy

@@ -1,0 +1,184 @@
+//! What calibration measured of a machine and its network, as the numbers that costs are made of.
+//!
+//! All in seconds. Copy costs are curves over the bytes of a piece, `phi(n) = a / n^b + c` seconds per
+//! byte, to which cache lines and pages are added that a walk touches and does not fill.
+
+use plan::EndCounts;
+
+/// Seconds per byte of a copy in pieces of `n` bytes: `a / n^b + c`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Curve {
+    /// What a piece of one byte costs beyond [`Curve::c`].
+    pub a: f64,
+    /// How fast that vanishes with longer pieces.
+    pub b: f64,
+    /// What long pieces cost.
+    pub c: f64,
+}
+
+impl Curve {
+    /// Seconds per byte in pieces of `n` bytes; shorter than one byte counts as one.
+    ///
+    /// ```
+    /// use advise::cost::Curve;
+    /// let curve = Curve { a: 2e-9, b: 1.0, c: 1e-10 };
+    /// assert!((curve.at(8.0) - 3.5e-10).abs() < 1e-20);
+    /// ```
+    pub fn at(&self, n: f64) -> f64 {
+        self.a / n.max(1.0).powf(self.b) + self.c
+    }
+}
+
+/// What a walk over memory pays for what it touches and does not use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Walk {
+    /// Pages that can be touched in turns without paying: the effective size of the address translation.
+    pub tlb_pages: f64,
+    /// A page that is not among them.
+    pub page_s: f64,
+    /// Bytes that stay near: walks over less pay for no lines.
+    pub cache_bytes: f64,
+    /// A line that is brought and not filled.
+    pub line_s: f64,
+}
+
+/// Messages between a client and a server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// From a short request to its answer.
+    pub round_trip_s: f64,
+    /// What one more message under way costs either end.
+    pub message_s: f64,
+    /// A byte of payload, streaming.
+    pub byte_s: f64,
+}
+
+/// Bytes that a server keeps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StoreCost {
+    /// Before the first byte.
+    pub latency_s: f64,
+    /// A byte read.
+    pub read_byte_s: f64,
+    /// A byte written.
+    pub write_byte_s: f64,
+    /// Bytes that are read or written as a whole, however few of them are wanted.
+    pub block_bytes: u64,
+}
+
+/// What things cost for one client's host and the hosts of the servers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Machine {
+    /// Strided to contiguous.
+    pub pack: Curve,
+    /// Contiguous to strided.
+    pub unpack: Curve,
+    /// Between the user's memory and that of a server on the same host.
+    pub direct: Curve,
+    /// What a direct access pays per server before its first byte.
+    pub direct_s: f64,
+    /// Cache and address translation.
+    pub walk: Walk,
+    /// To a server of the same host.
+    pub near: Link,
+    /// To a server of another host.
+    pub far: Link,
+    /// Between ranks of a team: `round_trip_s` is a step in which all wait for all.
+    pub exchange: Link,
+    /// Bytes of a rank that one step of an exchange moves.
+    pub exchange_bytes: u64,
+    /// Subfiles in memory.
+    pub memory: StoreCost,
+    /// Subfiles on disk, not in a cache.
+    pub disk: StoreCost,
+    /// A piece of a lazy meeting, which a cursor finds.
+    pub lazy_piece_s: f64,
+    /// Processors of a host; processes and servers of a host share them.
+    pub cores: f64,
+    /// Longest payload of one message.
+    pub message_bytes: u64,
+}
+
+impl Machine {
+    /// Two shared cores, memory of some 10 GB/s, sockets within the host; rounded. For machines that
+    /// have not been calibrated: good enough to rank, not to predict.
+    pub const HOST: Machine = Machine {
+        pack: Curve {
+            a: 2.0e-9,
+            b: 1.0,
+            c: 1.0e-10,
+        },
+        unpack: Curve {
+            a: 2.0e-9,
+            b: 1.0,
+            c: 1.2e-10,
+        },
+        direct: Curve {
+            a: 2.5e-9,
+            b: 1.0,
+            c: 1.2e-10,
+        },
+        direct_s: 4e-7,
+        walk: Walk {
+            tlb_pages: 1500.0,
+            page_s: 8e-9,
+            cache_bytes: 1048576.0,
+            line_s: 1.5e-9,
+        },
+        near: Link {
+            round_trip_s: 3e-5,
+            message_s: 6e-6,
+            byte_s: 4e-10,
+        },
+        far: Link {
+            round_trip_s: 1e-4,
+            message_s: 1e-5,
+            byte_s: 1e-9,
+        },
+        exchange: Link {
+            round_trip_s: 4e-5,
+            message_s: 1e-6,
+            byte_s: 5e-10,
+        },
+        exchange_bytes: 256 << 10,
+        memory: StoreCost {
+            latency_s: 5e-7,
+            read_byte_s: 0.0,
+            write_byte_s: 5e-11,
+            block_bytes: 1,
+        },
+        disk: StoreCost {
+            latency_s: 1e-4,
+            read_byte_s: 1e-9,
+            write_byte_s: 1e-9,
+            block_bytes: 64 << 10,
+        },
+        lazy_piece_s: 1.3e-7,
+        cores: 2.0,
+        message_bytes: 4 << 20,
+    };
+
+    /// Seconds to copy `bytes` along one end of a transfer with `curve`. Contiguous ends cost what long
+    /// pieces cost.
+    pub fn walk_s(&self, curve: &Curve, bytes: u64, end: &EndCounts) -> f64 {
+        if bytes == 0 {
+            return 0.0;
+        }
+        let n = bytes as f64 / end.runs.max(1) as f64;
+        bytes as f64 * curve.at(n) + self.touched_s(bytes, end)
+    }
+
+    /// Lines and pages that a walk touches beyond those its bytes fill.
+    pub fn touched_s(&self, bytes: u64, end: &EndCounts) -> f64 {
+        let lines = (end.lines - bytes as f64 / 64.0 - 1.0).max(0.0);
+        let pages = (end.pages - bytes as f64 / 4096.0 - 1.0).max(0.0);
+        let mut spent = 0.0;
+        if end.lines * 64.0 > self.walk.cache_bytes {
+            spent += lines * self.walk.line_s;
+        }
+        if end.pages > self.walk.tlb_pages {
+            spent += pages * self.walk.page_s;
+        }
+        spent
+    }
+}

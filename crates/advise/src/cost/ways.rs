@@ -1,0 +1,591 @@
+//! The ways an access can be done, and what each costs.
+
+use layout::{FileOffset, View};
+use plan::{Counts, Measures, Part};
+
+use super::access::{Access, Home, Op, Process, StoreKind, plan};
+use super::machine::{Link, Machine, StoreCost};
+
+/// Longest window of a sieved read and of a sieved write.
+const SIEVE_READ_BYTES: u64 = 4 << 20;
+const SIEVE_WRITE_BYTES: u64 = 512 << 10;
+/// Bytes by which a list describes one piece.
+const LISTED_PIECE_BYTES: u64 = 16;
+/// Bytes that a disk-directed server handles at a time.
+const BLOCK_BYTES: u64 = 64 << 10;
+/// Blocks of one round of the multi-block form.
+const ROUND_BLOCKS: u64 = 16;
+
+/// Who builds what a disk-directed collective access sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DiskDirected {
+    /// The server, piece by piece.
+    Piece,
+    /// The server, one packet per process and block.
+    Packet,
+    /// The server, one packet per process and round of so many blocks; processes unpack.
+    MultiBlock {
+        /// Blocks of a round.
+        blocks: u64,
+    },
+    /// Servers send blocks whole, each to one process; processes exchange.
+    TwoPhase,
+}
+
+/// How an access is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// Straight between the user's memory and that of servers of the host; others by message.
+    Direct,
+    /// By message, contiguous on both ends.
+    Message,
+    /// By message, gathered or scattered on an end: servers know the view.
+    Packed,
+    /// By message, every request with a list of its pieces.
+    List,
+    /// One request per piece, one after the other.
+    Pieces,
+    /// Windows of the file, holes included; writes read first, under a lock.
+    Sieved {
+        /// Longest window.
+        window_bytes: u64,
+    },
+    /// Regrouped among the processes, each of which accesses one contiguous domain.
+    TwoPhase,
+    /// One collective request per server, which orders the store's accesses and directs the transfers.
+    DiskDirected(DiskDirected),
+}
+
+impl Way {
+    /// The name in tables and hints.
+    pub fn word(self) -> &'static str {
+        match self {
+            Way::Direct => "direct",
+            Way::Message => "message",
+            Way::Packed => "packed",
+            Way::List => "list",
+            Way::Pieces => "pieces",
+            Way::Sieved { .. } => "sieved",
+            Way::TwoPhase => "two_phase",
+            Way::DiskDirected(DiskDirected::Piece) => "disk_directed",
+            Way::DiskDirected(DiskDirected::Packet) => "disk_directed_packets",
+            Way::DiskDirected(DiskDirected::MultiBlock { .. }) => "disk_directed_blocks",
+            Way::DiskDirected(DiskDirected::TwoPhase) => "disk_directed_two_phase",
+        }
+    }
+}
+
+/// What one server does in an access.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ServerLoad {
+    /// Bytes that reach or leave it.
+    pub bytes: u64,
+    /// Requests.
+    pub messages: u64,
+    /// Pieces it gathers or scatters.
+    pub pieces: u64,
+    /// Time it is busy.
+    pub seconds: f64,
+}
+
+/// What one way costs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// The way.
+    pub way: Way,
+    /// From the first process that begins to the last that ends.
+    pub seconds: f64,
+    /// Requests of all processes, and messages between processes.
+    pub messages: u64,
+    /// Bytes that travel or are copied between processes and servers, holes included.
+    pub bytes: u64,
+    /// Server by server.
+    pub per_server: Vec<ServerLoad>,
+    /// How well views and layout match, 0 to 1; the same for all ways.
+    pub matching: f64,
+}
+
+/// How well the views of an access match a layout.
+pub fn matching(access: &Access<'_>, home: &Home<'_>) -> Measures {
+    plan(access.processes, home.partition).measures()
+}
+
+/// All ways that are possible, the fastest first.
+///
+/// ```
+/// use advise::cost::{Access, Home, Machine, Op, Process, StoreKind, Way, alternatives};
+/// use layout::{Partition, Pattern, View};
+/// let halves = Pattern::new(1 << 20, vec!["{(0,524287)}".parse().unwrap(), "{(524288,1048575)}".parse().unwrap()]);
+/// let partition = Partition::from_start(halves.unwrap());
+/// let home = Home { partition: &partition, servers: &[0, 1], server_count: 2, hosts: &[0, 0] };
+/// let all = Process { view: View::whole_file(), lo: 0, hi: 1 << 20, near: Some(0) };
+/// let access = Access { op: Op::Read, processes: &[all], is_collective: false, store: StoreKind::Memory };
+/// let ways = alternatives(&Machine::HOST, &access, &home);
+/// assert_eq!(ways[0].way, Way::Direct);
+/// assert!(ways.iter().all(|p| p.bytes >= 1 << 20));
+/// ```
+pub fn alternatives(machine: &Machine, access: &Access<'_>, home: &Home<'_>) -> Vec<Prediction> {
+    let case = Case::new(machine, access, home);
+    let mut all = vec![case.by_message(case.message_way())];
+    if case.processes.iter().any(|p| p.is_direct) {
+        all.push(case.direct());
+    }
+    if case.pairs.iter().any(|p| p.counts.copy_runs > 1) {
+        all.push(case.list());
+        all.push(case.pieces());
+        all.push(case.sieved());
+    }
+    if access.is_collective && access.processes.len() > 1 {
+        all.push(case.two_phase());
+        for form in [
+            DiskDirected::Piece,
+            DiskDirected::Packet,
+            DiskDirected::MultiBlock {
+                blocks: ROUND_BLOCKS,
+            },
+            DiskDirected::TwoPhase,
+        ] {
+            all.push(case.disk_directed(form));
+        }
+    }
+    all.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    all
+}
+
+/// One process with what it knows of the servers.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    bytes: u64,
+    host: usize,
+    /// Whether all its bytes are at servers of its host, whose memory it can map.
+    is_direct: bool,
+}
+
+/// What one process has to do with one subfile.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    process: usize,
+    server: usize,
+    counts: Counts,
+    is_lazy: bool,
+}
+
+/// An access with its counts.
+struct Case<'a> {
+    machine: &'a Machine,
+    access: &'a Access<'a>,
+    home: &'a Home<'a>,
+    pairs: Vec<Pair>,
+    processes: Vec<Member>,
+    matching: f64,
+}
+
+/// Time spent where, while a way is added up.
+#[derive(Clone, Debug)]
+struct Spent {
+    process: Vec<f64>,
+    server: Vec<ServerLoad>,
+    /// Messages that the longest flow between a process and a server takes: how far they overlap.
+    longest_flow: u64,
+    waits: f64,
+    bytes: u64,
+    messages: u64,
+}
+
+impl<'a> Case<'a> {
+    fn new(machine: &'a Machine, access: &'a Access<'a>, home: &'a Home<'a>) -> Self {
+        let plan = plan(access.processes, home.partition);
+        let pairs = pairs_of(&plan, home);
+        let host_of = |p: &Process, i: usize| match p.near {
+            Some(server) => home.host_of(server),
+            // A host without servers, unlike all others.
+            None => usize::MAX - i,
+        };
+        let processes = access
+            .processes
+            .iter()
+            .enumerate()
+            .map(|(i, p)| {
+                let host = host_of(p, i);
+                let mut mine = pairs.iter().filter(|pair| pair.process == i).peekable();
+                Member {
+                    bytes: p.bytes(),
+                    host,
+                    is_direct: access.store == StoreKind::Memory
+                        && mine.peek().is_some()
+                        && mine.all(|pair| home.host_of(pair.server) == host),
+                }
+            })
+            .collect();
+        Case {
+            machine,
+            access,
+            home,
+            pairs,
+            processes,
+            matching: plan.measures().matching_degree(),
+        }
+    }
+
+    fn nothing_spent(&self) -> Spent {
+        Spent {
+            process: vec![0.0; self.processes.len()],
+            server: vec![ServerLoad::default(); self.home.server_count.max(1)],
+            longest_flow: 1,
+            waits: 0.0,
+            bytes: 0,
+            messages: 0,
+        }
+    }
+
+    fn link(&self, process: usize, server: usize) -> &Link {
+        match self.processes[process].host == self.home.host_of(server) {
+            true => &self.machine.near,
+            false => &self.machine.far,
+        }
+    }
+
+    fn store(&self) -> &StoreCost {
+        match self.access.store {
+            StoreKind::Memory => &self.machine.memory,
+            StoreKind::Disk => &self.machine.disk,
+        }
+    }
+
+    /// What a store takes for `bytes` in `pieces` that are asked for at once.
+    fn store_s(&self, op: Op, bytes: u64, pieces: u64) -> f64 {
+        let store = self.store();
+        let n = bytes as f64 / pieces.max(1) as f64;
+        let touched = pieces as f64 * (n + (store.block_bytes - 1) as f64);
+        // Pieces of one block are there once it is; without more knowledge half of what is between.
+        let moved = touched.min(bytes as f64 * 8.0).max(bytes as f64);
+        let byte_s = match op {
+            Op::Read => store.read_byte_s,
+            Op::Write => store.write_byte_s,
+        };
+        store.latency_s + moved * byte_s
+    }
+
+    fn finish(&self, way: Way, spent: Spent) -> Prediction {
+        let seconds = self.elapsed(&spent);
+        Prediction {
+            way,
+            seconds,
+            messages: spent.messages,
+            bytes: spent.bytes,
+            per_server: spent.server,
+            matching: self.matching,
+        }
+    }
+
+    /// The slowest of busiest process, busiest server and busiest host; see the module.
+    fn elapsed(&self, spent: &Spent) -> f64 {
+        let process = spent.process.iter().copied().fold(0.0, f64::max);
+        let server = spent.server.iter().map(|s| s.seconds).fold(0.0, f64::max);
+        let flow = spent.longest_flow.max(1) as f64;
+        let overlapped = process.max(server) + process.min(server) / flow;
+        let mut hosts: Vec<(usize, f64)> = Vec::new();
+        let mut add = |host: usize, s: f64| match hosts.iter_mut().find(|h| h.0 == host) {
+            Some(known) => known.1 += s,
+            None => hosts.push((host, s)),
+        };
+        for (member, s) in self.processes.iter().zip(&spent.process) {
+            add(member.host, *s);
+        }
+        for (i, load) in spent.server.iter().enumerate() {
+            add(self.home.host_of(i), load.seconds);
+        }
+        let host = hosts.iter().map(|h| h.1).fold(0.0, f64::max) / self.machine.cores.max(1.0);
+        spent.waits + overlapped.max(host)
+    }
+
+    /// Whether an end has to be gathered or scattered, or goes as it is.
+    fn message_way(&self) -> Way {
+        let contiguous = |p: &Pair| p.counts.source.runs <= 1 && p.counts.target.runs <= 1;
+        match self.pairs.iter().all(contiguous) {
+            true => Way::Message,
+            false => Way::Packed,
+        }
+    }
+
+    fn messages_for(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.machine.message_bytes.max(1)).max(1)
+    }
+
+    /// Adds one exchange of a process with a server: both ends and the link between.
+    fn add_message(&self, spent: &mut Spent, pair: &Pair, extra_bytes: u64) {
+        let machine = self.machine;
+        let counts = &pair.counts;
+        let link = self.link(pair.process, pair.server);
+        let messages = self.messages_for(counts.bytes);
+        let bytes = counts.bytes + extra_bytes;
+        let travel = messages as f64 * link.message_s + bytes as f64 * link.byte_s;
+        let op = self.access.op;
+        let (near_curve, far_curve) = match op {
+            Op::Read => (&machine.unpack, &machine.pack),
+            Op::Write => (&machine.pack, &machine.unpack),
+        };
+        let copied = |curve, end: &plan::EndCounts| match end.runs <= 1 {
+            true => 0.0,
+            false => machine.walk_s(curve, counts.bytes, end),
+        };
+        let lazy = match pair.is_lazy {
+            true => counts.runs as f64 * machine.lazy_piece_s,
+            false => 0.0,
+        };
+        spent.process[pair.process] += travel + lazy + copied(near_curve, &counts.source);
+        let load = &mut spent.server[pair.server];
+        load.bytes += bytes;
+        load.messages += messages;
+        load.pieces += counts.target.runs;
+        load.seconds += travel
+            + lazy
+            + copied(far_curve, &counts.target)
+            + self.store_s(op, counts.bytes, counts.target.runs);
+        spent.longest_flow = spent.longest_flow.max(messages);
+        spent.waits = spent.waits.max(link.round_trip_s);
+        spent.bytes += bytes;
+        spent.messages += messages;
+    }
+
+    fn by_message(&self, way: Way) -> Prediction {
+        let mut spent = self.nothing_spent();
+        for pair in &self.pairs {
+            self.add_message(&mut spent, pair, 0);
+        }
+        self.finish(way, spent)
+    }
+
+    fn direct(&self) -> Prediction {
+        let mut spent = self.nothing_spent();
+        let machine = self.machine;
+        for pair in &self.pairs {
+            if !self.processes[pair.process].is_direct {
+                self.add_message(&mut spent, pair, 0);
+                continue;
+            }
+            let c = &pair.counts;
+            let n = c.bytes as f64 / c.copy_runs.max(1) as f64;
+            let lazy = match pair.is_lazy {
+                true => c.runs as f64 * machine.lazy_piece_s,
+                false => 0.0,
+            };
+            spent.process[pair.process] += machine.direct_s
+                + lazy
+                + c.bytes as f64 * machine.direct.at(n)
+                + machine.touched_s(c.bytes, &c.source)
+                + machine.touched_s(c.bytes, &c.target);
+            let load = &mut spent.server[pair.server];
+            load.bytes += c.bytes;
+            load.pieces += c.target.runs;
+            spent.bytes += c.bytes;
+        }
+        self.finish(Way::Direct, spent)
+    }
+
+    fn list(&self) -> Prediction {
+        let mut spent = self.nothing_spent();
+        for pair in &self.pairs {
+            let listed = pair.counts.runs.saturating_mul(LISTED_PIECE_BYTES);
+            self.add_message(&mut spent, pair, listed);
+            // The list is written at one end and followed piece by piece at the other.
+            let named = pair.counts.runs as f64 * self.machine.lazy_piece_s;
+            spent.process[pair.process] += named;
+            spent.server[pair.server].seconds += named;
+        }
+        self.finish(Way::List, spent)
+    }
+
+    fn pieces(&self) -> Prediction {
+        let mut spent = self.nothing_spent();
+        for pair in &self.pairs {
+            let link = self.link(pair.process, pair.server);
+            let c = &pair.counts;
+            let pieces = c.runs.max(1);
+            let travel = pieces as f64 * link.message_s + c.bytes as f64 * link.byte_s;
+            // One after the other: every piece waits for its answer.
+            let served = travel + self.store_s(self.access.op, c.bytes, pieces);
+            spent.process[pair.process] += pieces as f64 * link.round_trip_s + travel + served;
+            let load = &mut spent.server[pair.server];
+            load.bytes += c.bytes;
+            load.messages += pieces;
+            load.pieces += pieces;
+            load.seconds += served;
+            spent.bytes += c.bytes;
+            spent.messages += pieces;
+            spent.longest_flow = spent.longest_flow.max(pieces);
+        }
+        self.finish(Way::Pieces, spent)
+    }
+
+    /// The same processes, each with a contiguous range of the file.
+    fn contiguous(&self, ranges: impl Iterator<Item = std::ops::Range<FileOffset>>) -> Vec<Pair> {
+        let accesses: Vec<_> = ranges.map(|range| (View::whole_file(), range)).collect();
+        pairs_of(
+            &plan::Plan::for_accesses(&accesses, self.home.partition),
+            self.home,
+        )
+    }
+
+    fn sieved(&self) -> Prediction {
+        let window_bytes = match self.access.op {
+            Op::Read => SIEVE_READ_BYTES,
+            Op::Write => SIEVE_WRITE_BYTES,
+        };
+        let mut spent = self.nothing_spent();
+        let ranges = self.access.processes.iter().map(Process::file_range);
+        let times = match self.access.op {
+            Op::Read => 1,
+            // The window is read, changed and written.
+            Op::Write => 2,
+        };
+        for pair in self.contiguous(ranges) {
+            for _ in 0..times {
+                self.add_message(&mut spent, &pair, 0);
+            }
+        }
+        let mut windows = 0f64;
+        for (i, process) in self.access.processes.iter().enumerate() {
+            let range = process.file_range();
+            let span = range.end.0 - range.start.0;
+            let count = span.div_ceil(window_bytes).max(1) as f64;
+            windows = windows.max(count);
+            let pieces = process.view.bytes().window(range.start.0..range.end.0);
+            let end = plan::EndCounts {
+                runs: pieces.run_count(),
+                lines: pieces.granules_touched(64),
+                pages: pieces.granules_touched(4096),
+            };
+            let curve = match self.access.op {
+                Op::Read => &self.machine.pack,
+                Op::Write => &self.machine.unpack,
+            };
+            spent.process[i] += self.machine.walk_s(curve, self.processes[i].bytes, &end);
+        }
+        // Windows follow one another, and those of a write are locked and unlocked.
+        let steps = match self.access.op {
+            Op::Read => 1.0,
+            Op::Write => 4.0,
+        };
+        spent.waits *= windows * steps;
+        self.finish(Way::Sieved { window_bytes }, spent)
+    }
+
+    /// From the first to the last byte that any process accesses.
+    fn hull(&self) -> std::ops::Range<u64> {
+        let ranges = self.access.processes.iter().map(Process::file_range);
+        let (mut first, mut end) = (u64::MAX, 0);
+        for range in ranges.filter(|r| !r.is_empty()) {
+            (first, end) = (first.min(range.start.0), end.max(range.end.0));
+        }
+        first.min(end)..end
+    }
+
+    fn two_phase(&self) -> Prediction {
+        let hull = self.hull();
+        let count = self.processes.len() as u64;
+        let share = (hull.end - hull.start).div_ceil(count.max(1));
+        let cut = |i: u64| FileOffset((hull.start + i * share).min(hull.end));
+        let mut spent = self.nothing_spent();
+        for pair in self.contiguous((0..count).map(|i| cut(i)..cut(i + 1))) {
+            self.add_message(&mut spent, &pair, 0);
+        }
+        self.add_exchange(&mut spent);
+        self.finish(Way::TwoPhase, spent)
+    }
+
+    /// Every process gives and gets its bytes, packed where they leave and unpacked where they arrive.
+    fn add_exchange(&self, spent: &mut Spent) {
+        let machine = self.machine;
+        let partners = self.processes.len() as u64;
+        let mut steps = 0u64;
+        for (i, member) in self.processes.iter().enumerate() {
+            let (mut runs, mut lines, mut pages) = (0, 0.0, 0.0);
+            for pair in self.pairs.iter().filter(|p| p.process == i) {
+                runs += pair.counts.runs;
+                lines += pair.counts.source.lines;
+                pages += pair.counts.source.pages;
+            }
+            let end = plan::EndCounts { runs, lines, pages };
+            spent.process[i] += machine.walk_s(&machine.pack, member.bytes, &end)
+                + machine.walk_s(&machine.unpack, member.bytes, &end)
+                + member.bytes as f64 * machine.exchange.byte_s
+                + partners as f64 * machine.exchange.message_s;
+            steps = steps.max(member.bytes.div_ceil(machine.exchange_bytes.max(1)));
+            spent.bytes += member.bytes;
+            spent.messages += partners.saturating_sub(1);
+        }
+        spent.waits += (steps + 2) as f64 * machine.exchange.round_trip_s;
+    }
+
+    fn disk_directed(&self, form: DiskDirected) -> Prediction {
+        let mut spent = self.nothing_spent();
+        let machine = self.machine;
+        let op = self.access.op;
+        // The server reads or writes each byte once, in its own order, while it sends or receives.
+        let mut stored: Vec<(u64, u64)> = vec![(0, 0); spent.server.len()];
+        for pair in &self.pairs {
+            let c = &pair.counts;
+            let link = *self.link(pair.process, pair.server);
+            let blocks = c.bytes.div_ceil(BLOCK_BYTES).max(1);
+            let (messages, packed, unpacked) = match form {
+                // Twice for writes: each piece is asked for and comes.
+                DiskDirected::Piece => (c.runs.max(1), false, false),
+                DiskDirected::Packet => (blocks, true, true),
+                DiskDirected::MultiBlock { blocks: round } => {
+                    (blocks.div_ceil(round.max(1)), true, true)
+                }
+                DiskDirected::TwoPhase => (blocks, false, false),
+            };
+            let messages = match (form, op) {
+                (DiskDirected::Piece, Op::Write) => 2 * messages,
+                _ => messages,
+            };
+            let travel = messages as f64 * link.message_s + c.bytes as f64 * link.byte_s;
+            let (at_process, at_server) = match op {
+                Op::Read => (&machine.unpack, &machine.pack),
+                Op::Write => (&machine.pack, &machine.unpack),
+            };
+            spent.process[pair.process] += travel;
+            if unpacked && c.source.runs > 1 {
+                spent.process[pair.process] += machine.walk_s(at_process, c.bytes, &c.source);
+            }
+            let load = &mut spent.server[pair.server];
+            load.seconds += travel;
+            if packed && c.target.runs > 1 {
+                load.seconds += machine.walk_s(at_server, c.bytes, &c.target);
+            }
+            load.bytes += c.bytes;
+            load.messages += messages;
+            load.pieces += c.target.runs;
+            spent.bytes += c.bytes;
+            spent.messages += messages;
+            spent.longest_flow = spent.longest_flow.max(messages);
+            spent.waits = spent.waits.max(link.round_trip_s);
+            stored[pair.server].0 += c.bytes;
+            stored[pair.server].1 += 1;
+        }
+        if form == DiskDirected::TwoPhase {
+            self.add_exchange(&mut spent);
+        }
+        for (load, (bytes, pairs)) in spent.server.iter_mut().zip(stored) {
+            let store = self.store_s(op, bytes, 1);
+            let requests = pairs.min(1) as f64 * machine.near.message_s;
+            load.seconds = load.seconds.max(store) + requests + self.store().latency_s;
+        }
+        self.finish(Way::DiskDirected(form), spent)
+    }
+}
+
+fn pairs_of(plan: &plan::Plan, home: &Home<'_>) -> Vec<Pair> {
+    let of = |t: &plan::Transfer| Pair {
+        process: match t.source() {
+            Part::Element(i) => i,
+            Part::Header => 0,
+        },
+        server: home.server_of(t.target()),
+        counts: t.counts(),
+        is_lazy: !t.meeting().is_symbolic(),
+    };
+    plan.transfers().iter().map(of).collect()
+}
