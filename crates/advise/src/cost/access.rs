@@ -1,4 +1,7 @@
 //! What is asked about: who accesses which bytes, and where these are.
+//!
+//! Plain values. Numbers that do not fit (a server that does not exist) are brought into range, since a
+//! prediction is never worth an error.
 
 use layout::{FileOffset, Partition, View, ViewOffset};
 use plan::{Part, Plan};

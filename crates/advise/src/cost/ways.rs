@@ -1,4 +1,7 @@
 //! The ways an access can be done, and what each costs.
+//!
+//! Each way adds up what it makes every process and every server do (`Spent`); one rule for all makes
+//! elapsed time of that. Bytes of several processes at one server add up there: contention.
 
 use layout::{FileOffset, View};
 use plan::{Counts, Measures, Part};
