@@ -2,7 +2,10 @@
 //!
 //! A [`Plan`] belongs to one view and one state. The share of each subfile (what view and subfile
 //! have in common) is computed when the subfile is first met and kept; its cost does not depend on
-//! the size of the file. An access then asks each share for its bytes in a file range.
+//! the size of the file. An access then asks each share for its bytes in a file range. While a file moves its
+//! state changes with every round, and the plans of one generation have their shares in common.
+//!
+//! Order of the parts, which is the order of bytes in messages: pieces, their ranges, subfiles by index.
 //!
 //! Left to others: connections, sending, what a server answers.
 
@@ -14,14 +17,22 @@ use kernels::Share;
 use layout::{FileOffset, Partition, View};
 use wire::{LayoutState, Place};
 
+/// The stored bytes of a subfile: the generation they carry, and the index.
+pub(crate) type Stored = (u64, u32);
+
 /// Bytes of one subfile in a file range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     piece: usize,
+    /// Which range of the piece.
+    range: usize,
     subfile: usize,
     file: Range<u64>,
     pub(crate) bytes: u64,
 }
+
+/// As long as files are frozen while they move.
+const STEP: u64 = 1;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -30,6 +41,8 @@ pub(crate) struct Plan {
     view: View,
     /// The encoded version, as it travels.
     pub(crate) version: Vec<u8>,
+    /// The step of the state.
+    pub(crate) step: u64,
     /// The servers of the file; an index into it is a *slot*.
     pub(crate) places: Vec<Place>,
     pieces: Vec<Piece>,
@@ -37,23 +50,42 @@ pub(crate) struct Plan {
 
 #[derive(Debug)]
 struct Piece {
+    generation: u64,
     ranges: Vec<Range<u64>>,
     partition: Partition,
     subfiles: Vec<Subfile>,
+    shares: Shares,
 }
+
+/// By subfile.
+type Shares = Arc<[OnceLock<Box<Share>>]>;
 
 #[derive(Debug)]
 struct Subfile {
     /// `None` if nobody holds it.
     slot: Option<usize>,
-    share: OnceLock<Box<Share>>,
+    /// The generation that its stored bytes carry.
+    stored: u64,
+}
+
+fn no_shares(count: usize) -> Shares {
+    (0..count).map(|_| OnceLock::new()).collect()
 }
 
 impl Plan {
-    pub(crate) fn new(state: &Arc<LayoutState>, view: &View) -> Plan {
+    /// The plan for a state; `last` is one of the same view, from which shares are taken over.
+    pub(crate) fn new(state: &Arc<LayoutState>, view: &View, last: Option<&Plan>) -> Plan {
         let mut places: Vec<Place> = Vec::new();
         let mut by_server = std::collections::HashMap::new();
+        let shares = |piece: &wire::Piece| {
+            // A generation of a file has one partition.
+            let is_same = |p: &&Piece| p.generation == piece.generation;
+            let known = last.and_then(|last| last.pieces.iter().find(is_same));
+            known.map_or_else(|| no_shares(piece.places.len()), |p| p.shares.clone())
+        };
         let pieces = state.pieces.iter().map(|piece| Piece {
+            generation: piece.generation,
+            shares: shares(piece),
             ranges: piece.ranges.clone(),
             partition: piece.partition.clone(),
             subfiles: piece
@@ -66,7 +98,7 @@ impl Plan {
                             places.len() - 1
                         })
                     }),
-                    share: OnceLock::new(),
+                    stored: piece.generation,
                 })
                 .collect(),
         });
@@ -77,6 +109,7 @@ impl Plan {
             state: state.clone(),
             view: view.clone(),
             version,
+            step: STEP,
             places,
             pieces,
         }
@@ -93,8 +126,11 @@ impl Plan {
             state: state.clone(),
             view: view.clone(),
             version,
+            step: STEP,
             places: vec![place],
             pieces: vec![Piece {
+                generation: 0,
+                shares: no_shares(1),
                 ranges: Vec::from([Range {
                     start: 0,
                     end: falls::MAX_OFFSET,
@@ -102,7 +138,7 @@ impl Plan {
                 partition: Partition::from_start(pattern),
                 subfiles: vec![Subfile {
                     slot: Some(0),
-                    share: OnceLock::new(),
+                    stored: 0,
                 }],
             }],
         }
@@ -110,7 +146,7 @@ impl Plan {
 
     fn share(&self, piece: usize, subfile: usize, intersect_ns: &mut u64) -> &Share {
         let piece = &self.pieces[piece];
-        piece.subfiles[subfile].share.get_or_init(|| {
+        piece.shares[subfile].get_or_init(|| {
             let started = Instant::now();
             let share = Share::new(self.view.bytes(), &piece.partition.subfile(subfile));
             *intersect_ns += started.elapsed().as_nanos() as u64;
@@ -123,13 +159,19 @@ impl Plan {
         self.share(part.piece, part.subfile, &mut 0)
     }
 
-    /// Whether all bytes are in one generation: no re-layout is under way.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.pieces.len() == 1
+    /// Whose stored bytes a part is about.
+    pub(crate) fn stored(&self, part: &Part) -> Stored {
+        let stored = self.pieces[part.piece].subfiles[part.subfile].stored;
+        (stored, part.subfile as u32)
     }
 
-    /// Hands every part of a file range to `take` with the slot of its server, in ascending order of
-    /// the subfiles; bytes that nobody holds have no slot.
+    /// The file range around a part in which its bytes have the same home under this state.
+    pub(crate) fn range_of(&self, part: &Part) -> Range<u64> {
+        self.pieces[part.piece].ranges[part.range].clone()
+    }
+
+    /// Hands every part of a file range to `take` with the slot of its server, in the order of the
+    /// [module](self); bytes that nobody holds have no slot.
     pub(crate) fn parts(
         &self,
         file: Range<u64>,
@@ -137,7 +179,7 @@ impl Plan {
         mut take: impl FnMut(Option<usize>, Part),
     ) {
         for (p, piece) in self.pieces.iter().enumerate() {
-            for range in &piece.ranges {
+            for (r, range) in piece.ranges.iter().enumerate() {
                 let range = range.start.max(file.start)..range.end.min(file.end);
                 if range.is_empty() {
                     continue;
@@ -147,6 +189,7 @@ impl Plan {
                     if bytes > 0 {
                         let part = Part {
                             piece: p,
+                            range: r,
                             subfile,
                             file: range.clone(),
                             bytes,
@@ -215,11 +258,6 @@ impl Plan {
 }
 
 impl Part {
-    /// Index of the subfile in its layout.
-    pub(crate) fn subfile(&self) -> u32 {
-        self.subfile as u32
-    }
-
     /// The file range it was counted in.
     pub(crate) fn file(&self) -> Range<u64> {
         self.file.clone()

@@ -49,7 +49,7 @@ impl Seen {
         {
             return plan.clone();
         }
-        let plan = Arc::new(Plan::new(state, &self.view));
+        let plan = Arc::new(Plan::new(state, &self.view, kept.as_deref()));
         *kept = Some(plan.clone());
         plan
     }

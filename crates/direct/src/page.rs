@@ -202,6 +202,17 @@ impl ServerPage {
         })
     }
 
+    /// Claims of an entry, whatever their epoch. To be asked after a fence; a claim that comes later sees it and
+    /// does not copy.
+    pub fn claims(&self, entry: u32) -> impl Iterator<Item = Active> + '_ {
+        (0..SLOTS).filter_map(move |slot| {
+            let word = self.slot(slot).load(Ordering::SeqCst);
+            let is_claim = word != FREE && word != REVOKED;
+            let of_entry = word >> EPOCH_BITS & ENTRY == u64::from(entry) + 1;
+            (is_claim && of_entry).then_some(Active { slot, word })
+        })
+    }
+
     /// Whether a claim has not ended yet.
     pub fn is_active(&self, claim: &Active) -> bool {
         self.slot(claim.slot).load(Ordering::SeqCst) == claim.word

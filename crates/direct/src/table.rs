@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! 0    magic (8)  version (4)  entries (4)  liveness (4)  ...
-//! 64   entry 0: epoch (8) ...                              64 bytes each
+//! 64   entry 0: epoch (8)  fence (8) ...                   64 bytes each
 //! 128  entry 1
 //! ```
 //!
 //! Only the server writes. An entry belongs to one file at a time; its epoch only grows, also from
 //! one file to the next, so a map of an earlier file can never match.
+//!
+//! The epoch says whether maps are good, the fence with which step of the layout state they may be used: it
+//! is twice the step, and one more while a window of the file moves. Maps outlive a fence.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,7 +24,8 @@ use crate::mapping::{Mapping, read_only};
 pub const ENTRIES: u32 = 16384;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"pariotab");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+const FENCE_AT: usize = 8;
 const HEAD_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 64;
 pub(crate) const LIVENESS_AT: usize = 16;
@@ -121,9 +125,25 @@ impl ServerTable {
         self.word(entry).fetch_add(1, Ordering::SeqCst) + 1
     }
 
+    /// Lets maps of an entry be used by whoever planned with this step of the layout state.
+    pub fn open(&self, entry: u32, step: u64) {
+        self.fence_word(entry).store(step << 1, Ordering::SeqCst);
+    }
+
+    /// Lets nobody use maps of an entry until it is opened again; they stay good. Who copies at this moment is
+    /// found in the slots afterwards ([`crate::ServerPage::claims`]).
+    pub fn fence(&self, entry: u32) {
+        self.fence_word(entry).fetch_or(1, Ordering::SeqCst);
+    }
+
     fn word(&self, entry: u32) -> &AtomicU64 {
         assert!(entry < ENTRIES);
         self.mapping.word(entry_at(entry))
+    }
+
+    fn fence_word(&self, entry: u32) -> &AtomicU64 {
+        assert!(entry < ENTRIES);
+        self.mapping.word(entry_at(entry) + FENCE_AT)
     }
 }
 
@@ -149,9 +169,21 @@ impl ClientTable {
         Ok(ClientTable { mapping })
     }
 
-    /// Whether maps of this epoch are good. To be asked after a claim.
+    /// Whether maps of this epoch are good and may be used with this step of the layout state. To be asked
+    /// after a claim.
     #[inline]
-    pub fn is_current(&self, entry: u32, epoch: u64) -> bool {
+    pub fn is_current(&self, entry: u32, epoch: u64, step: u64) -> bool {
+        self.is_good(entry, epoch)
+            && self
+                .mapping
+                .word(entry_at(entry) + FENCE_AT)
+                .load(Ordering::SeqCst)
+                == step << 1
+    }
+
+    /// Whether maps of this epoch are good, if only for another step.
+    #[inline]
+    pub fn is_good(&self, entry: u32, epoch: u64) -> bool {
         entry < ENTRIES && self.mapping.word(entry_at(entry)).load(Ordering::SeqCst) == epoch
     }
 

@@ -22,7 +22,7 @@ fn a_claim_is_seen_and_its_end_counts() {
     let entry = table.take().unwrap();
     let epoch = table.epoch(entry);
     let claim = client_page.claim(entry, epoch, true).unwrap();
-    assert!(client_table.is_current(entry, epoch));
+    assert!(client_table.is_current(entry, epoch, 0));
     let raised = table.raise(entry);
     let found: Vec<_> = page.active(entry, raised).collect();
     assert_eq!(found.len(), 1);
@@ -31,7 +31,7 @@ fn a_claim_is_seen_and_its_end_counts() {
     assert!(claim.end(), "it ended before anybody took it back");
     assert!(!page.is_active(&found[0]));
     assert!(!page.revoke(&found[0]), "what ended counts");
-    assert!(!client_table.is_current(entry, epoch));
+    assert!(!client_table.is_current(entry, epoch, 0));
 }
 
 #[test]
@@ -58,9 +58,30 @@ fn a_claim_with_the_new_epoch_is_nobodys_business() {
     let entry = table.take().unwrap();
     let raised = table.raise(entry);
     let claim = client_page.claim(entry, raised, true).unwrap();
-    assert!(client_table.is_current(entry, raised));
+    assert!(client_table.is_current(entry, raised, 0));
     assert_eq!(page.active(entry, raised).count(), 0);
     assert!(claim.end());
+}
+
+#[test]
+fn a_fence_stops_those_who_come_and_shows_those_who_are_there() {
+    let (table, page, client_table, client_page) = pair();
+    let entry = table.take().unwrap();
+    let epoch = table.epoch(entry);
+    table.open(entry, 7);
+    assert!(client_table.is_current(entry, epoch, 7));
+    assert!(!client_table.is_current(entry, epoch, 6), "planned before");
+    let claim = client_page.claim(entry, epoch, true).unwrap();
+    table.fence(entry);
+    assert!(!client_table.is_current(entry, epoch, 7), "a window moves");
+    assert!(client_table.is_good(entry, epoch), "maps stay");
+    let found: Vec<_> = page.claims(entry).collect();
+    assert_eq!(found.len(), 1);
+    assert_eq!(page.claims(entry + 1).count(), 0);
+    assert!(claim.end() && !page.is_active(&found[0]));
+    table.open(entry, 8);
+    assert!(!client_table.is_current(entry, epoch, 7));
+    assert!(client_table.is_current(entry, epoch, 8));
 }
 
 #[test]
@@ -141,7 +162,7 @@ fn what_counted_is_never_lost() {
                     let Some(claim) = client_page.claim(entry, epoch, true) else {
                         continue;
                     };
-                    if !client_table.is_current(entry, epoch) {
+                    if !client_table.is_current(entry, epoch, 0) {
                         continue;
                     }
                     places[at][thread].store(number + 1, Ordering::Relaxed);

@@ -223,7 +223,7 @@ impl Context {
     ) -> Result<(), Refused> {
         entry.truncate(epoch, to, &self.hurry(), || {
             let keep = |id: store::SubfileId| {
-                let own = known.own_at(id.index);
+                let own = known.own_at(id.generation, id.index);
                 own.map_or(u64::MAX, |own| own.bytes.rank(to))
             };
             self.take_back(entry.id(), keep)?;

@@ -183,15 +183,24 @@ impl Known {
         Ok(own.open.get_or_init(|| made))
     }
 
-    /// The subfile of an index, which must be here.
-    pub(crate) fn own_at(&self, index: u32) -> Result<&Own, Refused> {
-        let slot = self.own.binary_search_by_key(&index, |own| own.index);
-        slot.map(|slot| &self.own[slot]).map_err(|_| {
+    /// The subfile of an index whose stored bytes carry a generation; it must be here.
+    pub(crate) fn own_at(&self, generation: u64, index: u32) -> Result<&Own, Refused> {
+        let slot = self.own.binary_search_by_key(&index, |own| own.index).ok();
+        let slot = slot.filter(|_| generation == self.generation());
+        slot.map(|slot| &self.own[slot]).ok_or_else(|| {
             Refused::new(
                 Status::InvalidArgument,
-                format!("subfile {index} of {} is not at this server", self.file),
+                format!(
+                    "subfile {index} of generation {generation} of {} is not at this server",
+                    self.file
+                ),
             )
         })
+    }
+
+    /// The step of the layout state. One as long as a file is frozen while it moves.
+    pub(crate) fn step(&self) -> u64 {
+        1
     }
 
     /// Name of the subfile of an index.

@@ -19,6 +19,7 @@ use wire::message::direct::{Attach, Map, Mapped, READ_ONLY};
 use wire::url::Endpoint;
 
 use super::maps::Extent;
+use crate::plan::Stored;
 use crate::session::Session;
 
 /// See the [module](self).
@@ -44,7 +45,7 @@ pub(crate) struct Answer {
     pub(crate) entry: u32,
     pub(crate) epoch: u64,
     /// Ascending by subfile and offset.
-    pub(crate) extents: Vec<(u32, Extent)>,
+    pub(crate) extents: Vec<(Stored, Extent)>,
 }
 
 impl Attached {
@@ -148,7 +149,7 @@ fn take_segments(
 }
 
 /// The extents of an answer that lie in segments.
-fn extents(mapped: &Mapped, segments: &HashMap<u64, Arc<MappedSegment>>) -> Vec<(u32, Extent)> {
+fn extents(mapped: &Mapped, segments: &HashMap<u64, Arc<MappedSegment>>) -> Vec<(Stored, Extent)> {
     let found = mapped.extents.iter().filter_map(|e| {
         let segment = segments.get(&e.segment)?;
         let is_good = e.len > 0
@@ -163,7 +164,7 @@ fn extents(mapped: &Mapped, segments: &HashMap<u64, Arc<MappedSegment>>) -> Vec<
                 at: e.at,
                 mark: e.mark,
             };
-            (e.subfile, extent)
+            ((e.store, e.subfile), extent)
         })
     });
     found.collect()

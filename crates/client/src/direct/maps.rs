@@ -1,7 +1,9 @@
 //! Where the bytes of an open file are in shared memory, as servers have said.
 //!
-//! Maps belong to one layout state and one truncate epoch, and those of a server to one epoch of
-//! its entry: with any of them they are dropped. Within an epoch extents are only added.
+//! Maps belong to one truncate epoch, and those of a server to one epoch of its entry: with either they are
+//! dropped. Within an epoch extents are only added. They are kept by what the stored bytes are called
+//! ([`Stored`]), and that does not change while a file moves: whether they may be used with the layout state of
+//! an access is asked of the table.
 //!
 //! Who asks, and how often: bytes that are not mapped may be holes, about which asking again and again is
 //! of no use. So it is asked at the first miss of a long access or the second of short ones, and after
@@ -12,10 +14,10 @@ use std::sync::Arc;
 
 use ::direct::MappedSegment;
 use kernels::Share;
-use wire::LayoutState;
 use wire::message::direct::READ_ONLY;
 
 use super::attached::{Answer, Attached};
+use crate::plan::Stored;
 
 /// From so many misses on it is asked after every so many.
 const MOST_MISSES: u32 = 64;
@@ -61,12 +63,12 @@ pub(crate) struct ServerMap {
     pub(crate) entry: u32,
     pub(crate) epoch: u64,
     /// Ascending by subfile; extents ascending and apart.
-    subfiles: Vec<(u32, Vec<Extent>)>,
+    subfiles: Vec<(Stored, Vec<Extent>)>,
 }
 
 impl ServerMap {
     /// The extents of a subfile.
-    pub(crate) fn extents(&self, subfile: u32) -> &[Extent] {
+    pub(crate) fn extents(&self, subfile: Stored) -> &[Extent] {
         match self.subfiles.binary_search_by_key(&subfile, |(s, _)| *s) {
             Ok(at) => &self.subfiles[at].1,
             Err(_) => &[],
@@ -74,7 +76,7 @@ impl ServerMap {
     }
 
     /// Takes extents over; those that are known already are replaced, since they may be writable now.
-    fn add(&mut self, extents: Vec<(u32, Extent)>) {
+    fn add(&mut self, extents: Vec<(Stored, Extent)>) {
         for (subfile, extent) in extents {
             let at = match self.subfiles.binary_search_by_key(&subfile, |(s, _)| *s) {
                 Ok(at) => at,
@@ -126,16 +128,14 @@ fn insert(list: &mut Vec<Extent>, extent: Extent) {
 /// The maps of an open file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Maps {
-    state: Option<Arc<LayoutState>>,
     truncate_epoch: u64,
     servers: Vec<ServerMap>,
 }
 
 impl Maps {
-    /// Whether these are maps for a layout state and truncate epoch.
-    pub(crate) fn are_for(&self, state: &Arc<LayoutState>, truncate_epoch: u64) -> bool {
-        let is_same = |known: &Arc<LayoutState>| Arc::ptr_eq(known, state);
-        self.truncate_epoch == truncate_epoch && self.state.as_ref().is_some_and(is_same)
+    /// Whether these are maps for a truncate epoch.
+    pub(crate) fn are_for(&self, truncate_epoch: u64) -> bool {
+        self.truncate_epoch == truncate_epoch
     }
 
     pub(crate) fn server(&self, server: u64) -> Option<&ServerMap> {
@@ -148,16 +148,9 @@ impl Maps {
     }
 
     /// Takes an answer of a server over.
-    pub(crate) fn add(
-        &mut self,
-        state: &Arc<LayoutState>,
-        truncate_epoch: u64,
-        attached: &Arc<Attached>,
-        answer: Answer,
-    ) {
-        if !self.are_for(state, truncate_epoch) {
+    pub(crate) fn add(&mut self, truncate_epoch: u64, attached: &Arc<Attached>, answer: Answer) {
+        if !self.are_for(truncate_epoch) {
             *self = Maps {
-                state: Some(state.clone()),
                 truncate_epoch,
                 servers: Vec::new(),
             };

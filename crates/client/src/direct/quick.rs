@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A run is learned from an access that turned out to lie in one, and reaches as far as view, subfile,
-//! extent and known size do. It stays good while its epoch does: the size only shrinks by a truncate,
-//! which raises the epoch first.
+//! extent and known size do, and as its bytes have one home. It stays good while its epoch and the step of the
+//! layout state do: the size only shrinks by a truncate, which raises the epoch first.
 //!
 //! Invariants
 //! - Whatever changes what an access of the handle means (view, mode, hints, closing) clears the runs
@@ -41,6 +41,7 @@ struct Run {
     attached: Arc<Attached>,
     entry: u32,
     epoch: u64,
+    step: u64,
     segment: Arc<MappedSegment>,
     /// Where the run begins in the segment.
     at: u64,
@@ -56,6 +57,19 @@ enum Hit {
     Missed,
     /// Runs are no longer good.
     Void,
+    /// They may be used no longer, or not right now, because the file moves.
+    Stepped,
+}
+
+impl Run {
+    /// Why it is no longer current.
+    #[cold]
+    fn void(&self) -> Hit {
+        match self.attached.table.is_good(self.entry, self.epoch) {
+            true => Hit::Stepped,
+            false => Hit::Void,
+        }
+    }
 }
 
 /// See the [module](self).
@@ -124,15 +138,16 @@ impl Quick {
         let at = run.at + (offset - run.view.start);
         let Attached { table, page, .. } = &*run.attached;
         // Memory that is no longer the file's is not brought back by touching it.
-        if !table.is_current(run.entry, run.epoch) {
-            return Hit::Void;
+        let is_current = || table.is_current(run.entry, run.epoch, run.step);
+        if !is_current() {
+            return run.void();
         }
         run.segment.make_ready(at, len);
         let Some(claim) = page.claim(run.entry, run.epoch, writes) else {
             return Hit::Missed;
         };
-        if !table.is_current(run.entry, run.epoch) {
-            return Hit::Void;
+        if !is_current() {
+            return run.void();
         }
         if writes && let Some(mark) = run.mark.checked_sub(1) {
             page.mark(mark);
@@ -200,6 +215,7 @@ impl Open {
             }
             Hit::Missed => false,
             Hit::Void => self.quick_is_void(),
+            Hit::Stepped => self.quick_has_stepped(),
         }
     }
 
@@ -220,7 +236,14 @@ impl Open {
             }
             Hit::Missed => false,
             Hit::Void => self.quick_is_void(),
+            Hit::Stepped => self.quick_has_stepped(),
         }
+    }
+
+    #[cold]
+    fn quick_has_stepped(&self) -> bool {
+        self.quick.clear();
+        false
     }
 
     #[cold]
@@ -252,7 +275,7 @@ impl Open {
         }
         let mut found: Option<(&Extent, Range<u64>)> = None;
         let mut count = 0;
-        let extents = map.extents(part.subfile());
+        let extents = map.extents(way.plan.stored(part));
         pieces(
             share,
             extents,
@@ -278,6 +301,8 @@ impl Open {
             Some(last) => (last + 1).min(size.size),
             None => size.size.min(MAX_OFFSET),
         };
+        let home = way.plan.range_of(part);
+        let (start, end) = (start.max(home.start), end.min(home.end));
         let end = longest(file.end, end, |end| is_run(share, file.start..end));
         let back = longest(0, file.start.saturating_sub(start), |back| {
             is_run(share, file.start - back..end)
@@ -302,6 +327,7 @@ impl Open {
             attached: map.attached.clone(),
             entry: map.entry,
             epoch: map.epoch,
+            step: way.plan.step,
             segment: extent.segment.clone(),
             at: extent.at + at,
             mark: extent.mark,

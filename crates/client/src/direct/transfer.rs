@@ -70,6 +70,8 @@ enum Copied {
     Unmapped,
     /// Maps of this server are void.
     Void(u64),
+    /// Maps are good, but for another step of the layout state: the access learns it by message.
+    Stepped,
     /// All slots are in use.
     NoSlot,
 }
@@ -86,9 +88,6 @@ impl Open {
     /// goes by message.
     pub(crate) fn go_directly(&self, lane: &mut Lane, way: Way<'_>, user: &mut User<'_>) -> bool {
         let counters = &self.session.sharing.counters;
-        if !way.plan.is_settled() {
-            return false;
-        }
         let Work {
             flows,
             used,
@@ -138,7 +137,7 @@ impl Open {
                 counters.fell_back();
                 return false;
             }
-            Copied::Unmapped | Copied::NoSlot => {
+            Copied::Unmapped | Copied::NoSlot | Copied::Stepped => {
                 counters.fell_back();
                 return false;
             }
@@ -161,7 +160,7 @@ impl Open {
 
     /// After a short access that went by message: asks where its bytes are, if it is time to.
     pub(crate) fn ask_afterwards(&self, lane: &mut Lane, way: Way<'_>) {
-        if way.grows || !way.plan.is_settled() || way.len >= LONG || way.len == 0 {
+        if way.grows || way.len >= LONG || way.len == 0 {
             return;
         }
         if lock(&self.misses).take_due() && self.ask_maps(lane, way) {
@@ -220,8 +219,10 @@ impl Open {
                 };
                 let ends = flow.parts.iter().filter_map(|part| {
                     let (span, _) = span(way.plan.share_of(part), part.file(), part.bytes)?;
+                    let (store, subfile) = way.plan.stored(part);
                     Some(SubfileRange {
-                        subfile: part.subfile(),
+                        store,
+                        subfile,
                         start: span.end - 1,
                         end: span.end,
                     })
@@ -249,7 +250,7 @@ impl Open {
         };
         let answer = attached.ask(&self.session, &request)?;
         let mut maps = lock(&self.maps);
-        Arc::make_mut(&mut *maps).add(&way.plan.state, way.epoch, &attached, answer);
+        Arc::make_mut(&mut *maps).add(way.epoch, &attached, answer);
         Some(())
     }
 }
@@ -259,14 +260,14 @@ impl Open {
 fn unmapped(flow: &Flow, maps: &Maps, way: Way<'_>) -> Option<Vec<SubfileRange>> {
     let mut ranges = Vec::new();
     let map = flow.place.and_then(|p| maps.server(p.server));
-    let map = map.filter(|_| maps.are_for(&way.plan.state, way.epoch));
+    let map = map.filter(|_| maps.are_for(way.epoch));
     for part in &flow.parts {
         let share = way.plan.share_of(part);
         let Some((span, _)) = span(share, part.file(), part.bytes) else {
             continue;
         };
         let mut start = span.start;
-        let extents = map.map_or(&[][..], |map| map.extents(part.subfile()));
+        let extents = map.map_or(&[][..], |map| map.extents(way.plan.stored(part)));
         let is_mapped = pieces(share, extents, part.file(), part.bytes, |piece| {
             let is_good = piece.is_good_for(way.writes);
             if is_good {
@@ -280,8 +281,10 @@ fn unmapped(flow: &Flow, maps: &Maps, way: Way<'_>) -> Option<Vec<SubfileRange>>
         if way.writes && (span.end - span.start) / SPARSE > part.bytes {
             return None;
         }
+        let (store, subfile) = way.plan.stored(part);
         ranges.push(SubfileRange {
-            subfile: part.subfile(),
+            store,
+            subfile,
             start,
             end: span.end,
         });
@@ -313,7 +316,7 @@ fn copy(
     user: &mut User<'_>,
     packet: &mut Vec<u8>,
 ) -> Copied {
-    if !maps.are_for(&way.plan.state, way.epoch) {
+    if !maps.are_for(way.epoch) {
         return Copied::Unmapped;
     }
     match user {
@@ -538,9 +541,14 @@ impl Turn<'_> {
             ..
         } = &*self.map.attached;
         let (entry, epoch) = (self.map.entry, self.map.epoch);
+        let is_current = || table.is_current(entry, epoch, self.plan.step);
+        let void = || match table.is_good(entry, epoch) {
+            true => Copied::Stepped,
+            false => Copied::Void(*server),
+        };
         // Memory that is no longer the file's is not brought back by touching it.
-        if !table.is_current(entry, epoch) {
-            return Copied::Void(*server);
+        if !is_current() {
+            return void();
         }
         let is_mapped = self.each(|_, piece| {
             let (at, len) = piece.memory();
@@ -556,8 +564,8 @@ impl Turn<'_> {
         let Some(claim) = page.claim(entry, epoch, writes) else {
             return Copied::NoSlot;
         };
-        if !table.is_current(entry, epoch) {
-            return Copied::Void(*server);
+        if !is_current() {
+            return void();
         }
         let is_copied = self.each(|share, piece| self.copy_piece(share, &piece, memory));
         let counts = claim.end();
@@ -624,7 +632,7 @@ impl Turn<'_> {
             };
             let part = clipped.as_ref().unwrap_or(part);
             let share = self.plan.share_of(part);
-            let extents = self.map.extents(part.subfile());
+            let extents = self.map.extents(self.plan.stored(part));
             pieces(share, extents, part.file(), part.bytes, |piece| {
                 take(share, piece)
             })

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
 use serving::{Exchange, Outcome};
-use store::{CHUNK, Domain, Location, MAX_LEN, Pins, Segment, Subfile};
+use store::{CHUNK, Domain, Location, MAX_LEN, Pins, Segment, Subfile, SubfileId};
 use wire::message::direct::{
     Attach, Attached as Answer, Map, Mapped, MappedExtent, READ_ONLY, SegmentIs,
 };
@@ -180,21 +180,21 @@ fn make(
     let is_first = direct.is_first_map(view.file, &attached);
     // Before the map has a number: making room may void all maps of the file.
     prepare(context, &known, request)?;
-    let (number, entry, epoch) = direct.register(view.file, &attached)?;
+    let (number, entry, epoch) = direct.register(view.file, &attached, known.step())?;
     let found = find(context, &known, request, number, is_first)?;
-    let subfiles: HashMap<u32, Arc<dyn Subfile>> = subfiles(&known, request).collect();
+    let subfiles: HashMap<SubfileId, Arc<dyn Subfile>> = subfiles(&known, request).collect();
     let marks = match context.stored.is_durable() {
         false => {
             let writable = found.iter().filter(|_| may_store);
-            writable.for_each(|(index, location)| {
-                subfiles[index].let_store(location.offset, number);
+            writable.for_each(|(id, location)| {
+                subfiles[id].let_store(location.offset, number);
             });
             vec![0; found.len()]
         }
         true => {
-            let handing = found.iter().map(|(index, location)| Handing {
-                id: known.subfile_id(*index),
-                subfile: &subfiles[index],
+            let handing = found.iter().map(|(id, location)| Handing {
+                id: *id,
+                subfile: &subfiles[id],
                 location,
             });
             direct.mark(view.file, &attached, number, request.writes, handing)
@@ -202,8 +202,8 @@ fn make(
     };
     let found = found.into_iter().zip(marks);
     let mut list: Vec<Part> = found
-        .map(|((subfile, location), mark)| Part {
-            subfile,
+        .map(|((id, location), mark)| Part {
+            id,
             location,
             mark,
             writes: may_store && mark != READ_ONLY,
@@ -212,15 +212,13 @@ fn make(
     let mut stores = Stores::default();
     for part in list.iter().filter(|part| part.writes) {
         let Location { offset, len, .. } = part.location;
-        stores.insert(known.subfile_id(part.subfile), offset..offset + len);
+        stores.insert(part.id, offset..offset + len);
     }
     if !stores.is_empty() {
         view.entry.stored_directly();
         context.stored.wrote();
     }
-    let subfiles = subfiles.into_iter();
-    let subfiles = subfiles.map(|(index, subfile)| (known.subfile_id(index), subfile));
-    direct.note(view.file, &attached, stores, subfiles);
+    direct.note(view.file, &attached, stores, subfiles.into_iter());
     let (segments, descriptors) = hand_over(&mut session.given, &mut list)?;
     let extents = merge(&list);
     add(&direct.counters.maps, 1);
@@ -228,6 +226,7 @@ fn make(
     let answer = Mapped {
         entry,
         epoch,
+        step: known.step(),
         extents,
         segments,
         gone: session.given.take_gone(),
@@ -274,7 +273,7 @@ fn check(request: &Map) -> Result<(), Refused> {
 
 /// An extent that is handed out.
 struct Part {
-    subfile: u32,
+    id: SubfileId,
     location: Location,
     mark: u32,
     /// Whether the client may store into it.
@@ -291,7 +290,7 @@ fn prepare(context: &Context, known: &Known, request: &Map) -> Result<(), Refuse
     };
     let mut made = 0;
     for asked in &request.ranges {
-        let own = known.own_at(asked.subfile)?;
+        let own = known.own_at(asked.store, asked.subfile)?;
         let incarnation = context.incarnation();
         known.check_place(own, context.kept_since(), incarnation)?;
         if request.writes && asked.start < asked.end && made < MADE_BYTES {
@@ -318,10 +317,10 @@ fn find(
     request: &Map,
     number: u64,
     is_first: bool,
-) -> Result<Vec<(u32, Location)>, Refused> {
-    let mut list: Vec<(u32, Location)> = Vec::new();
+) -> Result<Vec<(SubfileId, Location)>, Refused> {
+    let mut list: Vec<(SubfileId, Location)> = Vec::new();
     for asked in &request.ranges {
-        let own = known.own_at(asked.subfile)?;
+        let own = known.own_at(asked.store, asked.subfile)?;
         let Some(subfile) = known.find(own, &context.stored)? else {
             continue;
         };
@@ -336,10 +335,10 @@ fn find(
             number,
         };
         let around = around.find(range, is_first)?;
-        list.extend(around.into_iter().map(|l| (asked.subfile, l)));
+        list.extend(around.into_iter().map(|l| (known.id(own), l)));
     }
-    list.sort_by_key(|(subfile, location)| (*subfile, location.offset));
-    list.dedup_by_key(|(subfile, location)| (*subfile, location.offset));
+    list.sort_by_key(|(id, location)| (*id, location.offset));
+    list.dedup_by_key(|(id, location)| (*id, location.offset));
     Ok(list)
 }
 
@@ -347,10 +346,10 @@ fn find(
 fn subfiles<'a>(
     known: &'a Known,
     request: &'a Map,
-) -> impl Iterator<Item = (u32, Arc<dyn Subfile>)> + 'a {
+) -> impl Iterator<Item = (SubfileId, Arc<dyn Subfile>)> + 'a {
     request.ranges.iter().filter_map(|asked| {
-        let own = known.own_at(asked.subfile).ok()?;
-        Some((asked.subfile, known.opened(own)?))
+        let own = known.own_at(asked.store, asked.subfile).ok()?;
+        Some((known.id(own), known.opened(own)?))
     })
 }
 
@@ -438,7 +437,7 @@ fn merge(list: &[Part]) -> Vec<MappedExtent> {
     for part in list {
         let location = &part.location;
         if let Some(last) = merged.last_mut()
-            && last.subfile == part.subfile
+            && (last.store, last.subfile) == (part.id.generation, part.id.index)
             && last.mark == part.mark
             && matches!(part.mark, 0 | READ_ONLY)
             && last.segment == location.segment.id()
@@ -449,7 +448,8 @@ fn merge(list: &[Part]) -> Vec<MappedExtent> {
             continue;
         }
         merged.push(MappedExtent {
-            subfile: part.subfile,
+            store: part.id.generation,
+            subfile: part.id.index,
             offset: location.offset,
             len: location.len,
             segment: location.segment.id(),

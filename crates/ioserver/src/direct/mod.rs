@@ -186,9 +186,14 @@ impl Direct {
         maps.is_none_or(|maps| !maps.clients.contains_key(&attached.number))
     }
 
-    /// Notes that a client gets a map of a file: the number of the map, and entry and epoch that it is
-    /// good for.
-    fn register(&self, file: FileId, attached: &Arc<Attached>) -> Result<(u64, u32, u64), Refused> {
+    /// Notes that a client gets a map of a file that is at a step of its layout state: the number of the map,
+    /// and entry and epoch that it is good for.
+    fn register(
+        &self,
+        file: FileId,
+        attached: &Arc<Attached>,
+        step: u64,
+    ) -> Result<(u64, u32, u64), Refused> {
         let none = || {
             let text = "no entry of the control table is free; go by message";
             Refused::new(Status::QuotaExceeded, text)
@@ -205,6 +210,7 @@ impl Direct {
                     table.take().ok_or_else(none)?
                 }
             };
+            table.open(entry, step);
             let maps = FileMaps {
                 entry,
                 used_at: 0,
@@ -352,7 +358,7 @@ mod tests {
         let table = direct.table.get_or_init(|| ServerTable::new().ok());
         let table = table.as_ref().unwrap();
         let register = |file: u64| {
-            let (_, entry, epoch) = direct.register(FileId(file), &attached).unwrap();
+            let (_, entry, epoch) = direct.register(FileId(file), &attached, 1).unwrap();
             (entry, epoch)
         };
         let first: Vec<(u32, u64)> = (0..3).map(&register).collect();

@@ -205,6 +205,7 @@ fn hostile_maps_are_refused_or_clipped() {
         ranges,
     };
     let range = |subfile, start, end| SubfileRange {
+        store: file.state.pieces[0].generation,
         subfile,
         start,
         end,

@@ -58,6 +58,7 @@ impl Sharer {
             ranges: ranges
                 .iter()
                 .map(|&(subfile, start, end)| SubfileRange {
+                    store: file.state.pieces[0].generation,
                     subfile,
                     start,
                     end,
@@ -91,7 +92,8 @@ impl Sharer {
     }
 
     pub(crate) fn is_current(&self, mapped: &Mapped) -> bool {
-        self.table.is_current(mapped.entry, mapped.epoch)
+        self.table
+            .is_current(mapped.entry, mapped.epoch, mapped.step)
     }
 
     /// The extents of a range: each with the place in its segment and the part of the range it has.

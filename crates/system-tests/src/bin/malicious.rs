@@ -163,6 +163,7 @@ impl Malicious {
             epoch: known.opened.attributes.epoch,
             writes: known.writes,
             ranges: vec![SubfileRange {
+                store: known.opened.layout.pieces[0].generation,
                 subfile: 0,
                 start: 0,
                 end: 1 << 20,
@@ -251,6 +252,7 @@ impl Malicious {
         let mut answers: BTreeMap<String, u64> = BTreeMap::new();
         let slots: Vec<u64> = self.files.keys().copied().collect();
         let range = |subfile, start, end| SubfileRange {
+            store: 1,
             subfile,
             start,
             end,

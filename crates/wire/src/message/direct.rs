@@ -9,8 +9,8 @@
 //! receives on it expects descriptors ([`crate::link::Link::expect_descriptors`]). What the memory
 //! means is in `direct`.
 //!
-//! A map is good for one epoch of one entry. Within an epoch extents are only added, so maps of the
-//! same epoch add up. A byte without an extent is not known to be a hole: it goes by message.
+//! A map is good for one epoch of one entry, and used by whoever planned with the step that the entry stands at.
+//! Within an epoch extents are only added, so maps of the same epoch add up. A byte without an extent is not known to be a hole: it goes by message.
 
 use super::field::Bytes;
 
@@ -46,6 +46,8 @@ record! {
 
     /// Bytes of a subfile.
     pub struct SubfileRange {
+        /// The generation under which it is stored.
+        pub store: u64,
         /// Index in the layout.
         pub subfile: u32,
         /// First byte.
@@ -60,7 +62,9 @@ record! {
         pub entry: u32,
         /// The epoch of the entry for which this is so.
         pub epoch: u64,
-        /// Ascending by subfile and offset. Whatever was asked for and is missing goes by message.
+        /// The step of the layout state with which it may be used; later ones when the entry says so.
+        pub step: u64,
+        /// Ascending by store, subfile and offset. Whatever was asked for and is missing goes by message.
         pub extents: Vec<MappedExtent>,
         /// Segments whose descriptors come with this answer, in this order.
         pub segments: Vec<SegmentIs>,
@@ -70,6 +74,8 @@ record! {
 
     /// A run of a subfile in shared memory.
     pub struct MappedExtent {
+        /// The generation under which it is stored.
+        pub store: u64,
         /// Index in the layout.
         pub subfile: u32,
         /// First subfile byte.

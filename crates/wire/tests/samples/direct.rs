@@ -14,6 +14,7 @@ pub(super) fn add(list: &mut Samples) {
     };
     list.pair("", Attach {}, attached);
     let range = |subfile, start| SubfileRange {
+        store: 300,
         subfile,
         start,
         end: 1 << 40,
@@ -26,6 +27,7 @@ pub(super) fn add(list: &mut Samples) {
         ranges: vec![range(0, 0), range(u32::MAX, 1 << 33)],
     };
     let extent = |subfile, mark| MappedExtent {
+        store: u64::MAX,
         subfile,
         offset: 2 << 20,
         len: 65536,
@@ -36,6 +38,7 @@ pub(super) fn add(list: &mut Samples) {
     let mapped = Mapped {
         entry: 16383,
         epoch: 1 << 39,
+        step: 1 << 14,
         extents: vec![extent(0, 0), extent(1, READ_ONLY), extent(u32::MAX, 65536)],
         segments: [true, false]
             .map(|is_writable| SegmentIs {
@@ -50,6 +53,7 @@ pub(super) fn add(list: &mut Samples) {
     let nothing = Mapped {
         entry: 0,
         epoch: 0,
+        step: 0,
         extents: Vec::new(),
         segments: Vec::new(),
         gone: Vec::new(),
