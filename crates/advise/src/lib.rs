@@ -11,4 +11,5 @@ pub mod collective;
 pub mod cost;
 pub mod distribute;
 pub mod mapping;
+pub mod model;
 pub mod predict;
