@@ -10,6 +10,7 @@
 pub mod collective;
 pub mod cost;
 pub mod distribute;
+pub mod hints;
 pub mod mapping;
 pub mod model;
 pub mod predict;

@@ -83,12 +83,13 @@ impl Client {
             create: true,
             ..options.clone()
         };
-        let create = options.to_message()?.create.expect("asked for");
+        let path = absolute(path);
+        let hints = self.session.creation_hints(&path, &options.hints);
+        let create = options.to_message(hints)?.create.expect("asked for");
         let repeat = match create.exclusive {
             true => Repeat::Traces,
             false => Repeat::Same,
         };
-        let path = absolute(path);
         let created = self.session.manager(repeat, || Create {
             path: path.clone(),
             options: create.clone(),
@@ -116,7 +117,11 @@ impl Client {
         is_new: Option<bool>,
     ) -> Result<Arc<OpenFile>> {
         let path = absolute(path);
-        let message = options.to_message()?;
+        let hints = match options.create {
+            true => self.session.creation_hints(&path, &options.hints),
+            false => Vec::new(),
+        };
+        let message = options.to_message(hints)?;
         let repeat = match options.exclusive || options.unique {
             true => Repeat::Traces,
             false => Repeat::Same,

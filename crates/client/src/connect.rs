@@ -3,12 +3,13 @@
 //! `PARIO_SECRET` names a file with the secret, `PARIO_TIMEOUT` the seconds for which a server that
 //! cannot be reached is tried again, `PARIO_STRATEGY` the way of accesses through views with gaps
 //! (`views` or `sieving`), `PARIO_MAPPING` the servers that are talked to, `PARIO_BUDDY` the number of
-//! the server to begin with, and `PARIO_DIRECT=0` sends everything by message, also to servers of
+//! the server to begin with, `PARIO_HINTS` a file with hints of a compiler or a job script, and `PARIO_DIRECT=0` sends everything by message, also to servers of
 //! this host. All can be given in [`ConnectOptions`] instead; the
 //! environment is read only by [`ConnectOptions::from_env`].
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use advise::mapping::Strategy as Mapping;
@@ -17,6 +18,8 @@ use wire::ServerId;
 use wire::url::Endpoint;
 
 use crate::error::{Error, Result};
+use crate::heard::CompilerHints;
+use crate::hints::Hints;
 use crate::sieve::Strategy;
 
 /// Says where the metadata manager is. Asked again whenever the connection has to be made again, so
@@ -54,6 +57,10 @@ pub struct ConnectOptions {
     pub strategy: Strategy,
     /// Whether bytes at servers of this host are copied directly, unless a file's hints say otherwise.
     pub direct: bool,
+    /// Hints for all files of this client; static ones only.
+    pub hints: Hints,
+    /// Hints that a compiler or a job script left.
+    pub compiler_hints: Arc<CompilerHints>,
 }
 
 impl Default for ConnectOptions {
@@ -68,6 +75,8 @@ impl Default for ConnectOptions {
             buddy: None,
             strategy: Strategy::default(),
             direct: true,
+            hints: Hints::new(),
+            compiler_hints: Arc::default(),
         }
     }
 }
@@ -113,6 +122,9 @@ impl ConnectOptions {
                 Error::argument("PARIO_DIRECT", why)
             })?;
         }
+        if let Some(path) = std::env::var_os("PARIO_HINTS").filter(|v| !v.is_empty()) {
+            options.compiler_hints = Arc::new(CompilerHints::read(Path::new(&path))?);
+        }
         if let Ok(text) = std::env::var("PARIO_MAPPING")
             && !text.is_empty()
         {
@@ -135,6 +147,22 @@ impl ConnectOptions {
     /// With or without direct access.
     pub fn with_direct(mut self, direct: bool) -> ConnectOptions {
         self.direct = direct;
+        self
+    }
+
+    /// With hints for all files. Dynamic ones are refused: they are about a moment of a run.
+    pub fn with_hints(mut self, hints: Hints) -> Result<ConnectOptions> {
+        if let Some(name) = hints.dynamic() {
+            let why = format!("{name} is dynamic; give it to an open file with File::set_hints");
+            return Err(Error::argument("hints", why));
+        }
+        self.hints = hints;
+        Ok(self)
+    }
+
+    /// With hints that a compiler or a job script left.
+    pub fn with_compiler_hints(mut self, hints: CompilerHints) -> ConnectOptions {
+        self.compiler_hints = Arc::new(hints);
         self
     }
 

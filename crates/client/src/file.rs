@@ -54,6 +54,7 @@ impl File {
         if options.atomic {
             self.set_atomic(true)?;
         }
+        self.act_on(&options.hints);
         if self.open.gateway.is_some() {
             self.open.session.with_lane(|lane| {
                 self.open.remap(lane);
@@ -512,11 +513,14 @@ impl File {
         lock(&self.open.hints).clone()
     }
 
-    /// Adds hints, replacing those of the same name. Waits for accesses under way.
+    /// Adds hints, replacing those of the same name. Waits for accesses under way. Those that count, of
+    /// these and of others, are [`File::hints`]; what became of each tells [`File::hint_report`].
     pub fn set_hints(&self, hints: &Hints) -> Result<()> {
         self.open.check()?;
-        let _gate = self.alone();
+        let gate = self.alone();
         self.open.set_hints(hints);
+        drop(gate);
+        self.act_on(hints);
         Ok(())
     }
 

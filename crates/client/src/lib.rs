@@ -34,6 +34,7 @@ mod error;
 mod file;
 mod flow;
 mod gateway;
+mod heard;
 mod hints;
 mod host_team;
 mod lane;
@@ -62,6 +63,7 @@ pub use connect::{ConnectOptions, Connector};
 pub use direct::DirectStatistics;
 pub use error::{Error, Failure, Result};
 pub use file::File;
+pub use heard::{CompilerHints, HintReport, KeptHints};
 pub use hints::Hints;
 pub use nonblocking::{Buffer, Request};
 pub use open_options::OpenOptions;
@@ -72,6 +74,7 @@ pub use relayout::Relayout;
 pub use sieve::Strategy;
 pub use team::{Drive, Exchange, Team};
 
+pub use advise::hints::{AccessStyle, Given, Source, Standing, Verdict};
 /// What the service's own messages are made of, for those who show them.
 pub use control::introduction::Secret;
 /// Raw memory of users, for bindings.
@@ -82,6 +85,7 @@ pub use wire::message::catalogue::{
     SetTime, Severity, StoreKind, ViewName,
 };
 pub use wire::message::file::{Scrubbed, SubfileEntry, Synced};
+pub use wire::message::hints::{FailedServer, HintOutcome};
 pub use wire::message::mapping::BuddyIs;
 pub use wire::message::session::Counter;
 pub use wire::url::{Endpoint, ServiceUrl};

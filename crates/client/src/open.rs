@@ -22,6 +22,7 @@ use crate::direct::maps::{Maps, Misses};
 use crate::direct::quick::Quick;
 use crate::error::{Error, Result, Trouble};
 use crate::gateway::Gateway;
+use crate::heard::Heard;
 use crate::hints::Hints;
 use crate::lane::Lane;
 use crate::open_options::OpenOptions;
@@ -96,7 +97,10 @@ pub(crate) struct Open {
     pub(crate) gate: RwLock<()>,
     pub(crate) lease: Mutex<Option<Lease>>,
     pub(crate) position: Mutex<u64>,
+    /// The hints that count.
     pub(crate) hints: Mutex<Hints>,
+    /// All hints.
+    pub(crate) heard: Mutex<Heard>,
     /// `message_bytes` and `rendezvous_bytes` plus one of the hints; 0 is not given.
     limits: (AtomicU64, AtomicU64),
     /// Whether accesses may go directly.
@@ -143,6 +147,7 @@ impl Open {
             epoch: attributes.epoch,
         };
         let whole = Seen::new(session, &View::whole_file());
+        let heard = Heard::at_open(session, &path, &opened.hints);
         let group = options
             .pointer_group
             .or_else(|| options.hints.number("shared_pointer_group"));
@@ -169,6 +174,7 @@ impl Open {
             lease: Mutex::default(),
             position: Mutex::default(),
             hints: Mutex::default(),
+            heard: Mutex::new(heard),
             limits: Default::default(),
             is_direct: AtomicBool::new(session.options.direct),
             maps: Mutex::default(),
@@ -247,8 +253,9 @@ impl Open {
     }
 
     pub(crate) fn set_hints(&self, hints: &Hints) {
+        let counting = lock(&self.heard).take(hints);
         let mut kept = lock(&self.hints);
-        kept.merge(hints);
+        *kept = counting;
         let message = kept.number("message_bytes").unwrap_or(0);
         let rendezvous = kept
             .number("rendezvous_bytes")

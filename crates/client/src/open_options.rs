@@ -3,6 +3,7 @@
 //! Nothing is checked here that the metadata manager checks anyway.
 
 use wire::message::catalogue as messages;
+use wire::message::hints::GivenHint;
 use wire::{Rights, ServerId};
 
 use crate::error::{Error, Result};
@@ -145,17 +146,6 @@ impl OpenOptions {
         self
     }
 
-    fn expected(&self) -> messages::Expected {
-        let hint = |name| self.hints.number(name);
-        let said = &self.expected;
-        messages::Expected {
-            size: said.size.or_else(|| hint("expected_size")),
-            clients: said.clients.or_else(|| hint("expected_clients")),
-            access_bytes: said.access_bytes.or_else(|| hint("expected_access")),
-            near: said.near.or_else(|| hint("near_server").map(ServerId)),
-        }
-    }
-
     pub(crate) fn rights(&self) -> Rights {
         let read = if self.read {
             Rights::READ
@@ -175,16 +165,17 @@ impl OpenOptions {
         self.unique.then_some(self.unique_number)
     }
 
-    /// What the metadata manager is asked.
-    pub(crate) fn to_message(&self) -> Result<messages::OpenOptions> {
+    /// What the metadata manager is asked, when hints go with it.
+    pub(crate) fn to_message(&self, hints: Vec<GivenHint>) -> Result<messages::OpenOptions> {
         let create = self.create.then(|| messages::CreateOptions {
             mode: self.mode.unwrap_or(0o666) & !file_mode_mask(),
             exclusive: self.exclusive,
             layout: messages::LayoutSpec {
-                array: self.array.clone().or_else(|| self.hints.text("array")),
-                layout: self.layout.clone().or_else(|| self.hints.layout()),
+                array: self.array.clone(),
+                layout: self.layout.clone(),
             },
-            expected: self.expected(),
+            expected: self.expected.clone(),
+            hints,
         });
         if let Some(mode) = self.mode.filter(|m| *m > 0o7777) {
             return Err(Error::argument(

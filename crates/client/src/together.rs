@@ -125,17 +125,19 @@ impl Client {
     /// options. It is created once; how many use it is known for its placement.
     pub fn open_together(&self, team: &Team, path: &str, options: &OpenOptions) -> Result<File> {
         let path = absolute(path);
-        let mine = options.to_message().map(|message| {
-            // What a rank is near to is its own affair.
-            let mut message = message;
-            if let Some(create) = &mut message.create {
-                create.expected.near = None;
-            }
-            let mut out = Vec::new();
-            path.put(&mut out);
-            message.put(&mut out);
-            out
-        });
+        let mine = options
+            .to_message(self.session.creation_hints(&path, &options.hints))
+            .map(|message| {
+                // What a rank is near to is its own affair.
+                let mut message = message;
+                if let Some(create) = &mut message.create {
+                    create.expected.near = None;
+                }
+                let mut out = Vec::new();
+                path.put(&mut out);
+                message.put(&mut out);
+                out
+            });
         demand_equal(&team.agree(mine)?, "open_together", "path or options")?;
         let mut first = options.clone();
         if options.unique {
@@ -144,7 +146,9 @@ impl Client {
             (self.id().0, self.session.number()).hash(&mut hasher);
             first.unique_number = hasher.finish() | 1;
         }
-        first.expected.clients = first.expected.clients.or(Some(team.size() as u64));
+        let clients = first.expected.clients;
+        let clients = clients.or_else(|| first.hints.number("expected_clients"));
+        first.expected.clients = clients.or(Some(team.size() as u64));
         if team.size() > 1 {
             first.expected.near = None;
         }

@@ -66,6 +66,10 @@ pub enum MetaError {
     NoServer,
     /// All I/O servers are full.
     NoSpace,
+    /// A disk of every server that is alive has failed.
+    AllFailed,
+    /// The layout names a server whose disk has failed.
+    ServerFailed(ServerId),
     /// The layout names a server that is not alive.
     ServerNotAlive(ServerId),
     /// No server has this number.
@@ -132,6 +136,8 @@ impl MetaError {
             MetaError::Busy(_) => Status::Busy,
             MetaError::NoServer | MetaError::ServerNotAlive(_) => Status::Unreachable,
             MetaError::NoSpace => Status::NoSpace,
+            MetaError::AllFailed => Status::Io,
+            MetaError::ServerFailed(_) => Status::InvalidArgument,
             MetaError::StaleIncarnation(_) => Status::WrongIncarnation,
             MetaError::WrongGeneration { .. } => Status::StaleLayout,
             MetaError::TooLarge(_) => Status::TooLarge,
@@ -173,6 +179,16 @@ impl fmt::Display for MetaError {
             MetaError::Busy(what) => write!(f, "busy: {what}"),
             MetaError::NoServer => f.write_str("no I/O server is alive"),
             MetaError::NoSpace => f.write_str("all I/O servers are full"),
+            MetaError::AllFailed => f.write_str(
+                "the disks of all I/O servers have failed; `pario hint --clear-failed SERVER` lets one \
+                 take files again",
+            ),
+            MetaError::ServerFailed(server) => write!(
+                f,
+                "a disk of {server} has failed, so it takes no new subfiles; name others, or clear it \
+                 with `pario hint --clear-failed {}`",
+                server.0
+            ),
             MetaError::ServerNotAlive(server) => write!(f, "{server} is not alive"),
             MetaError::NoSuchServer(server) => write!(f, "{server} never joined"),
             MetaError::StaleIncarnation(server) => {

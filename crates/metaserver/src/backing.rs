@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use wire::message::catalogue::*;
 use wire::message::cluster::{Report, ReportSize, Reported};
+use wire::message::hints::{GetHints, SetHints};
 use wire::message::session::Credentials;
 use wire::{ClientId, FileId, Rights, SizeState, Status};
 
@@ -257,4 +258,4 @@ macro_rules! about_path {
     )*};
 }
 
-about_path! { Create Stat Chmod Chown Utimes SetLayout GetLayout PutView GetView RemoveView ListViews Relayout }
+about_path! { Create Stat Chmod Chown Utimes SetLayout GetLayout PutView GetView RemoveView ListViews Relayout SetHints GetHints }

@@ -57,6 +57,8 @@ pub(crate) struct Counts {
     pub(crate) commits: AtomicU64,
     pub(crate) most_operations: AtomicU64,
     pub(crate) handles: AtomicU64,
+    /// Given, used, overridden and ignored.
+    pub(crate) hints: [AtomicU64; 4],
 }
 
 struct Shared {
@@ -188,6 +190,11 @@ fn commit(mut catalogue: Catalogue, jobs: &Receiver<Job>, shared: &Shared) {
         counts
             .handles
             .store(catalogue.handle_count() as u64, Ordering::Relaxed);
+        let hints = catalogue.hint_counts();
+        let hints = [hints.given, hints.used, hints.overridden, hints.ignored];
+        for (counter, value) in counts.hints.iter().zip(hints) {
+            counter.store(value, Ordering::Relaxed);
+        }
         for done in done {
             // Whoever does not wait any more need not know.
             let _ = done.send(outcome.clone());

@@ -33,6 +33,7 @@ mod cluster;
 mod committer;
 mod directory;
 mod domain;
+mod hints;
 mod manager;
 mod mapping;
 mod members;

@@ -16,6 +16,7 @@ use wire::frame::MAX_CONTROL_BYTES;
 use wire::link::LinkError;
 use wire::message::catalogue::*;
 use wire::message::cluster::*;
+use wire::message::hints::{ClearFailed, DiskFailed, GetHints, ListFailed, SetHints};
 use wire::message::mapping::{Assign, Buddy};
 use wire::message::session::{
     Credentials, Goodbye, Hello, Ping, Role, Shutdown, Statistics, Welcome,
@@ -466,6 +467,11 @@ impl Service for Manager {
             Gather => Manager::gather;
             LeaveTeam => Manager::leave_team;
             LayOutByViews => Manager::lay_out_by_views;
+            SetHints => |m, s, r| m.backed(s, r, Manager::set_hints);
+            GetHints => |m, s, r| m.backed(s, r, Manager::get_hints);
+            DiskFailed => Manager::disk_failed;
+            ClearFailed => Manager::clear_failed;
+            ListFailed => Manager::list_failed;
             Assign => Manager::assign;
             Buddy => Manager::buddy;
 

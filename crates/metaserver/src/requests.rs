@@ -54,6 +54,7 @@ impl Manager {
             layout: opened.layout.decode()?,
             capability: self.seal(&opened),
             attributes: opened.attributes,
+            hints: opened.hints,
         })
     }
 

@@ -51,6 +51,10 @@ impl Manager {
             ("files", catalogue.files),
             ("directories", catalogue.directories),
             ("removals", catalogue.removals),
+            ("hints_given", of(&counts.hints[0])),
+            ("hints_used", of(&counts.hints[1])),
+            ("hints_overridden", of(&counts.hints[2])),
+            ("hints_ignored", of(&counts.hints[3])),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();

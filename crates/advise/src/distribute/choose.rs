@@ -29,9 +29,11 @@
 //! file. One server alone is the one that the client is near to, if that is known and in.
 //!
 //! *Stripe*: the size of an access, if it is known and at least 4 KiB (rule 1, no false sharing);
-//! else a 16th of what a server gets, as a power of two between 64 KiB and 4 MiB; else 1 MiB. A file
+//! else a 16th of what a server gets, as a power of two between 64 KiB and 4 MiB; else 1 MiB, 4 MiB for a
+//! file that is accessed from one end to the other (fewer pieces of an access), 64 KiB for one that is
+//! accessed at random (accesses near each other meet different servers). A file
 //! whose size is known gets no longer stripes than spread it over all its servers, in steps of 4 KiB
-//! (rule 3).
+//! (rule 3). Where an alignment is known, stripes are rounded up to a multiple of it.
 //!
 //! *Start*: the cheapest, among equals by rotation.
 //!
@@ -41,6 +43,7 @@
 //! loads and capacities are alike.
 
 use crate::distribute::Striping;
+use crate::hints::AccessStyle;
 
 /// Stripe of a file about which nothing is known.
 pub const STRIPE: u64 = 1 << 20;
@@ -85,6 +88,10 @@ pub struct Knowledge {
     pub access_bytes: Option<u64>,
     /// The server that its only client is near to.
     pub near: Option<u64>,
+    /// How its bytes are accessed.
+    pub style: AccessStyle,
+    /// Stripes begin at multiples of this.
+    pub alignment: Option<u64>,
 }
 
 /// A decision.
@@ -267,6 +274,8 @@ fn stripe(known: &Knowledge, width: u64) -> u64 {
             let power = part.checked_next_power_of_two().unwrap_or(MOST_STRIPE);
             power.clamp(LEAST_STRIPE, MOST_STRIPE)
         }
+        _ if known.style.is_random() => LEAST_STRIPE,
+        _ if known.style.is_sequential() || known.style.is_reverse() => MOST_STRIPE,
         _ => STRIPE,
     };
     // A stripe for every server, at least.
@@ -277,7 +286,12 @@ fn stripe(known: &Knowledge, width: u64) -> u64 {
         _ => u64::MAX,
     };
     // So long that all servers' stripes together still have a length.
-    wanted.min(most).clamp(1, falls::MAX_OFFSET / width)
+    let longest = falls::MAX_OFFSET / width;
+    let stripe = wanted.min(most).clamp(1, longest);
+    let aligned = known
+        .alignment
+        .and_then(|a| stripe.checked_next_multiple_of(a.max(1)));
+    aligned.filter(|a| *a <= longest).unwrap_or(stripe)
 }
 
 #[cfg(test)]
@@ -398,6 +412,21 @@ mod tests {
         assert_eq!(choose(&k).unwrap().striping.servers().len(), 2);
     }
 
+    #[test]
+    fn style_and_alignment_decide_about_stripes_where_nothing_else_is_known() {
+        let stripe = |style: &str, alignment| {
+            let mut k = known(3);
+            (k.style, k.alignment) = (AccessStyle::parse(style).unwrap(), alignment);
+            choose(&k).unwrap().striping.block()
+        };
+        assert_eq!(stripe("", None), STRIPE);
+        assert_eq!(stripe("write_once,sequential", None), MOST_STRIPE);
+        assert_eq!(stripe("random", None), LEAST_STRIPE);
+        assert_eq!(stripe("random", Some(100_000)), 100_000);
+        assert_eq!(stripe("", Some(0)), STRIPE);
+        assert_eq!(stripe("", Some(u64::MAX)), STRIPE);
+    }
+
     proptest! {
         #![proptest_config(testkit::laws::config(500))]
 
@@ -409,12 +438,16 @@ mod tests {
             clients in any::<Option<u64>>(),
             access_bytes in any::<Option<u64>>(),
             near in proptest::option::of(0u64..20),
+            style in 0u8..128,
+            alignment in any::<Option<u64>>(),
         ) {
             let k = Knowledge {
                 servers: stored.iter().zip(0..).map(|(&(stored, capacity, load), i)| {
                     ServerKnowledge { server: i * 2, stored, capacity, load }
                 }).collect(),
                 rotation, size, clients, access_bytes, near,
+                style: AccessStyle::from_bits(style).unwrap(),
+                alignment,
             };
             let choice = choose(&k).unwrap();
             prop_assert_eq!(&choice, &choose(&k).unwrap());

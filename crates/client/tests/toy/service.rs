@@ -677,6 +677,7 @@ impl World {
             },
             layout: node.state,
             capability: Bytes(id.to_le_bytes().to_vec()),
+            hints: Vec::new(),
         }
     }
 

@@ -14,6 +14,7 @@ use wire::message::catalogue::{Member, NamedView, Severity};
 use wire::{LayoutState, Place};
 
 use super::Snapshot;
+use super::hints::{read_failed, read_notes};
 use super::member::{members, places_of};
 use super::record::{
     Counter, Node, ROOT, counter, decode, key, read_distribution, read_entry, read_node,
@@ -327,6 +328,16 @@ impl<'r> Check<'r> {
             }
         })?;
         let members: BTreeSet<u64> = members(self.rows)?.iter().map(|m| m.server.0).collect();
+        self.each(&key::all_hints(), read_notes, |check, key, _| {
+            if !check.nodes.contains_key(&Self::file_of(key)) {
+                check.findings.push(Finding::Stray(row_name(key)));
+            }
+        })?;
+        self.each(&key::failed_servers(), read_failed, |check, key, _| {
+            if !key::number(key, 0).is_some_and(|server| members.contains(&server)) {
+                check.findings.push(Finding::Stray(row_name(key)));
+            }
+        })?;
         self.each(&key::removals(), read_removal, |check, key, _| {
             if !key::number(key, 0).is_some_and(|server| members.contains(&server)) {
                 check.findings.push(Finding::Stray(row_name(key)));

@@ -33,16 +33,28 @@ pub(crate) struct Chosen {
     pub(crate) listed: Option<Vec<u64>>,
     /// The decision, if there was no text.
     pub(crate) choice: Option<Choice>,
+    /// Who gave the text, if it was not the creator.
+    pub(crate) given_by: Option<String>,
+    /// The servers that may be used, if not all.
+    pub(crate) among: Option<Vec<u64>>,
 }
 
 impl Chosen {
     /// Who said it, and why.
     pub(crate) fn distribution(&self) -> Distribution {
         match &self.choice {
-            None => Distribution::given("given by its creator"),
+            None => {
+                let why = self.given_by.as_deref();
+                Distribution::given(why.unwrap_or("given by its creator"))
+            }
             Some(choice) => Distribution {
                 by: By::Rule,
-                why: format!("by rule: {}", choice.why),
+                why: match &self.among {
+                    None => format!("by rule: {}", choice.why),
+                    Some(list) => {
+                        format!("by rule: {}, of servers {list:?} as hinted", choice.why)
+                    }
+                },
             },
         }
     }
@@ -103,6 +115,8 @@ pub(crate) fn choose(
         partition,
         listed,
         choice,
+        given_by: None,
+        among: None,
     })
 }
 

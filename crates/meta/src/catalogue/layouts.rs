@@ -13,6 +13,7 @@ use wire::{HandleId, LayoutState, Piece, Place};
 
 use super::access::{Caller, Permission, demand};
 use super::choose_layout::{Chosen, MAX_SUBFILES, choose};
+use super::hints::Wishes;
 use super::member::candidates;
 use super::path::resolve;
 use super::record::{
@@ -242,6 +243,8 @@ impl Batch<'_> {
                 Some("its layout is made from the views of its first opening")
             } else if body.size > 0 || body.truncate_to.is_some() {
                 Some("the file has bytes already")
+            } else if b.has_listed_servers(file)? {
+                Some("its servers were named by a hint")
             } else if b.handles.of_file(file).any(stranger) {
                 Some("somebody else has it open for writing")
             } else {
@@ -329,12 +332,28 @@ impl Batch<'_> {
         text: Option<&str>,
         expected: &Expected,
     ) -> Result<Chosen, MetaError> {
-        let candidates = candidates(&self.rows)?;
+        self.choose_by(array, text, expected, &Wishes::default())
+    }
+
+    /// The same with what hints say.
+    pub(crate) fn choose_by(
+        &mut self,
+        array: Option<&str>,
+        text: Option<&str>,
+        expected: &Expected,
+        wishes: &Wishes,
+    ) -> Result<Chosen, MetaError> {
+        let mut candidates = candidates(&self.rows)?;
+        if let Some(list) = &wishes.among {
+            candidates.retain(|m| list.contains(&m.server.0));
+        }
         let rotation = counter(&self.rows, Counter::Rotation)?;
-        let chosen = choose(array, text, candidates.len(), || {
-            let known = self.usage.knowledge(&candidates, rotation, expected);
+        let mut chosen = choose(array, text, candidates.len(), || {
+            let mut known = self.usage.knowledge(&candidates, rotation, expected);
+            (known.style, known.alignment) = (wishes.style, wishes.alignment);
             advise::distribute::choose(&known)
         })?;
+        chosen.among.clone_from(&wishes.among);
         if let (Some(choice), Some(size)) = (&chosen.choice, expected.size) {
             self.usage.placed(choice, size);
         }
@@ -353,9 +372,12 @@ impl Batch<'_> {
                 self.turn()?;
                 // One block for a server, and no more than there are servers.
                 let order: Vec<u64> = choice.in_order().into_iter().take(count).collect();
-                self.place(count, Some(&order))?
+                self.place(count, Some(&order), None)?
             }
-            None => self.place(count, chosen.listed.as_deref())?,
+            None => {
+                let among = chosen.among.as_deref();
+                self.place(count, chosen.listed.as_deref(), among)?
+            }
         };
         Ok(Piece {
             ranges,

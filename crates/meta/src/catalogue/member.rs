@@ -5,7 +5,7 @@
 //! process; a disk server that finds its store again resumes, and keeps what earlier incarnations
 //! took from [`Member::kept_since`] on. What is bound to an earlier one is lost, and is called so.
 //!
-//! Placement: candidates are the servers that are alive and have room, by number. A server has room
+//! Placement: candidates are the servers that are alive, have no failed disk and have room, by number. A server has room
 //! while more than a 64th of its capacity is free; when none has, but some are alive, there is no
 //! space. Where the rule for files without a layout has chosen, subfiles go to its servers in its order;
 //! a layout that lists servers by number gets exactly those; otherwise subfile `j` goes to
@@ -17,6 +17,7 @@ use wire::Place;
 use wire::message::catalogue::{Member, MemberState, StoreKind};
 use wire::message::cluster::{Join, Removal};
 
+use super::hints::failed_servers;
 use super::record::{
     Counter, count_up, counter, decode, key, layout_state, put_member, read_member, read_removal,
     set_counter,
@@ -48,6 +49,11 @@ pub(crate) fn candidates(rows: &dyn Rows) -> Result<Vec<Member>, MetaError> {
     alive.retain(|m| m.state == MemberState::Alive);
     if alive.is_empty() {
         return Err(MetaError::NoServer);
+    }
+    let failed = failed_servers(rows)?;
+    alive.retain(|m| !failed.iter().any(|f| f.server == m.server));
+    if alive.is_empty() {
+        return Err(MetaError::AllFailed);
     }
     alive.retain(Member::has_room);
     if alive.is_empty() {
@@ -218,6 +224,7 @@ impl Batch<'_> {
                 b.rows.remove(key);
             }
             b.rows.remove(key::member(server));
+            b.rows.remove(key::failed(server));
             Ok(())
         })
     }
@@ -227,25 +234,40 @@ impl Batch<'_> {
         &mut self,
         count: usize,
         listed: Option<&[u64]>,
+        among: Option<&[u64]>,
     ) -> Result<Vec<Place>, MetaError> {
         if let Some(list) = listed {
-            return list
-                .iter()
-                .map(|&number| {
-                    find_member(&self.rows, ServerId(number))?
-                        .filter(|m| m.state == MemberState::Alive)
-                        .map(|m| m.place())
-                        .ok_or(MetaError::ServerNotAlive(ServerId(number)))
-                })
-                .collect();
+            return self.check_listed(list);
         }
-        let candidates = candidates(&self.rows)?;
+        let mut candidates = candidates(&self.rows)?;
+        if let Some(among) = among {
+            candidates.retain(|m| among.contains(&m.server.0));
+        }
+        if candidates.is_empty() {
+            return Err(MetaError::NoServer);
+        }
         let start = self.turn()?;
         let n = candidates.len();
         let first = (start % n as u64) as usize;
         Ok((0..count)
             .map(|j| candidates[(first + j) % n].place())
             .collect())
+    }
+
+    /// The places of servers that a layout lists; they are alive and have not failed.
+    pub(crate) fn check_listed(&self, list: &[u64]) -> Result<Vec<Place>, MetaError> {
+        let failed = failed_servers(&self.rows)?;
+        let place = |&number: &u64| {
+            let server = ServerId(number);
+            if failed.iter().any(|f| f.server == server) {
+                return Err(MetaError::ServerFailed(server));
+            }
+            find_member(&self.rows, server)?
+                .filter(|m| m.state == MemberState::Alive)
+                .map(|m| m.place())
+                .ok_or(MetaError::ServerNotAlive(server))
+        };
+        list.iter().map(place).collect()
     }
 
     /// The number of this placement, and the next one is one higher.

@@ -22,6 +22,7 @@ mod attributes;
 mod check;
 mod choose_layout;
 mod handles;
+mod hints;
 mod image;
 mod layouts;
 mod member;
@@ -43,10 +44,12 @@ pub use redb::StorageBackend;
 pub use access::Caller;
 pub use check::Finding;
 pub use choose_layout::MAX_SUBFILES;
+pub use hints::to_wire as source_to_wire;
 pub use layouts::{CutByViews, LaidOutByViews, LayoutInfo};
 pub use opening::Opened;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES};
 
+pub use usage::HintCounts;
 pub use views::MAX_VIEW_BYTES;
 pub use wire::message::catalogue::{
     Attributes, Counts, CreateOptions, Created, Entry, Expected, Kind, LayoutSpec, Listing, Member,
@@ -191,6 +194,11 @@ impl Catalogue {
     /// Whether clients of the start before may still open their handles again.
     pub fn is_recovering(&self) -> bool {
         self.handles.recovering
+    }
+
+    /// What became of hints since the catalogue was opened.
+    pub fn hint_counts(&self) -> HintCounts {
+        self.usage.hints()
     }
 
     /// Number of open handles.

@@ -57,9 +57,9 @@ impl Batch<'_> {
         if at.demands_directory {
             return Err(MetaError::IsDirectory(path.to_owned()));
         }
-        let spec = &options.layout;
-        let array = spec.array.as_deref();
-        let chosen = self.choose(array, spec.layout.as_deref(), &options.expected)?;
+        let (spec, expected) = (&options.layout, &options.expected);
+        let hinted = self.choose_hinted(at.directory, spec, expected, &options.hints)?;
+        let chosen = hinted.chosen.clone();
         let distribution = chosen.distribution();
         let text = chosen.text.clone();
         let piece = self.piece(chosen, 1, std::iter::once(0..u64::MAX).collect())?;
@@ -70,7 +70,7 @@ impl Batch<'_> {
             frontiers: Vec::new(),
         };
         let body = Body::File(FileBody {
-            array: spec.array.clone(),
+            array: hinted.array.clone(),
             layout: text,
             next_layout: None,
             next_generation: 2,
@@ -83,6 +83,7 @@ impl Batch<'_> {
         let file = self.add(caller, &at, path, options.mode, body)?;
         put_layout_state(&mut self.rows, file, &state);
         put_distribution(&mut self.rows, file, &distribution);
+        self.keep_uses(file, hinted);
         count_up(&mut self.rows, Counter::Files)?;
         Ok(Created { file, is_new: true })
     }
@@ -219,6 +220,7 @@ impl Batch<'_> {
         }
         self.rows.remove(key::layout(file));
         self.rows.remove(key::distribution(file));
+        self.rows.remove(key::hints(file));
         self.rows.remove(key::node(file));
         self.rows.remove(key::transient(file));
         count_down(&mut self.rows, Counter::Files)
@@ -254,6 +256,7 @@ impl Batch<'_> {
             b.demand_empty(directory, path)?;
             b.rows.remove(key::entry(at.directory, at.name));
             b.rows.remove(key::node(directory));
+            b.rows.remove(key::hints(directory));
             count_down(&mut b.rows, Counter::Directories)?;
             b.touch(caller, at.directory)
         })
@@ -319,6 +322,7 @@ impl Batch<'_> {
                 (true, true) => {
                     self.demand_empty(replaced, to)?;
                     self.rows.remove(key::node(replaced));
+                    self.rows.remove(key::hints(replaced));
                     count_down(&mut self.rows, Counter::Directories)?;
                 }
                 (false, false) => self.take_name(caller, replaced)?,

@@ -10,6 +10,7 @@
 
 use super::access::{Caller, Permission, demand};
 use super::handles::Handle;
+use super::hints::for_handle;
 use super::layouts::LayoutInfo;
 use super::path::resolve;
 use super::record::{Body, file_node, find_node, key, put_node};
@@ -19,6 +20,7 @@ use crate::error::MetaError;
 use crate::{ClientId, FileId, HandleId, Rights};
 use control::capability::Capability;
 use wire::message::catalogue::OpenOptions;
+use wire::message::hints::GivenHint;
 
 /// A handle with what the client needs to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub struct Opened {
     pub attributes: Attributes,
     /// Its layout.
     pub layout: LayoutInfo,
+    /// Hints kept with it and above it that count for the handle.
+    pub hints: Vec<GivenHint>,
 }
 
 impl Opened {
@@ -122,6 +126,7 @@ impl Batch<'_> {
             is_new,
             attributes,
             layout,
+            hints: for_handle(&self.rows, file)?,
         })
     }
 
@@ -186,6 +191,7 @@ impl Batch<'_> {
                 is_new: false,
                 attributes,
                 layout,
+                hints: for_handle(&b.rows, file)?,
             })
         })
     }
@@ -205,6 +211,7 @@ impl Batch<'_> {
                 is_new: false,
                 attributes: super::attributes::attributes(&b.rows, open.file)?,
                 layout: super::layouts::layout_info(&b.rows, open.file)?,
+                hints: Vec::new(),
             })
         })
     }

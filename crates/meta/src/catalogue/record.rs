@@ -21,6 +21,8 @@ const TRANSIENT: u8 = 6;
 const COUNTER: u8 = 7;
 const LAYOUT: u8 = 8;
 const DISTRIBUTION: u8 = 9;
+const HINTS: u8 = 13;
+const FAILED: u8 = 14;
 
 /// The root directory.
 pub(crate) const ROOT: FileId = FileId(1);
@@ -122,6 +124,22 @@ pub(crate) mod key {
         vec![DISTRIBUTION]
     }
 
+    pub(crate) fn hints(file: FileId) -> Vec<u8> {
+        with(HINTS, &[file.0], "")
+    }
+
+    pub(crate) fn all_hints() -> Vec<u8> {
+        vec![HINTS]
+    }
+
+    pub(crate) fn failed(server: ServerId) -> Vec<u8> {
+        with(FAILED, &[server.0], "")
+    }
+
+    pub(crate) fn failed_servers() -> Vec<u8> {
+        vec![FAILED]
+    }
+
     /// The `index`-th number of a key.
     pub(crate) fn number(key: &[u8], index: usize) -> Option<u64> {
         let at = 1 + 8 * index;
@@ -213,6 +231,8 @@ pub(crate) fn row_name(key: &[u8]) -> String {
         Some(&COUNTER) => "counter",
         Some(&LAYOUT) => "layout",
         Some(&DISTRIBUTION) => "distribution",
+        Some(&HINTS) => "hints",
+        Some(&FAILED) => "failed server",
         _ => "unknown",
     };
     let number = key::number(key, 0).map_or(String::new(), |n| format!(" {n}"));

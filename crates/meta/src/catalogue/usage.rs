@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use advise::distribute::{Choice, Knowledge, ServerKnowledge};
 use wire::message::catalogue::{Expected, Member};
+use wire::message::hints::HintOutcome;
 
 use crate::ServerId;
 
@@ -14,6 +15,20 @@ use crate::ServerId;
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     servers: HashMap<ServerId, One>,
+    hints: HintCounts,
+}
+
+/// What became of hints since the catalogue was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HintCounts {
+    /// Given with new files, or kept above them.
+    pub given: u64,
+    /// Used to lay them out.
+    pub used: u64,
+    /// Overridden by stronger ones.
+    pub overridden: u64,
+    /// Passed over, because they made no sense.
+    pub ignored: u64,
 }
 
 #[derive(Debug, Default)]
@@ -23,6 +38,22 @@ struct One {
 }
 
 impl Usage {
+    /// Something became of a hint.
+    pub(crate) fn hinted(&mut self, outcome: HintOutcome) {
+        self.hints.given += 1;
+        match outcome {
+            HintOutcome::Used => self.hints.used += 1,
+            HintOutcome::Overridden => self.hints.overridden += 1,
+            HintOutcome::Ignored => self.hints.ignored += 1,
+            HintOutcome::Idle | HintOutcome::Unknown => {}
+        }
+    }
+
+    /// What became of hints.
+    pub(crate) fn hints(&self) -> HintCounts {
+        self.hints
+    }
+
     /// A server has reported.
     pub(crate) fn reported(&mut self, server: ServerId, load: u64) {
         let one = self.servers.entry(server).or_default();
@@ -56,6 +87,7 @@ impl Usage {
             clients: expected.clients,
             access_bytes: expected.access_bytes,
             near: expected.near.map(|server| server.0),
+            ..Knowledge::default()
         }
     }
 

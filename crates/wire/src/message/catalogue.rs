@@ -6,6 +6,7 @@
 use layout::View;
 
 use super::field::Bytes;
+use super::hints::GivenHint;
 use crate::layout_state::{LayoutState, Place};
 use crate::reader::{DecodeError, Reader, put_number};
 use crate::{FileId, HandleId, Rights, ServerId, Time};
@@ -45,6 +46,8 @@ record! {
         pub layout: LayoutSpec,
         /// How it will be used.
         pub expected: Expected,
+        /// Hints of the program and of its compiler about a new file.
+        pub hints: Vec<GivenHint>,
     }
 
     /// How a file is opened.
@@ -93,6 +96,8 @@ record! {
         pub layout: LayoutState,
         /// What to show to I/O servers.
         pub capability: Bytes,
+        /// Hints kept with it and the directories above it that count for whoever has it open.
+        pub hints: Vec<GivenHint>,
     }
 
     /// Closes a handle.

@@ -7,6 +7,7 @@ use super::cluster::*;
 use super::direct::*;
 use super::field::Bytes;
 use super::file::*;
+use super::hints::*;
 use super::mapping::*;
 use super::session::*;
 use super::team::*;
@@ -50,6 +51,12 @@ kinds! {
     0x2a Gather => Gathered;
     0x2b LeaveTeam => ();
     0x2c LayOutByViews => LaidOut;
+
+    0x3a SetHints => ();
+    0x3b GetHints => HintsAre;
+    0x3c DiskFailed => ();
+    0x3d ClearFailed => ();
+    0x3e ListFailed => Vec<FailedServer>;
 
     0x40 Join => Joined;
     0x41 Report => Reported;

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`session`] | anybody: who are you, are you there |
 //! | [`catalogue`] | a client the metadata manager |
+//! | [`hints`] | a client the metadata manager, about hints and failed disks |
 //! | [`mod@file`] | a client an I/O server, about a file through a registered view |
 //! | [`access`] | a client an I/O server, for bytes |
 //! | [`direct`] | a client an I/O server of its host, for shared memory |
@@ -25,6 +26,7 @@ pub mod cluster;
 pub mod direct;
 mod field;
 pub mod file;
+pub mod hints;
 mod kinds;
 pub mod mapping;
 pub mod session;

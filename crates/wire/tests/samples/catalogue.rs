@@ -4,6 +4,7 @@
 
 use wire::message::Bytes;
 use wire::message::catalogue::*;
+use wire::message::hints::HintSource;
 use wire::{FileId, HandleId, Rights, ServerId, Time};
 
 use super::{Samples, irregular_view, nested_view, one_piece, place, two_pieces};
@@ -28,6 +29,7 @@ fn create() -> CreateOptions {
             access_bytes: None,
             near: Some(ServerId(3)),
         },
+        hints: vec![super::hints::given(HintSource::Program)],
     }
 }
 
@@ -108,6 +110,7 @@ fn opened(rights: Rights) -> Opened {
         attributes: file(),
         layout: two_pieces(),
         capability: Bytes((0..64).collect()),
+        hints: vec![super::hints::given(HintSource::Directory)],
     }
 }
 

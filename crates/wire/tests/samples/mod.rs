@@ -9,6 +9,7 @@ mod catalogue;
 mod cluster;
 mod direct;
 mod file;
+mod hints;
 mod mapping;
 mod session;
 mod team;
@@ -50,6 +51,7 @@ pub(crate) fn all() -> Vec<Sample> {
     session::add(&mut list);
     catalogue::add(&mut list);
     team::add(&mut list);
+    hints::add(&mut list);
     cluster::add(&mut list);
     file::add(&mut list);
     direct::add(&mut list);
