@@ -728,6 +728,7 @@ impl Open {
 
     pub(crate) fn keep_phases(&self, phases: Phases) {
         self.quick.was_not_last();
+        self.session.calibrated.compare(&phases);
         *lock(&self.phases) = phases;
     }
 }

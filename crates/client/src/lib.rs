@@ -26,6 +26,7 @@
 
 mod access;
 mod atomic;
+mod calibration;
 mod client;
 mod collective;
 mod connect;
@@ -57,6 +58,7 @@ mod team;
 mod together;
 
 pub use advise::mapping::Strategy as Mapping;
+pub use calibration::Drift;
 pub use client::{Client, FileLayout, Listed, Metadata};
 pub use collective::{Collective, CollectiveStatistics};
 pub use connect::{ConnectOptions, Connector};
@@ -80,6 +82,7 @@ pub use control::introduction::Secret;
 /// Raw memory of users, for bindings.
 pub use kernels::{SharedBytes, SharedBytesMut};
 pub use layout::{Layout, Sequence, View};
+pub use wire::message::calibration::{Calibration, FitIs, Parameter};
 pub use wire::message::catalogue::{
     Counts, Entry, Finding, Kind, LayoutSpec, Member, MemberState, MoveState, NamedView, Progress,
     SetTime, Severity, StoreKind, ViewName,

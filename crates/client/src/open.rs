@@ -769,6 +769,7 @@ impl Open {
         let _gate = self.gate.write().unwrap_or_else(|e| e.into_inner());
         self.quick.clear();
         *lock(&self.maps) = Arc::default();
+        self.session.tell_drift();
         self.session.with_lane(|lane| {
             let released = self.release(lane);
             let closed = self.session.manager_on(lane, Repeat::Same, || Close {

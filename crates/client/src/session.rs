@@ -24,6 +24,7 @@ use wire::message::session::{Goodbye, Role, Welcome};
 use wire::url::Endpoint;
 use wire::{ClientId, Place, ServerId, Status};
 
+use crate::calibration::Calibrated;
 use crate::connect::{ConnectOptions, Connector};
 use crate::direct::Sharing;
 use crate::error::{Error, Result, Trouble};
@@ -47,7 +48,7 @@ pub(crate) enum Repeat {
 pub(crate) struct Session {
     process: Process,
     /// This host, as local addresses of servers name it.
-    host: String,
+    pub(crate) host: String,
     pub(crate) options: ConnectOptions,
     connector: Arc<dyn Connector>,
     /// Who cannot be reached at present.
@@ -76,6 +77,8 @@ pub(crate) struct Session {
     pub(crate) sharing: Sharing,
     /// The server to begin with, once it was asked for.
     pub(crate) buddy: Mutex<Option<BuddyIs>>,
+    /// What things cost from here.
+    pub(crate) calibrated: Calibrated,
     messages: AtomicU64,
     data_messages: AtomicU64,
 }
@@ -124,6 +127,7 @@ impl Session {
             message_bytes: AtomicU64::new(u64::MAX),
             sharing: Sharing::default(),
             buddy: Mutex::default(),
+            calibrated: Calibrated::default(),
             messages: AtomicU64::new(0),
             data_messages: AtomicU64::new(0),
         };

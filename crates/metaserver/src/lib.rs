@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod backing;
+mod calibration;
 mod clients;
 mod cluster;
 mod committer;

@@ -14,6 +14,7 @@ use meta::catalogue::{Batch, Caller, Snapshot};
 use serving::{Exchange, Outcome, Peer, Secret, Service, Watch};
 use wire::frame::MAX_CONTROL_BYTES;
 use wire::link::LinkError;
+use wire::message::calibration::{GetCalibrations, PutCalibration};
 use wire::message::catalogue::*;
 use wire::message::cluster::*;
 use wire::message::hints::{ClearFailed, DiskFailed, GetHints, ListFailed, SetHints};
@@ -462,6 +463,8 @@ impl Service for Manager {
             Members => Manager::list_members;
             Count => Manager::count;
             Check => Manager::check;
+            PutCalibration => Manager::put_calibration;
+            GetCalibrations => Manager::get_calibrations;
             Relayout => |m, s, r| m.backed(s, r, Manager::relayout);
             RelayoutProgress => Manager::relayout_progress;
             Gather => Manager::gather;

@@ -26,7 +26,7 @@ const LISTED_TEXT_BYTES: usize = 4096;
 const VIEWS: usize = 16;
 
 /// Keeps the items that fit into an answer.
-fn keep_what_fits<T: Field>(list: &mut Vec<T>) {
+pub(crate) fn keep_what_fits<T: Field>(list: &mut Vec<T>) {
     let mut bytes = Vec::new();
     let fits = list
         .iter()

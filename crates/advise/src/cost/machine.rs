@@ -182,3 +182,66 @@ impl Machine {
         spent
     }
 }
+
+/// Every number of a machine by its name; one list, so that writing and reading agree.
+macro_rules! parameters {
+    ($($name:literal $($field:ident).+;)*) => {
+        impl Machine {
+            /// All numbers with their names, as they are kept and shown.
+            pub fn parameters(&self) -> Vec<(&'static str, f64)> {
+                vec![$(($name, self.$($field).+ as f64)),*]
+            }
+
+            /// Sets a number by its name. Names that are not known and values that no measurement gives
+            /// change nothing; says whether it was set.
+            pub fn set(&mut self, name: &str, value: f64) -> bool {
+                if !value.is_finite() || value < 0.0 {
+                    return false;
+                }
+                match name {
+                    $($name => self.$($field).+ = value as _,)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+parameters! {
+    "pack.a" pack.a;
+    "pack.b" pack.b;
+    "pack.c" pack.c;
+    "unpack.a" unpack.a;
+    "unpack.b" unpack.b;
+    "unpack.c" unpack.c;
+    "direct.a" direct.a;
+    "direct.b" direct.b;
+    "direct.c" direct.c;
+    "direct_s" direct_s;
+    "walk.tlb_pages" walk.tlb_pages;
+    "walk.page_s" walk.page_s;
+    "walk.cache_bytes" walk.cache_bytes;
+    "walk.line_s" walk.line_s;
+    "near.round_trip_s" near.round_trip_s;
+    "near.message_s" near.message_s;
+    "near.byte_s" near.byte_s;
+    "far.round_trip_s" far.round_trip_s;
+    "far.message_s" far.message_s;
+    "far.byte_s" far.byte_s;
+    "exchange.round_trip_s" exchange.round_trip_s;
+    "exchange.message_s" exchange.message_s;
+    "exchange.byte_s" exchange.byte_s;
+    "exchange_bytes" exchange_bytes;
+    "memory.latency_s" memory.latency_s;
+    "memory.read_byte_s" memory.read_byte_s;
+    "memory.write_byte_s" memory.write_byte_s;
+    "memory.block_bytes" memory.block_bytes;
+    "disk.latency_s" disk.latency_s;
+    "disk.read_byte_s" disk.read_byte_s;
+    "disk.write_byte_s" disk.write_byte_s;
+    "disk.block_bytes" disk.block_bytes;
+    "lazy_piece_s" lazy_piece_s;
+    "cores" cores;
+    "message_bytes" message_bytes;
+}

@@ -259,7 +259,7 @@ impl<'a> Case<'a> {
     fn store_s(&self, op: Op, bytes: u64, pieces: u64) -> f64 {
         let store = self.store();
         let n = bytes as f64 / pieces.max(1) as f64;
-        let touched = pieces as f64 * (n + (store.block_bytes - 1) as f64);
+        let touched = pieces as f64 * (n + store.block_bytes.saturating_sub(1) as f64);
         // Pieces of one block are there once it is; without more knowledge half of what is between.
         let moved = touched.min(bytes as f64 * 8.0).max(bytes as f64);
         let byte_s = match op {

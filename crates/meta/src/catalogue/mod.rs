@@ -19,6 +19,7 @@
 
 mod access;
 mod attributes;
+mod calibration;
 mod check;
 mod choose_layout;
 mod handles;

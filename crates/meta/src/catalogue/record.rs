@@ -21,6 +21,7 @@ const TRANSIENT: u8 = 6;
 const COUNTER: u8 = 7;
 const LAYOUT: u8 = 8;
 const DISTRIBUTION: u8 = 9;
+const CALIBRATION: u8 = 11;
 const HINTS: u8 = 13;
 const FAILED: u8 = 14;
 
@@ -122,6 +123,19 @@ pub(crate) mod key {
 
     pub(crate) fn distributions() -> Vec<u8> {
         vec![DISTRIBUTION]
+    }
+
+    /// Of a client's host, by the server's.
+    pub(crate) fn calibration(from: &str, to: &str) -> Vec<u8> {
+        with(CALIBRATION, &[from.len() as u64], &format!("{from}{to}"))
+    }
+
+    pub(crate) fn calibrations() -> Vec<u8> {
+        vec![CALIBRATION]
+    }
+
+    pub(crate) fn calibrations_from(from: &str) -> Vec<u8> {
+        with(CALIBRATION, &[from.len() as u64], from)
     }
 
     pub(crate) fn hints(file: FileId) -> Vec<u8> {

@@ -2,6 +2,7 @@
 //!
 //! One binary, so that the simulated disk is built once.
 
+mod calibrations;
 mod crash;
 mod fixture;
 mod format;

@@ -2,6 +2,7 @@
 //!
 //! A number is never used for something else. Accesses to bytes have their own numbers in [`super::access`].
 
+use super::calibration::*;
 use super::catalogue::*;
 use super::cluster::*;
 use super::direct::*;
@@ -51,6 +52,8 @@ kinds! {
     0x2a Gather => Gathered;
     0x2b LeaveTeam => ();
     0x2c LayOutByViews => LaidOut;
+    0x34 PutCalibration => ();
+    0x35 GetCalibrations => Vec<Calibration>;
 
     0x3a SetHints => ();
     0x3b GetHints => HintsAre;

@@ -21,6 +21,7 @@
 #[macro_use]
 mod macros;
 pub mod access;
+pub mod calibration;
 pub mod catalogue;
 pub mod cluster;
 pub mod direct;

@@ -5,6 +5,7 @@
 //! pieces, names outside ASCII, times before 1970, every variant of every choice, the largest
 //! numbers. A sample that does not come back equal fails where it is made.
 
+mod calibration;
 mod catalogue;
 mod cluster;
 mod direct;
@@ -50,6 +51,7 @@ pub(crate) fn all() -> Vec<Sample> {
     let mut list = Samples(Vec::new());
     session::add(&mut list);
     catalogue::add(&mut list);
+    calibration::add(&mut list);
     team::add(&mut list);
     hints::add(&mut list);
     cluster::add(&mut list);
