@@ -21,6 +21,7 @@ use wire::{FileId, ServerId, SizeState, Status, Time};
 use crate::applied::Applied;
 use crate::buffers::Buffers;
 use crate::direct::Direct;
+use crate::directed::Operations;
 use crate::files::{Entering, FileEntry, Files, Known, Planned, Running, lock};
 use crate::gateway::{Foes, Stages};
 use crate::links::{Links, Peers, no_member};
@@ -53,6 +54,8 @@ pub(crate) struct Context {
     pub(crate) sessions: Sessions,
     pub(crate) buffers: Buffers,
     pub(crate) statistics: Statistics,
+    /// Collective accesses that are directed here.
+    pub(crate) operations: Operations,
     pub(crate) manager: Links,
     pub(crate) peers: Peers,
     pub(crate) foes: Foes,
@@ -102,6 +105,7 @@ impl Context {
             sessions: Sessions::new(),
             buffers: parts.buffers,
             statistics: Statistics::default(),
+            operations: Operations::default(),
             manager: parts.manager,
             peers: parts.peers,
             foes: Foes::default(),

@@ -92,6 +92,11 @@ impl Known {
         Known::new(self.file, told, server)
     }
 
+    /// Which file it is.
+    pub(crate) fn file(&self) -> FileId {
+        self.file
+    }
+
     /// Where the bytes are.
     pub(crate) fn layout(&self) -> &LayoutState {
         &self.told.layout
@@ -561,6 +566,12 @@ impl FileEntry {
         }
         gate.is_cutting = is_wanted(&gate);
         gate.is_cutting
+    }
+
+    /// Whether accesses have to wait.
+    pub(crate) fn is_closed(&self) -> bool {
+        let gate = lock(&self.gate);
+        gate.is_frozen || gate.is_cutting
     }
 
     /// Whether nobody is served.

@@ -17,6 +17,7 @@
 //! | `service`, `sessions`, `set_view` | who is connected, and with which views |
 //! | `files`, `views` | per file: layout, gate, compiled shares |
 //! | `access`, `buffers`, `rendezvous` | moving bytes |
+//! | `directed` | collective accesses in the order of the store |
 //! | `direct` | memory shared with clients of this host, and taking it back |
 //! | `gateway` | whole requests of clients that talk through this server |
 //! | `pull` | the bytes of a new generation |
@@ -30,6 +31,7 @@ mod applied;
 mod buffers;
 mod context;
 mod direct;
+mod directed;
 mod files;
 mod gateway;
 mod join;

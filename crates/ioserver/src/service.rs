@@ -16,6 +16,7 @@ use wire::message::cluster::{
     Thaw,
 };
 use wire::message::direct::{Attach, Map};
+use wire::message::directed::{Follow, Lead};
 use wire::message::file::{
     Admit, Allocated, Appended, DropView, Grow, JoinPointer, LeaveAtomic, LeavePointer,
     ListSubfiles, Lock, MovePointer, Preallocate, Release, Reserve, Scrub, Scrubbed, SetView,
@@ -31,6 +32,7 @@ use wire::{ClientId, FileId, Rights, Status};
 use crate::access::{read, write};
 use crate::context::Context;
 use crate::direct::{attach, map};
+use crate::directed;
 use crate::gateway;
 use crate::owner::{Asker, Owner};
 use crate::pull;
@@ -528,6 +530,16 @@ impl Service for IoService {
             }
             Map::KIND => {
                 let done = map(self, session, exchange);
+                session.connection.idle();
+                done
+            }
+            Lead::KIND => {
+                let done = directed::lead(self, session, exchange);
+                session.connection.idle();
+                done
+            }
+            Follow::KIND => {
+                let done = directed::follow(self, session, exchange);
                 session.connection.idle();
                 done
             }

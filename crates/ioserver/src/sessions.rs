@@ -443,6 +443,11 @@ impl Sessions {
         lock(&self.table).clients.contains_key(&client)
     }
 
+    /// Whether a client is refused.
+    pub(crate) fn is_fenced(&self, client: ClientId) -> bool {
+        lock(&self.table).fenced.contains(&client)
+    }
+
     /// Refuses a client from now on; returns when nothing of it runs.
     pub(crate) fn fence(&self, client: ClientId) -> Result<(), Refused> {
         let mut table = lock(&self.table);

@@ -40,6 +40,16 @@ pub(crate) struct Statistics {
     /// Parts that other servers asked for.
     pub(crate) forwarded: AtomicU64,
     pub(crate) forwarded_bytes: AtomicU64,
+    /// Collective accesses that were directed here: how many, ranks that came, and what was done.
+    pub(crate) directed: AtomicU64,
+    pub(crate) directed_ranks: AtomicU64,
+    pub(crate) directed_blocks: AtomicU64,
+    pub(crate) directed_rounds: AtomicU64,
+    pub(crate) directed_packets: AtomicU64,
+    pub(crate) directed_bytes: AtomicU64,
+    pub(crate) directed_overlaps: AtomicU64,
+    pub(crate) directed_failed: AtomicU64,
+    pub(crate) directed_most_bytes: AtomicU64,
     refusals: [AtomicU64; STATUSES],
 }
 
@@ -72,6 +82,15 @@ impl Default for Statistics {
             remapped: AtomicU64::new(0),
             forwarded: AtomicU64::new(0),
             forwarded_bytes: AtomicU64::new(0),
+            directed: AtomicU64::new(0),
+            directed_ranks: AtomicU64::new(0),
+            directed_blocks: AtomicU64::new(0),
+            directed_rounds: AtomicU64::new(0),
+            directed_packets: AtomicU64::new(0),
+            directed_bytes: AtomicU64::new(0),
+            directed_overlaps: AtomicU64::new(0),
+            directed_failed: AtomicU64::new(0),
+            directed_most_bytes: AtomicU64::new(0),
             refusals: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -133,6 +152,15 @@ impl Statistics {
             ("clients_remapped", &self.remapped),
             ("forwarded_requests", &self.forwarded),
             ("forwarded_bytes", &self.forwarded_bytes),
+            ("directed_operations", &self.directed),
+            ("directed_ranks", &self.directed_ranks),
+            ("directed_blocks", &self.directed_blocks),
+            ("directed_rounds", &self.directed_rounds),
+            ("directed_packets", &self.directed_packets),
+            ("directed_bytes", &self.directed_bytes),
+            ("directed_overlaps", &self.directed_overlaps),
+            ("directed_failed", &self.directed_failed),
+            ("directed_most_bytes", &self.directed_most_bytes),
         ];
         // Owners stand in the layout, so no request is ever broadcast; counted for those who compare.
         let mut list = vec![counter("internal_broadcast", 0)];

@@ -115,21 +115,26 @@ impl Registered {
         {
             return Arc::clone(shares);
         }
-        let mut all = lock(&known.shares);
-        let shares = match all.get(&self.description) {
-            Some(shares) => Arc::clone(shares),
-            None => {
-                // Nobody but this table knows a set whose views are gone.
-                all.retain(|_, shares| Arc::strong_count(shares) > 1);
-                let made = Arc::new(Shares {
-                    serial: known.serial,
-                    list: known.own.iter().map(|_| OnceLock::new()).collect(),
-                });
-                all.insert(Arc::clone(&self.description), Arc::clone(&made));
-                made
-            }
-        };
+        let shares = shares_of(known, &self.description);
         *latest = Some(Arc::clone(&shares));
         shares
+    }
+}
+
+/// What a view with this description shares with the subfiles of a layout; made once for all who have it.
+pub(crate) fn shares_of(known: &Known, description: &Arc<[u8]>) -> Arc<Shares> {
+    let mut all = lock(&known.shares);
+    match all.get(description) {
+        Some(shares) => Arc::clone(shares),
+        None => {
+            // Nobody but this table knows a set whose views are gone.
+            all.retain(|_, shares| Arc::strong_count(shares) > 1);
+            let made = Arc::new(Shares {
+                serial: known.serial,
+                list: known.own.iter().map(|_| OnceLock::new()).collect(),
+            });
+            all.insert(Arc::clone(description), Arc::clone(&made));
+            made
+        }
     }
 }

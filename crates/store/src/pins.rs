@@ -159,6 +159,14 @@ impl Grant {
         })
     }
 
+    /// The same for several who store at once, each its own bytes.
+    pub fn shared_pieces(&self) -> impl Iterator<Item = (u64, SharedBytesMut<'_>)> {
+        self.pins.list.iter().map(|pin| {
+            let (extent, at) = pin.memory.as_ref().expect("granted space has memory");
+            (pin.offset, extent.bytes_mut(*at, pin.len))
+        })
+    }
+
     /// Remembers whose ranges they are.
     pub(crate) fn own<T: Granted + 'static>(&mut self, owner: &Arc<T>) {
         match &self.owner {

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::buffers::Lent;
 use crate::context::Context;
+use crate::files::FileEntry;
 use crate::refused::Refused;
 use crate::service::IoService;
 use crate::sessions::{Scratch, Session};
@@ -172,21 +173,25 @@ fn wrong_payload(said: u64, sent: u64) -> Fault {
 
 /// A commit that came too late for a truncation.
 fn overtaken(error: store::Error, opened: &Opened) -> Fault {
+    Fault::Refused(overtaken_entry(error, &opened.view.entry))
+}
+
+/// The same for whoever has the gate of the file only.
+pub(crate) fn overtaken_entry(error: store::Error, entry: &FileEntry) -> Refused {
     match error {
         store::Error::Stale | store::Error::NotFound(_) => {
-            let entry = &opened.view.entry;
             let now = SizeIs {
                 size: 0,
                 epoch: entry.epoch(),
             };
-            Fault::Refused(Refused::with_detail(
+            Refused::with_detail(
                 Status::StaleEpoch,
                 format!(
                     "{} was cut while this was written; repeat the write",
                     entry.id()
                 ),
                 &now,
-            ))
+            )
         }
         other => other.into(),
     }

@@ -6,6 +6,7 @@ use super::calibration::*;
 use super::catalogue::*;
 use super::cluster::*;
 use super::direct::*;
+use super::directed::*;
 use super::field::Bytes;
 use super::file::*;
 use super::hints::*;
@@ -105,4 +106,10 @@ kinds! {
     0x89 ChooseServer => Chosen;
     0x8a Assign => ServerId;
     0x8b Buddy => BuddyIs;
+
+    0x94 Lead => Directed;
+    0x95 Follow => Directed;
+    0x96 Packet => Directed;
+    0x97 HoldRange => u64;
+    0x98 LetGo => ();
 }

@@ -14,6 +14,7 @@
 //! | [`mod@file`] | a client an I/O server, about a file through a registered view |
 //! | [`access`] | a client an I/O server, for bytes |
 //! | [`direct`] | a client an I/O server of its host, for shared memory |
+//! | [`directed`] | the ranks of a team an I/O server, for bytes in the order of its store |
 //! | [`cluster`] | servers each other |
 //! | [`team`] | clients each other, through the metadata manager |
 //! | [`mapping`] | a client, about talking through one server |
@@ -25,6 +26,7 @@ pub mod calibration;
 pub mod catalogue;
 pub mod cluster;
 pub mod direct;
+pub mod directed;
 mod field;
 pub mod file;
 pub mod hints;

@@ -9,6 +9,7 @@ mod calibration;
 mod catalogue;
 mod cluster;
 mod direct;
+mod directed;
 mod file;
 mod hints;
 mod mapping;
@@ -58,6 +59,7 @@ pub(crate) fn all() -> Vec<Sample> {
     file::add(&mut list);
     direct::add(&mut list);
     mapping::add(&mut list);
+    directed::add(&mut list);
     add_accesses(&mut list);
     for &status in Status::ALL.iter().filter(|s| !s.is_ok()) {
         add_refusal(&mut list, status);

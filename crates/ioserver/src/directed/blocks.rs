@@ -1,0 +1,186 @@
+//! The store's side of a collective access: blocks in the order of the store, one round ahead of the ranks.
+//!
+//! A read pins the blocks of a round, which loads them from a disk. A write allocates its whole range ahead,
+//! in one stretch, then grants round by round and commits what all ranks have filled.
+//!
+//! Left to others: what goes over the network meanwhile (`super::transfer`).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use store::{Grant, Pins};
+use wire::Status;
+
+use super::distribution::{RoundPart, Walk};
+use super::operation::{Memory, Operation, Plan, Round};
+use crate::access::write::overtaken_entry;
+use crate::context::Context;
+use crate::files::{FileEntry, Known, Planned, Running};
+use crate::refused::Refused;
+use crate::statistics::add;
+
+/// Part of a range that ranks write, above which all of it is allocated ahead.
+const DENSE: u64 = 2;
+
+/// What the store's thread works with.
+pub(super) struct Blocks<'a> {
+    pub(super) context: &'a Context,
+    pub(super) entry: &'a Arc<FileEntry>,
+    pub(super) operation: &'a Operation,
+    pub(super) plan: &'a Plan,
+    pub(super) version: &'a [u8],
+    pub(super) epoch: u64,
+}
+
+impl Blocks<'_> {
+    /// Runs to the end, whichever it is.
+    pub(super) fn run(&self) {
+        if let Err(refused) = self.all_rounds() {
+            self.operation.fail(refused);
+        }
+    }
+
+    fn all_rounds(&self) -> Result<(), Refused> {
+        let (context, operation) = (self.context, self.operation);
+        if self.plan.writes {
+            operation.store_step(context, || self.allocate())?;
+        }
+        let mut walk = Walk::default();
+        let mut parts = Vec::new();
+        loop {
+            // Whoever closes the gate waits for the rounds in memory, and the next one for him.
+            let is_last = self.entry.is_closed();
+            while let Some(oldest) = operation.oldest(context, is_last)? {
+                operation.store_step(context, || self.end(oldest))?;
+            }
+            self.plan.distribution.next_round(&mut walk, &mut parts);
+            if parts.is_empty() {
+                break;
+            }
+            let round = operation.store_step(context, || self.prepare(parts.clone()))?;
+            let blocks = round.parts.iter().map(|part| part.blocks).sum();
+            add(&context.statistics.directed_rounds, 1);
+            add(&context.statistics.directed_blocks, blocks);
+            operation.blocks.fetch_add(blocks, Ordering::Relaxed);
+            operation.publish(context, round);
+        }
+        operation.complete();
+        while let Some(oldest) = operation.oldest(context, true)? {
+            operation.store_step(context, || self.end(oldest))?;
+        }
+        if self.plan.writes {
+            context.stored.wrote();
+        }
+        operation.done();
+        Ok(())
+    }
+
+    fn enter(&self) -> Result<(Running, Arc<Known>), Refused> {
+        let planned = Planned {
+            version: self.version,
+            epoch: self.epoch,
+            number: 0,
+            is_server: false,
+        };
+        self.context.enter(self.entry, &planned)
+    }
+
+    /// Allocates what is going to be written, in one stretch per subfile.
+    fn allocate(&self) -> Result<(), Refused> {
+        let (context, distribution) = (self.context, &self.plan.distribution);
+        let (_running, known) = self.enter()?;
+        let incarnation = context.incarnation();
+        for (slot, range, bytes) in distribution.spans() {
+            let own = &known.own[slot];
+            known.check_place(own, context.kept_since(), incarnation)?;
+            if (range.end - range.start) / DENSE > bytes {
+                continue;
+            }
+            let made = known.make(own, &context.stored, incarnation);
+            // Without room for all of it at once there may still be room for one round after the other.
+            match made.and_then(|subfile| subfile.preallocate(range)) {
+                Ok(()) | Err(store::Error::NoSpace { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, mut parts: Vec<RoundPart>) -> Result<Round, Refused> {
+        let context = self.context;
+        let (running, known) = self.enter()?;
+        let incarnation = context.incarnation();
+        for part in &parts {
+            let own = &known.own[part.slot];
+            known.check_place(own, context.kept_since(), incarnation)?;
+        }
+        let memory = match self.plan.writes {
+            false => {
+                let pins = parts.iter().map(|part| self.pin(&known, part));
+                Memory::Read(pins.collect::<Result<_, _>>()?)
+            }
+            true => {
+                let grants = parts.iter_mut().map(|part| self.grant(&known, part));
+                Memory::Write(grants.collect::<Result<_, _>>()?)
+            }
+        };
+        Ok(Round {
+            parts,
+            memory,
+            _running: running,
+        })
+    }
+
+    fn pin(&self, known: &Known, part: &RoundPart) -> Result<Pins, Refused> {
+        let context = self.context;
+        let mut pins = Pins::new();
+        let subfile = known.find(&known.own[part.slot], &context.stored)?;
+        if let Some(subfile) = subfile {
+            context.with_room(|| {
+                pins.clear();
+                subfile.pin(part.subfile.clone(), &mut pins)
+            })?;
+        }
+        Ok(pins)
+    }
+
+    fn grant(&self, known: &Known, part: &mut RoundPart) -> Result<Grant, Refused> {
+        let context = self.context;
+        let own = &known.own[part.slot];
+        let (range, is_full) = self.plan.distribution.written(part);
+        part.subfile = range.clone();
+        let mut grant = Grant::new();
+        context.with_room(|| {
+            grant.abandon();
+            let subfile = known.make(own, &context.stored, context.incarnation())?;
+            match is_full {
+                true => subfile.grant(range.clone(), &mut grant),
+                false => subfile.grant_gaps(range.clone(), &mut grant),
+            }
+        })?;
+        Ok(grant)
+    }
+
+    /// A round that all ranks are through with.
+    fn end(&self, round: Arc<Round>) -> Result<(), Refused> {
+        let Some(round) = Arc::into_inner(round) else {
+            return Err(Refused::new(Status::Internal, "a round is used by somebody"));
+        };
+        let Memory::Write(grants) = round.memory else {
+            return Ok(());
+        };
+        let known = &self.plan.distribution.known;
+        for (mut grant, part) in grants.into_iter().zip(&round.parts) {
+            grant
+                .commit()
+                .map_err(|error| overtaken_entry(error, self.entry))?;
+            if self.context.write_through {
+                let stored = &self.context.stored;
+                if let Some(subfile) = known.find(&known.own[part.slot], stored)? {
+                    subfile.flush()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

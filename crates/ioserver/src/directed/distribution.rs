@@ -1,0 +1,339 @@
+//! What all ranks of a collective access have at this server, block by block in the order of the store.
+//!
+//! Blocks are parts of subfiles of equal length; their order is that of the subfiles and, in a subfile, of
+//! its bytes. A block without a byte of any rank is passed over.
+//!
+//! Invariants
+//! - Both sides count alike: the bytes of a rank in a part are those of its share in the part's file range.
+//! - What is said to be written as a whole is: ranks that have bytes in common never count as covering.
+//!
+//! Cost: a few look-ups per rank and block. Compiled views are kept from operation to operation.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use falls::Meeting;
+use kernels::Share;
+use layout::{View, ViewOffset};
+use wire::message::directed::Lead;
+use wire::{ClientId, FileId, Status, describe};
+
+use crate::files::{Known, lock};
+use crate::refused::Refused;
+use crate::views::{Shares, shares_of};
+
+/// Compiled distributions that are kept.
+const KEPT: usize = 8;
+/// Up to so many ranks it is looked whether they have bytes in common.
+const FEW: usize = 64;
+/// Ranks that one operation may have.
+const MOST_RANKS: usize = 1 << 16;
+/// Bytes of a block, at least and at most.
+const BLOCK_BYTES: std::ops::RangeInclusive<u64> = 512..=16 << 20;
+
+/// The views of the ranks, compiled for one layout.
+pub(super) struct Views {
+    file: FileId,
+    serial: u64,
+    description: Vec<u8>,
+    list: Vec<(View, Arc<Shares>)>,
+    /// By rank, the view.
+    of: Vec<u32>,
+    are_apart: OnceLock<bool>,
+}
+
+/// The latest ones.
+#[derive(Default)]
+pub(super) struct Compiled(Mutex<VecDeque<Arc<Views>>>);
+
+impl Compiled {
+    fn get(&self, known: &Known, lead: &Lead) -> Arc<Views> {
+        let mut description = Vec::new();
+        for view in &lead.views {
+            describe::put_view(&mut description, view);
+        }
+        let of: Vec<u32> = lead.ranks.iter().map(|rank| rank.view).collect();
+        let mut kept = lock(&self.0);
+        let is_it = |views: &Arc<Views>| {
+            views.serial == known.serial
+                && views.file == known.file()
+                && views.of == of
+                && views.description == description
+        };
+        if let Some(found) = kept.iter().position(is_it) {
+            let views = kept.remove(found).expect("found");
+            kept.push_front(Arc::clone(&views));
+            return views;
+        }
+        let list = lead.views.iter().map(|view| {
+            let mut one = Vec::new();
+            describe::put_view(&mut one, view);
+            (view.clone(), shares_of(known, &Arc::from(one)))
+        });
+        let views = Arc::new(Views {
+            file: known.file(),
+            serial: known.serial,
+            list: list.collect(),
+            description,
+            of,
+            are_apart: OnceLock::new(),
+        });
+        kept.retain(|views| views.file != known.file() || views.serial == known.serial);
+        kept.truncate(KEPT - 1);
+        kept.push_front(Arc::clone(&views));
+        views
+    }
+}
+
+/// What a rank has here.
+pub(super) struct RankHere {
+    pub(super) client: ClientId,
+    view: u32,
+    /// From its first to its last byte.
+    file: Range<u64>,
+    /// Its bytes at this server.
+    pub(super) bytes: u64,
+}
+
+/// What all ranks access at this server.
+pub(super) struct Distribution {
+    pub(super) known: Arc<Known>,
+    views: Arc<Views>,
+    pub(super) ranks: Vec<RankHere>,
+    hull: Range<u64>,
+    pub(super) block_bytes: u64,
+    pub(super) blocks: u64,
+}
+
+/// A stretch of a subfile that one round accesses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RoundPart {
+    /// Position in [`Known::own`].
+    pub(super) slot: usize,
+    pub(super) subfile: Range<u64>,
+    pub(super) file: Range<u64>,
+    pub(super) blocks: u64,
+}
+
+/// Where the walk through the blocks stands.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    slot: usize,
+    /// The next file byte of the subfile.
+    file: u64,
+}
+
+fn wrong(text: String) -> Refused {
+    Refused::new(Status::InvalidArgument, text)
+}
+
+impl Distribution {
+    pub(super) fn new(
+        compiled: &Compiled,
+        known: &Arc<Known>,
+        lead: &Lead,
+        most_bytes: u64,
+    ) -> Result<Distribution, Refused> {
+        if lead.ranks.is_empty() || lead.ranks.len() > MOST_RANKS {
+            let n = lead.ranks.len();
+            return Err(wrong(format!("ranks: {n}; give 1 to {MOST_RANKS}")));
+        }
+        if !BLOCK_BYTES.contains(&lead.block_bytes) {
+            return Err(wrong(format!(
+                "block_bytes: {}; give {} to {}",
+                lead.block_bytes,
+                BLOCK_BYTES.start(),
+                BLOCK_BYTES.end()
+            )));
+        }
+        if let Some(rank) = lead
+            .ranks
+            .iter()
+            .position(|rank| rank.view as usize >= lead.views.len())
+        {
+            return Err(wrong(format!("rank {rank} has a view that is not there")));
+        }
+        let views = compiled.get(known, lead);
+        let mut ranks = Vec::with_capacity(lead.ranks.len());
+        for (number, rank) in lead.ranks.iter().enumerate() {
+            let view = &lead.views[rank.view as usize];
+            let file = match rank.lo < rank.hi {
+                false => 0..0,
+                true => {
+                    let range = ViewOffset(rank.lo)..ViewOffset(rank.hi);
+                    let found = view.file_range(range).ok_or_else(|| {
+                        let (lo, hi) = (rank.lo, rank.hi);
+                        wrong(format!("rank {number}: {lo}..{hi} has no bytes in its view"))
+                    })?;
+                    found.start.0..found.end.0
+                }
+            };
+            ranks.push(RankHere {
+                client: rank.client,
+                view: rank.view,
+                file,
+                bytes: 0,
+            });
+        }
+        let used = || ranks.iter().filter(|rank| !rank.file.is_empty());
+        let start = used().map(|rank| rank.file.start).min().unwrap_or(0);
+        let end = used().map(|rank| rank.file.end).max().unwrap_or(0);
+        let mut distribution = Distribution {
+            known: Arc::clone(known),
+            views,
+            ranks,
+            hull: start..end,
+            block_bytes: lead.block_bytes,
+            blocks: lead.blocks.clamp(1, (most_bytes / lead.block_bytes).max(1)),
+        };
+        for rank in 0..distribution.ranks.len() {
+            let file = distribution.ranks[rank].file.clone();
+            let mut sum = 0;
+            known.visit_meeting(&file, |slot| {
+                sum += distribution.share(rank, slot).count(file.clone());
+            });
+            distribution.ranks[rank].bytes = sum;
+        }
+        Ok(distribution)
+    }
+
+    pub(super) fn share(&self, rank: usize, slot: usize) -> &Share {
+        let (view, shares) = &self.views.list[self.ranks[rank].view as usize];
+        shares.with(view, &self.known, slot)
+    }
+
+    /// The file range of a part in which a rank may have bytes.
+    pub(super) fn range(&self, rank: usize, part: &RoundPart) -> Range<u64> {
+        let file = &self.ranks[rank].file;
+        let start = part.file.start.max(file.start);
+        start..part.file.end.min(file.end).max(start)
+    }
+
+    /// Bytes of a rank in a part.
+    pub(super) fn count(&self, rank: usize, part: &RoundPart) -> u64 {
+        let range = self.range(rank, part);
+        match range.is_empty() {
+            true => 0,
+            false => self.share(rank, part.slot).count(range),
+        }
+    }
+
+    /// Whether no two ranks have a byte in common, as far as that is easily seen.
+    fn are_apart(&self) -> bool {
+        *self.views.are_apart.get_or_init(|| {
+            let (views, of) = (&self.views.list, &self.views.of);
+            let apart = |a: usize, b: usize| {
+                let (a, b) = (views[of[a] as usize].0.bytes(), views[of[b] as usize].0.bytes());
+                let meeting = Meeting::new(a, b);
+                meeting.is_symbolic() && meeting.count(0..falls::MAX_OFFSET) == 0
+            };
+            of.len() <= FEW
+                && (0..of.len()).all(|a| (a + 1..of.len()).all(|b| apart(a, b)))
+        })
+    }
+
+    /// The first byte of any rank in a subfile, from a file byte on.
+    fn first(&self, slot: usize, from: u64) -> Option<u64> {
+        let ranks = self.ranks.iter().enumerate();
+        let firsts = ranks.filter_map(|(number, rank)| {
+            let range = rank.file.start.max(from)..rank.file.end;
+            match range.is_empty() || rank.bytes == 0 {
+                true => None,
+                false => self.share(number, slot).first(range),
+            }
+        });
+        firsts.min()
+    }
+
+    /// The next blocks, as many as go into one round; nothing at the end.
+    pub(super) fn next_round(&self, walk: &mut Walk, parts: &mut Vec<RoundPart>) {
+        parts.clear();
+        let mut left = self.blocks;
+        while left > 0 && walk.slot < self.known.own.len() {
+            let bytes = &self.known.own[walk.slot].bytes;
+            let from = walk.file.max(self.hull.start);
+            let first = match from < self.hull.end {
+                true => self.first(walk.slot, from),
+                false => None,
+            };
+            let Some(first) = first else {
+                walk.slot += 1;
+                walk.file = 0;
+                continue;
+            };
+            let block = bytes.rank(first) / self.block_bytes;
+            let start = block * self.block_bytes;
+            let end = start + self.block_bytes;
+            let file_end = bytes.select(end).map_or(self.hull.end, |x| x.min(self.hull.end));
+            walk.file = file_end;
+            left -= 1;
+            match parts.last_mut() {
+                Some(last) if last.slot == walk.slot && last.subfile.end == start => {
+                    last.subfile.end = end;
+                    last.file.end = file_end;
+                    last.blocks += 1;
+                }
+                _ => parts.push(RoundPart {
+                    slot: walk.slot,
+                    subfile: start..end,
+                    file: first..file_end,
+                    blocks: 1,
+                }),
+            }
+        }
+        for part in parts.iter_mut() {
+            let bytes = &self.known.own[part.slot].bytes;
+            part.subfile.start = bytes.rank(part.file.start);
+            part.subfile.end = part.subfile.end.min(bytes.rank(part.file.end));
+        }
+    }
+
+    /// From the first to the last byte that is written in a part, and whether every byte between is.
+    pub(super) fn written(&self, part: &RoundPart) -> (Range<u64>, bool) {
+        let mut end = part.file.start;
+        let mut sum = 0;
+        for rank in 0..self.ranks.len() {
+            let range = self.range(rank, part);
+            if range.is_empty() {
+                continue;
+            }
+            let share = self.share(rank, part.slot);
+            let n = share.count(range.clone());
+            if n > 0 {
+                sum += n;
+                end = end.max(share.after(range, n));
+            }
+        }
+        let stop = self.known.own[part.slot].bytes.rank(end);
+        let range = part.subfile.start..stop;
+        let is_full = sum == range.end - range.start && self.are_apart();
+        (range, is_full)
+    }
+
+    /// Of each subfile from the first to the last byte that ranks have, and how many they have in it.
+    pub(super) fn spans(&self) -> Vec<(usize, Range<u64>, u64)> {
+        let mut spans = Vec::new();
+        self.known.visit_meeting(&self.hull, |slot| {
+            let bytes = &self.known.own[slot].bytes;
+            let (mut start, mut end, mut sum) = (u64::MAX, 0, 0);
+            for (number, rank) in self.ranks.iter().enumerate() {
+                if rank.bytes == 0 {
+                    continue;
+                }
+                let share = self.share(number, slot);
+                let n = share.count(rank.file.clone());
+                if n > 0 {
+                    let first = share.first(rank.file.clone()).unwrap_or(rank.file.start);
+                    start = start.min(bytes.rank(first));
+                    end = end.max(bytes.rank(share.after(rank.file.clone(), n)));
+                    sum += n;
+                }
+            }
+            if start < end {
+                spans.push((slot, start..end, sum));
+            }
+        });
+        spans
+    }
+}

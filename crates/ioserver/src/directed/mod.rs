@@ -1,0 +1,283 @@
+//! Collective accesses that this server directs: one request for all ranks, its blocks in the order of the
+//! store, and transfers to and from the connections of the ranks.
+//!
+//! ```text
+//!  store thread      blocks 0..M | blocks M..2M | ...      one round ahead
+//!  rank connections        packets of round 0 | packets of round 1 | ...    each its own thread
+//! ```
+//!
+//! Rank 0 brings the distribution and its connection's thread runs the store's side beside its own transfers;
+//! the other ranks' threads join by the number of the operation.
+//!
+//! Left to others: choosing between this and independent accesses (the client), growing the file (rank 0).
+
+mod blocks;
+mod distribution;
+mod operation;
+mod transfer;
+
+pub(crate) use operation::Operations;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Instant;
+
+use serving::{Exchange, Outcome};
+use wire::link::LinkError;
+use wire::message::directed::{Directed, Follow, Lead};
+use wire::{ClientId, Rights, Status};
+
+use crate::access::Fault;
+use crate::context::Context;
+use crate::files::Planned;
+use crate::refused::Refused;
+use crate::service::IoService;
+use crate::sessions::Session;
+use crate::statistics::add;
+use crate::views::Registered;
+use blocks::Blocks;
+use distribution::Distribution;
+use operation::{Operation, Plan, Waiting};
+use transfer::Transfer;
+
+/// Bytes of a round, at most.
+const ROUND_BYTES: u64 = 16 << 20;
+
+/// Serves the request of rank 0.
+pub(crate) fn lead(
+    service: &IoService,
+    session: &mut Session,
+    exchange: &mut Exchange,
+) -> Outcome {
+    let started = Instant::now();
+    let context = &*service.context;
+    let leader = session.client.id;
+    let lead = match exchange.request::<Lead>() {
+        Ok(lead) => lead,
+        Err(error) => return service.refuse(exchange, error.into()),
+    };
+    let operation = context.operations.get(leader, lead.operation);
+    let begun = begin(context, session, &operation, &lead);
+    let (view, plan) = match begun {
+        Ok(begun) => begun,
+        Err(refused) => {
+            operation.fail(refused.clone());
+            return service.refuse(exchange, refused);
+        }
+    };
+    add(&context.statistics.directed, 1);
+    let blocks = Blocks {
+        context,
+        entry: &view.entry,
+        operation: &operation,
+        plan: &plan,
+        version: &lead.version.0,
+        epoch: lead.epoch,
+    };
+    let rank = (plan.distribution.ranks[0].bytes > 0).then_some(0);
+    let result = thread::scope(|scope| {
+        let spawned = thread::Builder::new()
+            .name("blocks of a collective access".into())
+            .spawn_scoped(scope, || blocks.run());
+        if let Err(error) = spawned {
+            operation.fail(Refused::new(Status::NoMemory, format!("a thread: {error}")));
+        }
+        run(context, session, exchange, &operation, &view, &plan, rank)
+    });
+    let result = end(service, session, exchange, &operation, result, started);
+    match operation.is_failed() {
+        false => context.operations.forget(leader, lead.operation),
+        true => operation.clear(),
+    }
+    result
+}
+
+/// Serves the request of another rank.
+pub(crate) fn follow(
+    service: &IoService,
+    session: &mut Session,
+    exchange: &mut Exchange,
+) -> Outcome {
+    let started = Instant::now();
+    let context = &*service.context;
+    let follow = match exchange.request::<Follow>() {
+        Ok(follow) => follow,
+        Err(error) => return service.refuse(exchange, error.into()),
+    };
+    let operation = context.operations.get(follow.leader, follow.operation);
+    let joined = join(context, session, &operation, &follow);
+    let (view, plan) = match joined {
+        Ok(joined) => joined,
+        Err(refused) => {
+            operation.fail(refused.clone());
+            return service.refuse(exchange, refused);
+        }
+    };
+    let rank = follow.rank as usize;
+    let rank = (plan.distribution.ranks[rank].bytes > 0).then_some(rank);
+    let result = run(context, session, exchange, &operation, &view, &plan, rank);
+    end(service, session, exchange, &operation, result, started)
+}
+
+fn right(writes: bool) -> Rights {
+    match writes {
+        true => Rights::WRITE,
+        false => Rights::READ,
+    }
+}
+
+fn check_right(view: &Registered, number: u64, writes: bool) -> Result<(), Refused> {
+    let wanted = right(writes);
+    if view.rights.allow(wanted) && view.works_for.is_none() {
+        return Ok(());
+    }
+    Err(Refused::new(
+        Status::PermissionDenied,
+        format!("view {number} allows {}, not {wanted}", view.rights),
+    ))
+}
+
+fn begin(
+    context: &Context,
+    session: &Session,
+    operation: &Operation,
+    lead: &Lead,
+) -> Result<(Arc<Registered>, Arc<Plan>), Refused> {
+    let view = session.client.view(lead.view)?;
+    check_right(&view, lead.view, lead.writes)?;
+    let planned = Planned {
+        version: &lead.version.0,
+        epoch: lead.epoch,
+        number: 0,
+        is_server: false,
+    };
+    let (_running, known) = context.enter(&view.entry, &planned)?;
+    if known.layout().pieces.len() != 1 {
+        return Err(Refused::new(
+            Status::Unsupported,
+            "a file that is being given another layout is not accessed in the order of the store",
+        ));
+    }
+    let limit = context.stored.store().usage().memory_limit_bytes;
+    let most = ROUND_BYTES.min(limit / 8);
+    let distribution =
+        Distribution::new(&context.operations.compiled, &known, lead, most)?;
+    if distribution.ranks[0].client != session.client.id {
+        return Err(Refused::new(
+            Status::PermissionDenied,
+            "rank 0 itself brings the distribution",
+        ));
+    }
+    let plan = operation.begin(Plan::new(distribution, lead.writes, lead.by_record))?;
+    Ok((view, plan))
+}
+
+fn join(
+    context: &Context,
+    session: &Session,
+    operation: &Operation,
+    follow: &Follow,
+) -> Result<(Arc<Registered>, Arc<Plan>), Refused> {
+    let view = session.client.view(follow.view)?;
+    let who = Waiting::Rank {
+        connection: &session.connection,
+        file: view.file,
+    };
+    operation.wait_for_plan(context, who, follow.leader)?;
+    let rank = usize::try_from(follow.rank).unwrap_or(usize::MAX);
+    let plan = operation.plan().expect("waited for");
+    if plan.distribution.known.file() != view.file {
+        return Err(Refused::new(
+            Status::InvalidArgument,
+            format!("view {} is not of the file of this operation", follow.view),
+        ));
+    }
+    check_right(&view, follow.view, plan.writes)?;
+    operation.join(rank, session.client.id)?;
+    Ok((view, plan))
+}
+
+/// The transfers of one rank, and waiting for the others.
+fn run(
+    context: &Context,
+    session: &mut Session,
+    exchange: &mut Exchange,
+    operation: &Operation,
+    view: &Registered,
+    plan: &Plan,
+    rank: Option<usize>,
+) -> Result<(), Fault> {
+    let _busy = session.client.begin()?;
+    let who = Waiting::Rank {
+        connection: &session.connection,
+        file: view.file,
+    };
+    session
+        .connection
+        .busy_with(view.file, context.sessions.now_ms());
+    if let Some(rank) = rank {
+        operation.came(rank);
+        add(&context.statistics.directed_ranks, 1);
+        let mut transfer = Transfer {
+            context,
+            operation,
+            plan,
+            rank,
+            connection: &session.connection,
+            file: view.file,
+            out: &mut session.scratch.out,
+        };
+        match plan.writes {
+            false => transfer.read(exchange, who)?,
+            true => transfer.write(exchange, who)?,
+        }
+    }
+    Ok(operation.wait_until_done(context, who)?)
+}
+
+fn end(
+    service: &IoService,
+    session: &Session,
+    exchange: &mut Exchange,
+    operation: &Operation,
+    result: Result<(), Fault>,
+    started: Instant,
+) -> Outcome {
+    let context = &*service.context;
+    match result {
+        Ok(()) => {
+            let done = Directed {
+                blocks: operation.blocks.load(Ordering::Relaxed),
+                rounds: operation.rounds(),
+                packets: operation.packets.load(Ordering::Relaxed),
+                served_ns: crate::access::nanos(started.elapsed()),
+                is_kept: context.write_through,
+            };
+            exchange.answer(&done)
+        }
+        Err(Fault::Refused(refused)) => {
+            operation.fail(refused.clone());
+            add(&context.statistics.directed_failed, 1);
+            service.refuse(exchange, refused)
+        }
+        Err(Fault::Link(error)) => {
+            operation.fail(gone(session.client.id, &error));
+            add(&context.statistics.directed_failed, 1);
+            Err(error)
+        }
+    }
+}
+
+/// What the others hear when a rank is gone.
+fn gone(client: ClientId, error: &LinkError) -> Refused {
+    Refused::new(
+        Status::Unreachable,
+        format!("{client} went away in the middle of a collective access: {error}"),
+    )
+}
+
+fn internal(error: &kernels::BoundsError) -> Fault {
+    Fault::Link(LinkError::Io(io::Error::other(error.to_string())))
+}

@@ -1,0 +1,421 @@
+//! One collective access: the ranks that have come, the rounds that are in memory, and how it ends.
+//!
+//! ```text
+//!  store thread   prepare 0 | prepare 1 | wait: 0 done | prepare 2 | wait: 1 done | ...
+//!  rank threads               0 ......... | 1 .......... | 2
+//! ```
+//!
+//! Two rounds exist at a time: while the ranks send or receive one, the store works at the other. A round is
+//! done when every rank that has bytes here is through with it.
+//!
+//! Invariants
+//! - The first failure counts, and everybody hears of it at his next step. Nobody waits without looking at
+//!   his own connection, at those who have not come, and at the time.
+//! - A round holds the gate of the file: nobody gives the file another size or layout while one is in memory.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use store::{Grant, Pins};
+use wire::{ClientId, Status};
+
+use super::distribution::{Compiled, Distribution, RoundPart};
+use crate::context::Context;
+use crate::files::{Running, lock};
+use crate::refused::Refused;
+use crate::sessions::Connection;
+use crate::statistics::add;
+
+/// How long ranks that have not come are waited for.
+const COMING: Duration = Duration::from_secs(20);
+/// Between two looks at whether everybody is still there.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a failure is remembered for those who come late.
+const REMEMBERED: Duration = Duration::from_secs(60);
+/// Rounds in memory at a time.
+const BUFFERS: usize = 2;
+
+/// Bytes of a round, pinned or granted.
+pub(super) enum Memory {
+    Read(Vec<Pins>),
+    Write(Vec<Grant>),
+}
+
+/// Blocks in memory, part by part.
+pub(super) struct Round {
+    pub(super) parts: Vec<RoundPart>,
+    pub(super) memory: Memory,
+    pub(super) _running: Running,
+}
+
+impl Round {
+    fn bytes(&self) -> u64 {
+        let parts = self.parts.iter();
+        parts.map(|part| part.subfile.end - part.subfile.start).sum()
+    }
+}
+
+/// What the leader has said.
+pub(super) struct Plan {
+    pub(super) distribution: Distribution,
+    pub(super) writes: bool,
+    pub(super) by_record: bool,
+    /// Ranks that have bytes here.
+    takers: usize,
+}
+
+impl Plan {
+    pub(super) fn new(distribution: Distribution, writes: bool, by_record: bool) -> Plan {
+        let takers = distribution.ranks.iter().filter(|rank| rank.bytes > 0);
+        Plan {
+            takers: takers.count(),
+            distribution,
+            writes,
+            by_record,
+        }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    plan: Option<Arc<Plan>>,
+    /// By rank, who has come.
+    came: Vec<bool>,
+    failed: Option<Refused>,
+    /// Rounds in memory, each with the number of ranks that are not through with it.
+    rounds: VecDeque<(Arc<Round>, usize)>,
+    /// Number of the first of them.
+    first: u64,
+    /// There are no more.
+    is_complete: bool,
+    is_done: bool,
+}
+
+/// One collective access at this server.
+pub(super) struct Operation {
+    state: Mutex<State>,
+    changed: Condvar,
+    began: Instant,
+    pub(super) packets: AtomicU64,
+    pub(super) blocks: AtomicU64,
+    store_is_busy: AtomicBool,
+    ranks_busy: AtomicUsize,
+}
+
+impl Operation {
+    fn new() -> Operation {
+        Operation {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            began: Instant::now(),
+            packets: AtomicU64::new(0),
+            blocks: AtomicU64::new(0),
+            store_is_busy: AtomicBool::new(false),
+            ranks_busy: AtomicUsize::new(0),
+        }
+    }
+
+    /// Ends it for all; the first reason counts.
+    pub(super) fn fail(&self, refused: Refused) {
+        let mut state = lock(&self.state);
+        if state.failed.is_none() && !state.is_done {
+            state.failed = Some(refused);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The leader has come.
+    pub(super) fn begin(&self, plan: Plan) -> Result<Arc<Plan>, Refused> {
+        let mut state = lock(&self.state);
+        if let Some(refused) = &state.failed {
+            return Err(refused.clone());
+        }
+        if state.plan.is_some() {
+            return Err(Refused::new(
+                Status::InvalidArgument,
+                "operation: there was one with this number",
+            ));
+        }
+        let plan = Arc::new(plan);
+        state.came = vec![false; plan.distribution.ranks.len()];
+        state.plan = Some(Arc::clone(&plan));
+        drop(state);
+        self.changed.notify_all();
+        Ok(plan)
+    }
+
+    /// What the leader has said, once it has come.
+    pub(super) fn plan(&self) -> Option<Arc<Plan>> {
+        lock(&self.state).plan.clone()
+    }
+
+    /// The leader's own rank takes part.
+    pub(super) fn came(&self, rank: usize) {
+        lock(&self.state).came[rank] = true;
+    }
+
+    /// Whether it has failed.
+    pub(super) fn is_failed(&self) -> bool {
+        lock(&self.state).failed.is_some()
+    }
+
+    /// Rounds that were taken out.
+    pub(super) fn rounds(&self) -> u64 {
+        lock(&self.state).first
+    }
+
+    /// A rank has come.
+    pub(super) fn join(&self, rank: usize, client: ClientId) -> Result<(), Refused> {
+        let mut state = lock(&self.state);
+        let plan = state.plan.clone().expect("the leader came first");
+        match plan.distribution.ranks.get(rank) {
+            Some(here) if here.client == client => {}
+            _ => {
+                return Err(Refused::new(
+                    Status::PermissionDenied,
+                    format!("{client} is not rank {rank} of this operation"),
+                ));
+            }
+        }
+        if std::mem::replace(&mut state.came[rank], true) {
+            return Err(Refused::new(
+                Status::InvalidArgument,
+                format!("rank {rank} is here already"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Waits until `ready` has something, looking after everything that could keep it from ever coming.
+    fn wait<T>(
+        &self,
+        context: &Context,
+        who: Waiting<'_>,
+        mut ready: impl FnMut(&mut State) -> Option<T>,
+    ) -> Result<T, Refused> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(refused) = &state.failed {
+                return Err(refused.clone());
+            }
+            if let Some(found) = ready(&mut state) {
+                return Ok(found);
+            }
+            let (next, timeout) = self
+                .changed
+                .wait_timeout(state, LOOK)
+                .unwrap_or_else(PoisonError::into_inner);
+            state = next;
+            if timeout.timed_out() && state.failed.is_none() {
+                let trouble = self.look(context, &who, &state);
+                if let Some(refused) = trouble {
+                    state.failed = Some(refused.clone());
+                    drop(state);
+                    self.changed.notify_all();
+                    return Err(refused);
+                }
+            }
+        }
+    }
+
+    fn look(&self, context: &Context, who: &Waiting<'_>, state: &State) -> Option<Refused> {
+        let gone = |text: String| Some(Refused::new(Status::Unreachable, text));
+        if let Waiting::Rank { connection, file } = who {
+            connection.busy_with(*file, context.sessions.now_ms());
+            if !connection.is_open() {
+                return gone("a rank has ended its connection".into());
+            }
+        }
+        let Some(plan) = &state.plan else {
+            if self.began.elapsed() > COMING {
+                return gone("rank 0 has not come to direct the operation".into());
+            }
+            return None;
+        };
+        let ranks = plan.distribution.ranks.iter().enumerate();
+        let mut missing = ranks.filter(|(i, rank)| rank.bytes > 0 && !state.came[*i]);
+        let is_late = self.began.elapsed() > COMING;
+        let lost = missing.find(|(_, rank)| is_late || context.sessions.is_fenced(rank.client));
+        lost.and_then(|(i, rank)| gone(format!("rank {i} ({}) has not come", rank.client)))
+    }
+
+    /// Waits for the leader.
+    pub(super) fn wait_for_plan(
+        &self,
+        context: &Context,
+        who: Waiting<'_>,
+        leader: ClientId,
+    ) -> Result<(), Refused> {
+        self.wait(context, who, |state| {
+            if state.plan.is_none() && context.sessions.is_fenced(leader) {
+                state.failed = Some(Refused::new(
+                    Status::Unreachable,
+                    format!("rank 0 ({leader}) has died"),
+                ));
+            }
+            state.plan.as_ref().map(drop)
+        })
+    }
+
+    /// Waits for a round; nothing when there are no more.
+    pub(super) fn round(
+        &self,
+        context: &Context,
+        who: Waiting<'_>,
+        number: u64,
+    ) -> Result<Option<Arc<Round>>, Refused> {
+        self.wait(context, who, |state| state.round(number))
+    }
+
+    /// The round if it is there.
+    pub(super) fn round_now(&self, number: u64) -> Result<Option<Arc<Round>>, Refused> {
+        let mut state = lock(&self.state);
+        match &state.failed {
+            Some(refused) => Err(refused.clone()),
+            None => Ok(state.round(number).flatten()),
+        }
+    }
+
+    /// A rank is through with a round.
+    pub(super) fn through(&self, number: u64) {
+        let mut state = lock(&self.state);
+        let Some(at) = number.checked_sub(state.first) else {
+            return;
+        };
+        let Some((_, left)) = state.rounds.get_mut(at as usize) else {
+            return;
+        };
+        *left -= 1;
+        if *left == 0 {
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// The store has prepared a round.
+    pub(super) fn publish(&self, context: &Context, round: Round) {
+        let mut state = lock(&self.state);
+        let takers = state.plan.as_ref().map_or(0, |plan| plan.takers);
+        state.rounds.push_back((Arc::new(round), takers));
+        let bytes = state.rounds.iter().map(|(round, _)| round.bytes()).sum();
+        drop(state);
+        let most = &context.statistics.directed_most_bytes;
+        most.fetch_max(bytes, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+
+    /// Waits until a round is to be taken out: the oldest one when all ranks are through with it, or nothing
+    /// when there is room for another. `is_last`: until there are none.
+    pub(super) fn oldest(
+        &self,
+        context: &Context,
+        is_last: bool,
+    ) -> Result<Option<Arc<Round>>, Refused> {
+        self.wait(context, Waiting::Store, |state| match state.rounds.front() {
+            Some((_, 0)) => {
+                let (round, _) = state.rounds.pop_front().expect("looked at");
+                state.first += 1;
+                Some(Some(round))
+            }
+            Some(_) if is_last || state.rounds.len() == BUFFERS => None,
+            _ => Some(None),
+        })
+    }
+
+    /// There are no more rounds.
+    pub(super) fn complete(&self) {
+        lock(&self.state).is_complete = true;
+        self.changed.notify_all();
+    }
+
+    /// Everything is stored.
+    pub(super) fn done(&self) {
+        lock(&self.state).is_done = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until everything is stored, or sent by all.
+    pub(super) fn wait_until_done(
+        &self,
+        context: &Context,
+        who: Waiting<'_>,
+    ) -> Result<(), Refused> {
+        self.wait(context, who, |state| state.is_done.then_some(()))
+    }
+
+    /// Lets go of the rounds of an operation that has failed.
+    pub(super) fn clear(&self) {
+        let rounds = std::mem::take(&mut lock(&self.state).rounds);
+        drop(rounds);
+    }
+
+    /// Runs a step of the store, and counts whether ranks were served at the same time.
+    pub(super) fn store_step<T>(&self, context: &Context, run: impl FnOnce() -> T) -> T {
+        self.store_is_busy.store(true, Ordering::SeqCst);
+        if self.ranks_busy.load(Ordering::SeqCst) > 0 {
+            add(&context.statistics.directed_overlaps, 1);
+        }
+        let done = run();
+        self.store_is_busy.store(false, Ordering::SeqCst);
+        done
+    }
+
+    /// The same for a transfer.
+    pub(super) fn rank_step<T>(&self, context: &Context, run: impl FnOnce() -> T) -> T {
+        self.ranks_busy.fetch_add(1, Ordering::SeqCst);
+        if self.store_is_busy.load(Ordering::SeqCst) {
+            add(&context.statistics.directed_overlaps, 1);
+        }
+        let done = run();
+        self.ranks_busy.fetch_sub(1, Ordering::SeqCst);
+        done
+    }
+}
+
+impl State {
+    fn round(&mut self, number: u64) -> Option<Option<Arc<Round>>> {
+        let at = number.checked_sub(self.first)?;
+        match self.rounds.get(at as usize) {
+            Some((round, _)) => Some(Some(Arc::clone(round))),
+            None if self.is_complete => Some(None),
+            None => None,
+        }
+    }
+}
+
+/// Who waits.
+#[derive(Clone, Copy)]
+pub(super) enum Waiting<'a> {
+    Rank {
+        connection: &'a Connection,
+        file: wire::FileId,
+    },
+    Store,
+}
+
+/// All collective accesses at this server.
+#[derive(Default)]
+pub(crate) struct Operations {
+    table: Mutex<HashMap<(ClientId, u64), Arc<Operation>>>,
+    pub(super) compiled: Compiled,
+}
+
+impl Operations {
+    /// An operation; whoever comes first makes it.
+    pub(super) fn get(&self, leader: ClientId, number: u64) -> Arc<Operation> {
+        let mut table = lock(&self.table);
+        table.retain(|_, operation| {
+            Arc::strong_count(operation) > 1 || operation.began.elapsed() < REMEMBERED
+        });
+        let operation = table.entry((leader, number));
+        Arc::clone(operation.or_insert_with(|| Arc::new(Operation::new())))
+    }
+
+    /// One that went well is not asked for again.
+    pub(super) fn forget(&self, leader: ClientId, number: u64) {
+        lock(&self.table).remove(&(leader, number));
+    }
+}
