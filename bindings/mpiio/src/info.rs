@@ -223,8 +223,7 @@ pub(crate) fn in_force(file: &OpenFile) -> Pairs {
     }
     let used = file.file.last_access().collective.map(|how| match how {
         Collective::Independent => "views",
-        Collective::TwoPhase => "two_phase",
-        Collective::Sieving => "sieving",
+        how => how.word(),
     });
     let strategy = hints.get("strategy").or(used).unwrap_or("views");
     tell("pario_strategy", strategy);
@@ -236,10 +235,23 @@ pub(crate) fn in_force(file: &OpenFile) -> Pairs {
     tell("pario_pending", pending);
     let done = file.file.collective_statistics();
     let accesses = format!(
-        "views={} two_phase={} sieving={} exchanges={}",
-        done.independent, done.two_phase, done.sieved, done.exchanges
+        "views={} two_phase={} sieving={} ddio={} pb_ddio={} mb_ddio={} two_phase_ddio={} exchanges={}",
+        done.independent,
+        done.two_phase,
+        done.sieved,
+        done.ddio,
+        done.pb_ddio,
+        done.mb_ddio,
+        done.two_phase_ddio,
+        done.exchanges
     );
     tell("pario_collective_accesses", &accesses);
+    if let Some(choice) = file.file.last_choice() {
+        tell("pario_collective_reason", choice.reason.text());
+        if let Some(seconds) = choice.predicted_s {
+            tell("pario_collective_predicted_s", &format!("{seconds:.6}"));
+        }
+    }
     tell("pario_replicas", REPLICAS);
     tell("pario_direct", hints.get("direct").unwrap_or("on"));
     let barrier = hints.get("collective_barrier").unwrap_or("off");

@@ -2,8 +2,9 @@
 //!
 //! `PARIO_SECRET` names a file with the secret, `PARIO_TIMEOUT` the seconds for which a server that
 //! cannot be reached is tried again, `PARIO_STRATEGY` the way of accesses through views with gaps
-//! (`views` or `sieving`), `PARIO_MAPPING` the servers that are talked to, `PARIO_BUDDY` the number of
-//! the server to begin with, `PARIO_HINTS` a file with hints of a compiler or a job script, and `PARIO_DIRECT=0` sends everything by message, also to servers of
+//! and of collective ones (the words of the hint `strategy`), `PARIO_MAPPING` the servers that are talked to,
+//! `PARIO_BUDDY` the number of the server to begin with, `PARIO_HINTS` a file with hints of a compiler or a job
+//! script, and `PARIO_DIRECT=0` sends everything by message, also to servers of
 //! this host. All can be given in [`ConnectOptions`] instead; the
 //! environment is read only by [`ConnectOptions::from_env`].
 
@@ -20,7 +21,7 @@ use wire::url::Endpoint;
 use crate::error::{Error, Result};
 use crate::heard::CompilerHints;
 use crate::hints::Hints;
-use crate::sieve::Strategy;
+use crate::strategy::Strategy;
 
 /// Says where the metadata manager is. Asked again whenever the connection has to be made again, so
 /// that a directory that is served by changing processes stays reachable.
@@ -110,7 +111,7 @@ impl ConnectOptions {
             && !text.is_empty()
         {
             options.strategy = Strategy::of(&text).ok_or_else(|| {
-                let why = format!("'{text}' is no strategy; give views, two_phase or sieving");
+                let why = format!("'{text}' is no strategy; give one of {}", Strategy::words());
                 Error::argument("PARIO_STRATEGY", why)
             })?;
         }

@@ -18,7 +18,6 @@ use wire::message::file::*;
 use wire::{FileId, HandleId, LayoutState, Rights, ServerId, Status};
 
 use crate::access::How;
-use crate::collective::Collective;
 use crate::error::{Error, Result};
 use crate::hints::Hints;
 use crate::lane::Lane;
@@ -28,6 +27,7 @@ use crate::open_options::OpenOptions;
 use crate::phases::Phases;
 use crate::seen::{Seen, is_whole};
 use crate::session::lock;
+use crate::strategy::Collective;
 
 /// Times an append reserves a place anew.
 const MOST_RESERVATIONS: u32 = 64;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use advise::hints::{Life, canonical, check, known, number, switch};
 
 use crate::error::{Error, Result};
-use crate::sieve::Strategy;
+use crate::strategy::Strategy;
 
 /// Names with their values.
 ///
@@ -38,7 +38,8 @@ pub(crate) fn check_value(name: &str, value: &str) -> std::result::Result<(), St
     check(name, value)?;
     if name == "strategy" && Strategy::of(value).is_none() {
         return Err(format!(
-            "strategy is '{value}'; give views, two_phase or sieving"
+            "strategy is '{value}'; give one of {}",
+            Strategy::words()
         ));
     }
     Ok(())

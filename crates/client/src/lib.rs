@@ -25,12 +25,15 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod agreed;
 mod atomic;
 mod calibration;
+mod choice;
 mod client;
 mod collective;
 mod connect;
 mod direct;
+mod directed;
 mod error;
 mod file;
 mod flow;
@@ -54,13 +57,15 @@ mod relayout;
 mod seen;
 mod session;
 mod sieve;
+mod strategy;
 mod team;
 mod together;
+mod two_phase;
 
 pub use advise::mapping::Strategy as Mapping;
 pub use calibration::Drift;
 pub use client::{Client, FileLayout, Listed, Metadata};
-pub use collective::{Collective, CollectiveStatistics};
+pub use collective::CollectiveStatistics;
 pub use connect::{ConnectOptions, Connector};
 pub use direct::DirectStatistics;
 pub use error::{Error, Failure, Result};
@@ -73,7 +78,7 @@ pub use phases::{Phases, ServerPhases};
 pub use places::Places;
 pub use redistribute::Redistribution;
 pub use relayout::Relayout;
-pub use sieve::Strategy;
+pub use strategy::{Choice, Collective, Reason, Strategy};
 pub use team::{Drive, Exchange, Team};
 
 pub use advise::hints::{AccessStyle, Given, Source, Standing, Verdict};

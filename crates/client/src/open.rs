@@ -31,7 +31,7 @@ use crate::phases::Phases;
 use crate::pipe::Pipe;
 use crate::seen::Seen;
 use crate::session::{Repeat, Session, lock};
-use crate::sieve::Strategy;
+use crate::strategy::Strategy;
 
 /// What the metadata manager knows the handle by.
 #[derive(Clone, Debug)]

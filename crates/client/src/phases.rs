@@ -5,7 +5,7 @@
 
 use wire::ServerId;
 
-use crate::collective::Collective;
+use crate::strategy::Collective;
 
 /// What one server said about its part of an access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -139,6 +139,20 @@ impl Pipe {
         let _ = self.link.set_timeout(Some(timeout));
     }
 
+    /// Whether the peer is a process of this host, as far as the address says.
+    pub(crate) fn is_local(&self) -> bool {
+        match self.address.parse() {
+            Ok(Endpoint::Unix(_)) => true,
+            Ok(Endpoint::Tcp { host, .. }) => {
+                host == "localhost"
+                    || host
+                        .parse::<std::net::IpAddr>()
+                        .is_ok_and(|address| address.is_loopback())
+            }
+            Err(_) => false,
+        }
+    }
+
     /// For waiting.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()

@@ -165,6 +165,18 @@ impl Plan {
         (stored, part.subfile as u32)
     }
 
+    /// Whether all bytes are in one generation: no re-layout is under way.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.pieces.len() == 1
+    }
+
+    /// The share of a subfile of the first piece.
+    pub(crate) fn share_at(&self, subfile: u32) -> Option<&Share> {
+        let subfile = subfile as usize;
+        let is_there = self.pieces.first()?.subfiles.len() > subfile;
+        is_there.then(|| self.share(0, subfile, &mut 0))
+    }
+
     /// The file range around a part in which its bytes have the same home under this state.
     pub(crate) fn range_of(&self, part: &Part) -> Range<u64> {
         self.pieces[part.piece].ranges[part.range].clone()

@@ -329,6 +329,11 @@ impl Session {
         is_memory && self.sharing.has_died(place.server, place.incarnation)
     }
 
+    /// Where a server keeps its bytes, if that was heard.
+    pub(crate) fn store_of(&self, server: u64) -> Option<StoreKind> {
+        lock(&self.members).get(&server).map(|(m, _)| m.store)
+    }
+
     /// Where a server was last known to listen.
     pub(crate) fn address(&self, server: u64) -> String {
         lock(&self.members)

@@ -29,37 +29,7 @@ use crate::error::Result;
 use crate::file::File;
 use crate::lane::Lane;
 use crate::seen::{Seen, is_whole};
-
-/// How accesses through views with gaps are done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strategy {
-    /// Servers know the view, and only its bytes travel.
-    #[default]
-    Views,
-    /// Collective accesses are regrouped among the ranks first, where that gives the same bytes; others
-    /// are as with [`Strategy::Views`].
-    TwoPhase,
-    /// Windows of the file travel, holes included. Slow; for comparison.
-    Sieving,
-}
-
-impl Strategy {
-    /// As hint and environment spell it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Strategy::Views => "views",
-            Strategy::TwoPhase => "two_phase",
-            Strategy::Sieving => "sieving",
-        }
-    }
-
-    /// By its word.
-    pub fn of(word: &str) -> Option<Strategy> {
-        [Strategy::Views, Strategy::TwoPhase, Strategy::Sieving]
-            .into_iter()
-            .find(|strategy| strategy.word() == word)
-    }
-}
+use crate::strategy::Strategy;
 
 /// Window of reads unless the hints say otherwise, as in ROMIO.
 const READ_WINDOW: u64 = 4 << 20;
@@ -71,8 +41,10 @@ impl File {
     pub fn strategy(&self) -> Strategy {
         match self.open.is_sieving.load(Ordering::Relaxed) {
             true => Strategy::Sieving,
-            false if self.open.forced() == Some(Strategy::TwoPhase) => Strategy::TwoPhase,
-            false => Strategy::Views,
+            false => match self.open.forced() {
+                None | Some(Strategy::Sieving) => Strategy::Views,
+                Some(forced) => forced,
+            },
         }
     }
 

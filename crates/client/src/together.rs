@@ -19,8 +19,8 @@ use wire::message::catalogue::{GetLayout, LayOutByViews};
 use wire::message::{Bytes, Field};
 use wire::{FileId, HandleId, LayoutState, Reader, Rights, describe, put_number};
 
+use crate::agreed::{Agreed, Ready};
 use crate::client::{Client, FileLayout, absolute};
-use crate::collective::{Agreed, Ready};
 use crate::error::{Error, Result};
 use crate::file::{File, view_of_text};
 use crate::hints::Hints;

@@ -223,6 +223,18 @@ pub const TABLE: &[Known] = &[
         "whether ranks wait for each other in every collective access",
     ),
     of_handle(
+        "ddio_block_size",
+        Administration,
+        Number(512),
+        "bytes of a block of collective accesses that servers direct, 64 KiB",
+    ),
+    of_handle(
+        "ddio_blocks",
+        Administration,
+        Number(1),
+        "blocks from which a packet of such an access is built; by what messages and bytes cost if not given",
+    ),
+    of_handle(
         "cb_buffer_size",
         Administration,
         Number(1),

@@ -3,8 +3,8 @@
 //! Every strategy gives the bytes of independent accesses; what was chosen is reported.
 
 use client::{
-    Client, Collective, File, Hints, OpenOptions, Places, Sequence, SharedBytes, SharedBytesMut,
-    Team,
+    Client, Collective, File, Hints, OpenOptions, Places, Reason, Sequence, SharedBytes,
+    SharedBytesMut, Team,
 };
 
 use crate::host_teams::{all_good, join, told};
@@ -53,11 +53,20 @@ fn memory_of(places: &Sequence) -> Vec<u8> {
     vec![0xee; places.hull().map_or(0, |hull| hull.end as usize) + 3]
 }
 
-const STRATEGIES: [Option<&str>; 4] = [None, Some("views"), Some("two_phase"), Some("sieving")];
+const STRATEGIES: [Option<&str>; 8] = [
+    None,
+    Some("views"),
+    Some("two_phase"),
+    Some("sieving"),
+    Some("ddio"),
+    Some("pb_ddio"),
+    Some("mb_ddio"),
+    Some("two_phase_ddio"),
+];
 
 /// One rank of a random program; every rank computes what the file is to hold.
 fn run_cases(client: &Client, team: &Team, cases: std::ops::Range<u64>, is_direct: bool) {
-    let mut regrouped = 0;
+    let (mut regrouped, mut served) = (0, 0);
     let (rank, ranks) = (team.rank(), team.size());
     for case in cases {
         let mut numbers = Numbers(case);
@@ -79,6 +88,11 @@ fn run_cases(client: &Client, team: &Team, cases: std::ops::Range<u64>, is_direc
         hints
             .set("cb_buffer_size", numbers.pick(&["700", "5000", "4194304"]))
             .unwrap();
+        let block = numbers.pick(&["512", "2000", "65536"]);
+        hints.set("ddio_block_size", block).unwrap();
+        if numbers.below(2) == 0 {
+            hints.set("ddio_blocks", "3").unwrap();
+        }
         file.set_hints_together(team, &hints).unwrap();
         let mut model: Vec<u8> = Vec::new();
         for _ in 0..2 {
@@ -98,24 +112,32 @@ fn run_cases(client: &Client, team: &Team, cases: std::ops::Range<u64>, is_direc
             team.barrier().unwrap();
         }
         let counted = file.collective_statistics();
+        let directed = counted.ddio + counted.pb_ddio + counted.mb_ddio + counted.two_phase_ddio;
         assert_eq!(
-            counted.independent + counted.two_phase + counted.sieved,
+            counted.independent + counted.two_phase + counted.sieved + directed,
             4,
             "case {case}"
         );
         regrouped += counted.two_phase;
+        served += directed;
         match strategy {
             Some("views") => assert_eq!(counted.independent, 4),
             Some("sieving") => assert_eq!(counted.sieved, 4),
+            // All ranks may begin behind the end of the file.
+            Some("ddio") => assert_eq!(counted.ddio + counted.independent, 4),
+            Some("pb_ddio") => assert_eq!(counted.pb_ddio + counted.independent, 4),
+            Some("mb_ddio") => assert_eq!(counted.mb_ddio + counted.independent, 4),
             None if is_direct => assert_eq!(counted.independent, 4),
             _ => {}
         }
-        if counted.two_phase == 0 && is_direct && strategy != Some("two_phase") {
+        let is_alone = matches!(strategy, None | Some("views" | "sieving"));
+        if counted.two_phase == 0 && is_direct && is_alone {
             assert_eq!(counted.exchanges, counted.barriers, "nothing but barriers");
         }
         file.close().unwrap();
     }
-    assert!(regrouped > 3, "{regrouped} accesses in two phases");
+    assert!(regrouped > 1, "{regrouped} accesses in two phases");
+    assert!(served > 8, "{served} accesses that servers directed");
 }
 
 fn write_all(file: &File, team: &Team, case: u64, numbers: &mut Numbers, model: &mut Vec<u8>) {
@@ -249,7 +271,20 @@ fn two_phases_are_taken_where_they_are_asked_for_or_pay() {
         // All read the same: each byte travels once.
         let read = |bytes: &mut [u8]| file.read_at_all(team, 7, bytes.into(), 0, &places);
         assert_eq!(read(&mut bytes), Ok(1 << 20));
-        assert_eq!(file.last_access().collective, Some(Collective::TwoPhase));
+        let choice = file.last_choice().unwrap();
+        assert_eq!(choice.reason, Reason::Predicted);
+        assert_eq!(file.last_access().collective, Some(choice.how));
+        let seconds = |how| choice.alternatives.iter().find(|a| a.0 == how).unwrap().1;
+        let alone = seconds(Collective::Independent);
+        let best = choice
+            .alternatives
+            .iter()
+            .map(|a| a.1)
+            .fold(alone, f64::min);
+        match choice.how {
+            Collective::Independent => assert!(best >= 0.9 * alone, "{choice:?}"),
+            how => assert!(seconds(how) == best && best < 0.9 * alone, "{choice:?}"),
+        }
         let hints = Hints::new().with("strategy", "views").unwrap();
         file.set_hints_together(team, &hints).unwrap();
         read(&mut bytes).unwrap();

@@ -164,7 +164,10 @@ impl Blocks<'_> {
     /// A round that all ranks are through with.
     fn end(&self, round: Arc<Round>) -> Result<(), Refused> {
         let Some(round) = Arc::into_inner(round) else {
-            return Err(Refused::new(Status::Internal, "a round is used by somebody"));
+            return Err(Refused::new(
+                Status::Internal,
+                "a round is used by somebody",
+            ));
         };
         let Memory::Write(grants) = round.memory else {
             return Ok(());

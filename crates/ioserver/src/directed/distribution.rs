@@ -164,7 +164,9 @@ impl Distribution {
                     let range = ViewOffset(rank.lo)..ViewOffset(rank.hi);
                     let found = view.file_range(range).ok_or_else(|| {
                         let (lo, hi) = (rank.lo, rank.hi);
-                        wrong(format!("rank {number}: {lo}..{hi} has no bytes in its view"))
+                        wrong(format!(
+                            "rank {number}: {lo}..{hi} has no bytes in its view"
+                        ))
                     })?;
                     found.start.0..found.end.0
                 }
@@ -224,12 +226,14 @@ impl Distribution {
         *self.views.are_apart.get_or_init(|| {
             let (views, of) = (&self.views.list, &self.views.of);
             let apart = |a: usize, b: usize| {
-                let (a, b) = (views[of[a] as usize].0.bytes(), views[of[b] as usize].0.bytes());
+                let (a, b) = (
+                    views[of[a] as usize].0.bytes(),
+                    views[of[b] as usize].0.bytes(),
+                );
                 let meeting = Meeting::new(a, b);
                 meeting.is_symbolic() && meeting.count(0..falls::MAX_OFFSET) == 0
             };
-            of.len() <= FEW
-                && (0..of.len()).all(|a| (a + 1..of.len()).all(|b| apart(a, b)))
+            of.len() <= FEW && (0..of.len()).all(|a| (a + 1..of.len()).all(|b| apart(a, b)))
         })
     }
 
@@ -265,7 +269,9 @@ impl Distribution {
             let block = bytes.rank(first) / self.block_bytes;
             let start = block * self.block_bytes;
             let end = start + self.block_bytes;
-            let file_end = bytes.select(end).map_or(self.hull.end, |x| x.min(self.hull.end));
+            let file_end = bytes
+                .select(end)
+                .map_or(self.hull.end, |x| x.min(self.hull.end));
             walk.file = file_end;
             left -= 1;
             match parts.last_mut() {

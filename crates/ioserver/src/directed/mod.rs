@@ -46,11 +46,7 @@ use transfer::Transfer;
 const ROUND_BYTES: u64 = 16 << 20;
 
 /// Serves the request of rank 0.
-pub(crate) fn lead(
-    service: &IoService,
-    session: &mut Session,
-    exchange: &mut Exchange,
-) -> Outcome {
+pub(crate) fn lead(service: &IoService, session: &mut Session, exchange: &mut Exchange) -> Outcome {
     let started = Instant::now();
     let context = &*service.context;
     let leader = session.client.id;
@@ -162,8 +158,7 @@ fn begin(
     }
     let limit = context.stored.store().usage().memory_limit_bytes;
     let most = ROUND_BYTES.min(limit / 8);
-    let distribution =
-        Distribution::new(&context.operations.compiled, &known, lead, most)?;
+    let distribution = Distribution::new(&context.operations.compiled, &known, lead, most)?;
     if distribution.ranks[0].client != session.client.id {
         return Err(Refused::new(
             Status::PermissionDenied,

@@ -53,7 +53,9 @@ pub(super) struct Round {
 impl Round {
     fn bytes(&self) -> u64 {
         let parts = self.parts.iter();
-        parts.map(|part| part.subfile.end - part.subfile.start).sum()
+        parts
+            .map(|part| part.subfile.end - part.subfile.start)
+            .sum()
     }
 }
 
@@ -314,14 +316,16 @@ impl Operation {
         context: &Context,
         is_last: bool,
     ) -> Result<Option<Arc<Round>>, Refused> {
-        self.wait(context, Waiting::Store, |state| match state.rounds.front() {
-            Some((_, 0)) => {
-                let (round, _) = state.rounds.pop_front().expect("looked at");
-                state.first += 1;
-                Some(Some(round))
+        self.wait(context, Waiting::Store, |state| {
+            match state.rounds.front() {
+                Some((_, 0)) => {
+                    let (round, _) = state.rounds.pop_front().expect("looked at");
+                    state.first += 1;
+                    Some(Some(round))
+                }
+                Some(_) if is_last || state.rounds.len() == BUFFERS => None,
+                _ => Some(None),
             }
-            Some(_) if is_last || state.rounds.len() == BUFFERS => None,
-            _ => Some(None),
         })
     }
 

@@ -95,7 +95,10 @@ impl Transfer<'_> {
             let share = self.share(round, &mine);
             share.each_run(mine.file.clone(), |_, right, len| {
                 let start = own.bytes.select(right).expect("a byte of the subfile");
-                let last = own.bytes.select(right + len - 1).expect("a byte of the subfile");
+                let last = own
+                    .bytes
+                    .select(right + len - 1)
+                    .expect("a byte of the subfile");
                 packets.push(vec![Mine {
                     part: mine.part,
                     file: start..last + 1,
@@ -130,11 +133,7 @@ impl Transfer<'_> {
     }
 
     /// Sends everything of this rank.
-    pub(super) fn read(
-        &mut self,
-        exchange: &mut Exchange,
-        who: Waiting<'_>,
-    ) -> Result<(), Fault> {
+    pub(super) fn read(&mut self, exchange: &mut Exchange, who: Waiting<'_>) -> Result<(), Fault> {
         let operation = self.operation;
         let mut list = Vec::new();
         let mut number = 0;
@@ -255,11 +254,7 @@ impl Transfer<'_> {
     }
 
     /// Asks for everything of this rank and stores it.
-    pub(super) fn write(
-        &mut self,
-        exchange: &mut Exchange,
-        who: Waiting<'_>,
-    ) -> Result<(), Fault> {
+    pub(super) fn write(&mut self, exchange: &mut Exchange, who: Waiting<'_>) -> Result<(), Fault> {
         let operation = self.operation;
         let mut next = 0;
         // Rounds that were asked for and have not been received.
@@ -268,6 +263,8 @@ impl Transfer<'_> {
         let result = loop {
             let found = match asked.is_empty() {
                 true => operation.round(self.context, who, next),
+                // Packets come in the order in which they were asked for, so all of a round first.
+                false if self.plan.by_record => Ok(None),
                 false => operation.round_now(next),
             };
             match found {

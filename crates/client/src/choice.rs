@@ -1,0 +1,282 @@
+//! Which strategy a collective access takes: the one that was asked for, or the one that the cost model says
+//! is fastest.
+//!
+//! The model is asked once for every kind of access (direction, bytes of each rank), by rank 0, which knows
+//! the calibrated costs of its host; the others are told. So all ranks decide alike, and a loop of equal
+//! accesses asks nothing.
+//!
+//! Left to others: what each way costs (`advise::cost`), whether it gives the same bytes (`collective`).
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use advise::collective::blocks_per_round;
+use advise::cost::{
+    Access, DiskDirected, Home, Machine, Op, Prediction, Process, StoreKind as StoreCosts, Way,
+    alternatives,
+};
+use wire::message::catalogue::StoreKind;
+use wire::{Reader, put_number};
+
+use crate::agreed::Agreed;
+use crate::collective::Wanted;
+use crate::error::{Error, Result};
+use crate::file::File;
+use crate::session::lock;
+use crate::strategy::{Choice, Collective, Reason};
+use crate::team::Team;
+
+/// Answers that are kept.
+const KEPT: usize = 32;
+/// Another way than independent accesses has to be better by this to be taken: predictions are not exact.
+const MARGIN: f64 = 0.9;
+
+/// What an answer is for: direction, what is possible, bytes of each rank.
+type Kind = (bool, bool, bool, Vec<u64>);
+
+/// Answers of the cost model.
+#[derive(Debug, Default)]
+pub(crate) struct Choices(Mutex<VecDeque<(Kind, Choice)>>);
+
+impl Choices {
+    fn get(&self, kind: &Kind) -> Option<Choice> {
+        let kept = lock(&self.0);
+        let found = kept.iter().find(|(known, _)| known == kind);
+        found.map(|(_, choice)| choice.clone())
+    }
+
+    fn keep(&self, kind: Kind, choice: Choice) {
+        let mut kept = lock(&self.0);
+        kept.truncate(KEPT - 1);
+        kept.push_front((kind, choice));
+    }
+}
+
+fn way(how: Way) -> Option<Collective> {
+    Some(match how {
+        Way::Direct | Way::Message | Way::Packed => Collective::Independent,
+        Way::TwoPhase => Collective::TwoPhase,
+        Way::DiskDirected(DiskDirected::Packet) => Collective::PbDdio,
+        Way::DiskDirected(DiskDirected::MultiBlock { .. }) => Collective::MbDdio,
+        Way::DiskDirected(DiskDirected::TwoPhase) => Collective::TwoPhaseDdio,
+        // Piece by piece is for comparison, and the others know no views at the server.
+        Way::DiskDirected(DiskDirected::Piece) | Way::List | Way::Pieces | Way::Sieved { .. } => {
+            return None;
+        }
+    })
+}
+
+/// What predictions come to: every strategy with its seconds, the fastest first, and the one to take.
+pub(crate) fn pick(
+    predictions: &[Prediction],
+    is_direct: bool,
+    may_regroup: bool,
+    can_direct: bool,
+) -> (Collective, Vec<(Collective, f64)>) {
+    let mut all: Vec<(Collective, f64)> = Vec::new();
+    for prediction in predictions {
+        if prediction.way == Way::Direct && !is_direct {
+            continue;
+        }
+        if let Some(how) = way(prediction.way)
+            && !all.iter().any(|(known, _)| *known == how)
+        {
+            all.push((how, prediction.seconds));
+        }
+    }
+    let seconds = |how: Collective| all.iter().find(|(h, _)| *h == how).map(|(_, s)| *s);
+    let alone = seconds(Collective::Independent).unwrap_or(f64::INFINITY);
+    let possible = |how: Collective| match how {
+        Collective::TwoPhase => may_regroup,
+        Collective::TwoPhaseDdio => may_regroup && can_direct,
+        Collective::PbDdio | Collective::MbDdio => can_direct,
+        _ => true,
+    };
+    let best = all
+        .iter()
+        .filter(|(how, s)| possible(*how) && *s < alone * MARGIN)
+        .min_by(|a, b| a.1.total_cmp(&b.1));
+    (best.map_or(Collective::Independent, |(how, _)| *how), all)
+}
+
+fn put(choice: &Choice) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_number(&mut out, choice.how.number());
+    put_number(&mut out, choice.blocks);
+    put_number(&mut out, choice.alternatives.len() as u64);
+    for (how, seconds) in &choice.alternatives {
+        put_number(&mut out, how.number());
+        put_number(&mut out, (seconds * 1e9) as u64);
+    }
+    out
+}
+
+fn read(bytes: &[u8]) -> Option<Choice> {
+    let mut r = Reader::new(bytes);
+    let how = Collective::of(r.number().ok()?)?;
+    let blocks = r.number().ok()?;
+    let mut alternatives = Vec::new();
+    for _ in 0..r.number().ok()?.min(Collective::COUNT as u64) {
+        let how = Collective::of(r.number().ok()?)?;
+        alternatives.push((how, r.number().ok()? as f64 * 1e-9));
+    }
+    let predicted = alternatives.iter().find(|(other, _)| *other == how);
+    Some(Choice {
+        how,
+        reason: Reason::Predicted,
+        predicted_s: predicted.map(|(_, seconds)| *seconds),
+        alternatives,
+        blocks,
+    })
+}
+
+impl File {
+    /// What things cost here.
+    fn machine(&self) -> Machine {
+        Machine::HOST
+    }
+
+    /// What is to be done, the same at all ranks.
+    pub(crate) fn choose(
+        &self,
+        team: &Team,
+        agreed: &Agreed,
+        wanted: &[Wanted],
+        writes: bool,
+        may_regroup: bool,
+        can_direct: bool,
+    ) -> Result<Choice> {
+        if let Some(forced) = agreed.forced {
+            let how = forced.collective();
+            let blocks = match how {
+                Collective::Ddio | Collective::PbDdio => 1,
+                _ if agreed.blocks > 0 => agreed.blocks,
+                // Only rank 0 says how many.
+                _ if team.rank() > 0 => 0,
+                _ => self.blocks(agreed),
+            };
+            return Ok(Choice {
+                how,
+                reason: Reason::Forced,
+                predicted_s: None,
+                alternatives: Vec::new(),
+                blocks,
+            });
+        }
+        let lens = wanted.iter().map(|wanted| wanted.len).collect();
+        let kind: Kind = (writes, may_regroup, can_direct, lens);
+        if let Some(choice) = agreed.choices.get(&kind) {
+            return Ok(choice);
+        }
+        let mine = match team.rank() {
+            0 => put(&self.predict(agreed, wanted, writes, may_regroup, can_direct)),
+            _ => Vec::new(),
+        };
+        self.open.together.exchanged(mine.len());
+        let said = team.agree(Ok(mine))?;
+        let choice = read(&said[0])
+            .ok_or_else(|| Error::argument("team", "rank 0 told no strategy that is known here"))?;
+        agreed.choices.keep(kind, choice.clone());
+        Ok(choice)
+    }
+
+    /// Blocks of a packet: so many that messages cost little beside bytes.
+    fn blocks(&self, agreed: &Agreed) -> u64 {
+        match agreed.blocks {
+            0 => blocks_per_round(
+                &self.machine(),
+                agreed.ranks.len() as u64,
+                agreed.block_bytes,
+            ),
+            blocks => blocks,
+        }
+    }
+
+    fn predict(
+        &self,
+        agreed: &Agreed,
+        wanted: &[Wanted],
+        writes: bool,
+        may_regroup: bool,
+        can_direct: bool,
+    ) -> Choice {
+        let blocks = self.blocks(agreed);
+        let state = self.open.state();
+        let piece = &state.pieces[0];
+        let plan = self.open.whole.plan(&state);
+        let near = self.near_servers(&plan.places);
+        let servers: Vec<usize> = piece
+            .places
+            .iter()
+            .map(|places| {
+                let server = places.first().map(|place| place.server);
+                let slot = plan.places.iter().position(|p| Some(p.server) == server);
+                slot.unwrap_or(0)
+            })
+            .collect();
+        // A host of its own for every server that is not here.
+        let hosts: Vec<usize> = (0..plan.places.len())
+            .map(|slot| if near[slot] { 0 } else { slot + 1 })
+            .collect();
+        let here = near.iter().position(|near| *near);
+        let processes: Vec<Process> = wanted
+            .iter()
+            .zip(&agreed.ranks)
+            .map(|(wanted, rank)| Process {
+                view: rank.view.clone(),
+                lo: wanted.offset,
+                hi: wanted.offset + wanted.len,
+                near: here,
+            })
+            .collect();
+        let home = Home {
+            partition: &piece.partition,
+            servers: &servers,
+            server_count: plan.places.len().max(1),
+            hosts: &hosts,
+        };
+        let access = Access {
+            op: if writes { Op::Write } else { Op::Read },
+            processes: &processes,
+            is_collective: true,
+            store: self.store_costs(&plan.places),
+        };
+        let predictions = alternatives(&self.machine(), &access, &home);
+        let (how, alternatives) = pick(&predictions, agreed.is_direct, may_regroup, can_direct);
+        let predicted = alternatives.iter().find(|(other, _)| *other == how);
+        Choice {
+            how,
+            reason: Reason::Predicted,
+            predicted_s: predicted.map(|(_, seconds)| *seconds),
+            blocks: match how {
+                Collective::PbDdio => 1,
+                _ => blocks,
+            },
+            alternatives,
+        }
+    }
+
+    fn near_servers(&self, places: &[wire::Place]) -> Vec<bool> {
+        let session = &self.open.session;
+        let near = session.with_lane(|lane| {
+            let near = places.iter().map(|place| {
+                session
+                    .server_pipe(lane, *place)
+                    .is_ok_and(|index| lane.pipe(index).is_local())
+            });
+            Ok(near.collect())
+        });
+        near.unwrap_or_else(|_| vec![true; places.len()])
+    }
+
+    fn store_costs(&self, places: &[wire::Place]) -> StoreCosts {
+        let session = &self.open.session;
+        match places
+            .iter()
+            .any(|place| session.store_of(place.server) == Some(StoreKind::Disk))
+        {
+            true => StoreCosts::Disk,
+            false => StoreCosts::Memory,
+        }
+    }
+}
