@@ -133,7 +133,7 @@ fn read(bytes: &[u8]) -> Option<Choice> {
 impl File {
     /// What things cost here.
     fn machine(&self) -> Machine {
-        Machine::HOST
+        self.open.session.machine()
     }
 
     /// What is to be done, the same at all ranks.
