@@ -310,6 +310,8 @@ impl Client {
                 .manager(Repeat::Traces, || wire::message::catalogue::Relayout {
                     path: path.clone(),
                     layout: layout.into(),
+                    servers: Vec::new(),
+                    options: Default::default(),
                 })?;
         Ok(Relayout::new(self, progress))
     }

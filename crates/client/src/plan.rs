@@ -31,9 +31,6 @@ pub(crate) struct Part {
     pub(crate) bytes: u64,
 }
 
-/// As long as files are frozen while they move.
-const STEP: u64 = 1;
-
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -91,14 +88,15 @@ impl Plan {
             subfiles: piece
                 .places
                 .iter()
-                .map(|list| Subfile {
+                .zip(&piece.stores)
+                .map(|(list, &stored)| Subfile {
                     slot: list.first().map(|place| {
                         *by_server.entry(place.server).or_insert_with(|| {
                             places.push(*place);
                             places.len() - 1
                         })
                     }),
-                    stored: piece.generation,
+                    stored,
                 })
                 .collect(),
         });
@@ -109,7 +107,7 @@ impl Plan {
             state: state.clone(),
             view: view.clone(),
             version,
-            step: STEP,
+            step: state.step,
             places,
             pieces,
         }
@@ -126,7 +124,7 @@ impl Plan {
             state: state.clone(),
             view: view.clone(),
             version,
-            step: STEP,
+            step: state.step,
             places: vec![place],
             pieces: vec![Piece {
                 generation: 0,

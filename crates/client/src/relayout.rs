@@ -31,7 +31,7 @@ impl Relayout {
 
     /// How far it has come.
     pub fn progress(&mut self) -> Result<Progress> {
-        if self.last.state == MoveState::Moving {
+        if !self.last.state.is_over() {
             self.last = self.client.relayout_progress(self.last.file)?;
         }
         Ok(self.last.clone())
@@ -47,14 +47,18 @@ impl Relayout {
                 MoveState::Failed => {
                     return Err(Error::Refused {
                         status: wire::Status::Io,
-                        text: format!(
-                            "the move was given up, the file is in its old layout: {}",
-                            progress.failure
-                        ),
+                        text: format!("the move cannot go on: {}", progress.failure),
                         server: None,
                     });
                 }
-                MoveState::Moving => {
+                MoveState::Cancelled => {
+                    return Err(Error::Refused {
+                        status: wire::Status::Busy,
+                        text: "the move was cancelled, the file is in its old layout".into(),
+                        server: None,
+                    });
+                }
+                _ => {
                     pause_for(pause);
                     pause = (pause * 2).min(std::time::Duration::from_millis(100));
                 }

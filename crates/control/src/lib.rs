@@ -1,7 +1,8 @@
 //! Control logic that runs at the server that owns a file, and the seals that tie servers together.
 //!
 //! [`locks`] and leases, shared [`pointers`] and append reservations, the file's size ([`sizes`]):
-//! volatile state machines. [`capability`] is what the metadata manager seals and the I/O servers
+//! volatile state machines. [`moves`] says how the layout state of a file changes while it is moved.
+//! [`capability`] is what the metadata manager seals and the I/O servers
 //! check: what a client may do with a file, and who it is. [`introduction`] is what both ends of a
 //! new connection compute.
 //!
@@ -16,5 +17,6 @@
 pub mod capability;
 pub mod introduction;
 pub mod locks;
+pub mod moves;
 pub mod pointers;
 pub mod sizes;

@@ -205,7 +205,7 @@ impl Known {
 
     /// The step of the layout state. One as long as a file is frozen while it moves.
     pub(crate) fn step(&self) -> u64 {
-        1
+        self.told.layout.step
     }
 
     /// Name of the subfile of an index.
@@ -404,7 +404,7 @@ impl FileEntry {
     pub(crate) fn learn(&self, told: FileStateIs, server: ServerId) -> Arc<Known> {
         let mut gate = lock(&self.gate);
         if let Some(known) = &gate.known
-            && (known.told == told || newest(&told.layout) < newest(&known.told.layout))
+            && (known.told == told || told.layout.step < known.told.layout.step)
         {
             return Arc::clone(known);
         }
@@ -449,9 +449,8 @@ impl FileEntry {
         }
         if known.version != planned.version {
             let theirs = StateVersion::read(&mut Reader::new(planned.version));
-            let theirs = theirs.ok().and_then(|v| v.generations.into_iter().max());
             return match theirs {
-                Some(generation) if generation > newest(&known.told.layout) => Entering::Behind,
+                Ok(theirs) if theirs > known.told.layout.version() => Entering::Behind,
                 _ => Entering::No(known.stale()),
             };
         }
@@ -626,15 +625,6 @@ impl FileEntry {
             gate.cut_to = size;
         }
     }
-}
-
-fn newest(layout: &LayoutState) -> u64 {
-    layout
-        .pieces
-        .iter()
-        .map(|p| p.generation)
-        .max()
-        .unwrap_or(0)
 }
 
 /// All files that this server has to do with.

@@ -45,13 +45,13 @@ struct Source {
 /// they still arrive. So it is asked at the end whether the generation is still meant to be; it cannot
 /// have become the only one before this is answered.
 pub(crate) fn pull(context: &Context, request: &Pull) -> Result<(), Refused> {
-    let [old, new] = &request.state.pieces[..] else {
+    let [_, new] = &request.state.pieces[..] else {
         return Err(Refused::new(
             Status::InvalidArgument,
             "state: a pull needs an old and a new generation",
         ));
     };
-    let pulled = pull_pieces(context, request, old, new);
+    let pulled = pull_pieces(context, request, new);
     let file = request.file;
     let is_meant = match context.manager.ask(&FileState { file }) {
         Ok(state) => {
@@ -72,24 +72,23 @@ pub(crate) fn pull(context: &Context, request: &Pull) -> Result<(), Refused> {
     )))
 }
 
-fn pull_pieces(context: &Context, request: &Pull, old: &Piece, new: &Piece) -> Result<(), Refused> {
+fn pull_pieces(context: &Context, request: &Pull, new: &Piece) -> Result<(), Refused> {
     let entry = context.entry(request.file);
     entry.pulled.store(0, Ordering::Relaxed);
     let version = StateVersion {
-        generations: vec![old.generation],
-        relayout_start: 0,
-        frontiers: Vec::new(),
+        step: request.state.step,
     };
     let mut version_bytes = Vec::new();
     version.put(&mut version_bytes);
     // Protection and note come with the state; the subfiles are those of the new piece.
     let entry_known = context.refresh(&entry)?;
-    let mut target = LayoutState {
-        pieces: vec![new.clone()],
+    let target = LayoutState {
+        pieces: vec![Piece {
+            ranges: std::iter::once(0..u64::MAX).collect(),
+            ..new.clone()
+        }],
         ..request.state.clone()
     };
-    target.relayout_start = 0;
-    target.frontiers.clear();
     let target = entry_known.with_layout(target, context.server);
     for own in own_of(target.layout(), 0, context.server) {
         let sources = sources(context, &request.state, &own)?;

@@ -72,12 +72,14 @@ pub enum MetaError {
     ServerFailed(ServerId),
     /// The layout names a server that is not alive.
     ServerNotAlive(ServerId),
+    /// The server is being drained and takes nothing new.
+    ServerDraining(ServerId),
     /// No server has this number.
     NoSuchServer(ServerId),
     /// The report is about an earlier start of the server.
     StaleIncarnation(ServerId),
     /// The file's layout is not in the state that the call continues.
-    WrongGeneration {
+    WrongStep {
         /// The file.
         file: FileId,
         /// What the call says.
@@ -135,11 +137,12 @@ impl MetaError {
             MetaError::BadHandle(_) | MetaError::HandleLacks(..) => Status::BadHandle,
             MetaError::Busy(_) => Status::Busy,
             MetaError::NoServer | MetaError::ServerNotAlive(_) => Status::Unreachable,
+            MetaError::ServerDraining(_) => Status::InUse,
             MetaError::NoSpace => Status::NoSpace,
             MetaError::AllFailed => Status::Io,
             MetaError::ServerFailed(_) => Status::InvalidArgument,
             MetaError::StaleIncarnation(_) => Status::WrongIncarnation,
-            MetaError::WrongGeneration { .. } => Status::StaleLayout,
+            MetaError::WrongStep { .. } => Status::StaleLayout,
             MetaError::TooLarge(_) => Status::TooLarge,
             MetaError::NewerFormat { .. } | MetaError::NotACatalogue => Status::Unsupported,
             MetaError::AlreadyOpen => Status::InUse,
@@ -190,12 +193,15 @@ impl fmt::Display for MetaError {
                 server.0
             ),
             MetaError::ServerNotAlive(server) => write!(f, "{server} is not alive"),
+            MetaError::ServerDraining(server) => {
+                write!(f, "{server} is being drained and takes nothing new")
+            }
             MetaError::NoSuchServer(server) => write!(f, "{server} never joined"),
             MetaError::StaleIncarnation(server) => {
                 write!(f, "{server} has started again since")
             }
-            MetaError::WrongGeneration { file, given } => {
-                write!(f, "generation {given} of {file} is not being moved to")
+            MetaError::WrongStep { file, given } => {
+                write!(f, "{file} is not being moved in step {given}")
             }
             MetaError::TooLarge(what) => write!(f, "too large: {what}"),
             MetaError::NewerFormat { found, known } => write!(

@@ -287,7 +287,7 @@ impl Manager {
                 report.load,
             )?;
             for removal in &report.removed {
-                batch.confirm_removal(server, removal.file, removal.generation)?;
+                batch.confirm_removal(server, removal)?;
             }
             Ok(())
         })?;

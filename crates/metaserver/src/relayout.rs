@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use meta::catalogue::{Caller, Member, MemberState, Snapshot};
+use meta::catalogue::{Batch, Caller, Member, MemberState, MoveRecord, MoveTarget, Snapshot};
 use meta::{FileId, MetaError};
 use wire::link::Link;
 use wire::message::catalogue::{MoveState, Progress, Relayout, RelayoutProgress};
@@ -43,8 +43,6 @@ const THAW_LIMIT: Duration = Duration::from_secs(5);
 const PROGRESS_LIMIT: Duration = Duration::from_secs(2);
 /// Between two attempts to thaw.
 const RETRY: Duration = Duration::from_millis(500);
-/// Where the only lane begins: nothing is read from the new generation before the end.
-const FRONTIERS: [u64; 1] = [0];
 
 /// A move under way.
 #[derive(Debug, Default)]
@@ -75,7 +73,6 @@ pub(crate) struct Moves(Mutex<Table>);
 struct Begun {
     file: FileId,
     generation: u64,
-    size: u64,
     /// Bytes below this are moved: those of writes that have not told their end yet are among them.
     end: u64,
     state: LayoutState,
@@ -133,6 +130,20 @@ impl Moves {
     }
 }
 
+fn target_of(r: &Relayout) -> MoveTarget {
+    MoveTarget {
+        layout: r.layout.clone(),
+        servers: r.servers.clone(),
+        subfiles: Vec::new(),
+    }
+}
+
+/// Nothing was served from the new generation: the file stays in the old one.
+fn give_up(b: &mut Batch<'_>, file: FileId, state: &LayoutState) -> Result<(), MetaError> {
+    let back = b.cancel_relayout(file, state.step, 0)?.decode()?;
+    b.finish_relayout(file, back.step).map(drop)
+}
+
 fn unreachable(e: &ServerError) -> Refused {
     Refused::new(e.status(), e.to_string())
 }
@@ -171,9 +182,9 @@ fn members_at(
 impl Manager {
     /// Starts a move; it goes on when this has returned.
     pub(crate) fn relayout(&self, session: &mut Session, r: Relayout) -> Result<Progress, Refused> {
-        let file = self
-            .read(session)?
-            .may_relayout(&session.credentials, &r.path, &r.layout)?;
+        let file =
+            self.read(session)?
+                .may_relayout(&session.credentials, &r.path, &target_of(&r))?;
         {
             let mut table = self.moves.lock();
             if table.under_way.contains_key(&file) {
@@ -193,6 +204,9 @@ impl Manager {
             generation: begun.generation,
             moved_bytes: 0,
             total_bytes: begun.end,
+            rate_bytes: 0,
+            lanes: 0,
+            limit_bytes: 0,
             state: MoveState::Moving,
             failure: String::new(),
         };
@@ -238,7 +252,6 @@ impl Manager {
         let mut begun = Begun {
             file,
             generation,
-            size: size.size,
             end: size.end,
             state,
             new: Vec::new(),
@@ -330,6 +343,7 @@ impl Manager {
         let credentials = Arc::clone(&session.credentials);
         let now = now();
         let size = frozen.size;
+        let frozen_end = frozen.end;
         let epoch = frozen.epoch;
         let state = self.committer.run(move |b| {
             let caller = Caller {
@@ -343,11 +357,15 @@ impl Manager {
                 return Err(busy().into());
             }
             b.report_size(file, epoch, size, Time(0))?;
+            let record = MoveRecord {
+                options: r.options.clone(),
+                ..MoveRecord::default()
+            };
             let state = b
-                .begin_relayout(&caller, &r.path, &r.layout, size, &FRONTIERS)?
+                .begin_relayout(file, &target_of(&r), frozen_end, record, now)?
                 .decode()?;
             if state.pieces[0].generation != generation {
-                b.abort_relayout(file, state.pieces[1].generation, size, &FRONTIERS)?;
+                give_up(b, file, &state)?;
                 return Err(busy().into());
             }
             Ok(state)
@@ -381,7 +399,7 @@ impl Manager {
     /// Lets the old generation go, if everybody who has the new one is still there, and nobody has served
     /// the file since it was frozen: who joins again does.
     fn commit_move(&self, begun: &Begun) -> Result<(), Refused> {
-        let (file, generation) = (begun.file, begun.generation);
+        let (file, state) = (begun.file, begun.state.clone());
         let new = begun.new.clone();
         let tokens = begun.tokens.clone();
         let this = self.this();
@@ -400,7 +418,11 @@ impl Manager {
             }
             match new.iter().find(|m| !is_there(m)) {
                 Some(gone) => Err(MetaError::ServerNotAlive(gone.server).into()),
-                None => Ok(b.commit_relayout(file, generation).map(drop)?),
+                None => {
+                    let moved = state.pieces[0].ranges.clone();
+                    let state = b.advance_relayout(file, state.step, &moved)?.decode()?;
+                    Ok(b.finish_relayout(file, state.step).map(drop)?)
+                }
             }
         })
     }
@@ -416,11 +438,9 @@ impl Manager {
     }
 
     fn abort_move(&self, begun: &Begun) {
-        let (file, generation, size) = (begun.file, begun.generation, begun.size);
+        let (file, state) = (begun.file, begun.state.clone());
         // A file that was removed meanwhile has no move left to give up.
-        let _ = self
-            .committer
-            .run(move |b| Ok(b.abort_relayout(file, generation, size, &FRONTIERS)?));
+        let _ = self.committer.run(move |b| Ok(give_up(b, file, &state)?));
     }
 
     /// All servers of the new generation pull at once. Waits for all, also when one has failed:
@@ -519,6 +539,9 @@ impl Manager {
             generation: found.generation,
             moved_bytes: moved.min(found.total_bytes),
             total_bytes: found.total_bytes,
+            rate_bytes: 0,
+            lanes: 0,
+            limit_bytes: 0,
             state: MoveState::Moving,
             failure: String::new(),
         })
@@ -532,12 +555,9 @@ impl Manager {
             let [old, new] = &state.pieces[..] else {
                 continue;
             };
-            let (generation, size) = (new.generation, state.relayout_start);
-            let frontiers = state.frontiers.clone();
-            self.committer.run(move |b| {
-                Ok(b.abort_relayout(file, generation, size, &frontiers)
-                    .map(drop)?)
-            })?;
+            let (generation, size) = (new.generation, 0);
+            let known = state.clone();
+            self.committer.run(move |b| Ok(give_up(b, file, &known)?))?;
             let places = servers_of(old).chain(servers_of(new)).chain([state.owner]);
             let mut table = self.moves.lock();
             for place in places {
@@ -550,6 +570,9 @@ impl Manager {
                 generation,
                 moved_bytes: 0,
                 total_bytes: size,
+                rate_bytes: 0,
+                lanes: 0,
+                limit_bytes: 0,
                 state: MoveState::Failed,
                 failure: "the metadata manager was started again during the move".into(),
             });

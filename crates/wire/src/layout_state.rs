@@ -1,9 +1,13 @@
 //! The layout state of a file: which bytes are where.
 //!
-//! A list of pieces, one today and two during a re-layout; each says which file ranges it governs,
+//! A list of pieces, one usually and two during a re-layout; each says which file ranges it governs,
 //! its generation, the partition, and for every subfile the places that hold it (one today, replicas
-//! later). The version (generations, start of the re-layout, frontiers) travels in every request, so
-//! that a server can tell whether a byte of it changed its home since it was planned.
+//! later) and under which generation its bytes are stored. During a re-layout the first piece governs
+//! what has still to move, the second one all the rest; so the ranges alone say how far it has come.
+//!
+//! Every durable change of a state raises its *step*. The step travels in every request, so that a server
+//! can tell whether a byte of it changed its home since it was planned. Generations cannot order states:
+//! a move that was cancelled ends in the older one.
 
 use std::ops::Range;
 
@@ -28,6 +32,9 @@ pub struct Piece {
     pub ranges: Vec<Range<u64>>,
     /// Number of the layout, counted up by every change.
     pub generation: u64,
+    /// By subfile, the generation under which its bytes are stored. Usually all are the generation of the
+    /// piece; where only places have changed, subfiles that stay keep their bytes and their number.
+    pub stores: Vec<u64>,
     /// How the file is cut into subfiles.
     pub partition: Partition,
     /// Places by subfile; at least one each.
@@ -35,14 +42,10 @@ pub struct Piece {
 }
 
 /// What two sides compare to know whether they plan with the same layout.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StateVersion {
-    /// Generations of the pieces, in order.
-    pub generations: Vec<u64>,
-    /// File size at the start of a re-layout under way; 0 otherwise.
-    pub relayout_start: u64,
-    /// How far each lane of it has come.
-    pub frontiers: Vec<u64>,
+    /// Counts the durable changes of the state.
+    pub step: u64,
 }
 
 /// Where all bytes of a file are.
@@ -50,32 +53,47 @@ pub struct StateVersion {
 pub struct LayoutState {
     /// The server that keeps size, locks and shared pointers of the file.
     pub owner: Place,
+    /// Raised by every durable change; 1 when the file is made.
+    pub step: u64,
     /// Pieces, one per generation in use.
     pub pieces: Vec<Piece>,
-    /// File size at the start of a re-layout under way; 0 otherwise.
-    pub relayout_start: u64,
-    /// How far each lane of it has come.
-    pub frontiers: Vec<u64>,
 }
 
 /// At most two generations at a time; lists are bounded against nonsense, not against use.
 const MAX_PIECES: usize = 2;
 
+impl Piece {
+    /// A piece that governs everything, whose bytes are stored under its own generation.
+    pub fn whole(generation: u64, partition: Partition, places: Vec<Vec<Place>>) -> Piece {
+        Piece {
+            ranges: std::iter::once(0..u64::MAX).collect(),
+            generation,
+            stores: vec![generation; partition.len()],
+            partition,
+            places,
+        }
+    }
+}
+
 impl LayoutState {
+    /// The first state of a file.
+    pub fn new(owner: Place, piece: Piece) -> LayoutState {
+        LayoutState {
+            owner,
+            step: 1,
+            pieces: vec![piece],
+        }
+    }
+
     /// The version of this state.
     pub fn version(&self) -> StateVersion {
-        StateVersion {
-            generations: self.pieces.iter().map(|p| p.generation).collect(),
-            relayout_start: self.relayout_start,
-            frontiers: self.frontiers.clone(),
-        }
+        StateVersion { step: self.step }
     }
 
     /// Appends the state.
     pub fn put(&self, out: &mut Vec<u8>) {
         put_place(out, self.owner);
-        put_number(out, self.relayout_start);
-        put_numbers(out, &self.frontiers);
+        put_number(out, self.step);
         put_number(out, self.pieces.len() as u64);
         for piece in &self.pieces {
             put_number(out, piece.generation);
@@ -85,7 +103,8 @@ impl LayoutState {
                 put_number(out, range.end);
             }
             describe::put_partition(out, &piece.partition);
-            for places in &piece.places {
+            for (places, &store) in piece.places.iter().zip(&piece.stores) {
+                put_number(out, store);
                 put_number(out, places.len() as u64);
                 for &place in places {
                     put_place(out, place);
@@ -97,8 +116,7 @@ impl LayoutState {
     /// Reads a state and checks it.
     pub fn read(r: &mut Reader<'_>) -> Result<LayoutState, DecodeError> {
         let owner = place(r)?;
-        let relayout_start = r.number()?;
-        let frontiers = numbers(r)?;
+        let step = r.number()?;
         let count = r.length(1)?;
         if count == 0 || count > MAX_PIECES {
             return Err(DecodeError::BadTag(count as u64));
@@ -118,7 +136,9 @@ impl LayoutState {
             }
             let partition = describe::partition(r)?;
             let mut places = Vec::with_capacity(partition.len());
+            let mut stores = Vec::with_capacity(partition.len());
             for _ in 0..partition.len() {
+                stores.push(r.number()?);
                 let mut list = Vec::new();
                 for _ in 0..r.length(2)? {
                     list.push(place(r)?);
@@ -132,15 +152,15 @@ impl LayoutState {
             pieces.push(Piece {
                 ranges,
                 generation,
+                stores,
                 partition,
                 places,
             });
         }
         Ok(LayoutState {
             owner,
+            step,
             pieces,
-            relayout_start,
-            frontiers,
         })
     }
 }
@@ -148,25 +168,17 @@ impl LayoutState {
 impl StateVersion {
     /// Appends the version.
     pub fn put(&self, out: &mut Vec<u8>) {
-        put_numbers(out, &self.generations);
-        put_number(out, self.relayout_start);
-        put_numbers(out, &self.frontiers);
+        put_number(out, self.step);
     }
 
     /// Reads a version.
     pub fn read(r: &mut Reader<'_>) -> Result<StateVersion, DecodeError> {
-        Ok(StateVersion {
-            generations: numbers(r)?,
-            relayout_start: r.number()?,
-            frontiers: numbers(r)?,
-        })
+        Ok(StateVersion { step: r.number()? })
     }
 
     /// Reads over a version and keeps nothing, for whoever only compares its bytes.
     pub fn skip(r: &mut Reader<'_>) -> Result<(), DecodeError> {
-        skip_numbers(r)?;
-        r.number()?;
-        skip_numbers(r)
+        r.number().map(drop)
     }
 }
 
@@ -180,23 +192,4 @@ fn place(r: &mut Reader<'_>) -> Result<Place, DecodeError> {
         server: r.number()?,
         incarnation: r.number()?,
     })
-}
-
-fn put_numbers(out: &mut Vec<u8>, list: &[u64]) {
-    put_number(out, list.len() as u64);
-    for &n in list {
-        put_number(out, n);
-    }
-}
-
-fn numbers(r: &mut Reader<'_>) -> Result<Vec<u64>, DecodeError> {
-    let n = r.length(1)?;
-    (0..n).map(|_| r.number()).collect()
-}
-
-fn skip_numbers(r: &mut Reader<'_>) -> Result<(), DecodeError> {
-    for _ in 0..r.length(1)? {
-        r.number()?;
-    }
-    Ok(())
 }

@@ -205,8 +205,8 @@ fn a_partition_that_is_hard_to_check_is_given_up() {
 
 #[test]
 fn a_state_without_a_place_for_a_subfile_is_refused() {
-    // Owner, no re-layout, no frontiers, one piece: generation, no ranges, one whole element, places.
-    let state = |places: &[u8]| [&[1, 1, 0, 0, 1, 7, 0, 0, 1, 1, 2, 0, 0, 0][..], places].concat();
+    // Owner, step, one piece: generation, no ranges, one whole element; store, places.
+    let state = |places: &[u8]| [&[1, 1, 3, 1, 7, 0, 0, 1, 1, 2, 0, 0, 0, 7][..], places].concat();
     let read = |bytes: &[u8]| LayoutState::read(&mut Reader::new(bytes)).map(|s| s.pieces.len());
     assert_eq!(read(&state(&[1, 4, 5])), Ok(1));
     assert_eq!(read(&state(&[0, 0])), Err(DecodeError::BadTag(0)));

@@ -59,11 +59,12 @@ proptest! {
     #[test]
     fn layout_states_round_trip(
         p in any_partition(), q in any_partition(), two in any::<bool>(), e0 in 0u64..1 << 40,
-        frontiers in proptest::collection::vec(0u64..1 << 40, 0..4), server in 0u64..9,
+        step in 1u64..1 << 40, server in 0u64..9,
     ) {
         let piece = |partition: &Partition, generation, (from, to): (u64, u64)| Piece {
             ranges: std::iter::once(from..to).collect(),
             generation,
+            stores: (0..partition.len() as u64).map(|s| generation - s % 3).collect(),
             partition: partition.clone(),
             places: (0..partition.len() as u64)
                 .map(|s| vec![Place { server: s + server, incarnation: s * 3 + 1 }])
@@ -74,7 +75,7 @@ proptest! {
             pieces = vec![piece(&p, 7, (0, e0 + 1)), piece(&q, 8, (e0 + 1, u64::MAX))];
         }
         let owner = Place { server, incarnation: 4 };
-        let state = LayoutState { owner, pieces, relayout_start: e0, frontiers };
+        let state = LayoutState { owner, step, pieces };
         let mut out = Vec::new();
         state.put(&mut out);
         let mut r = Reader::new(&out);

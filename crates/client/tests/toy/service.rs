@@ -441,6 +441,7 @@ impl Peer {
                 used_bytes: 0,
                 distance: 0,
                 state: cat::MemberState::Alive,
+                is_draining: false,
             })
             .collect()
     }
@@ -695,14 +696,12 @@ impl World {
         };
         LayoutState {
             owner: place(0),
-            pieces: vec![Piece {
-                ranges: std::iter::once(0..u64::MAX).collect(),
+            step: generation,
+            pieces: vec![Piece::whole(
                 generation,
-                partition: Partition::new(FileOffset(0), pattern).unwrap(),
-                places: (0..applied.count()).map(|i| vec![place(i)]).collect(),
-            }],
-            relayout_start: 0,
-            frontiers: Vec::new(),
+                Partition::new(FileOffset(0), pattern).unwrap(),
+                (0..applied.count()).map(|i| vec![place(i)]).collect(),
+            )],
         }
     }
 

@@ -210,7 +210,6 @@ impl Direct {
                     table.take().ok_or_else(none)?
                 }
             };
-            table.open(entry, step);
             let maps = FileMaps {
                 entry,
                 used_at: 0,
@@ -225,6 +224,7 @@ impl Direct {
         }
         let maps = state.files.get_mut(&file).expect("made above");
         maps.used_at = state.uses;
+        table.open(maps.entry, step);
         maps.clients
             .entry(attached.number)
             .or_insert_with(|| Mapper {

@@ -33,6 +33,8 @@ fn relayout(client: &mut Client, file: &mut File, layout: &str) {
     let request = Relayout {
         path: "/f".into(),
         layout: layout.into(),
+        servers: Vec::new(),
+        options: Default::default(),
     };
     client.meta.ask(4, &request, &mut Vec::new()).unwrap();
     until(|| {

@@ -149,6 +149,8 @@ fn seed000_s31_a_new_layout_makes_stored_mappings_void() {
     let request = Relayout {
         path: "/f".into(),
         layout: "striped(1000) over 2".into(),
+        servers: Vec::new(),
+        options: Default::default(),
     };
     client.meta.ask(4, &request, &mut Vec::new()).unwrap();
     until(|| {

@@ -17,7 +17,7 @@ use super::Snapshot;
 use super::hints::{read_failed, read_notes};
 use super::member::{members, places_of};
 use super::record::{
-    Counter, Node, ROOT, counter, decode, key, read_distribution, read_entry, read_node,
+    Counter, Node, ROOT, counter, decode, key, read_distribution, read_entry, read_move, read_node,
     read_removal, row_name,
 };
 use super::rows::Rows;
@@ -316,6 +316,13 @@ impl<'r> Check<'r> {
     }
 
     fn belongings(&mut self) -> Result<(), MetaError> {
+        self.each(&key::movings(), read_move, |check, key, _| {
+            let node = check.nodes.get(&Self::file_of(key));
+            let body = node.and_then(Node::file);
+            if body.is_none_or(|body| body.next_layout.is_none()) {
+                check.findings.push(Finding::Stray(row_name(key)));
+            }
+        })?;
         self.each(&key::distributions(), read_distribution, |check, key, _| {
             if !check.is_file(Self::file_of(key)) {
                 check.findings.push(Finding::Stray(row_name(key)));

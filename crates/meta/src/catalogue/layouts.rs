@@ -2,11 +2,10 @@
 //!
 //! A file has one generation of its layout, or two while it is being moved. Every change takes a new
 //! generation number, and numbers of abandoned ones are not used again, since servers may still hold
-//! bytes of them. While a re-layout is under way the old piece governs the bytes below the size at
-//! its start and the new piece the rest; the frontiers say how far each lane has come inside the
-//! old part. Who moves the bytes, and when servers stop and go, is not known here.
+//! bytes of them. Moves are in `relayout`.
 
 use advise::distribute::{ByViews, ViewRule, by_views};
+use control::moves;
 use layout::{Layout, LayoutForm, Partition, View};
 use wire::message::catalogue::{Expected, LayoutSpec};
 use wire::{HandleId, LayoutState, Piece, Place};
@@ -18,10 +17,10 @@ use super::member::candidates;
 use super::path::resolve;
 use super::record::{
     Body, By, Counter, Distribution, FileBody, Node, counter, distribution, file_node, key,
-    layout_state, put_distribution, put_layout_state, put_node, read_node,
+    layout_state, put_distribution, put_layout_state, put_node,
 };
 use super::rows::Rows;
-use super::{Batch, Credentials, Snapshot};
+use super::{Batch, Snapshot};
 use crate::error::MetaError;
 use crate::{FileId, Rights};
 
@@ -94,25 +93,6 @@ impl Snapshot {
         layout_info(&self.rows, file)
     }
 
-    /// The file that somebody wants to move into another layout, if he may and if the layout can be
-    /// had; whether something else has to end first is found when it begins.
-    pub fn may_relayout(
-        &self,
-        who: &Credentials,
-        path: &str,
-        layout: &str,
-    ) -> Result<FileId, MetaError> {
-        let (file, node) = resolve(&self.rows, who, path)?;
-        if node.is_directory() {
-            return Err(MetaError::IsDirectory(path.to_owned()));
-        }
-        demand(&node, who, Permission::Write, path)?;
-        let (_, body) = file_node(&self.rows, file)?;
-        let servers = candidates(&self.rows)?.len();
-        choose(body.array.as_deref(), Some(layout), servers, || None)?;
-        Ok(file)
-    }
-
     /// Which distribution a file has, in words.
     pub fn distribution(&self, file: FileId) -> Result<String, MetaError> {
         Ok(distribution(&self.rows, file)?.why)
@@ -144,19 +124,6 @@ impl Snapshot {
             places: candidates.iter().map(|m| m.place()).collect(),
             cut,
         })
-    }
-
-    /// Files that are between two layouts.
-    pub fn moving_files(&self) -> Result<Vec<FileId>, MetaError> {
-        let mut moving = Vec::new();
-        self.rows.for_each(&key::nodes(), &mut |key, bytes| {
-            let node = read_node(key, bytes)?;
-            if node.file().is_some_and(|body| body.next_layout.is_some()) {
-                moving.extend(key::number(key, 0).map(FileId));
-            }
-            Ok(())
-        })?;
-        Ok(moving)
     }
 }
 
@@ -205,7 +172,7 @@ impl Batch<'_> {
         let distribution = chosen.distribution();
         let generation = body.next_generation;
         let text = chosen.text.clone();
-        let piece = self.piece(chosen, generation, std::iter::once(0..u64::MAX).collect())?;
+        let piece = self.piece(chosen, generation)?;
         body.array = array;
         body.layout = text;
         node.changed = caller.now;
@@ -275,12 +242,11 @@ impl Batch<'_> {
             b.turn()?;
             let before = layout_state(&b.rows, file)?;
             let places = by.subfiles.iter();
-            let piece = Piece {
-                ranges: std::iter::once(0..u64::MAX).collect(),
-                generation: body.next_generation,
-                partition: Partition::from_start(by.pattern.clone()),
-                places: places.map(|s| vec![cut.places[s.server]]).collect(),
-            };
+            let piece = Piece::whole(
+                body.next_generation,
+                Partition::from_start(by.pattern.clone()),
+                places.map(|s| vec![cut.places[s.server]]).collect(),
+            );
             body.layout.clone_from(text);
             node.changed = caller.now;
             b.replace_layout(file, node, body, piece)?;
@@ -310,13 +276,10 @@ impl Batch<'_> {
         let old = layout_state(&self.rows, file)?;
         self.remove_bytes(file, &old)?;
         // Locks and pointers are with the owner; one that still holds a part stays.
-        let stays = |place: &&Place| place.server == old.owner.server;
-        let stays = piece.places.iter().flatten().find(stays);
         let state = LayoutState {
-            owner: *stays.unwrap_or(&piece.places[0][0]),
+            owner: moves::owner_of(old.owner, &piece),
+            step: old.step + 1,
             pieces: vec![piece],
-            relayout_start: 0,
-            frontiers: Vec::new(),
         };
         put_layout_state(&mut self.rows, file, &state);
         body.next_generation += 1;
@@ -360,12 +323,7 @@ impl Batch<'_> {
         Ok(chosen)
     }
 
-    pub(crate) fn piece(
-        &mut self,
-        chosen: Chosen,
-        generation: u64,
-        ranges: Vec<std::ops::Range<u64>>,
-    ) -> Result<Piece, MetaError> {
+    pub(crate) fn piece(&mut self, chosen: Chosen, generation: u64) -> Result<Piece, MetaError> {
         let count = chosen.partition.len();
         let places = match &chosen.choice {
             Some(choice) => {
@@ -379,168 +337,7 @@ impl Batch<'_> {
                 self.place(count, chosen.listed.as_deref(), among)?
             }
         };
-        Ok(Piece {
-            ranges,
-            generation,
-            partition: chosen.partition,
-            places: places.into_iter().map(|p| vec![p]).collect(),
-        })
-    }
-
-    /// The number of what has this path now.
-    pub fn find(&mut self, caller: &Caller<'_>, path: &str) -> Result<FileId, MetaError> {
-        self.one(|b| Ok(resolve(&b.rows, caller.credentials, path)?.0))
-    }
-
-    /// Starts a re-layout of a file that has `size` bytes, in lanes that begin at `frontiers`.
-    /// Bytes at or above `size` belong to the new generation from now on.
-    pub fn begin_relayout(
-        &mut self,
-        caller: &Caller<'_>,
-        path: &str,
-        layout: &str,
-        size: u64,
-        frontiers: &[u64],
-    ) -> Result<LayoutInfo, MetaError> {
-        self.one(|b| {
-            let (file, node) = resolve(&b.rows, caller.credentials, path)?;
-            demand(&node, caller.credentials, Permission::Write, path)?;
-            let (mut node, mut body) = file_node(&b.rows, file)?;
-            if body.next_layout.is_some() {
-                return Err(MetaError::Busy("a re-layout of the file is under way"));
-            }
-            if body.truncate_to.is_some() {
-                return Err(MetaError::Busy("a truncate of the file is under way"));
-            }
-            if !frontiers.is_sorted() || frontiers.iter().any(|&f| f > size) {
-                return Err(MetaError::argument(
-                    "frontiers",
-                    "lanes begin in ascending order, none behind the size",
-                ));
-            }
-            let expected = Expected::default();
-            let chosen = b.choose(body.array.as_deref(), Some(layout), &expected)?;
-            let mut state = layout_state(&b.rows, file)?;
-            let generation = body.next_generation;
-            let text = chosen.text.clone();
-            let piece = b.piece(
-                chosen,
-                generation,
-                std::iter::once(size..u64::MAX).collect(),
-            )?;
-            state.pieces[0].ranges = std::iter::once(0..size).filter(|r| !r.is_empty()).collect();
-            state.pieces.push(piece);
-            state.relayout_start = size;
-            state.frontiers = frontiers.to_vec();
-            put_layout_state(&mut b.rows, file, &state);
-            body.size = body.size.max(size);
-            body.next_generation += 1;
-            body.next_layout = Some(text);
-            node.changed = caller.now;
-            node.body = Body::File(body);
-            put_node(&mut b.rows, file, &node);
-            layout_info(&b.rows, file)
-        })
-    }
-
-    /// Lanes of the re-layout to `generation` have come this far; none goes back.
-    pub fn advance_relayout(
-        &mut self,
-        file: FileId,
-        generation: u64,
-        frontiers: &[u64],
-    ) -> Result<LayoutInfo, MetaError> {
-        self.one(|b| {
-            let mut state = b.moving(file, generation)?;
-            let forward = frontiers.len() == state.frontiers.len()
-                && frontiers
-                    .iter()
-                    .zip(&state.frontiers)
-                    .all(|(new, old)| (*old..=state.relayout_start).contains(new));
-            if !forward {
-                return Err(MetaError::argument(
-                    "frontiers",
-                    "one per lane, none before its last place, none behind the start size",
-                ));
-            }
-            state.frontiers = frontiers.to_vec();
-            put_layout_state(&mut b.rows, file, &state);
-            layout_info(&b.rows, file)
-        })
-    }
-
-    /// All bytes are in the new generation; those of the old one are removed.
-    pub fn commit_relayout(
-        &mut self,
-        file: FileId,
-        generation: u64,
-    ) -> Result<LayoutInfo, MetaError> {
-        self.one(|b| b.end_relayout(file, generation, 1))
-    }
-
-    /// The file stays in the old generation; bytes already copied to the new one are removed. Only
-    /// while the old one still has everything: no frontier has moved, and the file, which has
-    /// `size` bytes now, has not grown.
-    pub fn abort_relayout(
-        &mut self,
-        file: FileId,
-        generation: u64,
-        size: u64,
-        started_at: &[u64],
-    ) -> Result<LayoutInfo, MetaError> {
-        self.one(|b| {
-            let state = b.moving(file, generation)?;
-            if size > state.relayout_start || state.frontiers != started_at {
-                let how = "bytes live in the new layout already; move them back first";
-                return Err(MetaError::InUse { file, how });
-            }
-            b.end_relayout(file, generation, 0)
-        })
-    }
-
-    /// The state of a file that is moved to `generation`.
-    fn moving(&self, file: FileId, generation: u64) -> Result<LayoutState, MetaError> {
-        let state = layout_state(&self.rows, file)?;
-        match state.pieces.get(1) {
-            Some(piece) if piece.generation == generation => Ok(state),
-            _ => Err(MetaError::WrongGeneration {
-                file,
-                given: generation,
-            }),
-        }
-    }
-
-    /// Keeps one of the two pieces.
-    fn end_relayout(
-        &mut self,
-        file: FileId,
-        generation: u64,
-        kept: usize,
-    ) -> Result<LayoutInfo, MetaError> {
-        let mut state = self.moving(file, generation)?;
-        let mut dropped = state.clone();
-        dropped.pieces.remove(kept);
-        self.remove_bytes(file, &dropped)?;
-        let mut piece = state.pieces.swap_remove(kept);
-        piece.ranges = std::iter::once(0..u64::MAX).collect();
-        // As for a new file: whoever owns a file holds a part of it, so that no server that lost its
-        // last byte of a file can take the file with it. An owner that holds one stays: locks,
-        // pointers and places of appends are with it.
-        let stays = |place: &&Place| place.server == state.owner.server;
-        let stays = piece.places.iter().flatten().find(stays);
-        state.owner = *stays.unwrap_or(&piece.places[0][0]);
-        state.pieces = vec![piece];
-        state.relayout_start = 0;
-        state.frontiers.clear();
-        let (mut node, mut body) = file_node(&self.rows, file)?;
-        if let (Some(text), 1) = (body.next_layout.take(), kept) {
-            body.layout = text;
-            let moved = Distribution::given("given by a re-layout");
-            put_distribution(&mut self.rows, file, &moved);
-        }
-        node.body = Body::File(body);
-        put_node(&mut self.rows, file, &node);
-        put_layout_state(&mut self.rows, file, &state);
-        layout_info(&self.rows, file)
+        let places = places.into_iter().map(|p| vec![p]).collect();
+        Ok(Piece::whole(generation, chosen.partition, places))
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn members(rows: &dyn Rows) -> Result<Vec<Member>, MetaError> {
 /// Servers that take subfiles, by number.
 pub(crate) fn candidates(rows: &dyn Rows) -> Result<Vec<Member>, MetaError> {
     let mut alive = members(rows)?;
-    alive.retain(|m| m.state == MemberState::Alive);
+    alive.retain(|m| m.state == MemberState::Alive && !m.is_draining);
     if alive.is_empty() {
         return Err(MetaError::NoServer);
     }
@@ -101,13 +101,14 @@ impl Batch<'_> {
             used_bytes: join.used_bytes,
             distance: join.distance,
             state: MemberState::Alive,
+            is_draining: before.as_ref().is_some_and(|m| m.is_draining),
         };
         put_member(&mut self.rows, &member);
         // What it has lost need not be removed.
         let mut gone = Vec::new();
         self.rows
             .for_each(&key::removals_at(member.server), &mut |key, bytes| {
-                if !member.keeps(read_removal(key, bytes)?) {
+                if !member.keeps(read_removal(key, bytes)?.0) {
                     gone.push(key.to_vec());
                 }
                 Ok(())
@@ -146,6 +147,23 @@ impl Batch<'_> {
     /// A server takes nothing new any more; what it has stays bound to it.
     pub fn leave(&mut self, server: ServerId) -> Result<(), MetaError> {
         self.one(|b| b.set_state(server, None, MemberState::Left))
+    }
+
+    /// A server takes nothing new any more, since what it has is moved away; or takes part again.
+    pub fn set_draining(
+        &mut self,
+        server: ServerId,
+        is_draining: bool,
+    ) -> Result<Member, MetaError> {
+        self.one(|b| {
+            let mut member =
+                find_member(&b.rows, server)?.ok_or(MetaError::NoSuchServer(server))?;
+            if member.is_draining != is_draining {
+                member.is_draining = is_draining;
+                put_member(&mut b.rows, &member);
+            }
+            Ok(member)
+        })
     }
 
     /// A start of a server is found dead. A report about an earlier start changes nothing.
@@ -262,10 +280,13 @@ impl Batch<'_> {
             if failed.iter().any(|f| f.server == server) {
                 return Err(MetaError::ServerFailed(server));
             }
-            find_member(&self.rows, server)?
+            let member = find_member(&self.rows, server)?
                 .filter(|m| m.state == MemberState::Alive)
-                .map(|m| m.place())
-                .ok_or(MetaError::ServerNotAlive(server))
+                .ok_or(MetaError::ServerNotAlive(server))?;
+            match member.is_draining {
+                true => Err(MetaError::ServerDraining(server)),
+                false => Ok(member.place()),
+            }
         };
         list.iter().map(place).collect()
     }
@@ -278,29 +299,23 @@ impl Batch<'_> {
     }
 }
 
-/// All places of a layout state, with their generation.
+/// All places of a layout state, with the generation under which bytes are stored there.
 pub(crate) fn places_of(state: &wire::LayoutState) -> impl Iterator<Item = (u64, Place)> + '_ {
     state.pieces.iter().flat_map(|piece| {
-        let generation = piece.generation;
-        piece
-            .places
-            .iter()
-            .flatten()
-            .map(move |&place| (generation, place))
+        let subfiles = piece.places.iter().zip(&piece.stores);
+        subfiles.flat_map(|(places, &store)| places.iter().map(move |&place| (store, place)))
     })
 }
 
 impl Batch<'_> {
-    /// A server has removed the bytes of a file's generation. Saying so twice is no mistake.
-    pub fn confirm_removal(
-        &mut self,
-        server: ServerId,
-        file: FileId,
-        generation: u64,
-    ) -> Result<(), MetaError> {
+    /// A server has removed bytes. Saying so twice is no mistake; if more is to be removed by now, all of it
+    /// is asked for again.
+    pub fn confirm_removal(&mut self, server: ServerId, done: &Removal) -> Result<(), MetaError> {
         self.one(|b| {
-            let key = key::removal(server, file, generation);
-            if b.rows.get(&key)?.is_some() {
+            let key = key::removal(server, done.file, done.generation);
+            if let Some(bytes) = b.rows.get(&key)?
+                && read_removal(&key, &bytes)?.1 == done.subfiles
+            {
                 b.rows.remove(key);
             }
             Ok(())
@@ -326,10 +341,12 @@ impl Snapshot {
             .scan(&key::removals_at(server), after.as_deref(), limit)?
             .iter()
             .map(|(key, bytes)| {
+                let (incarnation, subfiles) = read_removal(key, bytes)?;
                 Ok(Removal {
                     file: FileId(key::number(key, 1).unwrap_or(0)),
                     generation: key::number(key, 2).unwrap_or(0),
-                    incarnation: read_removal(key, bytes)?,
+                    incarnation,
+                    subfiles,
                 })
             })
             .collect()

@@ -31,9 +31,11 @@ mod names;
 mod opening;
 mod path;
 mod record;
+mod relayout;
 mod rows;
 mod size;
 mod usage;
+mod version1;
 mod views;
 
 use std::path::Path;
@@ -49,6 +51,8 @@ pub use hints::to_wire as source_to_wire;
 pub use layouts::{CutByViews, LaidOutByViews, LayoutInfo};
 pub use opening::Opened;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES};
+pub use record::MoveRecord;
+pub use relayout::{MoveTarget, PartAt};
 
 pub use usage::HintCounts;
 pub use views::MAX_VIEW_BYTES;
@@ -67,7 +71,7 @@ use rows::{Reading, Rows, Transaction, Writing};
 use usage::Usage;
 
 /// Version of the format that this program writes; it reads this one and all before.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 const MAGIC: &str = "pario catalogue";
 
@@ -117,6 +121,10 @@ impl Catalogue {
                             found: version,
                             known: VERSION,
                         });
+                    }
+                    if version < VERSION {
+                        version1::rewrite(rows)?;
+                        put_format(rows);
                     }
                 }
                 None if !rows.scan(&[], None, 1)?.is_empty() => {
@@ -218,12 +226,16 @@ impl Catalogue {
     }
 }
 
-/// An empty catalogue: the format, and a root that everybody may use.
-fn create(rows: &mut Writing<'_>) {
+fn put_format(rows: &mut Writing<'_>) {
     let mut format = Vec::new();
     record::put_text(&mut format, MAGIC);
     wire::put_number(&mut format, VERSION);
     rows.put(key::format(), format);
+}
+
+/// An empty catalogue: the format, and a root that everybody may use.
+fn create(rows: &mut Writing<'_>) {
+    put_format(rows);
     let root = Node {
         parent: ROOT,
         name: String::new(),

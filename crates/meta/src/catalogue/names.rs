@@ -4,8 +4,8 @@
 //! with the last close. Bytes are removed by the servers that hold them: a removal waits in the
 //! catalogue until the server has confirmed it, over restarts of both.
 
-use wire::LayoutState;
 use wire::message::catalogue::{CreateOptions, Created, UnlinkHow};
+use wire::{LayoutState, Place};
 
 use super::Batch;
 use super::access::{
@@ -62,13 +62,8 @@ impl Batch<'_> {
         let chosen = hinted.chosen.clone();
         let distribution = chosen.distribution();
         let text = chosen.text.clone();
-        let piece = self.piece(chosen, 1, std::iter::once(0..u64::MAX).collect())?;
-        let state = LayoutState {
-            owner: piece.places[0][0],
-            pieces: vec![piece],
-            relayout_start: 0,
-            frontiers: Vec::new(),
-        };
+        let piece = self.piece(chosen, 1)?;
+        let state = LayoutState::new(piece.places[0][0], piece);
         let body = Body::File(FileBody {
             array: hinted.array.clone(),
             layout: text,
@@ -220,6 +215,7 @@ impl Batch<'_> {
         }
         self.rows.remove(key::layout(file));
         self.rows.remove(key::distribution(file));
+        self.rows.remove(key::moving(file));
         self.rows.remove(key::hints(file));
         self.rows.remove(key::node(file));
         self.rows.remove(key::transient(file));
@@ -232,11 +228,23 @@ impl Batch<'_> {
         file: FileId,
         state: &LayoutState,
     ) -> Result<(), MetaError> {
-        for (generation, place) in places_of(state) {
-            let member = find_member(&self.rows, ServerId(place.server))?;
-            if member.is_some_and(|m| m.keeps(place.incarnation)) {
-                put_removal(&mut self.rows, file, generation, place);
-            }
+        for (store, place) in places_of(state) {
+            self.remove_stored(file, store, place, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Puts subfiles on the list of a server, or all that are stored under a generation, unless they are lost.
+    pub(crate) fn remove_stored(
+        &mut self,
+        file: FileId,
+        store: u64,
+        place: Place,
+        subfiles: &[u32],
+    ) -> Result<(), MetaError> {
+        let member = find_member(&self.rows, ServerId(place.server))?;
+        if member.is_some_and(|m| m.keeps(place.incarnation)) {
+            put_removal(&mut self.rows, file, store, place, subfiles)?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! variable-length numbers and texts of `wire`. The page `docs/formats/catalogue.md` has every byte.
 //! Whoever changes a record here raises [`super::VERSION`] and keeps reading the old form.
 
+use wire::message::catalogue::MoveOptions;
 use wire::{DecodeError, LayoutState, Place, Reader, put_number};
 
 use super::rows::{Rows, Writing};
@@ -21,6 +22,7 @@ const TRANSIENT: u8 = 6;
 const COUNTER: u8 = 7;
 const LAYOUT: u8 = 8;
 const DISTRIBUTION: u8 = 9;
+const MOVING: u8 = 10;
 const CALIBRATION: u8 = 11;
 const HINTS: u8 = 13;
 const FAILED: u8 = 14;
@@ -154,6 +156,14 @@ pub(crate) mod key {
         vec![FAILED]
     }
 
+    pub(crate) fn moving(file: FileId) -> Vec<u8> {
+        with(MOVING, &[file.0], "")
+    }
+
+    pub(crate) fn movings() -> Vec<u8> {
+        vec![MOVING]
+    }
+
     /// The `index`-th number of a key.
     pub(crate) fn number(key: &[u8], index: usize) -> Option<u64> {
         let at = 1 + 8 * index;
@@ -245,6 +255,7 @@ pub(crate) fn row_name(key: &[u8]) -> String {
         Some(&COUNTER) => "counter",
         Some(&LAYOUT) => "layout",
         Some(&DISTRIBUTION) => "distribution",
+        Some(&MOVING) => "move",
         Some(&HINTS) => "hints",
         Some(&FAILED) => "failed server",
         _ => "unknown",
@@ -484,6 +495,7 @@ pub(crate) fn put_member(rows: &mut Writing<'_>, member: &Member) {
             MemberState::Dead => 1,
             MemberState::Left => 2,
         },
+        u64::from(member.is_draining),
     ] {
         put_number(&mut out, n);
     }
@@ -514,6 +526,8 @@ pub(crate) fn read_member(key: &[u8], bytes: &[u8]) -> Result<Member, MetaError>
                 2 => MemberState::Left,
                 other => return Err(DecodeError::BadTag(other)),
             },
+            // Version 1 ends here.
+            is_draining: r.left() > 0 && flag(r)?,
         })
     })
 }
@@ -531,15 +545,91 @@ pub(crate) fn put_layout_state(rows: &mut Writing<'_>, file: FileId, state: &Lay
     rows.put(key::layout(file), out);
 }
 
-/// Bytes of this generation of a file are to be removed at a server.
-pub(crate) fn put_removal(rows: &mut Writing<'_>, file: FileId, generation: u64, place: Place) {
+/// Bytes that are stored under this generation of a file are to be removed at a server: those of some
+/// subfiles, or of all if the list is empty. Adds to what waits already.
+pub(crate) fn put_removal(
+    rows: &mut Writing<'_>,
+    file: FileId,
+    generation: u64,
+    place: Place,
+    subfiles: &[u32],
+) -> Result<(), MetaError> {
+    let key = key::removal(ServerId(place.server), file, generation);
+    let mut list = subfiles.to_vec();
+    if let Some(bytes) = rows.get(&key)? {
+        let (_, before) = read_removal(&key, &bytes)?;
+        match before.is_empty() || list.is_empty() {
+            true => list.clear(),
+            false => list.extend(before),
+        }
+    }
+    list.sort_unstable();
+    list.dedup();
     let mut out = Vec::new();
     put_number(&mut out, place.incarnation);
-    rows.put(key::removal(ServerId(place.server), file, generation), out);
+    put_number(&mut out, list.len() as u64);
+    for subfile in list {
+        put_number(&mut out, u64::from(subfile));
+    }
+    rows.put(key, out);
+    Ok(())
 }
 
-pub(crate) fn read_removal(key: &[u8], bytes: &[u8]) -> Result<u64, MetaError> {
-    decode(key, bytes, |r| r.number())
+/// The start of the server that has the bytes, and which subfiles; empty is all.
+pub(crate) fn read_removal(key: &[u8], bytes: &[u8]) -> Result<(u64, Vec<u32>), MetaError> {
+    decode(key, bytes, |r| {
+        let incarnation = r.number()?;
+        // Version 1 ends here.
+        let count = if r.left() > 0 { r.length(1)? } else { 0 };
+        let subfiles = (0..count).map(|_| small(r)).collect::<Result<_, _>>()?;
+        Ok((incarnation, subfiles))
+    })
+}
+
+/// How a move of a file goes on after a restart; where it is stands in the layout state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoveRecord {
+    /// What was asked for.
+    pub options: MoveOptions,
+    /// Somebody wants it to rest, or it cannot go on by itself.
+    pub is_paused: bool,
+    /// Why.
+    pub why: String,
+    /// Bytes to move when it began, or when it was cancelled.
+    pub total_bytes: u64,
+}
+
+pub(crate) fn put_move(rows: &mut Writing<'_>, file: FileId, record: &MoveRecord) {
+    let mut out = Vec::new();
+    let options = &record.options;
+    for n in [
+        options.limit_bytes,
+        options.window_bytes,
+        options.lanes,
+        u64::from(options.in_place),
+        u64::from(record.is_paused),
+        record.total_bytes,
+    ] {
+        put_number(&mut out, n);
+    }
+    put_text(&mut out, &record.why);
+    rows.put(key::moving(file), out);
+}
+
+pub(crate) fn read_move(key: &[u8], bytes: &[u8]) -> Result<MoveRecord, MetaError> {
+    decode(key, bytes, |r| {
+        Ok(MoveRecord {
+            options: MoveOptions {
+                limit_bytes: r.number()?,
+                window_bytes: r.number()?,
+                lanes: r.number()?,
+                in_place: flag(r)?,
+            },
+            is_paused: flag(r)?,
+            total_bytes: r.number()?,
+            why: r.text()?.to_owned(),
+        })
+    })
 }
 
 /// Who said how a file is cut.

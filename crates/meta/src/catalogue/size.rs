@@ -6,7 +6,9 @@
 //! that a crash in between is finished and never forgotten.
 
 use super::access::Caller;
-use super::record::{Body, file_node, put_node};
+use control::moves;
+
+use super::record::{Body, file_node, layout_state, put_layout_state, put_node};
 use super::{Batch, Snapshot};
 use crate::error::MetaError;
 use crate::{FileId, HandleId, Rights, Time};
@@ -57,16 +59,15 @@ impl Batch<'_> {
         to: u64,
     ) -> Result<SizeState, MetaError> {
         let file = self.demand_handle(caller, handle, Rights::WRITE)?;
-        if file_node(&self.rows, file)?.1.next_layout.is_some() {
-            return Err(MetaError::Busy("a re-layout of the file is under way"));
-        }
         if to > falls::MAX_OFFSET {
             return Err(MetaError::argument(
                 "size",
                 format!("{to}; at most {}", falls::MAX_OFFSET),
             ));
         }
-        self.change_size(file, |state, modified| {
+        // What is cut off need not move any more; from there on the file grows in its new layout.
+        let cut = moves::cut(&layout_state(&self.rows, file)?, to);
+        let begun = self.change_size(file, |state, modified| {
             if state.truncate_to.is_some() {
                 return Err(MetaError::Busy("a truncate of the file is under way"));
             }
@@ -77,7 +78,14 @@ impl Batch<'_> {
             };
             *modified = caller.now;
             Ok(())
-        })
+        })?;
+        if let Some(cut) = cut {
+            self.one(|b| {
+                put_layout_state(&mut b.rows, file, &cut);
+                Ok(())
+            })?;
+        }
+        Ok(begun)
     }
 
     /// All servers have applied the truncate of this epoch. Saying so twice is no mistake.

@@ -7,8 +7,8 @@
 use std::path::PathBuf;
 
 use meta::catalogue::{
-    Caller, Catalogue, CreateOptions, Credentials, Join, Kind, LayoutSpec, NamedView, OpenOptions,
-    StoreKind, UnlinkHow, VERSION,
+    Caller, Catalogue, CreateOptions, Credentials, Join, Kind, LayoutSpec, Member, MoveRecord,
+    MoveTarget, NamedView, OpenOptions, Snapshot, StoreKind, UnlinkHow, VERSION,
 };
 use meta::{ClientId, MetaError, Rights, ServerId, Time};
 use redb::{ReadableTable, TableDefinition};
@@ -90,7 +90,21 @@ fn write_image() -> Vec<u8> {
                     .unwrap(),
             };
             b.put_view(&caller, "/données/matrix", "row", &rows)?;
-            b.begin_relayout(&caller, "/données/matrix", "(*, block) onto 2", 32768, &[0])?;
+            let target = MoveTarget {
+                layout: "(*, block) onto 2".into(),
+                ..MoveTarget::default()
+            };
+            let mut record = MoveRecord {
+                why: "by user 7".into(),
+                is_paused: true,
+                ..MoveRecord::default()
+            };
+            record.options.lanes = 2;
+            record.options.limit_bytes = 1 << 20;
+            let now = Time(1_600_000_000_000_000_000);
+            b.begin_relayout(file, &target, 32768, record, now)?;
+            b.advance_relayout(file, 2, Vec::from_iter([0..4096]).as_slice())?;
+            b.set_draining(ServerId(1), true)?;
             b.create(&caller, "/bytes", &create(None, None))?;
             let options = OpenOptions {
                 rights: Rights::BOTH,
@@ -109,6 +123,20 @@ fn write_image() -> Vec<u8> {
         .unwrap();
     drop(catalogue);
     disk.content()
+}
+
+fn members_of(snapshot: &Snapshot) -> impl Iterator<Item = Member> {
+    snapshot.members().unwrap().into_iter()
+}
+
+trait Ranges {
+    fn map_ranges(&self) -> Vec<Vec<std::ops::Range<u64>>>;
+}
+
+impl Ranges for Vec<wire::Piece> {
+    fn map_ranges(&self) -> Vec<Vec<std::ops::Range<u64>>> {
+        self.iter().map(|p| p.ranges.clone()).collect()
+    }
 }
 
 #[test]
@@ -141,11 +169,35 @@ fn every_version_is_read() {
         assert_eq!(matrix.changed, Time(1_600_000_000_000_000_000));
         assert_eq!(matrix.modified, Time(1_700_000_000_000_000_000));
         let state = snapshot.layout(matrix.file).unwrap().decode().unwrap();
-        assert_eq!(state.version().generations, [1, 2]);
-        assert_eq!(
-            (state.relayout_start, &state.frontiers[..]),
-            (32768, &[0][..])
-        );
+        let generations: Vec<u64> = state.pieces.iter().map(|p| p.generation).collect();
+        assert_eq!(generations, [1, 2]);
+        assert!(state.pieces.iter().all(|p| p.stores == [p.generation; 2]));
+        let record = snapshot.move_record(matrix.file).unwrap();
+        let draining: Vec<bool> = members_of(&snapshot).map(|m| m.is_draining).collect();
+        // Version 1 knew neither steps nor how moves go on, and served from the first piece only.
+        match version {
+            1 => {
+                assert_eq!(state.step, 1);
+                assert_eq!(
+                    state.pieces.map_ranges(),
+                    [vec![0..32768], vec![32768..u64::MAX]]
+                );
+                assert_eq!(record, None);
+                assert_eq!(draining, [false, false]);
+            }
+            _ => {
+                assert_eq!(state.step, 3);
+                assert_eq!(
+                    state.pieces.map_ranges(),
+                    [vec![4096..32768], vec![0..4096, 32768..u64::MAX]]
+                );
+                let record = record.unwrap();
+                assert!(record.is_paused && record.why == "by user 7");
+                assert_eq!(record.total_bytes, 32768);
+                assert_eq!(record.options.limit_bytes, 1 << 20);
+                assert_eq!(draining, [false, true]);
+            }
+        }
         let view = snapshot.view(&root, "/données/matrix", "row").unwrap();
         assert_eq!(
             (view.text.as_str(), view.view.bytes().size()),

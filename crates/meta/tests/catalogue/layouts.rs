@@ -2,9 +2,11 @@
 //!
 //! Everything runs on memory; what survives a crash is in `crash.rs`.
 
-use meta::catalogue::{Finding, Join, LayoutSpec, MemberState, NamedView, UnlinkHow};
+use meta::catalogue::{
+    Finding, Join, LayoutSpec, MemberState, MoveRecord, MoveTarget, NamedView, UnlinkHow,
+};
 use meta::{Rights, ServerId, Time};
-use wire::Status;
+use wire::{LayoutState, Status};
 
 use crate::fixture::{ALICE, BOB, Fixture, disk, laid_out, memory, refused, who};
 
@@ -280,79 +282,178 @@ fn layout_is_set_while_the_file_is_empty() {
     f.clean();
 }
 
+fn target(layout: &str) -> MoveTarget {
+    MoveTarget {
+        layout: layout.into(),
+        ..MoveTarget::default()
+    }
+}
+
+fn ranges(state: &LayoutState) -> Vec<Vec<std::ops::Range<u64>>> {
+    state.pieces.iter().map(|p| p.ranges.clone()).collect()
+}
+
+fn generations(state: &LayoutState) -> Vec<u64> {
+    state.pieces.iter().map(|p| p.generation).collect()
+}
+
 #[test]
 fn relayout_has_two_generations_until_it_ends() {
     let mut f = Fixture::new(2);
-    let options = laid_out(Some("u8[8,8]"), Some("(block, *) onto 2"));
+    let options = laid_out(Some("u8[512,512]"), Some("(block, *) onto 2"));
     let file = f
         .by(ALICE, |b, c| b.create(c, "/x", &options))
         .unwrap()
         .file;
-    f.by(0, |b, _| b.report_size(file, 0, 64, Time(0))).unwrap();
+    let end = 256 << 10;
+    f.by(0, |b, _| b.report_size(file, 0, end, Time(0)))
+        .unwrap();
     let begin = |f: &mut Fixture| {
-        f.by(ALICE, |b, c| {
-            b.begin_relayout(c, "/x", "(*, block) onto 4", 64, &[0, 32])
-        })
+        let mut record = MoveRecord::default();
+        record.options.lanes = 2;
+        let to = target("(*, block) onto 4");
+        f.by(0, |b, _| b.begin_relayout(file, &to, end, record, Time(1)))
     };
     let state = begin(&mut f).unwrap().decode().unwrap();
-    assert_eq!(state.version().generations, [1, 2]);
+    assert_eq!((generations(&state), state.step), (vec![1, 2], 2));
+    let half = end / 2;
     assert_eq!(
-        (state.relayout_start, &state.frontiers[..]),
-        (64, &[0, 32][..])
+        ranges(&state),
+        [vec![0..half, half..end], vec![end..u64::MAX]]
     );
-    assert_eq!(
-        state.pieces[0].ranges.as_slice(),
-        std::slice::from_ref(&(0..64))
-    );
-    assert_eq!(
-        state.pieces[1].ranges.as_slice(),
-        std::slice::from_ref(&(64..u64::MAX))
-    );
+    let record = f.catalogue.snapshot().unwrap().move_record(file).unwrap();
+    assert_eq!(record.unwrap().total_bytes, end);
     f.clean();
     refused(begin(&mut f), Status::Busy);
-    let handle = f.open(ALICE, "/x", Rights::BOTH).unwrap().handle;
+    let finish = |f: &mut Fixture, step| f.by(0, |b, _| b.finish_relayout(file, step));
+    refused(finish(&mut f, 1), Status::StaleLayout);
+    refused(finish(&mut f, 2), Status::InUse);
+    // Cancelled before anything moved: back to one, and the number is not used again.
+    let back = f.by(0, |b, _| b.cancel_relayout(file, 2, end)).unwrap();
+    assert_eq!(generations(&back.decode().unwrap()), [2, 1]);
     refused(
-        f.by(ALICE, |b, c| b.begin_truncate(c, handle, 1)),
+        f.by(0, |b, _| b.cancel_relayout(file, 3, end)),
         Status::Busy,
     );
-    refused(
-        f.by(0, |b, _| b.commit_relayout(file, 1)),
-        Status::StaleLayout,
-    );
-    // Abandoned: back to one, and the number is not used again.
-    let state = f
-        .by(0, |b, _| b.abort_relayout(file, 2, 64, &[0, 32]))
-        .unwrap()
-        .decode()
-        .unwrap();
-    assert_eq!(state.version().generations, [1]);
+    let state = finish(&mut f, 3).unwrap().decode().unwrap();
+    assert_eq!((generations(&state), state.step), (vec![1], 4));
     assert!(f.removals(0).contains(&(file.0, 2)));
     let state = begin(&mut f).unwrap().decode().unwrap();
-    assert_eq!(state.version().generations, [1, 3]);
-    let advance = |f: &mut Fixture, to: &[u64]| f.by(0, |b, _| b.advance_relayout(file, 3, to));
-    advance(&mut f, &[16, 40]).unwrap();
-    for wrong in [&[8, 40][..], &[16], &[16, 65]] {
-        refused(advance(&mut f, wrong), Status::InvalidArgument);
-    }
+    assert_eq!((generations(&state), state.step), (vec![1, 3], 5));
+    let advance = |f: &mut Fixture, step, moved: &[std::ops::Range<u64>]| {
+        f.by(0, |b, _| b.advance_relayout(file, step, moved))
+    };
+    let moved = [0..16, half..half + 40];
+    let state = advance(&mut f, 5, &moved).unwrap().decode().unwrap();
+    assert_eq!(
+        ranges(&state),
+        [
+            vec![16..half, half + 40..end],
+            vec![0..16, half..half + 40, end..u64::MAX]
+        ]
+    );
+    refused(advance(&mut f, 6, &moved[..1]), Status::InvalidArgument);
+    refused(advance(&mut f, 5, &[16..20]), Status::StaleLayout);
+    // A truncate takes what it cuts off out of the move, together with the intent.
+    let handle = f.open(ALICE, "/x", Rights::BOTH).unwrap().handle;
+    let cut = f.by(ALICE, |b, c| b.begin_truncate(c, handle, half + 60));
+    assert_eq!(cut.unwrap().truncate_to, Some(half + 60));
+    let layout = |f: &Fixture| f.catalogue.snapshot().unwrap().layout(file).unwrap();
+    let state = layout(&f).decode().unwrap();
+    assert_eq!(state.step, 7);
+    assert_eq!(
+        ranges(&state),
+        [
+            vec![16..half, half + 40..half + 60],
+            vec![0..16, half..half + 40, half + 60..u64::MAX]
+        ]
+    );
     refused(
-        f.by(0, |b, _| b.abort_relayout(file, 3, 64, &[0, 32])),
+        advance(&mut f, 7, &[half + 40..half + 61]),
+        Status::InvalidArgument,
+    );
+    advance(&mut f, 7, &[16..half, half + 40..half + 60]).unwrap();
+    let state = finish(&mut f, 8).unwrap().decode().unwrap();
+    assert_eq!((generations(&state), state.step), (vec![3], 9));
+    assert_eq!(ranges(&state), [vec![0..u64::MAX]]);
+    assert!(f.removals(0).contains(&(file.0, 1)));
+    let snapshot = f.catalogue.snapshot().unwrap();
+    let stat = snapshot.stat(&who(ALICE), "/x").unwrap();
+    assert_eq!(stat.layout.as_deref(), Some("(*, block) onto 4"));
+    assert_eq!(snapshot.move_record(file), Ok(None));
+    f.clean();
+}
+
+#[test]
+fn moving_single_subfiles_keeps_what_stays() {
+    let mut f = Fixture::new(2);
+    let options = laid_out(None, Some("striped(4KiB) over 4"));
+    let file = f
+        .by(ALICE, |b, c| b.create(c, "/x", &options))
+        .unwrap()
+        .file;
+    f.join(memory(None));
+    let begin = |f: &mut Fixture, to: &MoveTarget| {
+        let record = MoveRecord::default();
+        f.by(0, |b, _| b.begin_relayout(file, to, 32768, record, Time(1)))
+    };
+    let end = |f: &mut Fixture, state: &LayoutState| {
+        let left = state.pieces[0].ranges.clone();
+        f.by(0, |b, _| b.advance_relayout(file, state.step, &left))
+            .unwrap();
+        let done = f.by(0, |b, _| b.finish_relayout(file, state.step + 1));
+        done.unwrap().decode().unwrap()
+    };
+    let one = MoveTarget {
+        subfiles: vec![(2, ServerId(2))],
+        ..MoveTarget::default()
+    };
+    let state = begin(&mut f, &one).unwrap().decode().unwrap();
+    let record = f.catalogue.snapshot().unwrap().move_record(file).unwrap();
+    assert_eq!(record.unwrap().total_bytes, 8192, "one subfile of four");
+    assert_eq!(state.pieces[1].stores, [1, 1, 2, 1]);
+    let state = end(&mut f, &state);
+    assert_eq!(state.pieces[0].stores, [1, 1, 2, 1]);
+    let removals = |f: &Fixture, server| {
+        let snapshot = f.catalogue.snapshot().unwrap();
+        snapshot.removals(ServerId(server), None, 9).unwrap()
+    };
+    let of: Vec<_> = removals(&f, 0).into_iter().map(|r| r.subfiles).collect();
+    assert_eq!(of, [vec![2]], "subfile 0 stays at server 0");
+    assert!(removals(&f, 1).is_empty() && removals(&f, 2).is_empty());
+    refused(begin(&mut f, &one), Status::InvalidArgument);
+    // Draining takes the rest from server 0, and nothing new goes there.
+    f.by(0, |b, _| b.set_draining(ServerId(0), true)).unwrap();
+    refused(
+        f.by(ALICE, |b, c| {
+            b.create(c, "/y", &laid_out(None, Some("striped(4KiB) over [0]")))
+        }),
         Status::InUse,
     );
-    let state = f
-        .by(0, |b, _| b.commit_relayout(file, 3))
-        .unwrap()
-        .decode()
-        .unwrap();
-    assert_eq!(state.version().generations, [3]);
-    assert_eq!((state.relayout_start, state.frontiers.len()), (0, 0));
-    assert!(f.removals(0).contains(&(file.0, 1)));
-    let stat = f
+    let parts = f
         .catalogue
         .snapshot()
         .unwrap()
-        .stat(&who(ALICE), "/x")
+        .parts_at(ServerId(0))
         .unwrap();
-    assert_eq!(stat.layout.as_deref(), Some("(*, block) onto 4"));
+    assert_eq!((parts.len(), &parts[0].subfiles[..]), (1, &[0][..]));
+    assert!(parts[0].is_owner);
+    let state = begin(&mut f, &MoveTarget::default()).unwrap();
+    let state = end(&mut f, &state.decode().unwrap());
+    assert_ne!(state.owner.server, 0);
+    let servers: Vec<u64> = state.pieces[0].places.iter().map(|p| p[0].server).collect();
+    assert_eq!(servers, [2, 1, 2, 1], "to the server with fewer subfiles");
+    assert_eq!(state.pieces[0].stores, [3, 1, 2, 1]);
+    let of: Vec<_> = removals(&f, 0).into_iter().map(|r| r.subfiles).collect();
+    assert_eq!(of, [vec![]], "all that is stored under generation 1");
+    assert!(
+        f.catalogue
+            .snapshot()
+            .unwrap()
+            .parts_at(ServerId(0))
+            .unwrap()
+            .is_empty()
+    );
     f.clean();
 }
 
@@ -367,7 +468,7 @@ fn moves_are_found_and_judged_before_they_begin() {
     refused(look(&mut f, BOB), Status::BadHandle);
     let snapshot = f.catalogue.reader().snapshot().unwrap();
     let layout = "striped(4KiB) over 2";
-    let may = |user, path, layout| snapshot.may_relayout(&who(user), path, layout);
+    let may = |user, path, layout| snapshot.may_relayout(&who(user), path, &target(layout));
     assert_eq!(may(ALICE, "/x", layout), Ok(file));
     refused(may(BOB, "/x", layout), Status::PermissionDenied);
     refused(may(ALICE, "/d", layout), Status::IsDirectory);
@@ -382,7 +483,8 @@ fn moves_are_found_and_judged_before_they_begin() {
     drop(snapshot);
     assert_eq!(f.by(ALICE, |b, c| b.find(c, "/x")), Ok(file));
     let commits = f.catalogue.commits();
-    f.by(ALICE, |b, c| b.begin_relayout(c, "/x", layout, 0, &[0]))
+    let (to, record) = (target(layout), MoveRecord::default());
+    f.by(0, |b, _| b.begin_relayout(file, &to, 0, record, Time(1)))
         .unwrap();
     assert_eq!(f.catalogue.commits(), commits + 1);
     let snapshot = f.catalogue.reader().snapshot().unwrap();

@@ -9,5 +9,6 @@ mod format;
 mod kill;
 mod layouts;
 mod model;
+mod moving;
 mod names;
 mod simulated;

@@ -12,6 +12,7 @@ use meta::catalogue::{
 use meta::{ClientId, FileId, HandleId, MetaError, Rights, ServerId, Time};
 use wire::Status;
 
+use crate::moving::{begin_move, end_move, removed};
 use crate::simulated::Random;
 
 pub(crate) const CLIENTS: [u64; 2] = [1, 2];
@@ -123,7 +124,9 @@ struct MFile {
     /// Places by generation.
     places: BTreeMap<u64, Vec<(u64, u64)>>,
     next_layout: Option<String>,
-    relayout_start: u64,
+    /// Steps of the layout state, and where the bytes that have still to move end.
+    step: u64,
+    left: u64,
     views: BTreeSet<String>,
     unlinked: bool,
     doomed: bool,
@@ -392,20 +395,16 @@ impl Model {
                 let text = LAYOUTS[*layout].unwrap();
                 (
                     self.relayout(path, *layout),
-                    b.begin_relayout(c, path, text, size, &[0]).map(drop),
+                    begin_move(b, c, path, text, size),
                 )
             }
             Step::EndRelayout(id, commit) => {
-                let newest = self.nodes.get(id).and_then(|n| n.file.as_ref());
-                let (generation, size) = newest.map_or((0, 0), |f| (f.next_generation - 1, f.size));
+                let found = self.nodes.get(id).and_then(|n| n.file.as_ref());
+                let (step, left, size) = found.map_or((0, 0, 0), |f| (f.step, f.left, f.size));
+                let is_back = !*commit;
                 (
                     self.end_relayout(*id, *commit),
-                    if *commit {
-                        b.commit_relayout(FileId(*id), generation).map(drop)
-                    } else {
-                        b.abort_relayout(FileId(*id), generation, size, &[0])
-                            .map(drop)
-                    },
+                    end_move(b, FileId(*id), step, left, is_back.then_some(size)),
                 )
             }
             Step::Open {
@@ -471,7 +470,10 @@ impl Model {
                 ),
                 Some((client, handle, id)) => {
                     let f = self.file(id);
-                    let busy = f.truncate_to.is_some() || f.next_layout.is_some();
+                    let busy = f.truncate_to.is_some();
+                    if !busy && f.next_layout.is_some() && *to < f.left {
+                        (f.left, f.step) = (*to, f.step + 1);
+                    }
                     if !busy {
                         (f.size, f.epoch, f.truncate_to) = (*to, f.epoch + 1, Some(*to));
                     }
@@ -511,7 +513,7 @@ impl Model {
                 let (server, file, generation) = removal;
                 (
                     Ok(()),
-                    b.confirm_removal(ServerId(server), FileId(file), generation),
+                    b.confirm_removal(ServerId(server), &removed(file, generation)),
                 )
             }
         }
@@ -544,7 +546,8 @@ impl Model {
             next_generation: 2,
             places: BTreeMap::from([(1, places)]),
             next_layout: None,
-            relayout_start: 0,
+            step: 1,
+            left: 0,
             views: BTreeSet::new(),
             unlinked: false,
             doomed: false,
@@ -635,6 +638,7 @@ impl Model {
         file.generation = file.next_generation;
         file.next_generation += 1;
         file.layout = text;
+        file.step += 1;
         file.places.insert(file.generation, places);
         Ok(())
     }
@@ -650,7 +654,8 @@ impl Model {
         file.places.insert(file.next_generation, places);
         file.next_generation += 1;
         file.next_layout = Some(text);
-        file.relayout_start = file.size;
+        file.left = file.size;
+        file.step += 1;
         Ok(())
     }
 
@@ -661,9 +666,12 @@ impl Model {
         let file = self.file(id);
         let text = file.next_layout.take().ok_or(Status::StaleLayout)?;
         let (old, new) = (file.generation, file.next_generation - 1);
-        if !commit && file.size > file.relayout_start {
-            return Err(Status::InUse);
-        }
+        // What moved, all bytes of the file in the new layout, and the end.
+        let grown = file.size > file.left;
+        file.step += match commit {
+            true => u64::from(file.left > 0) + 1,
+            false => 1 + u64::from(grown) + 1,
+        };
         self.remove_places(id, if commit { old } else { new });
         if commit {
             let file = self.file(id);
@@ -735,7 +743,8 @@ impl Model {
             let mut line = format!("mode {:o}", node.mode);
             if let Some(f) = &node.file {
                 line += &format!(
-                    " size {} epoch {} truncate {:?} layout {} places {:?} views {:?} linked {} doomed {}",
+                    " step {} size {} epoch {} truncate {:?} layout {} places {:?} views {:?} linked {} doomed {}",
+                    f.step,
                     f.size,
                     f.epoch,
                     f.truncate_to,
@@ -813,7 +822,8 @@ fn dump(catalogue: &Catalogue) -> Dump {
                 None => BTreeSet::new(),
             };
             line += &format!(
-                " size {} epoch {} truncate {:?} layout {} places {:?} views {:?} linked {} doomed {}",
+                " step {} size {} epoch {} truncate {:?} layout {} places {:?} views {:?} linked {} doomed {}",
+                state.step,
                 a.size,
                 a.epoch,
                 a.truncate_to,

@@ -3,7 +3,7 @@
 //! Everything runs on memory; what survives a crash is in `crash.rs`.
 
 use control::capability::{Capability, CapabilityError, ClusterKey, Wanted};
-use meta::catalogue::{Caller, CreateOptions, Kind, OpenOptions, SetTime, UnlinkHow};
+use meta::catalogue::{Caller, CreateOptions, Kind, OpenOptions, Removal, SetTime, UnlinkHow};
 use meta::{ClientId, Rights, ServerId, Time};
 use wire::Status;
 
@@ -469,9 +469,19 @@ fn handles_belong_to_clients_and_end_with_them() {
         f.by(BOB, |batch, c| batch.close(c, b.handle)),
         Status::BadHandle,
     );
-    // Servers confirm, as often as they like.
+    // Servers confirm, as often as they like; a part is not all.
+    let mut done = Removal {
+        file: a.file,
+        generation: 1,
+        incarnation: 1,
+        subfiles: vec![3],
+    };
+    f.by(0, |batch, _| batch.confirm_removal(ServerId(0), &done))
+        .unwrap();
+    assert_eq!(f.removals(0).len(), 1);
+    done.subfiles.clear();
     for _ in 0..2 {
-        f.by(0, |batch, _| batch.confirm_removal(ServerId(0), a.file, 1))
+        f.by(0, |batch, _| batch.confirm_removal(ServerId(0), &done))
             .unwrap();
     }
     assert!(f.removals(0).is_empty());

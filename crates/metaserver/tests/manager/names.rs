@@ -192,6 +192,8 @@ fn users_are_told_apart_and_mode_bits_hold() {
     let relayout = Relayout {
         path: "/hers".into(),
         layout: "striped(4KiB) over 1".into(),
+        servers: Vec::new(),
+        options: Default::default(),
     };
     bob.refused(&relayout, Status::PermissionDenied);
     // The root directory is sticky.

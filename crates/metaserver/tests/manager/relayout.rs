@@ -195,6 +195,8 @@ fn relayout(layout: &str) -> Relayout {
     Relayout {
         path: "/f".into(),
         layout: layout.into(),
+        servers: Vec::new(),
+        options: Default::default(),
     }
 }
 

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! A request names a registered view and a range in view space, which no change of the layout alters.
-//! Both sides derive from it which bytes lie at this server: for every subfile of the file that this
-//! server holds, in ascending order of the subfile's index, the bytes of the range that lie in the
-//! subfile, in ascending file order. The payload is exactly that, so it needs no list. A range that
-//! holds no byte here is never asked for.
+//! Both sides derive from it which bytes lie at this server: of every piece of the layout state in turn,
+//! of every range of the piece in turn, for every subfile that this server holds, in ascending order of the
+//! subfile's index, the bytes of the request that lie in the range and in the subfile, in ascending file order. The
+//! payload is exactly that, so it needs no list. A range that holds no byte here is never asked for.
 //!
 //! The answer that says [`GO`] and the frame of [`DATA`] have empty control parts.
 //!
@@ -37,6 +37,9 @@ pub const GO: u16 = 1;
 /// Flag of an answer to a write: the bytes are in the hands of the system and outlive the server.
 /// Without it they are only in the server's memory until the next sync.
 pub const KEPT: u16 = 2;
+/// Flag of an answer: the server has a newer state of the layout, in which every byte of the request is where
+/// it was; whoever asked may want to learn it.
+pub const NEWER: u16 = 4;
 /// Flag of a write to the owner: it ends at [`Access::end`] and the size grows with it.
 pub const GROW: u16 = 2;
 /// Flag of a request of a client: all bytes of the range, wherever they lie, in view order. The control

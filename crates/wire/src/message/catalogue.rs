@@ -416,6 +416,8 @@ record! {
         pub distance: u64,
         /// Whether it takes part.
         pub state: MemberState,
+        /// It gets nothing new, and what it has is moved away.
+        pub is_draining: bool,
     }
 
     /// Asks what there is in all.
@@ -446,14 +448,42 @@ record! {
     pub struct Relayout {
         /// Which file.
         pub path: String,
-        /// The new layout.
+        /// The new layout; empty for the one it has, with other servers.
         pub layout: String,
+        /// By subfile, its server; begun again when there are more subfiles. Empty leaves it to the rule, and
+        /// with an empty layout moves every subfile that is on a server which takes nothing new.
+        pub servers: Vec<u64>,
+        /// How to move.
+        pub options: MoveOptions,
+    }
+
+    /// How a file is moved.
+    pub struct MoveOptions {
+        /// Most bytes a second; 0 is no limit.
+        pub limit_bytes: u64,
+        /// Bytes that move at a time, over all lanes; 0 lets the service find it.
+        pub window_bytes: u64,
+        /// Parts of the file that move at once; 0 lets the service choose.
+        pub lanes: u64,
+        /// Gives space back as it goes, also where that costs time.
+        pub in_place: bool,
     }
 
     /// Asks how far the move of a file has come.
     pub struct RelayoutProgress {
         /// Which file.
         pub file: FileId,
+    }
+
+    /// Changes how a move goes on. Pausing a paused move is no mistake, and neither is resuming one that
+    /// goes on.
+    pub struct ControlRelayout {
+        /// Which file.
+        pub file: FileId,
+        /// What to do.
+        pub what: MoveControl,
+        /// The new limit in bytes a second, for [`MoveControl::Limit`]; 0 is none.
+        pub limit_bytes: u64,
     }
 
     /// How far a move has come.
@@ -466,10 +496,87 @@ record! {
         pub moved_bytes: u64,
         /// Bytes to move.
         pub total_bytes: u64,
+        /// Bytes a second, lately.
+        pub rate_bytes: u64,
+        /// Lanes that have bytes left.
+        pub lanes: u64,
+        /// Most bytes a second; 0 is no limit.
+        pub limit_bytes: u64,
         /// Whether it goes on.
         pub state: MoveState,
-        /// Why it failed, if it did.
+        /// Why it failed, is paused or waits, if it does.
         pub failure: String,
+    }
+
+    /// Asks which files are being moved.
+    pub struct ListMoves {}
+
+    /// A move under way.
+    pub struct MoveIs {
+        /// The path of the file; empty if it has lost its name.
+        pub path: String,
+        /// How far it has come.
+        pub progress: Progress,
+    }
+
+    /// Takes all bytes and duties away from a server, which gets nothing new from now on; or lets it take
+    /// part again. Only for the user who runs the service, and root.
+    pub struct Drain {
+        /// Which.
+        pub server: ServerId,
+        /// It takes part again; what has moved stays where it is.
+        pub is_over: bool,
+        /// How to move.
+        pub options: MoveOptions,
+    }
+
+    /// Asks how far the draining of a server has come.
+    pub struct DrainProgress {
+        /// Which.
+        pub server: ServerId,
+    }
+
+    /// How far the draining of a server has come.
+    pub struct Draining {
+        /// Which.
+        pub server: ServerId,
+        /// Whether it is being drained, or was.
+        pub is_draining: bool,
+        /// Files that have a part there or are owned by it.
+        pub files: u64,
+        /// Bytes of them that the server still has to hand over, as far as known.
+        pub bytes: u64,
+        /// Moves under way because of it.
+        pub moves: u64,
+        /// What keeps it from going on, if anything.
+        pub failure: String,
+    }
+
+    /// Moves single subfiles to servers that have fewer bytes. Only for who may write the file; without a path
+    /// for the user who runs the service, and root.
+    pub struct Rebalance {
+        /// The file; empty for all files.
+        pub path: String,
+        /// Only says what would be moved.
+        pub is_trial: bool,
+        /// How to move.
+        pub options: MoveOptions,
+    }
+
+    /// A subfile that goes to another server.
+    pub struct SubfileMove {
+        /// Of which file.
+        pub file: FileId,
+        /// Its path.
+        pub path: String,
+        /// Index in the layout.
+        pub subfile: u32,
+        /// Where it is.
+        pub from: ServerId,
+        /// Where it goes.
+        pub to: ServerId,
+        /// Bytes of it, as far as known.
+        pub bytes: u64,
     }
 }
 
@@ -522,8 +629,54 @@ choice! {
         Moving = 0,
         /// All bytes are in the new layout.
         Done = 1,
-        /// It was given up; the file is in its old layout.
+        /// It cannot go on; the file stays as it is, in one layout or two.
         Failed = 2,
+        /// Somebody has paused it, or there is no space.
+        Paused = 3,
+        /// It waits for a server that is away.
+        Waiting = 4,
+        /// Everything moves back.
+        Cancelling = 5,
+        /// Everything is back in the layout it came from.
+        Cancelled = 6,
+    }
+
+    /// What to do with a move.
+    pub enum MoveControl {
+        /// Rest until further notice; the file is used as it is.
+        Pause = 0,
+        /// Go on.
+        Resume = 1,
+        /// Move everything back.
+        Cancel = 2,
+        /// Change the limit.
+        Limit = 3,
+    }
+}
+
+impl MoveOptions {
+    /// Everything left to the service.
+    pub const DEFAULT: MoveOptions = MoveOptions {
+        limit_bytes: 0,
+        window_bytes: 0,
+        lanes: 0,
+        in_place: false,
+    };
+}
+
+impl Default for MoveOptions {
+    fn default() -> Self {
+        MoveOptions::DEFAULT
+    }
+}
+
+impl MoveState {
+    /// Whether nothing more happens.
+    pub fn is_over(self) -> bool {
+        matches!(
+            self,
+            MoveState::Done | MoveState::Failed | MoveState::Cancelled
+        )
     }
 }
 

@@ -6,6 +6,7 @@
 //! cluster ([`Role::Server`](super::session::Role)).
 
 use super::catalogue::{LocalAddress, Member, StoreKind};
+use super::direct::SegmentIs;
 use super::field::Bytes;
 use crate::layout_state::LayoutState;
 use crate::{ClientId, FileId, HandleId, ServerId, SizeState, Time};
@@ -74,6 +75,8 @@ record! {
         pub generation: u64,
         /// Bound to which start of the server.
         pub incarnation: u64,
+        /// Only these subfiles, ascending; empty is all.
+        pub subfiles: Vec<u32>,
     }
 
     /// Asks the metadata manager what is durable about a file.
@@ -207,6 +210,93 @@ record! {
         pub state: LayoutState,
         /// File bytes below this are moved.
         pub size: u64,
+    }
+
+    /// From the metadata manager to a server of a file that is moved: the state of the file is of this step,
+    /// so let go of what was fenced; then keep accesses out of `windows` until the next of these.
+    /// Answered when nothing runs in them.
+    pub struct FenceWindows {
+        /// The file.
+        pub file: FileId,
+        /// Who has this step learns `moved` and has the next one; others ask.
+        pub from: u64,
+        /// The step that is durable.
+        pub step: u64,
+        /// What went from the first piece to the second between the two.
+        pub moved: Vec<ByteRange>,
+        /// What is moved next; empty if nothing is.
+        pub windows: Vec<ByteRange>,
+        /// The first piece has no use for the bytes of `moved` any more: give their space back.
+        pub frees: bool,
+        /// The set of servers has changed: the owner tells those who are new what they have to know.
+        pub is_settling: bool,
+        /// Also says how big the file is; the owner gives no place away until the next of these.
+        pub asks_size: bool,
+    }
+
+    /// Nothing runs in the windows.
+    pub struct Fenced {
+        /// Accesses of clients that were served here since the last of these, messages and direct ones.
+        pub accesses: u64,
+        /// What was asked about the size; 0 unless it was.
+        pub size: Frozen,
+    }
+
+    /// Bytes of a file.
+    pub struct ByteRange {
+        /// First byte.
+        pub start: u64,
+        /// One past the last.
+        pub end: u64,
+    }
+
+    /// Fetch your bytes of these ranges from the servers of the first piece into your subfiles of the second,
+    /// and make them durable. The ranges are fenced at all servers of both. Answered with the bytes fetched.
+    pub struct PullWindows {
+        /// The file.
+        pub file: FileId,
+        /// The step of its state.
+        pub step: u64,
+        /// Which.
+        pub windows: Vec<ByteRange>,
+    }
+
+    /// A server of the second piece to one of the first on its host: where are your bytes of these ranges in
+    /// memory? They stay there until the windows are unfenced. Over a Unix socket; segments that the
+    /// connection was not given yet come with the answer, for reading.
+    pub struct Lend {
+        /// The file.
+        pub file: FileId,
+        /// The step of its state.
+        pub step: u64,
+        /// Which.
+        pub windows: Vec<ByteRange>,
+    }
+
+    /// Where bytes are. What is missing between them was never written.
+    pub struct Lent {
+        /// Ascending by store, subfile and offset.
+        pub extents: Vec<LentExtent>,
+        /// Segments whose descriptors come with this answer, in this order.
+        pub segments: Vec<SegmentIs>,
+        /// Segments that this connection was given and that no longer hold anything.
+        pub gone: Vec<u64>,
+    }
+
+    /// A run of a subfile in shared memory.
+    pub struct LentExtent {
+        /// The generation under which it is stored.
+        pub store: u64,
+        /// Index in the layout.
+        pub subfile: u32,
+        /// First subfile byte.
+        pub offset: u64,
+        /// Bytes.
+        pub len: u64,
+        /// The segment.
+        pub segment: u64,
+        /// Where it begins there.
+        pub at: u64,
     }
 
     /// Owner, group, mode or directory of the file have changed: keep its bytes apart from those of

@@ -53,6 +53,11 @@ kinds! {
     0x2a Gather => Gathered;
     0x2b LeaveTeam => ();
     0x2c LayOutByViews => LaidOut;
+    0x2d ControlRelayout => Progress;
+    0x2e ListMoves => Vec<MoveIs>;
+    0x2f Drain => Draining;
+    0x30 DrainProgress => Draining;
+    0x31 Rebalance => Vec<SubfileMove>;
     0x34 PutCalibration => ();
     0x35 GetCalibrations => Vec<Calibration>;
 
@@ -78,6 +83,9 @@ kinds! {
     0x4d Pull => ();
     0x4e PullProgress => u64;
     0x4f Redomain => ();
+    0x50 FenceWindows => Fenced;
+    0x51 PullWindows => u64;
+    0x52 Lend => Lent;
 
     0x70 SetView => ();
     0x71 SetViewPart => ();

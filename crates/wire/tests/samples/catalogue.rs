@@ -91,6 +91,7 @@ pub(super) fn member(server: u64, store: StoreKind, state: MemberState) -> Membe
         used_bytes: 12_345_678_901,
         distance: 2,
         state,
+        is_draining: server == 1,
     }
 }
 
@@ -299,6 +300,10 @@ fn add_cluster(list: &mut Samples) {
         ("moving", MoveState::Moving, ""),
         ("done", MoveState::Done, ""),
         ("failed", MoveState::Failed, "server 3: no space"),
+        ("paused", MoveState::Paused, "by user 7"),
+        ("waiting", MoveState::Waiting, "server 3 is away"),
+        ("cancelling", MoveState::Cancelling, ""),
+        ("cancelled", MoveState::Cancelled, ""),
     ] {
         let file = FileId(12);
         let progress = Progress {
@@ -306,14 +311,90 @@ fn add_cluster(list: &mut Samples) {
             generation: 8,
             moved_bytes: 1 << 30,
             total_bytes: 1 << 31,
+            rate_bytes: 5_000_000_000,
+            lanes: 3,
+            limit_bytes: 1 << 27,
             state,
             failure: failure.into(),
         };
         let relayout = Relayout {
             path: PATH.into(),
             layout: "(*, block) onto 7".into(),
+            servers: vec![0, 300],
+            options: MoveOptions {
+                limit_bytes: 1 << 27,
+                window_bytes: 1 << 24,
+                lanes: 4,
+                in_place: state == MoveState::Moving,
+            },
         };
         list.pair(word, relayout, progress.clone());
+        let moves = vec![MoveIs {
+            path: PATH.into(),
+            progress: progress.clone(),
+        }];
+        list.pair(word, ListMoves {}, moves);
         list.pair(word, RelayoutProgress { file }, progress);
     }
+    add_controls(list);
+}
+
+fn add_controls(list: &mut Samples) {
+    let file = FileId(12);
+    for (word, what) in [
+        ("pause", MoveControl::Pause),
+        ("resume", MoveControl::Resume),
+        ("cancel", MoveControl::Cancel),
+        ("limit", MoveControl::Limit),
+    ] {
+        let control = ControlRelayout {
+            file,
+            what,
+            limit_bytes: 1 << 20,
+        };
+        let progress = Progress {
+            file,
+            generation: 8,
+            moved_bytes: 0,
+            total_bytes: 1,
+            rate_bytes: 0,
+            lanes: 1,
+            limit_bytes: 1 << 20,
+            state: MoveState::Paused,
+            failure: String::new(),
+        };
+        list.pair(word, control, progress);
+    }
+    let server = ServerId(300);
+    for (word, is_over) in [("begin", false), ("over", true)] {
+        let drain = Drain {
+            server,
+            is_over,
+            options: MoveOptions::default(),
+        };
+        let draining = Draining {
+            server,
+            is_draining: !is_over,
+            files: 9,
+            bytes: 1 << 40,
+            moves: 2,
+            failure: "server 3 is away".into(),
+        };
+        list.pair(word, drain, draining.clone());
+        list.pair(word, DrainProgress { server }, draining);
+    }
+    let rebalance = Rebalance {
+        path: PATH.into(),
+        is_trial: true,
+        options: MoveOptions::default(),
+    };
+    let moves = vec![SubfileMove {
+        file,
+        path: PATH.into(),
+        subfile: 3,
+        from: server,
+        to: ServerId(0),
+        bytes: 1 << 33,
+    }];
+    list.pair("", rebalance, moves);
 }

@@ -5,6 +5,7 @@
 use wire::message::Bytes;
 use wire::message::catalogue::{LocalAddress, MemberState, StoreKind};
 use wire::message::cluster::*;
+use wire::message::direct::SegmentIs;
 use wire::{ClientId, FileId, HandleId, ServerId, SizeState, Time};
 
 use super::catalogue::{member, members};
@@ -40,6 +41,7 @@ pub(super) fn add(list: &mut Samples) {
         file: FileId(file),
         generation: 2,
         incarnation: 16,
+        subfiles: if file == 1 { vec![] } else { vec![0, 300] },
     };
     let report = Report {
         capacity_bytes: 1 << 40,
@@ -111,7 +113,8 @@ fn add_moves(list: &mut Samples) {
         epoch: 2,
         end: (1 << 30) + 7,
     };
-    list.pair("", Freeze { file }, frozen);
+    list.pair("", Freeze { file }, frozen.clone());
+    add_windows(list, frozen);
     list.pair("", Thaw { file }, ());
     for (word, state) in [("one", one_piece()), ("two", two_pieces())] {
         let pull = Pull {
@@ -123,4 +126,58 @@ fn add_moves(list: &mut Samples) {
     }
     list.pair("", PullProgress { file }, u64::MAX);
     list.pair("", Redomain { file }, ());
+}
+
+fn add_windows(list: &mut Samples, size: Frozen) {
+    let file = FileId(5);
+    let range = |start| ByteRange {
+        start,
+        end: 1 << 41,
+    };
+    for (word, flag) in [("first", true), ("next", false)] {
+        let fence = FenceWindows {
+            file,
+            from: 3,
+            step: 4,
+            moved: vec![range(0), range(1 << 40)],
+            windows: if flag { vec![] } else { vec![range(77)] },
+            frees: !flag,
+            is_settling: flag,
+            asks_size: flag,
+        };
+        let fenced = Fenced {
+            accesses: 300,
+            size: size.clone(),
+        };
+        list.pair(word, fence, fenced);
+    }
+    let windows = || vec![range(1), range(1 << 39)];
+    let pull = PullWindows {
+        file,
+        step: 4,
+        windows: windows(),
+    };
+    list.pair("", pull, 1 << 40);
+    let lend = Lend {
+        file,
+        step: 4,
+        windows: windows(),
+    };
+    let lent = Lent {
+        extents: vec![LentExtent {
+            store: 7,
+            subfile: 1,
+            offset: 2 << 20,
+            len: 65536,
+            segment: 5,
+            at: 1 << 29,
+        }],
+        segments: vec![SegmentIs {
+            segment: 5,
+            bytes: 1 << 30,
+            is_writable: false,
+        }],
+        gone: vec![u64::MAX],
+    };
+    list.pair("", lend, lent);
 }

@@ -282,14 +282,12 @@ fn partition(displacement: u64, period: u64, elements: &[&str]) -> Partition {
 fn one_piece() -> LayoutState {
     LayoutState {
         owner: place(2, 9),
-        pieces: vec![Piece {
-            ranges: std::iter::once(0..u64::MAX).collect(),
-            generation: 1,
-            partition: partition(0, 8, &["{(0,3)}", "{(4,7)}"]),
-            places: vec![vec![place(1, 8)], vec![place(2, 9)]],
-        }],
-        relayout_start: 0,
-        frontiers: Vec::new(),
+        step: 1,
+        pieces: vec![Piece::whole(
+            1,
+            partition(0, 8, &["{(0,3)}", "{(4,7)}"]),
+            vec![vec![place(1, 8)], vec![place(2, 9)]],
+        )],
     }
 }
 
@@ -297,21 +295,22 @@ fn one_piece() -> LayoutState {
 fn two_pieces() -> LayoutState {
     LayoutState {
         owner: place(3, 17),
+        step: 1 << 33,
         pieces: vec![
             Piece {
                 ranges: vec![100..4096, 5000..8192],
                 generation: 7,
+                stores: vec![7, 3, 7],
                 partition: partition(4, 8, &["{(0,1,4,2)}", "{(2,3,4,2,{(0,0)})}", "{(3,3,4,2)}"]),
                 places: vec![vec![place(1, 1)], vec![place(2, 300)], vec![place(3, 17)]],
             },
             Piece {
                 ranges: vec![0..100, 4096..5000, 8192..u64::MAX],
                 generation: 8,
+                stores: vec![8],
                 partition: partition(0, 1, &["{(0,0)}"]),
                 places: vec![vec![place(3, 17), place(u64::MAX, 1 << 32)]],
             },
         ],
-        relayout_start: 8192,
-        frontiers: vec![100, 5000],
     }
 }

@@ -125,17 +125,9 @@ impl World {
             server: s.0,
             incarnation: 1,
         };
-        let layout = LayoutState {
-            owner: place(&servers[0]),
-            pieces: vec![Piece {
-                ranges: std::iter::once(0..u64::MAX).collect(),
-                generation: 1,
-                partition: Partition::from_start(pattern),
-                places: servers.iter().map(|s| vec![place(s)]).collect(),
-            }],
-            relayout_start: 0,
-            frontiers: Vec::new(),
-        };
+        let places = servers.iter().map(|s| vec![place(s)]).collect();
+        let piece = Piece::whole(1, Partition::from_start(pattern), places);
+        let layout = LayoutState::new(place(&servers[0]), piece);
         let server = |_: &ServerId| Server {
             is_up: true,
             is_slow: false,
@@ -229,6 +221,7 @@ impl World {
             } else {
                 MemberState::Dead
             },
+            is_draining: false,
         };
         inside.servers.iter().map(member).collect()
     }
