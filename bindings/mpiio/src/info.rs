@@ -2,7 +2,10 @@
 //!
 //! | hint of the program | here |
 //! |---|---|
-//! | `striping_unit`, `striping_factor` | the layout of a new file |
+//! | `striping_unit`, `striping_factor`, `start_iodevice` | the layout of a new file |
+//! | `io_node_list` | numbers of the servers that may hold a new file |
+//! | `access_style` | how far to read ahead, what to keep, and the stripes of a new file |
+//! | `chunked`, `chunked_item`, `chunked_size` | array and layout in chunks of a new file |
 //! | `file_perm` | permissions of a new file, octal |
 //! | `nb_proc` | how many processes a new file is placed for |
 //! | `romio_ds_read`, `romio_ds_write` = `enable` | the strategy `sieving` |
@@ -30,7 +33,6 @@ pub(crate) type Pairs = Vec<(String, String)>;
 
 /// Hints of others that are told as they were given.
 const KEPT: &[&str] = &[
-    "access_style",
     "collective_buffering",
     "cb_block_size",
     "cb_config_list",
@@ -39,7 +41,6 @@ const KEPT: &[&str] = &[
     "chunked_item",
     "chunked_size",
     "file_perm",
-    "io_node_list",
     "num_io_nodes",
     "romio_cb_read",
     "romio_cb_write",
@@ -62,6 +63,9 @@ const OF_NEW_FILES: &[&str] = &[
     "layout",
     "striping_unit",
     "striping_factor",
+    "striping_start",
+    "server_list",
+    "file_alignment",
     "expected_size",
     "expected_clients",
     "expected_access",
@@ -84,7 +88,9 @@ fn meaning(name: &str, value: &str) -> Option<(String, String)> {
     let hint = |name: &str, value: &str| Some((name.to_owned(), value.to_owned()));
     match name {
         "striping_unit" | "striping_factor" | "cb_buffer_size" | "ind_rd_buffer_size"
-        | "ind_wr_buffer_size" => hint(name, value),
+        | "ind_wr_buffer_size" | "access_style" => hint(name, value),
+        "start_iodevice" => hint("striping_start", value),
+        "io_node_list" => hint("server_list", value),
         "nb_proc" => hint("expected_clients", value),
         "romio_ds_read" | "romio_ds_write" if value.eq_ignore_ascii_case("enable") => {
             hint("strategy", "sieving")
@@ -101,9 +107,45 @@ fn meaning(name: &str, value: &str) -> Option<(String, String)> {
     }
 }
 
+/// Array and layout of a file that is accessed by sub-arrays, as the standard says it: `chunked` has the extents,
+/// the most significant first, `chunked_size` those of a chunk, `chunked_item` the bytes of an item.
+fn chunked(pairs: &[(String, String)]) -> Option<(String, String)> {
+    let value = |name: &str| {
+        let found = pairs.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.trim())
+    };
+    let numbers = |text: &str| -> Option<Vec<u64>> {
+        let numbers = text.split(',').map(|n| n.trim().parse().ok());
+        numbers.collect::<Option<Vec<u64>>>()
+    };
+    let item = match value("chunked_item").unwrap_or("1") {
+        "1" => "u8",
+        "2" => "u16",
+        "4" => "u32",
+        "8" => "u64",
+        _ => return None,
+    };
+    let extents = numbers(value("chunked")?)?;
+    let chunk = numbers(value("chunked_size")?)?;
+    if extents.len() != chunk.len() || extents.contains(&0) || chunk.contains(&0) {
+        return None;
+    }
+    let text = |list: &[u64]| {
+        let list: Vec<String> = list.iter().map(u64::to_string).collect();
+        list.join(",")
+    };
+    let array = format!("{item}[{}]", text(&extents));
+    // The service deals them over all servers.
+    Some((array, format!("chunks({})", text(&chunk))))
+}
+
 /// Those that mean something, as hints of `client`. What is said in its own words comes last, and so goes first.
 fn meant(pairs: &[(String, String)]) -> Hints {
     let mut hints = Hints::new();
+    if let Some((array, layout)) = chunked(pairs) {
+        let _ = hints.set("array", &array);
+        let _ = hints.set("layout", &layout);
+    }
     for own in [false, true] {
         for (name, value) in pairs {
             if name.starts_with("pario_") == own
@@ -121,6 +163,7 @@ fn meant(pairs: &[(String, String)]) -> Hints {
 pub(crate) fn of_new_file(pairs: &[(String, String)]) -> Pairs {
     let is_one = |name: &str, value: &str| {
         name == "file_perm"
+            || matches!(name, "chunked" | "chunked_item" | "chunked_size")
             || meaning(name, value).is_some_and(|(name, _)| OF_NEW_FILES.contains(&&*name))
     };
     let chosen = pairs.iter().filter(|(name, value)| is_one(name, value));
@@ -216,7 +259,7 @@ pub(crate) fn in_force(file: &OpenFile) -> Pairs {
     }
     if let Ok(answer) = file.file.layout_answer() {
         if let Some(unit) = unit_of(&answer.text) {
-            tell("striping_unit", unit);
+            tell("striping_unit", &unit.to_string());
         }
         tell("pario_layout", &answer.text);
         tell("pario_array", answer.array.as_deref().unwrap_or_default());
@@ -266,6 +309,17 @@ pub(crate) fn in_force(file: &OpenFile) -> Pairs {
             tell(name, value);
         }
     }
+    if let Some(piece) = layout.pieces.last() {
+        let mut servers: Vec<u64> = piece.places.iter().flatten().map(|p| p.server).collect();
+        servers.sort_unstable();
+        servers.dedup();
+        let servers: Vec<String> = servers.iter().map(u64::to_string).collect();
+        tell("io_node_list", &servers.join(","));
+    }
+    tell(
+        "access_style",
+        hints.get("access_style").unwrap_or_default(),
+    );
     tell("cb_nodes", &size);
     for name in ["romio_cb_read", "romio_cb_write"] {
         tell(
@@ -296,9 +350,9 @@ pub(crate) fn in_force(file: &OpenFile) -> Pairs {
 }
 
 /// The unit of a layout in stripes.
-fn unit_of(layout: &str) -> Option<&str> {
+fn unit_of(layout: &str) -> Option<u64> {
     let (unit, _) = layout.strip_prefix("striped(")?.split_once(')')?;
-    unit.bytes().all(|b| b.is_ascii_digit()).then_some(unit)
+    unit.parse::<layout::ByteSize>().ok().map(|size| size.0)
 }
 
 #[cfg(test)]
@@ -342,6 +396,37 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_the_standard_are_hints_of_the_file() {
+        let hints = meant(&pairs(&[
+            ("io_node_list", "0,2"),
+            ("access_style", "read_once,sequential"),
+            ("start_iodevice", "1"),
+            ("chunked", "100, 60"),
+            ("chunked_item", "8"),
+            ("chunked_size", "10,20"),
+        ]));
+        for (name, value) in [
+            ("server_list", "0,2"),
+            ("access_style", "read_once,sequential"),
+            ("striping_start", "1"),
+            ("array", "u64[100,60]"),
+            ("layout", "chunks(10,20)"),
+        ] {
+            assert_eq!(hints.get(name), Some(value), "{name}");
+        }
+        // Names of devices, styles and chunks that are none of ours are passed over.
+        let odd = [
+            ("io_node_list", "node17:/dev/sda"),
+            ("access_style", "sometimes"),
+            ("chunked", "100"),
+            ("chunked_size", "10,20"),
+        ];
+        assert!(meant(&pairs(&odd)).is_empty());
+        let given = pairs(&[("chunked", "4"), ("access_style", "random")]);
+        assert_eq!(of_new_file(&given), given[..1]);
+    }
+
+    #[test]
     fn what_a_new_file_is_like_is_told_apart() {
         let given = pairs(&[
             ("file_perm", "600"),
@@ -351,7 +436,8 @@ mod tests {
         ]);
         assert_eq!(of_new_file(&given), given[..2]);
         assert_eq!(of_access(&given), given[2..]);
-        assert_eq!(unit_of("striped(10) over 2"), Some("10"));
+        assert_eq!(unit_of("striped(10) over 2"), Some(10));
+        assert_eq!(unit_of("striped(1MiB) over 2"), Some(1 << 20));
         assert_eq!(unit_of("(block, *) onto 4"), None);
     }
 }

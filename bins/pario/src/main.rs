@@ -76,6 +76,10 @@ enum Command {
     Du(commands::du::Arguments),
     /// Create a file, with the array it will hold and the layout it is cut by
     Create(commands::create::Arguments),
+    /// Keep hints with a file or directory, and show which count and what they did
+    Hint(commands::hint::Arguments),
+    /// Create, lay out and fill the files of a job before it starts
+    Prepare(commands::prepare::Arguments),
     /// Move a file into another layout
     Relayout(commands::relayout::Arguments),
     /// Draw a layout: which element holds which part of an array or a stored file
@@ -130,6 +134,8 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Cat(arguments) => commands::cat::run(&arguments),
         Command::Du(arguments) => commands::du::run(&arguments),
         Command::Create(arguments) => commands::create::run(&arguments),
+        Command::Hint(arguments) => commands::hint::run(&arguments),
+        Command::Prepare(arguments) => commands::prepare::run(&arguments),
         Command::Relayout(arguments) => commands::relayout::run(&arguments),
         Command::Layout(arguments) => commands::layout::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),

@@ -14,7 +14,7 @@ use advise::hints::{
 };
 use wire::message::hints::{
     ClearFailed, DiskFailed, FailedServer, GetHints, GivenHint, HintOutcome, HintSource, HintText,
-    HintUse, HintsAre, ListFailed, SetHints,
+    HintUse, HintsAre, ListFailed, MakeBuffers, SetHints,
 };
 use wire::{ServerId, Status};
 
@@ -408,9 +408,19 @@ impl Client {
         self.session.manager(Repeat::Same, || ListFailed {})
     }
 
-    /// Lets a server take new subfiles again; for whoever runs the service.
+    /// Lets a server take new subfiles again; for whoever runs the service. A server that is not there now
+    /// looks at its disks when it starts.
     pub fn clear_failed(&self, server: ServerId) -> Result<()> {
+        match self.session.server(server, &ClearFailed { server }) {
+            Err(Error::Unreachable { .. }) | Ok(()) => {}
+            Err(error) => return Err(error),
+        }
         self.session
             .manager(Repeat::Same, || ClearFailed { server })
+    }
+
+    /// Has a server take memory for its staging buffers now; how many bytes they have.
+    pub fn make_buffers(&self, server: ServerId, bytes: u64) -> Result<u64> {
+        self.session.server(server, &MakeBuffers { bytes })
     }
 }

@@ -61,6 +61,29 @@ impl Buffers {
         (lock(&self.state).most_lent, self.count)
     }
 
+    /// Takes the memory of so many bytes now; how many are there then. The limit holds.
+    pub(crate) fn make(&self, bytes: u64) -> u64 {
+        let wanted = usize::try_from(bytes.div_ceil(self.buffer_bytes as u64));
+        let wanted = wanted.unwrap_or(usize::MAX).min(self.count);
+        loop {
+            let mut state = lock(&self.state);
+            if state.made >= wanted {
+                return (state.made * self.buffer_bytes) as u64;
+            }
+            state.made += 1;
+            drop(state);
+            // Written to, so that the system gives the memory now.
+            let fresh = std::hint::black_box(vec![1u8; self.buffer_bytes]);
+            lock(&self.state).free.push(fresh);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Bytes of all buffers that there are.
+    pub(crate) fn made_bytes(&self) -> u64 {
+        (lock(&self.state).made * self.buffer_bytes) as u64
+    }
+
     /// A buffer, when it is this caller's turn; and whether it had to wait.
     pub(crate) fn borrow(&self) -> (Lent<'_>, bool) {
         let mut state = lock(&self.state);
@@ -117,6 +140,17 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
     use std::thread;
+
+    #[test]
+    fn buffers_are_made_ahead_within_the_limit() {
+        let pool = Buffers::new(1024, 4096);
+        assert_eq!((pool.make(1500), pool.made_bytes()), (2048, 2048));
+        let lent = pool.borrow();
+        assert_eq!((pool.lent(), pool.made_bytes()), (1, 2048));
+        assert_eq!(pool.make(u64::MAX), 4096);
+        drop(lent);
+        assert_eq!((pool.lent(), pool.make(0)), (0, 4096));
+    }
 
     #[test]
     fn seed004_s46_pool_keeps_its_limit_and_the_order_of_arrival() {

@@ -17,6 +17,7 @@ use wire::ask::AskError;
 use wire::link::Link;
 use wire::message::catalogue::{LocalAddress, Member, StoreKind};
 use wire::message::cluster::{Join, Joined, Removal, Report};
+use wire::message::hints::DiskFailed;
 use wire::message::session::Role;
 use wire::url::Endpoint;
 use wire::{ServerId, Status};
@@ -133,6 +134,7 @@ pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candi
     let mut flushed = Instant::now();
     let mut load = Load::default();
     let mut interval = INTERVAL;
+    let mut failures = Failures::default();
     while context.wait_for_report(interval) {
         context.sessions.end_stuck();
         context.direct.sweep();
@@ -157,6 +159,8 @@ pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candi
         number += 1;
         match connected.ask(number, &report, &mut out) {
             Ok(answer) => {
+                number += 1;
+                failures.tell(context, connected, number, &mut out);
                 removed = context.remove(answer.removals, |file| owner.removed(file));
                 members_are(context, owner, answer.members);
                 // What was removed is confirmed at once.
@@ -177,6 +181,33 @@ pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candi
             owner.flush_dirty_sizes();
             flushed = Instant::now();
         }
+    }
+}
+
+/// Whether the disks of this server can be used.
+#[derive(Debug, Default)]
+struct Failures {
+    is_told: bool,
+}
+
+impl Failures {
+    /// Tells the manager when the last disk has failed, so that no new subfiles come here. Once they
+    /// work again that is the administrator's to say.
+    fn tell(&mut self, context: &Context, link: &mut Link, number: u64, out: &mut Vec<u8>) {
+        let (disks, failed) = context.stored.disks();
+        let has_failed = disks > 0 && disks == failed;
+        if has_failed && !self.is_told {
+            let failed = DiskFailed {
+                handle: None,
+                server: context.server,
+                why: match disks {
+                    1 => "reading or writing its disk failed".to_owned(),
+                    _ => format!("reading or writing all its {disks} disks failed"),
+                },
+            };
+            self.is_told = link.ask(number, &failed, out).is_ok();
+        }
+        self.is_told &= has_failed;
     }
 }
 

@@ -22,6 +22,7 @@ use wire::message::file::{
     ListSubfiles, Lock, MovePointer, Preallocate, Release, Reserve, Scrub, Scrubbed, SetView,
     SetViewPart, Size, SubfileEntry, Sync, Synced, ThroughView, Truncate, Unlock,
 };
+use wire::message::hints::{ClearFailed, MakeBuffers};
 use wire::message::mapping::ChooseServer;
 use wire::message::session::{
     Counter, Goodbye, Hello, Ping, Process, Role, Shutdown, Statistics, Welcome,
@@ -406,11 +407,16 @@ impl IoService {
             counter("message_bytes", context.message_bytes),
             counter("buffer_bytes", context.buffers.buffer_bytes() as u64),
             counter("buffers", buffers as u64),
+            counter("buffers_made_bytes", context.buffers.made_bytes()),
             counter("buffers_lent", context.buffers.lent() as u64),
             counter("buffers_lent_most", most_lent as u64),
             counter("requests_to_servers", asked(&context.peers.asked)),
             counter("requests_to_manager", asked(&context.manager.asked)),
         ]);
+        let (disks, failed) = context.stored.disks();
+        if disks > 0 {
+            list.extend([counter("disks", disks), counter("disks_failed", failed)]);
+        }
         list.extend(context.direct.statistics());
         list.extend(self.owner.statistics());
         list
@@ -585,6 +591,17 @@ impl Service for IoService {
                     context.end();
                 }
                 done
+            }
+            MakeBuffers::KIND => {
+                self.answer(exchange, |r: MakeBuffers| Ok(context.buffers.make(r.bytes)))
+            }
+            ClearFailed::KIND => {
+                let allowed = session.demand_operator();
+                self.answer(exchange, |_: ClearFailed| {
+                    allowed.clone()?;
+                    context.stored.restore_disks();
+                    Ok(())
+                })
             }
             0x46..=0x4f => self.server_request(session, exchange),
             _ => self.owner_request(session, exchange),

@@ -131,6 +131,22 @@ impl Stored {
         }
     }
 
+    /// How many disks there are, and how many of them have failed.
+    pub(crate) fn disks(&self) -> (u64, u64) {
+        let disks = self.disk.as_ref().map(|d| d.disks().characteristics());
+        let disks = disks.unwrap_or_default();
+        let failed = disks.iter().filter(|d| d.has_failed).count();
+        (disks.len() as u64, failed as u64)
+    }
+
+    /// Lets all disks take subfiles again.
+    pub(crate) fn restore_disks(&self) {
+        if let Some(disk) = &self.disk {
+            let disks = disk.disks();
+            (0..disks.len()).for_each(|i| disks.restore(i));
+        }
+    }
+
     /// Something was written.
     pub(crate) fn wrote(&self) {
         if self.disk.is_some()

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! What a job is, is found out in [`identity`]; where its servers are, in [`find`]; the process that
-//! runs them is [`hold()`]. Bytes are moved in and out by [`stage`], and between the job and a directory
+//! runs them is [`hold()`]. Bytes are moved in and out by [`stage`], all at once before it works by [`prepare`], and between the job and a directory
 //! that outlives it by [`backing`].
 //!
 //! Invariants
@@ -32,6 +32,7 @@ pub mod identity;
 mod life;
 mod options;
 mod place;
+pub mod prepare;
 mod process;
 pub mod program;
 mod rendezvous;

@@ -63,6 +63,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     (
         "job",
         &[
+            "advise",
             "client",
             "ioserver",
             "layout",

@@ -51,6 +51,7 @@ Examples:
   pario run -- mpiexec -n 4 ./simulate
   pario run --stage-in input --stage-out results -- sh -c 'mpiexec -n 4 ./a && mpiexec -n 4 ./b'
   pario run --servers 4 --memory 8GiB --spill /local/scratch -- ./pipeline.sh
+  pario run --prepare job.pario -- mpiexec -n 4 ./simulate
   pario run --backing /project/data -- ./analyse")]
 pub(crate) struct Arguments {
     /// Start servers for the command, whatever PARIO_URL says
@@ -76,6 +77,10 @@ pub(crate) struct Arguments {
     /// Move this out after the command has ended
     #[arg(long, value_name = "DIR_OR_FILE[:PATH]", value_parser = Stage::parse)]
     stage_out: Vec<Stage>,
+
+    /// Prepare this job file before the command starts, after --stage-in
+    #[arg(long, value_name = "JOBFILE")]
+    prepare: Option<PathBuf>,
 
     /// A directory to fetch files from and write them back to
     #[arg(long, value_name = "DIR")]
@@ -283,6 +288,9 @@ impl Arguments {
         stage_in.extend(named("PARIO_STAGE_IN")?);
         let mut stage_out = self.stage_out.clone();
         stage_out.extend(named("PARIO_STAGE_OUT")?);
+        if let Some(path) = &self.prepare {
+            super::prepare::read(path)?;
+        }
         for stage in &stage_in {
             // Before servers are started for nothing.
             std::fs::metadata(&stage.local)
@@ -359,6 +367,14 @@ impl Arguments {
                 &format!("staged in {}", local(stage)),
                 self.quiet,
             );
+        }
+        if let Some(path) = &self.prepare {
+            let job = super::prepare::read(path)?;
+            let preparation = super::prepare::carry_out(client, &job, self.quiet)
+                .map_err(|e| format!("--prepare: {e}; the command was not started"))?;
+            if !self.quiet {
+                super::prepare::tell(&preparation);
+            }
         }
         Ok(totals)
     }
@@ -475,10 +491,10 @@ impl Totals {
 }
 
 /// A line on the terminal.
-struct Watched(Progress);
+pub(crate) struct Watched(Progress);
 
 impl Watched {
-    fn begin(label: &str, is_quiet: bool) -> Watched {
+    pub(crate) fn begin(label: &str, is_quiet: bool) -> Watched {
         Watched(Progress::begin(label, None, is_quiet))
     }
 }

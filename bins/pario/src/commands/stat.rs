@@ -37,11 +37,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         Kind::File => Some(client.layout(&path).map_err(refused)?.distribution),
         Kind::Directory => None,
     };
+    let kept = super::hint::of_path(&client, &path)?;
     if arguments.json {
         let mut map = attributes::to_json(&attributes);
         if let Some(distribution) = &distribution {
             map.insert("distribution".to_owned(), json!(distribution));
         }
+        map.insert("hints".to_owned(), super::hint::to_json(&kept));
         map.insert("path".to_owned(), json!(path));
         return output::print(&format!("{:#}\n", Value::Object(map)));
     }
@@ -62,6 +64,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         line("layout", attributes.layout.as_deref().unwrap_or("none"));
         line("chosen", distribution.as_deref().unwrap_or("not recorded"));
         line("generation", &attributes.generation.to_string());
+    }
+    for (name, given) in kept.standing.counting() {
+        let from = format!("{} ({} {})", given.value, given.source.word(), given.place);
+        line("hint", &shown(&format!("{name} = {from}")));
     }
     let mode = attributes::mode(attributes.kind, attributes.mode);
     line("mode", &format!("{:04o} {mode}", attributes.mode));

@@ -10,9 +10,11 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use client::{BuddyIs, Client, Counter, Counts, Member, MemberState, StoreKind};
+use client::{BuddyIs, Client, Counter, Counts, FailedServer, Member, MemberState, StoreKind};
 use serde_json::{Map, Value, json};
 
+use super::attributes::exact_time;
+use super::names::shown;
 use super::output::{bytes, counted};
 use super::{Error, output};
 use crate::service::contact;
@@ -65,6 +67,8 @@ struct Status {
     counts: Counts,
     meta: Counters,
     servers: Vec<Server>,
+    /// Servers that take no new subfiles because a disk failed.
+    failed: Vec<FailedServer>,
     /// The server that a client from here begins with; none while no server is connected.
     buddy: Option<BuddyIs>,
 }
@@ -92,6 +96,7 @@ impl Status {
             uptime: by_state.or(by_counter).filter(|_| is_service),
             counts: client.counts()?,
             servers: ask_all(client, client.members()?),
+            failed: client.failed_servers()?,
             buddy: client.buddy().ok(),
             meta,
         })
@@ -155,6 +160,20 @@ impl Status {
                 );
             }
         }
+        for failed in &self.failed {
+            let by = if failed.is_hint {
+                ", as a program says"
+            } else {
+                ""
+            };
+            let server = failed.server.0;
+            let _ = writeln!(
+                text,
+                "server {server} takes no new subfiles: {}{by}; mended, `pario hint --clear-failed \
+                 {server}`",
+                shown(&failed.why)
+            );
+        }
         text
     }
 
@@ -217,6 +236,18 @@ impl Status {
                 "clients": b.clients,
             })),
             "servers": servers,
+            "failed": self.failed.iter().map(|f| json!({
+                "server": f.server.0,
+                "why": f.why,
+                "is_hint": f.is_hint,
+                "since": exact_time(f.since),
+            })).collect::<Vec<_>>(),
+            "hints": json!({
+                "given": self.meta.get("hints_given"),
+                "used": self.meta.get("hints_used"),
+                "overridden": self.meta.get("hints_overridden"),
+                "ignored": self.meta.get("hints_ignored"),
+            }),
         })
     }
 }

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod bytes;
+mod hints;
 mod layouts;
 mod names;
 

@@ -9,6 +9,7 @@ mod collective;
 mod direct;
 mod direct_changes;
 mod distribution;
+mod hints;
 mod host_teams;
 mod mapping;
 mod memory;

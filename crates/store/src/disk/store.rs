@@ -196,9 +196,15 @@ impl Store for DiskStore {
         }
         // A header, a table and some blocks: less is not worth beginning with.
         let wanted_bytes = 64 << 10;
-        let mut last = Error::NoSpace {
-            resource: Resource::Disk,
-            wanted_bytes,
+        let mut last = match core.set.characteristics().iter().all(|d| d.has_failed) {
+            true => Error::DiskFailed {
+                disk: core.set.disk(0).label(),
+                why: "no disk of this server can be used".into(),
+            },
+            false => Error::NoSpace {
+                resource: Resource::Disk,
+                wanted_bytes,
+            },
         };
         for disk in core.set.order(wanted_bytes) {
             match DataFile::create(core.set.disk(disk), identity, random_tag(), 0) {

@@ -75,7 +75,15 @@ record! {
         pub why: String,
     }
 
-    /// A server takes new subfiles again; only root and whoever runs the service may say so.
+    /// Takes memory for staging buffers now, so that nobody pays for it later; an I/O server is asked. The limit of
+    /// its buffers holds. Answered with the bytes that are there.
+    pub struct MakeBuffers {
+        /// Bytes in all.
+        pub bytes: u64,
+    }
+
+    /// A server takes new subfiles again; only root and whoever runs the service may say so. The metadata
+    /// manager is asked, and the server itself for its disks.
     pub struct ClearFailed {
         /// The server.
         pub server: ServerId,

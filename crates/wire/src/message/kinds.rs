@@ -66,6 +66,7 @@ kinds! {
     0x3c DiskFailed => ();
     0x3d ClearFailed => ();
     0x3e ListFailed => Vec<FailedServer>;
+    0x3f MakeBuffers => u64;
 
     0x40 Join => Joined;
     0x41 Report => Reported;

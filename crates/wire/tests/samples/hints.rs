@@ -64,6 +64,7 @@ pub(super) fn add(list: &mut Samples) {
         };
         list.pair(word, failed, ());
     }
+    list.pair("", MakeBuffers { bytes: 1 << 40 }, 1 << 30);
     let server = ServerId(u64::MAX);
     list.pair("", ClearFailed { server }, ());
     let failed = [false, true].map(|is_hint| FailedServer {
