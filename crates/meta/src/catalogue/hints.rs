@@ -283,7 +283,7 @@ impl Trial {
             };
             let mut hint = travelling(given);
             for text in [&mut hint.name, &mut hint.value, &mut hint.place] {
-                text.truncate(text.floor_char_boundary(USE_BYTES));
+                text.truncate(shortened(text, USE_BYTES).len());
             }
             HintUse { hint, outcome, why }
         };
@@ -298,6 +298,12 @@ fn idle(name: &str) -> &'static str {
         Some(k) if k.kind == Kind::File => "counts once the file is used",
         _ => "counts for whoever opens the file",
     }
+}
+
+/// The beginning of a text, whole characters of it.
+fn shortened(text: &str, most: usize) -> &str {
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    &text[..ends.take_while(|end| *end <= most).last().unwrap_or(0)]
 }
 
 /// A source in words.
@@ -553,8 +559,7 @@ impl Batch<'_> {
             }
         }
         let mut out = Vec::new();
-        let end = why.floor_char_boundary(WHY_BYTES);
-        put_text(&mut out, &why[..end]);
+        put_text(&mut out, shortened(why, WHY_BYTES));
         is_hint.put(&mut out);
         now.put(&mut out);
         self.rows.put(key, out);
