@@ -29,7 +29,7 @@ fn given() -> impl Strategy<Value = Given> {
 /// The index that counts for a name, found by looking at all.
 fn strongest_naive(all: &[Given], name: &str) -> Option<usize> {
     let makes_sense = |g: &Given| {
-        let life = known(&g.name).map_or(true, |k| g.source.may_give(k.life));
+        let life = known(&g.name).is_none_or(|k| g.source.may_give(k.life));
         life && check(&g.name, &g.value).is_ok()
     };
     let mut best: Option<usize> = None;
