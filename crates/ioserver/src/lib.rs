@@ -49,4 +49,4 @@ mod stored;
 mod views;
 
 pub use control::introduction::Secret;
-pub use start::{IoServer, Options, StartError, StoreOptions, start};
+pub use start::{IoServer, Options, StartError, StoreOptions, start, start_on};

@@ -17,7 +17,8 @@ use control::capability::ClusterKey;
 use control::introduction::{Secret, local_host};
 use serving::Running;
 use store::{
-    Directory, DiskOptions, DiskSpec, DiskStore, MemoryStore, Pool, PoolOptions, measure_speed,
+    Directory, Disk, DiskOptions, DiskSpec, DiskStore, Limited, MemoryStore, Pool, PoolOptions,
+    measure_speed,
 };
 use wire::ServerId;
 use wire::ask::AskError;
@@ -96,6 +97,8 @@ pub struct Options {
     pub room_wait: Duration,
     /// What users can do when memory is full; then that counts as a lack of space like that of a disk.
     pub when_full: Option<String>,
+    /// Bytes per second of each disk, at most.
+    pub disk_bytes_per_s: Option<u64>,
 }
 
 impl Options {
@@ -118,6 +121,7 @@ impl Options {
             direct: true,
             room_wait: Duration::from_secs(1),
             when_full: None,
+            disk_bytes_per_s: None,
         }
     }
 }
@@ -175,10 +179,18 @@ impl fmt::Debug for IoServer {
 
 /// Joins at the metadata manager, waiting for it if need be, and serves.
 pub fn start(options: Options) -> Result<IoServer, StartError> {
+    start_on(options, |directory| Arc::new(directory))
+}
+
+/// The same on disks that are made of the directories, for those who look at what a disk has to do.
+pub fn start_on(
+    options: Options,
+    disk: impl Fn(Directory) -> Arc<dyn Disk>,
+) -> Result<IoServer, StartError> {
     check(&options)?;
     let state_dir = state_dir(&options);
     let in_state = |e| StartError::State(state_dir.clone().unwrap_or_default(), e);
-    let stored = open_store(&options)?;
+    let stored = open_store(&options, &disk)?;
     let found = match &state_dir {
         Some(dir) => {
             fs::create_dir_all(dir).map_err(in_state)?;
@@ -338,7 +350,10 @@ fn state_dir(options: &Options) -> Option<PathBuf> {
     }
 }
 
-fn open_store(options: &Options) -> Result<Stored, StartError> {
+fn open_store(
+    options: &Options,
+    make: &dyn Fn(Directory) -> Arc<dyn Disk>,
+) -> Result<Stored, StartError> {
     let pool = |limit_bytes: u64| {
         let usual = PoolOptions::default();
         Pool::new(PoolOptions {
@@ -359,7 +374,11 @@ fn open_store(options: &Options) -> Result<Stored, StartError> {
             for dir in dirs {
                 let in_dir = |e| StartError::State(dir.clone(), e);
                 let directory = Directory::new(dir).map_err(in_dir)?;
-                let mut spec = DiskSpec::new(directory);
+                let mut disk = make(directory);
+                if let Some(rate) = options.disk_bytes_per_s {
+                    disk = Arc::new(Limited::new(disk, rate));
+                }
+                let mut spec = DiskSpec::of(disk);
                 if dirs.len() > 1 {
                     let started = Instant::now();
                     let speed = measure_speed(&*spec.disk, &|| started.elapsed());

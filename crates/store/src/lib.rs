@@ -39,7 +39,7 @@ pub use aside::Aside;
 pub use blocks::BLOCK;
 pub use disk::{
     Characteristics, Directory, Disk, DiskFile, DiskOptions, DiskSet, DiskSpec, DiskStore, Found,
-    Recovery, Space, measure_speed, rank,
+    Limited, Recovery, Space, measure_speed, rank,
 };
 pub use error::{Advice, Error, Resource, Result};
 pub use identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};

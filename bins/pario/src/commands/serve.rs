@@ -94,6 +94,10 @@ struct Io {
     #[arg(long, value_name = "DIR", conflicts_with = "disk")]
     state: Option<PathBuf>,
 
+    /// Use each disk for no more than so many bytes per second
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "disk")]
+    disk_rate: Option<u64>,
+
     /// Memory for all transfers under way
     #[arg(long, value_name = "SIZE", value_parser = size)]
     buffers: Option<u64>,
@@ -242,6 +246,7 @@ impl Io {
         options.secret = secret(self.shared.secret.as_deref())?;
         options.state_dir = self.state.clone();
         options.distance = self.distance;
+        options.disk_bytes_per_s = self.disk_rate;
         let set = |field: &mut u64, given: Option<u64>| {
             if let Some(bytes) = given {
                 *field = bytes;

@@ -204,7 +204,7 @@ fn read_all(file: &File, team: &Team, case: u64, numbers: &mut Numbers, model: &
     assert!(memory == want, "case {case}: what was read");
 }
 
-fn in_threads(
+pub(crate) fn in_threads(
     service: &Service,
     ranks: usize,
     is_direct: bool,

@@ -8,6 +8,7 @@ mod bytes;
 mod collective;
 mod direct;
 mod direct_changes;
+mod directed;
 mod distribution;
 mod hints;
 mod host_teams;

@@ -79,7 +79,7 @@ impl Drop for Service {
     }
 }
 
-fn socket(dir: &Path, name: &str) -> Endpoint {
+pub(crate) fn socket(dir: &Path, name: &str) -> Endpoint {
     Endpoint::Unix(dir.join(name))
 }
 

@@ -3,6 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `device` | the system calls, as two traits; the real directory |
+//! | `limited` | the same, no faster than it is told to be |
 //! | `twin` | the same in memory, with faults and power cuts |
 //! | `format` | bytes of headers and tables |
 //! | `file` | one data file: epochs, checksums, barriers |
@@ -17,6 +18,7 @@ mod file;
 mod format;
 mod group;
 mod held;
+mod limited;
 mod recover;
 mod set;
 mod store;
@@ -24,5 +26,6 @@ pub mod twin;
 
 pub use device::{Directory, Disk, DiskFile, Space};
 pub use file::Recovery;
+pub use limited::Limited;
 pub use set::{Characteristics, DiskSet, DiskSpec, measure_speed, rank};
 pub use store::{DiskOptions, DiskStore, Found};

@@ -52,8 +52,13 @@ pub struct DiskSpec {
 impl DiskSpec {
     /// A near disk of usual speed.
     pub fn new(disk: impl Disk + 'static) -> Self {
+        DiskSpec::of(Arc::new(disk))
+    }
+
+    /// The same of a disk that is shared.
+    pub fn of(disk: Arc<dyn Disk>) -> Self {
         DiskSpec {
-            disk: Arc::new(disk),
+            disk,
             speed_bytes_per_s: Characteristics::default().speed_bytes_per_s,
             distance: 0,
         }
