@@ -25,6 +25,8 @@ pub(crate) struct Statistics {
     pub(crate) pulled_bytes: AtomicU64,
     pub(crate) removals: AtomicU64,
     pub(crate) write_back_errors: AtomicU64,
+    /// Writes that had to write back themselves, since too much was dirty.
+    pub(crate) write_behind_waits: AtomicU64,
     pub(crate) server_requests: AtomicU64,
     pub(crate) server_bytes: AtomicU64,
     /// Whole requests of clients, their bytes, those of them that were here, and where the rest went.
@@ -69,6 +71,7 @@ impl Default for Statistics {
             pulled_bytes: AtomicU64::new(0),
             removals: AtomicU64::new(0),
             write_back_errors: AtomicU64::new(0),
+            write_behind_waits: AtomicU64::new(0),
             server_requests: AtomicU64::new(0),
             server_bytes: AtomicU64::new(0),
             whole: AtomicU64::new(0),
@@ -139,6 +142,7 @@ impl Statistics {
             ("pulled_bytes", &self.pulled_bytes),
             ("removals", &self.removals),
             ("write_back_errors", &self.write_back_errors),
+            ("write_behind_waits", &self.write_behind_waits),
             ("requests_of_servers", &self.server_requests),
             ("bytes_to_servers", &self.server_bytes),
             ("whole_requests", &self.whole),

@@ -1,8 +1,12 @@
 //! The store of this server, with an index of what is in it.
 //!
 //! Removals name a file and a generation; the index finds their subfiles without reading headers.
-//! The thread that writes back dirty bytes is here too: it runs while there are any and sleeps on a
-//! condition otherwise.
+//!
+//! The thread that writes back dirty bytes is here too. Bytes gather for a moment, or until a tenth of memory is
+//! dirty; then they go to the disk in its order while writers go on. Where a third of memory is dirty the
+//! writer that made it so writes back as much as it has written before it is answered: nobody can make
+//! bytes faster than the disk takes them for long. What could not be written stays dirty, is tried again, and
+//! is reported by the next `sync`.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +23,12 @@ use crate::statistics::{Statistics, add};
 const BUDGET: u64 = 32 << 20;
 /// Dirty bytes gather for so long before they are written back.
 const DELAY: Duration = Duration::from_millis(200);
+/// One part in so many of memory is dirty: writing back begins at once.
+const BEGIN_SHARE: u64 = 10;
+/// Fewest bytes that somebody who helps writes back.
+const HELP_LEAST: u64 = 1 << 20;
+/// One part in so many of memory is dirty: writers help.
+const HELP_SHARE: u64 = 3;
 
 /// A store and what is in it.
 pub(crate) struct Stored {
@@ -26,6 +36,8 @@ pub(crate) struct Stored {
     disk: Option<Arc<DiskStore>>,
     index: Mutex<BTreeSet<SubfileId>>,
     has_dirty: AtomicBool,
+    /// So much is dirty that it shall not gather any longer.
+    is_urgent: AtomicBool,
     is_stopping: Mutex<bool>,
     wake: Condvar,
 }
@@ -49,6 +61,7 @@ impl Stored {
             disk,
             index: Mutex::new(index),
             has_dirty: AtomicBool::new(false),
+            is_urgent: AtomicBool::new(false),
             is_stopping: Mutex::new(false),
             wake: Condvar::new(),
         }
@@ -149,12 +162,26 @@ impl Stored {
 
     /// Something was written.
     pub(crate) fn wrote(&self) {
-        if self.disk.is_some()
-            && !self.has_dirty.load(Ordering::Relaxed)
-            && !self.has_dirty.swap(true, Ordering::SeqCst)
-        {
+        let Some(disk) = &self.disk else { return };
+        let is_new =
+            !self.has_dirty.load(Ordering::Relaxed) && !self.has_dirty.swap(true, Ordering::SeqCst);
+        let is_much = disk.dirty_bytes() > disk.memory_limit_bytes() / BEGIN_SHARE
+            && !self.is_urgent.swap(true, Ordering::SeqCst);
+        if is_new || is_much {
             let _waiting = lock(&self.is_stopping);
             self.wake.notify_all();
+        }
+    }
+
+    /// Writes back about `bytes` if too much is dirty, for somebody who has just written so many. Failures
+    /// are those of other bytes, and are for whoever syncs them.
+    pub(crate) fn help(&self, statistics: &Statistics, bytes: u64) {
+        let Some(disk) = &self.disk else { return };
+        if disk.dirty_bytes() > disk.memory_limit_bytes() / HELP_SHARE {
+            add(&statistics.write_behind_waits, 1);
+            if self.store.write_back(bytes.max(HELP_LEAST)).is_err() {
+                add(&statistics.write_back_errors, 1);
+            }
         }
     }
 
@@ -172,11 +199,12 @@ impl Stored {
             if *is_stopping {
                 return;
             }
-            let waited = self
-                .wake
-                .wait_timeout_while(is_stopping, DELAY, |stop| !*stop);
+            let waited = self.wake.wait_timeout_while(is_stopping, DELAY, |stop| {
+                !*stop && !self.is_urgent.load(Ordering::SeqCst)
+            });
             drop(waited.unwrap_or_else(PoisonError::into_inner));
             self.has_dirty.store(false, Ordering::SeqCst);
+            self.is_urgent.store(false, Ordering::SeqCst);
             if collect() {
                 // Nobody says when they go on.
                 self.has_dirty.store(true, Ordering::SeqCst);

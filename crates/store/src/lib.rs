@@ -23,12 +23,14 @@
 
 mod aside;
 mod blocks;
+mod cache;
 pub mod conformance;
 pub mod disk;
 mod error;
 mod identity;
 mod memory;
 mod pins;
+pub mod policy;
 mod pool;
 #[allow(unsafe_code)]
 pub mod segment;
@@ -37,6 +39,7 @@ mod table;
 
 pub use aside::Aside;
 pub use blocks::BLOCK;
+pub use cache::CacheUsage;
 pub use disk::{
     Characteristics, Directory, Disk, DiskFile, DiskOptions, DiskSet, DiskSpec, DiskStore, Found,
     Limited, Recovery, Space, measure_speed, rank,

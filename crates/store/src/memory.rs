@@ -17,7 +17,7 @@ use crate::identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};
 use crate::pins::{Grant, Granted, Pins};
 use crate::pool::{Extent, Pool, UNIT};
 use crate::store::{Capabilities, Location, Scrub, Store, Subfile, Usage, check};
-use crate::table::Table;
+use crate::table::{Fill, Table};
 
 /// Keeps subfiles in memory.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Store for MemoryStore {
         let mut state = held.lock();
         state.removed = true;
         state.len = 0;
-        drop(state.table.take());
+        state.table.clear();
         Ok(())
     }
 
@@ -198,7 +198,9 @@ impl Subfile for MemorySubfile {
         state.check_alive()?;
         let domain = state.identity.domain;
         let pool = &self.held.pool;
-        state.table.fill(range.clone(), true, 0, pool, domain)?;
+        state
+            .table
+            .fill(range.clone(), Fill::Loaded, 0, pool, domain)?;
         state.table.pin(range, &mut grant.pins, 0);
         grant.own(&self.held);
         Ok(())
@@ -235,7 +237,10 @@ impl Subfile for MemorySubfile {
                 .collect()
         };
         let before = starts(&state.table);
-        if let Err(error) = state.table.fill(range.clone(), true, 0, pool, domain) {
+        if let Err(error) = state
+            .table
+            .fill(range.clone(), Fill::Loaded, 0, pool, domain)
+        {
             // All or nothing: what was asked for in vain is not kept from others.
             let after = starts(&state.table);
             for start in after.into_iter().filter(|start| !before.contains(start)) {

@@ -40,6 +40,8 @@ pub enum Piece<'a> {
 #[derive(Debug, Default)]
 pub struct Pins {
     pub(crate) list: Vec<Pin>,
+    /// What is pinned is no use of its own.
+    pub(crate) is_again: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -60,6 +62,12 @@ impl Pins {
     /// No pins.
     pub fn new() -> Self {
         Pins::default()
+    }
+
+    /// Says whether what is pinned from now on was pinned a moment ago for the same access, so that a cache
+    /// does not take it for used twice.
+    pub fn is_again(&mut self, is_again: bool) {
+        self.is_again = is_again;
     }
 
     /// Lets go of everything, keeping the capacity.

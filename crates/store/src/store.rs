@@ -15,6 +15,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::aside::Aside;
+use crate::cache::CacheUsage;
 use crate::error::{Error, Resource, Result};
 use crate::identity::{Domain, Identity, MAX_LEN, SubfileId};
 use crate::pins::{Grant, Pins};
@@ -82,6 +83,8 @@ pub struct Usage {
     pub dirty_bytes: u64,
     /// Free room on the disks that still take files.
     pub disk_free_bytes: u64,
+    /// What its cache has counted; nothing where memory is all there is.
+    pub cache: CacheUsage,
 }
 
 /// What [`Subfile::scrub`] found.
@@ -133,6 +136,13 @@ pub trait Subfile: Send + Sync {
 
     /// Pins a range for reading and appends its pieces to `pins`. Takes no memory for holes.
     fn pin(&self, range: Range<u64>, pins: &mut Pins) -> Result<()>;
+
+    /// Brings bytes into memory before anybody asks for them, as far as there is room that nobody needs
+    /// more; says how many had to be read. A store without disk has nothing to do.
+    fn read_ahead(&self, range: Range<u64>) -> Result<u64> {
+        check(&range)?;
+        Ok(0)
+    }
 
     /// Allocates what a range lacks, pins it for writing and appends its pieces to `grant`, which
     /// holds ranges of one subfile at a time. All of the range has to be stored before the commit.

@@ -22,6 +22,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::blocks::{BLOCK, Blocks, covered, touched};
+use crate::cache::{Uses, Watched};
 use crate::error::Result;
 use crate::identity::{Domain, MAX_LEN};
 use crate::pins::Pins;
@@ -44,8 +45,8 @@ pub(crate) struct Slot {
     /// Somebody may store into it through a map. All its blocks are loaded, and what is in memory
     /// counts although no block need be dirty yet.
     pub(crate) storable: bool,
-    /// When it was last used, for eviction.
-    pub(crate) used_at: u64,
+    /// How it was used lately, for eviction.
+    pub(crate) uses: Uses,
 }
 
 impl Slot {
@@ -81,6 +82,19 @@ pub(crate) struct Table {
     bytes: u64,
     /// Starts of extents with dirty blocks.
     dirty: BTreeSet<u64>,
+    /// Who decides what stays in memory, where that is a question.
+    watched: Option<Watched>,
+}
+
+/// What a new extent is filled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// Zeros that count.
+    Loaded,
+    /// Nothing yet; it is about to be used.
+    Use,
+    /// Nothing yet; somebody may use it later.
+    Ahead,
 }
 
 /// What the table knows about one block.
@@ -97,7 +111,25 @@ pub(crate) enum Part {
     Gap(Range<u64>),
 }
 
+impl Drop for Table {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 impl Table {
+    /// An empty table whose extents can be evicted.
+    pub(crate) fn watched(watched: Watched) -> Table {
+        let mut table = Table::default();
+        table.watched = Some(watched);
+        table
+    }
+
+    /// The cache's number of the subfile.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.watched.as_ref().map(|w| w.subfile)
+    }
+
     /// Bytes of all extents.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -184,12 +216,16 @@ impl Table {
             .sum()
     }
 
-    /// Adds an extent, with all blocks loaded or none.
-    pub(crate) fn insert(&mut self, start: u64, extent: Arc<Extent>, is_loaded: bool, now: u64) {
+    /// Adds an extent.
+    pub(crate) fn insert(&mut self, start: u64, extent: Arc<Extent>, fill: Fill, now: u64) {
         let blocks = (extent.len() / BLOCK) as usize;
         let mut loaded = Blocks::NONE;
-        if is_loaded {
+        if fill == Fill::Loaded {
             loaded.insert(0..blocks);
+        }
+        let is_ahead = fill == Fill::Ahead;
+        if let Some(watched) = &self.watched {
+            watched.inserted(start, extent.len(), is_ahead);
         }
         debug_assert_eq!(start % extent.len(), 0);
         self.bytes += extent.len();
@@ -202,7 +238,7 @@ impl Table {
             writing: false,
             mapped: None,
             storable: false,
-            used_at: now,
+            uses: Uses::new(is_ahead, now),
         };
         let replaced = self.slots.insert(start, slot);
         debug_assert!(replaced.is_none());
@@ -210,10 +246,40 @@ impl Table {
 
     /// Takes an extent out.
     pub(crate) fn remove(&mut self, start: u64) -> Option<Slot> {
-        let slot = self.slots.remove(&start)?;
+        let slot = self.take_out(start)?;
+        if let Some(watched) = &self.watched {
+            watched.removed(start);
+        }
+        Some(slot)
+    }
+
+    /// Takes an extent out for lack of room; its bytes.
+    pub(crate) fn evict(&mut self, start: u64) -> u64 {
+        let Some(slot) = self.take_out(start) else {
+            return 0;
+        };
+        if let Some(watched) = &self.watched {
+            watched.evicted(start, slot.extent.len());
+        }
+        slot.extent.len()
+    }
+
+    fn take_out(&mut self, start: u64) -> Option<Slot> {
+        let mut slot = self.slots.remove(&start)?;
         self.bytes -= slot.extent.len();
         self.dirty.remove(&start);
+        self.dirtied(slot.dirty.count(), 0);
+        if let Some(watched) = &self.watched {
+            watched.wasted(&mut slot.uses, None);
+        }
         Some(slot)
+    }
+
+    /// Keeps count of dirty blocks.
+    fn dirtied(&self, before: u64, now: u64) {
+        if let Some(watched) = &self.watched {
+            watched.dirtied(before, now);
+        }
     }
 
     /// Puts another extent of the same length in the place of one; the old one.
@@ -224,8 +290,11 @@ impl Table {
     }
 
     /// Takes everything out.
-    pub(crate) fn take(&mut self) -> Table {
-        std::mem::take(self)
+    pub(crate) fn clear(&mut self) {
+        let starts: Vec<u64> = self.slots.keys().copied().collect();
+        for start in starts {
+            self.remove(start);
+        }
     }
 
     /// Pins a range as it is: extents, and holes where there are none.
@@ -235,7 +304,9 @@ impl Table {
             match self.first_part(at..range.end) {
                 Part::Extent { start, range } => {
                     let slot = self.slots.get_mut(&start).expect("found above");
-                    slot.used_at = now;
+                    if let Some(watched) = self.watched.as_ref().filter(|_| !pins.is_again) {
+                        watched.used(start, &mut slot.uses, local(start, &range), now);
+                    }
                     let memory = (Arc::clone(&slot.extent), range.start - start);
                     pins.push(range.start, range.end - range.start, Some(memory));
                     at = range.end;
@@ -261,7 +332,9 @@ impl Table {
             let missing = blocks.clone().find(|&i| !slot.loaded.has(i));
             let end = missing.map_or(part.end, |i| (start + i as u64 * BLOCK).max(at));
             if end > at {
-                slot.used_at = now;
+                if let Some(watched) = self.watched.as_ref().filter(|_| !pins.is_again) {
+                    watched.used(start, &mut slot.uses, local(start, &(at..end)), now);
+                }
                 pins.push(at, end - at, Some((Arc::clone(&slot.extent), at - start)));
             }
             at = end;
@@ -324,7 +397,7 @@ impl Table {
     pub(crate) fn fill(
         &mut self,
         range: Range<u64>,
-        is_loaded: bool,
+        fill: Fill,
         now: u64,
         pool: &Pool,
         domain: Domain,
@@ -342,7 +415,7 @@ impl Table {
                         Err(_) if class > 0 => (at / UNIT * UNIT, allocate(0)?),
                         Err(e) => return Err(e),
                     };
-                    self.insert(start, extent, is_loaded, now);
+                    self.insert(start, extent, fill, now);
                 }
             }
         }
@@ -378,9 +451,12 @@ impl Table {
     pub(crate) fn mark_dirty(&mut self, start: u64, range: &Range<u64>) {
         let slot = self.slots.get_mut(&start).expect("an extent of the table");
         let blocks = local(start, range);
+        let before = slot.dirty.count();
         slot.loaded.insert(blocks.clone());
         slot.dirty.insert(blocks);
+        let now = slot.dirty.count();
         self.dirty.insert(start);
+        self.dirtied(before, now);
     }
 
     /// Marks the blocks of a range that somebody with a map may have stored into. Blocks that are not
@@ -393,12 +469,15 @@ impl Table {
                 Part::Extent { start, range: part } => {
                     let slot = self.slots.get_mut(&start).expect("found above");
                     let loaded = slot.loaded;
+                    let before = slot.dirty.count();
                     for i in local(start, &part).filter(|&i| loaded.has(i)) {
                         slot.dirty.insert(i..i + 1);
                     }
-                    if !slot.dirty.is_empty() {
+                    let now = slot.dirty.count();
+                    if now > 0 {
                         self.dirty.insert(start);
                     }
+                    self.dirtied(before, now);
                     part.end
                 }
             };
@@ -427,10 +506,13 @@ impl Table {
     /// Marks blocks clean.
     pub(crate) fn mark_clean(&mut self, start: u64, blocks: Range<usize>) {
         let slot = self.slots.get_mut(&start).expect("an extent of the table");
+        let before = slot.dirty.count();
         slot.dirty.remove(blocks);
-        if slot.dirty.is_empty() {
+        let now = slot.dirty.count();
+        if now == 0 {
             self.dirty.remove(&start);
         }
+        self.dirtied(before, now);
     }
 
     /// Starts of extents with dirty blocks, from `from` on.
@@ -440,8 +522,12 @@ impl Table {
 
     /// Lets go of extents that only maps below a number name.
     pub(crate) fn unmap(&mut self, before: u64) {
-        for slot in self.slots.values_mut() {
-            slot.mapped.take_if(|map| *map < before);
+        for (start, slot) in &mut self.slots {
+            if slot.mapped.take_if(|map| *map < before).is_some()
+                && let Some(watched) = &self.watched
+            {
+                watched.used_unseen(*start);
+            }
             slot.storable &= slot.mapped.is_some();
         }
     }
@@ -456,13 +542,46 @@ impl Table {
         !self.dirty.is_empty()
     }
 
-    /// Bytes of dirty blocks.
-    pub(crate) fn dirty_bytes(&self) -> u64 {
-        let blocks = self
-            .dirty
-            .iter()
-            .map(|start| self.slots[start].dirty.count());
-        blocks.sum::<u64>() * BLOCK
+    /// The first block of a range of blocks that is not loaded.
+    pub(crate) fn first_unloaded(&self, blocks: Range<u64>) -> Option<u64> {
+        let mut at = blocks.start;
+        while at < blocks.end {
+            match self.first_part(at * BLOCK..blocks.end * BLOCK) {
+                Part::Gap(_) => return Some(at),
+                Part::Extent { start, range } => {
+                    let slot = &self.slots[&start];
+                    if let Some(i) = local(start, &range).find(|&i| !slot.loaded.has(i)) {
+                        return Some(start / BLOCK + i as u64);
+                    }
+                    at = range.end / BLOCK;
+                }
+            }
+        }
+        None
+    }
+
+    /// Somebody is about to write over bytes of an extent: what was read ahead there was in vain.
+    pub(crate) fn note_overwritten(&mut self, start: u64, part: &Range<u64>) {
+        if let (Some(slot), Some(watched)) = (self.slots.get_mut(&start), &self.watched) {
+            watched.wasted(&mut slot.uses, Some(local(start, part)));
+        }
+    }
+
+    /// Notes blocks that were installed although nobody asked for them.
+    pub(crate) fn note_ahead(&mut self, range: Range<u64>) {
+        let mut at = range.start;
+        while at < range.end {
+            at = match self.first_part(at..range.end) {
+                Part::Gap(gap) => gap.end,
+                Part::Extent { start, range: part } => {
+                    let slot = self.slots.get_mut(&start).expect("found above");
+                    if let Some(watched) = &self.watched {
+                        watched.read_ahead(&mut slot.uses, local(start, &part));
+                    }
+                    part.end
+                }
+            };
+        }
     }
 }
 

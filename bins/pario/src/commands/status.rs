@@ -152,6 +152,9 @@ impl Status {
         text.push('\n');
         text += &table(&self.rows());
         for server in &self.servers {
+            if let Some(cache) = server.cache() {
+                let _ = writeln!(text, "server {} cache: {cache}", server.member.server.0);
+            }
             if let Some(Err(why)) = &server.counters {
                 let _ = writeln!(
                     text,
@@ -274,6 +277,32 @@ impl Server {
     fn capacity(&self) -> u64 {
         self.counter("capacity_bytes")
             .unwrap_or(self.member.capacity_bytes)
+    }
+
+    /// What the cache of a disk server has done, once anybody has read from it.
+    fn cache(&self) -> Option<String> {
+        let counter = |name: &str| self.counter(name).unwrap_or(0);
+        let (hits, misses) = (counter("cache_hit_bytes"), counter("cache_miss_bytes"));
+        if self.member.store != StoreKind::Disk || hits + misses == 0 {
+            return None;
+        }
+        let mut text = format!(
+            "{:.1} % of {} were in memory, {} evicted",
+            100.0 * hits as f64 / (hits + misses) as f64,
+            bytes(hits + misses),
+            bytes(counter("cache_evicted_bytes")),
+        );
+        let ahead = counter("ahead_bytes");
+        if ahead > 0 {
+            let _ = write!(
+                text,
+                ", {} read ahead ({} of it used, {} in vain)",
+                bytes(ahead),
+                bytes(counter("ahead_hit_bytes")),
+                bytes(counter("ahead_wasted_bytes")),
+            );
+        }
+        Some(text)
     }
 
     /// Buffers in use, of all.

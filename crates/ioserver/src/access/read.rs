@@ -63,6 +63,7 @@ pub(crate) fn serve(
     };
     let result = reader.run(exchange, buffer);
     let is_begun = reader.is_begun;
+    pins.is_again(false);
     pins.clear();
     let bytes = opened.bytes;
     drop(opened);
@@ -162,6 +163,8 @@ impl Reader<'_> {
             }
             self.pins.clear();
         }
+        // What follows for this access is no use of its own.
+        self.pins.is_again(true);
         Ok(())
     }
 

@@ -246,6 +246,8 @@ impl<'a> Writer<'a> {
                     subfile.flush()?;
                 }
             }
+        } else {
+            context.stored.help(&context.statistics, self.opened.bytes);
         }
         Ok(())
     }

@@ -12,3 +12,4 @@ mod hostile;
 mod life;
 mod rig;
 mod sharer;
+mod write_behind;

@@ -18,6 +18,7 @@
 //!   loaded and stay so.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::file::{DataFile, check_reach};
@@ -31,7 +32,7 @@ use crate::memory::check_note;
 use crate::pins::{Grant, Granted, Pins};
 use crate::pool::{CHUNK, UNIT};
 use crate::store::{Location, Scrub, Subfile, check, rounds};
-use crate::table::{BlockState, Part, Table, local};
+use crate::table::{BlockState, Fill, Part, Table, local};
 
 /// How often room is made for one request. A request for more than there is would otherwise evict
 /// its own extents for ever.
@@ -52,7 +53,7 @@ pub(crate) struct Backing {
     /// Which disk of the set it is on.
     pub(crate) disk: usize,
     /// Kept for the next transfer.
-    staging: Vec<u8>,
+    pub(super) staging: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -78,16 +79,16 @@ enum Lack {
 }
 
 impl Held {
-    pub(crate) fn new(core: Weak<Core>, file: DataFile, disk: usize) -> Self {
+    pub(crate) fn new(core: &Arc<Core>, file: DataFile, disk: usize) -> Self {
         let state = State {
             identity: file.identity().clone(),
-            table: Table::default(),
+            table: Table::watched(core.cache.watch()),
             len: file.len(),
             stored_end: file.len().next_multiple_of(BLOCK),
             removed: false,
         };
         Held {
-            core,
+            core: Arc::downgrade(core),
             state: Mutex::new(state),
             backing: Mutex::new(Backing {
                 file,
@@ -119,7 +120,7 @@ impl Held {
         (state.len, state.identity.clone())
     }
 
-    fn core(&self) -> Result<Arc<Core>> {
+    pub(super) fn core(&self) -> Result<Arc<Core>> {
         self.core.upgrade().ok_or(Error::NotFound(self.id()))
     }
 
@@ -128,31 +129,35 @@ impl Held {
         let mut state = self.lock();
         state.removed = true;
         state.len = 0;
-        drop(state.table.take());
+        state.table.clear();
     }
 
-    /// Drops clean extents older than `used_before` that nobody uses, and says how many bytes.
-    pub(crate) fn evict(&self, used_before: u64, wanted_bytes: u64) -> u64 {
+    /// Drops an extent if nobody uses it and nothing is lost without it; says how many bytes.
+    pub(crate) fn evict(&self, start: u64) -> u64 {
         let mut state = self.lock();
-        let idle: Vec<u64> = state
-            .table
-            .slots()
-            .filter(|(_, slot)| slot.is_idle() && slot.used_at <= used_before)
-            .map(|(start, _)| start)
-            .collect();
-        let mut freed = 0;
-        for start in idle {
-            if freed >= wanted_bytes {
-                break;
-            }
-            freed += state.table.remove(start).map_or(0, |s| s.extent.len());
+        match state.table.slot_mut(start) {
+            Some(slot) if slot.is_idle() => state.table.evict(start),
+            _ => 0,
         }
-        freed
+    }
+
+    /// The same, unless it waits for somebody whom it was read for.
+    pub(crate) fn evict_used(&self, start: u64) -> u64 {
+        let mut state = self.lock();
+        match state.table.slot_mut(start) {
+            Some(slot) if slot.is_idle() && !slot.uses.is_waiting() => state.table.evict(start),
+            _ => 0,
+        }
     }
 
     /// Reads blocks that lack their bytes, as far as they are alike, beginning with `block`; says
     /// whether they have data. Extents are made for data, and for nothing else.
-    fn load(self: &Arc<Self>, backing: &mut Backing, block: u64, end: u64) -> Result<Loaded> {
+    pub(super) fn load(
+        self: &Arc<Self>,
+        backing: &mut Backing,
+        block: u64,
+        end: u64,
+    ) -> Result<Loaded> {
         let (is_present, count) = backing.file.presence(block, end)?;
         if !is_present {
             return Ok(Loaded::Hole(count));
@@ -228,11 +233,19 @@ impl Held {
             self.settle(&blocks, done.is_ok());
             done?;
             written += blocks.len() as u64 * BLOCK;
+            self.count_written(blocks.len() as u64 * BLOCK);
             from = (group + 1) * GROUP_BYTES;
         }
         backing.file.set_attributes(len, &identity)?;
         backing.file.flush()?;
         Ok(written)
+    }
+
+    fn count_written(&self, bytes: u64) {
+        if let Some(core) = self.core.upgrade() {
+            let counter = &core.cache.written_bytes;
+            counter.fetch_add(bytes, Ordering::Relaxed);
+        }
     }
 
     /// Takes the dirty blocks of the first group from byte `from` on: copies them to the staging
@@ -271,20 +284,16 @@ impl Held {
                 continue;
             }
             let span = local(start, &(range.start.max(start)..end));
-            let mut took = false;
-            for i in span {
-                if !slot.dirty.has(i) {
-                    continue;
-                }
-                slot.dirty.remove(i..i + 1);
+            let taken: Vec<usize> = span.clone().filter(|&i| slot.dirty.has(i)).collect();
+            slot.writing |= !taken.is_empty();
+            table.mark_clean(start, span);
+            let slot = table.slot_mut(start).expect("found above");
+            for i in taken {
                 let part = &mut backing.staging[filled..filled + BLOCK as usize];
                 slot.extent.copy_out(i as u64 * BLOCK, part);
                 filled += BLOCK as usize;
                 blocks.push((start + i as u64 * BLOCK) / BLOCK);
-                took = true;
             }
-            slot.writing |= took;
-            table.mark_clean(start, 0..0); // takes it off the list if nothing is left
         }
         backing.staging.truncate(filled);
         let end = blocks.last().map_or(0, |b| (b + 1) * BLOCK);
@@ -390,7 +399,7 @@ impl Held {
 }
 
 /// What [`Held::load`] found.
-enum Loaded {
+pub(super) enum Loaded {
     Hole(u64),
     Data(u64),
 }
@@ -405,9 +414,9 @@ impl State {
 
     fn fill(&mut self, core: &Core, range: &Range<u64>) -> Result<()> {
         let domain = self.identity.domain;
-        let now = core.tick();
+        let now = core.cache.tick();
         self.table
-            .fill(range.clone(), false, now, &core.pool, domain)
+            .fill(range.clone(), Fill::Use, now, &core.pool, domain)
     }
 
     /// Zeros a range of the cache; blocks at its edges become dirty.
@@ -451,9 +460,10 @@ impl State {
             let slot = self.table.slot_mut(start).expect("found above");
             slot.writers += 1;
             slot.loaded.insert(local(start, &part));
+            self.table.note_overwritten(start, &part);
             at = part.end;
         }
-        self.table.pin(range.clone(), pins, core.tick());
+        self.table.pin(range.clone(), pins, core.cache.tick());
         None
     }
 
@@ -564,8 +574,16 @@ impl Subfile for DiskSubfile {
         let mut at = {
             let mut state = self.held.lock();
             state.check_alive()?;
-            state.table.pin_loaded(range.clone(), pins, core.tick())
+            state
+                .table
+                .pin_loaded(range.clone(), pins, core.cache.tick())
         };
+        let count = |counter: &AtomicU64, bytes: u64| {
+            counter.fetch_add(bytes, Ordering::Relaxed);
+        };
+        if !pins.is_again {
+            count(&core.cache.hit_bytes, at - range.start);
+        }
         if at == range.end {
             return Ok(());
         }
@@ -606,9 +624,26 @@ impl Subfile for DiskSubfile {
                     }
                 }
             }
-            at = state.table.pin_loaded(at..range.end, pins, core.tick());
+            let from = at;
+            at = state
+                .table
+                .pin_loaded(at..range.end, pins, core.cache.tick());
+            if !pins.is_again {
+                // What lay between is counted as it was found.
+                let read = match loaded {
+                    Loaded::Data(count) => ((block + count) * BLOCK).clamp(from, at) - from,
+                    Loaded::Hole(_) => 0,
+                };
+                count(&core.cache.miss_bytes, read);
+                count(&core.cache.hit_bytes, at - from - read);
+            }
         }
         Ok(())
+    }
+
+    fn read_ahead(&self, range: Range<u64>) -> Result<u64> {
+        check(&range)?;
+        self.held.read_ahead(range)
     }
 
     fn grant(&self, range: Range<u64>, grant: &mut Grant) -> Result<()> {
@@ -678,7 +713,7 @@ impl Subfile for DiskSubfile {
             state.check_alive()?;
             if !state.table.is_dirty() {
                 // Everything is on disk: let go of the old domain's memory and load anew.
-                drop(state.table.take());
+                state.table.clear();
                 state.identity.domain = domain;
                 return Ok(());
             }

@@ -13,6 +13,7 @@
 //! | `held` | one open subfile: cached extents above its data file |
 //! | `store` | all of them: placement, eviction, write-back |
 
+mod ahead;
 mod device;
 mod file;
 mod format;

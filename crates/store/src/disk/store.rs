@@ -5,24 +5,27 @@
 //!   two disks hold the same subfile (a move was interrupted) the complete copy with the higher
 //!   number counts, and the other one is removed.
 //! - A subfile is open at most once; all handles share its cache.
-//! - Memory is made free by evicting what was used longest ago, clean extents first; dirty ones
+//! - Memory is made free in the order of the cache's policy ([`crate::policy`]), clean extents first; dirty ones
 //!   are written back by the thread that needs the room. If everything is in use, the caller is told.
+//! - Dirty bytes are written back disk by disk, subfile by subfile, ascending, and the next round goes on where
+//!   the last one stopped: what is written again and again keeps nobody else waiting.
 //!
 //! A subfile whose disk is full is moved to another one that has room, bytes and checksums compared
 //! on the way; only then does a writer hear that there is no space.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::file::{DataFile, Recovery, is_data_file, name_of, read_header};
 use super::held::{Backing, DiskSubfile, Held};
 use super::set::{DiskSet, DiskSpec};
 use crate::blocks::BLOCK;
+use crate::cache::Cache;
 use crate::error::{Error, Resource, Result};
 use crate::identity::{Identity, SubfileId};
 use crate::memory::check_note;
+use crate::policy::Key;
 use crate::pool::{CHUNK, Pool};
 use crate::store::{Capabilities, Store, Subfile, Usage};
 
@@ -65,9 +68,14 @@ pub(crate) struct Core {
     set: DiskSet,
     options: DiskOptions,
     known: Mutex<BTreeMap<SubfileId, Known>>,
-    clock: AtomicU64,
+    pub(crate) cache: Arc<Cache>,
+    /// Where the last write-back stopped, so that the next goes on from there.
+    swept: Mutex<Option<Place>>,
     reclaim: OnceLock<Reclaim>,
 }
+
+/// Where a subfile stands in the order of a write-back: its disk first.
+type Place = (usize, SubfileId);
 
 /// Makes those who have mapped extents give some up; whether any did.
 type Reclaim = Box<dyn Fn() -> bool + Send + Sync>;
@@ -82,11 +90,12 @@ impl DiskStore {
     /// Takes the disks and finds what is on them.
     pub fn new(pool: Pool, disks: Vec<DiskSpec>, options: DiskOptions) -> Result<Self> {
         let core = Core {
+            cache: Arc::new(Cache::new(pool.usage().limit_bytes)),
+            swept: Mutex::default(),
             pool,
             set: DiskSet::new(disks)?,
             options,
             known: Mutex::default(),
-            clock: AtomicU64::new(0),
             reclaim: OnceLock::new(),
         };
         let mut known: BTreeMap<SubfileId, Known> = BTreeMap::new();
@@ -158,8 +167,22 @@ impl DiskStore {
 
     /// Drops cached extents that need no writing back; the next access reads from disk.
     pub fn evict(&self) -> u64 {
-        let open = self.core.open_subfiles();
-        open.iter().map(|h| h.evict(u64::MAX, u64::MAX)).sum()
+        self.core.evict(&self.core.cache.order(), u64::MAX)
+    }
+
+    /// Committed bytes that are in memory only; costs nothing to ask.
+    pub fn dirty_bytes(&self) -> u64 {
+        self.core.cache.dirty_bytes()
+    }
+
+    /// Most memory that extents may take; costs nothing to ask.
+    pub fn memory_limit_bytes(&self) -> u64 {
+        self.core.pool.options().limit_bytes
+    }
+
+    /// What was read ahead and waits to be asked for.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.core.cache.waiting_bytes()
     }
 
     /// Syncs and closes every data file, so that the next start has nothing to recover. Dropping
@@ -209,7 +232,7 @@ impl Store for DiskStore {
         for disk in core.set.order(wanted_bytes) {
             match DataFile::create(core.set.disk(disk), identity, random_tag(), 0) {
                 Ok(file) => {
-                    let held = Arc::new(Held::new(Arc::downgrade(core), file, disk));
+                    let held = Arc::new(Held::new(core, file, disk));
                     let open = Some(Arc::clone(&held));
                     known.insert(identity.id, Known { disk, open });
                     core.close_idle(&mut known);
@@ -258,19 +281,19 @@ impl Store for DiskStore {
     }
 
     fn write_back(&self, budget_bytes: u64) -> Result<u64> {
+        let core = &self.core;
         let mut written = 0;
         let mut result = Ok(());
-        for held in self.core.open_subfiles() {
+        for (place, held) in core.sweep() {
             if written >= budget_bytes {
                 break;
             }
+            *core.swept() = Some(place);
             if !held.lock().table.is_dirty() {
                 continue;
             }
             let left = budget_bytes - written;
-            let done = self
-                .core
-                .guarded(&held, |held, backing| held.write_back(backing, left));
+            let done = core.guarded(&held, |held, backing| held.write_back(backing, left));
             match done {
                 Ok(bytes) => written += bytes,
                 Err(e) => result = result.and(Err(e)),
@@ -282,16 +305,17 @@ impl Store for DiskStore {
     fn usage(&self) -> Usage {
         let pool = self.core.pool.usage();
         let disks = self.core.set.characteristics();
-        let open = self.core.open_subfiles();
+        let cache = self.core.cache.usage();
         Usage {
             memory_bytes: pool.used_bytes,
             memory_limit_bytes: pool.limit_bytes,
-            dirty_bytes: open.iter().map(|h| h.lock().table.dirty_bytes()).sum(),
+            dirty_bytes: cache.dirty_bytes,
             disk_free_bytes: disks
                 .iter()
                 .filter(|d| !d.has_failed)
                 .map(|d| d.space.free_bytes)
                 .sum(),
+            cache,
         }
     }
 }
@@ -309,14 +333,28 @@ impl Core {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts uses, for eviction.
-    pub(crate) fn tick(&self) -> u64 {
-        self.clock.fetch_add(1, Ordering::Relaxed)
-    }
-
     fn open_subfiles(&self) -> Vec<Arc<Held>> {
         let known = self.lock();
         known.values().filter_map(|k| k.open.clone()).collect()
+    }
+
+    fn swept(&self) -> MutexGuard<'_, Option<Place>> {
+        self.swept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All open subfiles in the order of the disks, from the one behind the last that was written back on
+    /// round to that one.
+    fn sweep(&self) -> Vec<(Place, Arc<Held>)> {
+        let mut all: Vec<(Place, Arc<Held>)> = self
+            .lock()
+            .iter()
+            .filter_map(|(id, known)| Some(((known.disk, *id), known.open.clone()?)))
+            .collect();
+        all.sort_unstable_by_key(|(place, _)| *place);
+        let last = *self.swept();
+        let first = last.map_or(0, |last| all.partition_point(|(place, _)| *place <= last));
+        all.rotate_left(first);
+        all
     }
 
     fn held(self: &Arc<Self>, id: SubfileId) -> Result<Arc<Held>> {
@@ -335,7 +373,7 @@ impl Core {
             });
         }
         let was_open = file.recovery().was_open;
-        let held = Arc::new(Held::new(Arc::downgrade(self), file, disk));
+        let held = Arc::new(Held::new(self, file, disk));
         // Whoever opens it too waits for its blocks until recovery is complete.
         let mut backing = held.backing();
         entry.open = Some(Arc::clone(&held));
@@ -480,9 +518,9 @@ impl Core {
         if wanted_bytes == 0 {
             return Ok(0);
         }
-        // In batches, since finding the oldest looks at all.
-        let goal = wanted_bytes.max(self.pool.usage().limit_bytes / 16);
-        let freed = self.evict_oldest(goal);
+        // In small batches: what is evicted without need may be wanted next.
+        let goal = wanted_bytes.max(self.pool.usage().limit_bytes / 128);
+        let freed = self.evict_some(goal);
         if freed >= wanted_bytes {
             return Ok(freed);
         }
@@ -490,7 +528,7 @@ impl Core {
         let mut reclaims = RECLAIMS;
         loop {
             let (written, result) = self.write_back_some(goal, &mut own);
-            let freed = freed + self.evict_oldest(goal);
+            let freed = freed + self.evict_some(goal);
             if freed > 0 {
                 return Ok(freed);
             }
@@ -533,24 +571,49 @@ impl Core {
         (written, result)
     }
 
-    fn evict_oldest(&self, goal: u64) -> u64 {
-        let open = self.open_subfiles();
-        let mut ages: Vec<(u64, u64)> = Vec::new();
-        for held in &open {
-            let state = held.lock();
-            let idle = state.table.slots().filter(|(_, slot)| slot.is_idle());
-            ages.extend(idle.map(|(_, slot)| (slot.used_at, slot.extent.len())));
+    /// Frees about `goal` bytes of what should go first and can.
+    fn evict_some(&self, goal: u64) -> u64 {
+        let freed = self.evict(&self.cache.first(goal.saturating_mul(2)), goal);
+        if freed >= goal {
+            return freed;
         }
-        ages.sort_unstable();
-        let mut sum = 0;
-        let enough = ages.iter().find(|(_, len)| {
-            sum += len;
-            sum >= goal
-        });
-        let Some(used_before) = enough.or(ages.last()).map(|(age, _)| *age) else {
+        // What stands first is in use or dirty.
+        freed + self.evict(&self.cache.order(), goal - freed)
+    }
+
+    fn evict(&self, order: &[Key], goal: u64) -> u64 {
+        self.evict_by(order, goal, Held::evict)
+    }
+
+    /// Frees room for what nobody has asked for yet: from what passes through memory only, and not
+    /// from what waits itself.
+    pub(crate) fn make_room_ahead(&self, wanted_bytes: u64) -> u64 {
+        let passing = self.cache.passing();
+        self.evict_by(&passing, wanted_bytes, Held::evict_used)
+    }
+
+    fn evict_by(&self, order: &[Key], goal: u64, evict: impl Fn(&Held, u64) -> u64) -> u64 {
+        if order.is_empty() {
             return 0;
-        };
-        open.iter().map(|h| h.evict(used_before, u64::MAX)).sum()
+        }
+        let open: HashMap<u64, Arc<Held>> = self
+            .open_subfiles()
+            .into_iter()
+            .filter_map(|held| {
+                let number = held.lock().table.number()?;
+                Some((number, held))
+            })
+            .collect();
+        let mut freed = 0;
+        for (number, start) in order {
+            if freed >= goal {
+                break;
+            }
+            if let Some(held) = open.get(number) {
+                freed += evict(held, *start);
+            }
+        }
+        freed
     }
 }
 
