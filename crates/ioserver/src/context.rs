@@ -18,6 +18,7 @@ use wire::message::cluster::{
 };
 use wire::{FileId, ServerId, SizeState, Status, Time};
 
+use crate::ahead::Ahead;
 use crate::applied::Applied;
 use crate::buffers::Buffers;
 use crate::direct::Direct;
@@ -53,6 +54,7 @@ pub(crate) struct Context {
     pub(crate) applied: Applied,
     pub(crate) sessions: Sessions,
     pub(crate) buffers: Buffers,
+    pub(crate) ahead: Ahead,
     pub(crate) statistics: Statistics,
     /// Collective accesses that are directed here.
     pub(crate) operations: Operations,
@@ -104,6 +106,7 @@ impl Context {
             applied: parts.applied,
             sessions: Sessions::new(),
             buffers: parts.buffers,
+            ahead: Ahead::default(),
             statistics: Statistics::default(),
             operations: Operations::default(),
             manager: parts.manager,

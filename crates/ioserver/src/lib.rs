@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod ahead;
 mod applied;
 mod buffers;
 mod context;

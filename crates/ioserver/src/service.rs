@@ -11,6 +11,7 @@ use control::capability::{seals_equal, server_seal, verify_session};
 use control::locks::Mode;
 use serving::{Exchange, Outcome, Peer, Service, Watch, this_process};
 use wire::message::access::{READ, WHOLE, WRITE};
+use wire::message::ahead::ReadAhead;
 use wire::message::cluster::{
     ApplyTruncate, AskEnd, AskNumber, Fence, Freeze, Frozen, Pull, PullProgress, Redomain, Tell,
     Thaw,
@@ -31,6 +32,7 @@ use wire::message::{Bytes, Field, Refusal, Request};
 use wire::{ClientId, FileId, Rights, Status};
 
 use crate::access::{read, write};
+use crate::ahead;
 use crate::context::Context;
 use crate::direct::{attach, map};
 use crate::directed;
@@ -567,6 +569,9 @@ impl Service for IoService {
             }),
             ChooseServer::KIND => self.answer(exchange, |r: ChooseServer| {
                 gateway::choose_server(context, session, &r)
+            }),
+            ReadAhead::KIND => self.answer(exchange, |r: ReadAhead| {
+                ahead::read_ahead(context, session, &r)
             }),
             DropView::KIND => self.answer(exchange, |r: DropView| set_view::drop_view(session, &r)),
             Sync::KIND => self.answer(exchange, |r: Sync| self.sync(session, &r)),

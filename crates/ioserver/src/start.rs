@@ -282,6 +282,11 @@ pub fn start_on(
                 theirs.stored.write_back(&theirs.statistics, collect);
             });
         threads.push(writing.map_err(StartError::System)?);
+        let theirs = Arc::clone(&context);
+        let reading = thread::Builder::new()
+            .name("read ahead".into())
+            .spawn(move || theirs.ahead.run(&theirs));
+        threads.push(reading.map_err(StartError::System)?);
     }
     let running = serving::start(service, listeners, options.secret);
     Ok(IoServer {
@@ -463,6 +468,7 @@ impl IoServer {
         self.running.stop(STOP_PATIENCE);
         service.owner.flush_dirty_sizes();
         service.context.stored.stop();
+        service.context.ahead.stop();
         service.context.stop_reports();
         for thread in self.threads {
             let _ = thread.join();

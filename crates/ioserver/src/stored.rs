@@ -160,6 +160,13 @@ impl Stored {
         }
     }
 
+    /// Whether more may be read before anybody asks: what waits already is less than one part in `share` of
+    /// memory.
+    pub(crate) fn may_read_ahead(&self, share: u64) -> bool {
+        let disk = self.disk.as_ref();
+        disk.is_some_and(|disk| disk.waiting_bytes() < disk.memory_limit_bytes() / share)
+    }
+
     /// Something was written.
     pub(crate) fn wrote(&self) {
         let Some(disk) = &self.disk else { return };

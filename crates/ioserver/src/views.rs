@@ -11,6 +11,7 @@ use kernels::Share;
 use layout::View;
 use wire::{ClientId, FileId, Rights};
 
+use crate::ahead::Reading;
 use crate::files::{Known, lock};
 use crate::gateway::{History, Split};
 
@@ -31,6 +32,8 @@ pub(crate) struct Registered {
     pub(crate) serial: u64,
     /// What its client accessed through it.
     pub(crate) history: History,
+    /// What it is read for, and what comes next.
+    pub(crate) reading: Reading,
     split: Mutex<Option<Arc<Split>>>,
     description: Arc<[u8]>,
     latest: Mutex<Option<Arc<Shares>>>,
@@ -78,6 +81,7 @@ impl Registered {
             capability: capability.into(),
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             history: History::default(),
+            reading: Reading::default(),
             split: Mutex::default(),
             description,
             latest: Mutex::default(),

@@ -103,6 +103,8 @@ pub(crate) struct Opened {
     pub(crate) view: Arc<Registered>,
     pub(crate) known: Arc<Known>,
     pub(crate) shares: Arc<Shares>,
+    /// View range of the request.
+    pub(crate) range: Range<u64>,
     /// File range of the request.
     pub(crate) file: Range<u64>,
     pub(crate) bytes: u64,
@@ -208,6 +210,7 @@ pub(crate) fn admit(
         view,
         known,
         shares,
+        range: access.lo..access.hi,
         file: file.start.0..file.end.0,
         bytes: access.bytes,
         epoch: access.epoch,

@@ -5,6 +5,7 @@
 //! not the end of the connection. After the head an error can only end the connection.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
 use kernels::{SharedBytes, send_all};
@@ -66,12 +67,16 @@ pub(crate) fn serve(
     pins.is_again(false);
     pins.clear();
     let bytes = opened.bytes;
+    let (view, range) = (Arc::clone(&opened.view), opened.range.clone());
     drop(opened);
     match result {
         Ok(()) => {
             context.statistics.served(false, bytes, spent.rounds);
             if session.is_server() {
                 add(&context.statistics.server_bytes, bytes);
+            }
+            if context.stored.is_durable() {
+                context.ahead.observe(&view, range.start, range.end);
             }
             Ok(())
         }

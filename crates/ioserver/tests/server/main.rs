@@ -3,6 +3,7 @@
 //! Everything runs in the test's process; what servers store is compared with a byte-by-byte oracle.
 
 mod accesses;
+mod ahead;
 mod direct;
 mod direct_marks;
 mod direct_process;

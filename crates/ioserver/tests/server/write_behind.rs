@@ -1,4 +1,6 @@
-//! Bytes that are answered from memory and written back later: bounded, in the background, never dropped.
+//! Bytes that are answered from memory and written back later.
+//!
+//! Bounded, in the background, in the order of the disk, and never dropped.
 
 use layout::View;
 use wire::message::file::Sync;

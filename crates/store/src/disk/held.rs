@@ -183,7 +183,7 @@ impl Held {
                 Err(e) => {
                     drop(state);
                     let own = backing.as_deref_mut().map(|b| (self, b));
-                    if tries == 0 || core.make_room(wanted(&e), own)? == 0 {
+                    if tries == 0 || core.make_room(wanted(&e, range), (self, range), own)? == 0 {
                         return Err(e);
                     }
                     tries -= 1;
@@ -540,7 +540,9 @@ impl DiskSubfile {
             match lack {
                 None => break,
                 Some(Lack::Memory(e)) => {
-                    if tries == 0 || core.make_room(wanted(&e), None)? == 0 {
+                    if tries == 0
+                        || core.make_room(wanted(&e, &range), (&self.held, &range), None)? == 0
+                    {
                         return Err(e);
                     }
                     tries -= 1;
@@ -812,13 +814,14 @@ impl Subfile for DiskSubfile {
     }
 }
 
-/// Bytes to make room for; none if memory is not what is missing.
-fn wanted(e: &Error) -> u64 {
+/// Bytes to make room for; none if memory is not what is missing. Room for all of a range is made at once:
+/// a piece at a time it would not be there before the tries are over.
+fn wanted(e: &Error, range: &Range<u64>) -> u64 {
     match e {
         Error::NoSpace {
             resource: Resource::Memory | Resource::Segments,
             wanted_bytes,
-        } => (*wanted_bytes).max(UNIT),
+        } => (*wanted_bytes).max(UNIT).max(range.end - range.start),
         _ => 0,
     }
 }

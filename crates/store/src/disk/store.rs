@@ -15,6 +15,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::file::{DataFile, Recovery, is_data_file, name_of, read_header};
@@ -167,7 +168,8 @@ impl DiskStore {
 
     /// Drops cached extents that need no writing back; the next access reads from disk.
     pub fn evict(&self) -> u64 {
-        self.core.evict(&self.core.cache.order(), u64::MAX)
+        let order = self.core.cache.order();
+        self.core.evict(&order, u64::MAX, Held::evict)
     }
 
     /// Committed bytes that are in memory only; costs nothing to ask.
@@ -509,18 +511,22 @@ impl Core {
     }
 
     /// Frees memory: clean extents, oldest first; then dirty ones after writing them back. Says
-    /// how many bytes. `own` is what the caller holds and nobody else can lock.
+    /// how many bytes. `own` is what the caller holds and nobody else can lock; what lies in `keep` of a
+    /// subfile is what he makes room for.
     pub(crate) fn make_room(
         &self,
         wanted_bytes: u64,
+        keep: (&Held, &Range<u64>),
         mut own: Option<(&Arc<Held>, &mut Backing)>,
     ) -> Result<u64> {
         if wanted_bytes == 0 {
             return Ok(0);
         }
         // In small batches: what is evicted without need may be wanted next.
-        let goal = wanted_bytes.max(self.pool.usage().limit_bytes / 128);
-        let freed = self.evict_some(goal);
+        let limit = self.pool.options().limit_bytes;
+        let wanted_bytes = wanted_bytes.min(limit / 4);
+        let goal = wanted_bytes.max(limit / 128);
+        let freed = self.evict_some(goal, keep);
         if freed >= wanted_bytes {
             return Ok(freed);
         }
@@ -528,7 +534,7 @@ impl Core {
         let mut reclaims = RECLAIMS;
         loop {
             let (written, result) = self.write_back_some(goal, &mut own);
-            let freed = freed + self.evict_some(goal);
+            let freed = freed + self.evict_some(goal, keep);
             if freed > 0 {
                 return Ok(freed);
             }
@@ -572,27 +578,29 @@ impl Core {
     }
 
     /// Frees about `goal` bytes of what should go first and can.
-    fn evict_some(&self, goal: u64) -> u64 {
-        let freed = self.evict(&self.cache.first(goal.saturating_mul(2)), goal);
+    fn evict_some(&self, goal: u64, keep: (&Held, &Range<u64>)) -> u64 {
+        let number = keep.0.lock().table.number();
+        let can_go = |key: &Key| Some(key.0) != number || !keep.1.contains(&key.1);
+        let mut first = self.cache.first(goal.saturating_mul(2));
+        first.retain(can_go);
+        let freed = self.evict(&first, goal, Held::evict);
         if freed >= goal {
             return freed;
         }
         // What stands first is in use or dirty.
-        freed + self.evict(&self.cache.order(), goal - freed)
-    }
-
-    fn evict(&self, order: &[Key], goal: u64) -> u64 {
-        self.evict_by(order, goal, Held::evict)
+        let mut order = self.cache.order();
+        order.retain(can_go);
+        freed + self.evict(&order, goal - freed, Held::evict)
     }
 
     /// Frees room for what nobody has asked for yet: from what passes through memory only, and not
     /// from what waits itself.
     pub(crate) fn make_room_ahead(&self, wanted_bytes: u64) -> u64 {
         let passing = self.cache.passing();
-        self.evict_by(&passing, wanted_bytes, Held::evict_used)
+        self.evict(&passing, wanted_bytes, Held::evict_used)
     }
 
-    fn evict_by(&self, order: &[Key], goal: u64, evict: impl Fn(&Held, u64) -> u64) -> u64 {
+    fn evict(&self, order: &[Key], goal: u64, evict: impl Fn(&Held, u64) -> u64) -> u64 {
         if order.is_empty() {
             return 0;
         }

@@ -3,6 +3,7 @@
 //! A number is never used for something else. Accesses to bytes have their own numbers in [`super::access`].
 
 use super::calibration::*;
+use super::ahead::ReadAhead;
 use super::catalogue::*;
 use super::cluster::*;
 use super::direct::*;
@@ -121,4 +122,5 @@ kinds! {
     0x96 Packet => Directed;
     0x97 HoldRange => u64;
     0x98 LetGo => ();
+    0x9b ReadAhead => ();
 }

@@ -17,12 +17,14 @@
 //! | [`directed`] | the ranks of a team an I/O server, for bytes in the order of its store |
 //! | [`cluster`] | servers each other |
 //! | [`team`] | clients each other, through the metadata manager |
+//! | [`ahead`] | a client an I/O server, about reads to come |
 //! | [`mapping`] | a client, about talking through one server |
 
 #[macro_use]
 mod macros;
 pub mod access;
 pub mod calibration;
+pub mod ahead;
 pub mod catalogue;
 pub mod cluster;
 pub mod direct;

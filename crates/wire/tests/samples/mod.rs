@@ -6,6 +6,7 @@
 //! numbers. A sample that does not come back equal fails where it is made.
 
 mod calibration;
+mod ahead;
 mod catalogue;
 mod cluster;
 mod direct;
@@ -60,6 +61,7 @@ pub(crate) fn all() -> Vec<Sample> {
     direct::add(&mut list);
     mapping::add(&mut list);
     directed::add(&mut list);
+    ahead::add(&mut list);
     add_accesses(&mut list);
     for &status in Status::ALL.iter().filter(|s| !s.is_ok()) {
         add_refusal(&mut list, status);
