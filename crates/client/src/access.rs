@@ -56,6 +56,8 @@ pub(crate) struct How {
     pub(crate) lease: u64,
     /// The write goes to a place that was reserved in this epoch, and grows nothing by itself.
     pub(crate) reserved_epoch: Option<u64>,
+    /// It is for the buffer of the handle, and no access of the program.
+    pub(crate) is_ahead: bool,
 }
 
 /// How an attempt ended.
@@ -82,6 +84,20 @@ impl Open {
     /// Writes all of the user's memory at a view offset. `None` if it is described and cannot go directly:
     /// it has to be packed.
     pub(crate) fn write_user(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        lo: u64,
+        user: &mut User<'_>,
+        how: How,
+    ) -> Result<Option<usize>> {
+        self.void_ahead();
+        let written = self.write_user_now(lane, seen, lo, user, how);
+        self.void_ahead();
+        written
+    }
+
+    fn write_user_now(
         &self,
         lane: &mut Lane,
         seen: &Seen,
@@ -211,7 +227,10 @@ impl Open {
         let started = Instant::now();
         let mut phases = Phases {
             requested: wanted,
-            servers: self.take_servers(),
+            servers: match how.is_ahead {
+                true => Vec::new(),
+                false => self.take_servers(),
+            },
             ..Phases::default()
         };
         let mut patience = Patience::new(&self.session.options);
@@ -280,7 +299,9 @@ impl Open {
         phases.moved = moved;
         phases.is_end_of_file = moved < wanted;
         phases.total_ns = started.elapsed().as_nanos() as u64;
-        self.keep_phases(phases);
+        if !how.is_ahead {
+            self.keep_phases(phases);
+        }
         Ok(Some(moved as usize))
     }
 

@@ -52,7 +52,7 @@ impl File {
             };
             let how = How {
                 lease: lease.number,
-                reserved_epoch: None,
+                ..How::default()
             };
             // A lease may end between two messages, and others would see half of the access.
             let is_one = || self.open.is_one_message(seen, lo, len, is_write);

@@ -324,6 +324,8 @@ impl File {
         origin: usize,
         places: &Places,
     ) -> Result<usize> {
+        // Others may write what is this rank's.
+        self.open.void_ahead();
         let agreed = self.agreed(team)?;
         let grouped = match agreed.ranks.is_empty() {
             true => None,

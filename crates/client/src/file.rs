@@ -118,6 +118,7 @@ impl File {
                 self.admit(lane, &seen)?;
             }
             self.open.replace_view(lane, seen);
+            self.open.void_own_ahead();
             *lock(&self.open.position) = 0;
             self.open.remap(lane);
             Ok(())
@@ -174,6 +175,18 @@ impl File {
             return Ok(buffer.len());
         }
         self.open.check_right(Rights::READ)?;
+        if self.open.ahead.is_on() {
+            if self.read_buffered(offset, buffer) {
+                return Ok(buffer.len());
+            }
+            let read = self.read_now(offset, buffer)?;
+            self.read_was_made(offset, read as u64);
+            return Ok(read);
+        }
+        self.read_now(offset, buffer)
+    }
+
+    fn read_now(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let _gate = self.beside();
         let seen = self.open.current();
         self.open.session.with_lane(|lane| {
@@ -193,6 +206,7 @@ impl File {
             .open
             .write_quickly(offset, SharedBytes::from_slice(bytes))
         {
+            self.open.void_ahead();
             return Ok(bytes.len());
         }
         self.open.check_right(Rights::WRITE)?;
@@ -385,8 +399,8 @@ impl File {
                     (request, self.open.ask_owner(lane, whole, make)?)
                 };
                 let how = How {
-                    lease: 0,
                     reserved_epoch: Some(reserved.epoch),
+                    ..How::default()
                 };
                 let written = self
                     .open
@@ -451,6 +465,7 @@ impl File {
                 to: size,
             })?;
             self.open.heard_size(heard);
+            self.open.void_ahead();
             Ok(())
         })
     }
@@ -480,6 +495,7 @@ impl File {
     /// [`Error::Lost`].
     pub fn sync(&self) -> Result<Synced> {
         self.open.check()?;
+        self.open.void_own_ahead();
         self.open.session.with_lane(|lane| self.open.sync(lane))
     }
 
@@ -487,6 +503,7 @@ impl File {
     pub fn set_atomic(&self, is_atomic: bool) -> Result<()> {
         self.open.check()?;
         let _gate = self.alone();
+        self.open.void_own_ahead();
         self.open.quick.clear();
         let seen = self.open.current();
         self.open.session.with_lane(|lane| {

@@ -192,6 +192,9 @@ impl Open {
     }
 }
 
+/// Of a view that will be set so much is announced: more would drive out what was loaded first.
+const UPCOMING_VIEW_BYTES: u64 = 8 << 20;
+
 /// What a style does, in words.
 fn style_in_words(style: AccessStyle) -> String {
     let ahead = match style.read_ahead() {
@@ -241,13 +244,20 @@ impl File {
         let mut bytes = 0u64;
         for range in &ranges {
             self.hint_next(range.offset, range.size)?;
+            if self.open.rights.allow(wire::Rights::READ) {
+                self.will_read(range.offset..range.offset.saturating_add(range.size))?;
+            }
             bytes = bytes.saturating_add(range.size);
         }
         Ok(format!("{bytes} bytes announced"))
     }
 
     fn upcoming_view_as_hinted(&self, value: &str) -> Result<String> {
-        view_of_text(self.array(), 0, value)?;
+        let view = view_of_text(self.array(), 0, value)?;
+        if self.open.rights.allow(wire::Rights::READ) {
+            let shown = view.len_within(self.open.known_size().size);
+            self.will_read_view(&view, 0..shown.min(UPCOMING_VIEW_BYTES))?;
+        }
         Ok("announced".into())
     }
 

@@ -26,6 +26,7 @@
 
 mod access;
 mod agreed;
+mod ahead;
 mod atomic;
 mod calibration;
 mod choice;
@@ -64,6 +65,7 @@ mod two_phase;
 
 pub use advise::mapping::Strategy as Mapping;
 pub use calibration::Drift;
+pub use ahead::PrefetchStatistics;
 pub use client::{Client, FileLayout, Listed, Metadata};
 pub use collective::CollectiveStatistics;
 pub use connect::{ConnectOptions, Connector};

@@ -143,6 +143,12 @@ impl File {
             places.scatter(packed[..n].into(), memory, origin, 0);
             return Ok(n);
         }
+        if self.open.ahead.is_on() {
+            let mut packed = vec![0; size as usize];
+            let n = self.read_at(offset, &mut packed)?;
+            places.scatter(packed[..n].into(), memory, origin, 0);
+            return Ok(n);
+        }
         let _gate = self.beside();
         let seen = self.open.current();
         self.open.session.with_lane(|lane| {
@@ -181,6 +187,7 @@ impl File {
         if let Some(run) = one_run(memory, origin, places)
             && self.open.write_quickly(offset, run)
         {
+            self.open.void_ahead();
             return Ok(places.size() as usize);
         }
         self.open.check_right(Rights::WRITE)?;

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -126,6 +126,8 @@ impl Request {
 enum Task {
     Read(Vec<u8>),
     Write(Buffer),
+    /// For the buffer of the handle: range, version.
+    Ahead(Range<u64>, u64, Vec<u8>),
 }
 
 struct Job {
@@ -160,9 +162,15 @@ pub(crate) fn write(file: &File, offset: u64, bytes: Buffer) -> Request {
     begin(file, offset, Task::Write(bytes))
 }
 
+/// Reads a range for the buffer of a handle; where it cannot begin, the range does not arrive.
+pub(crate) fn read_ahead(file: &File, range: Range<u64>, version: u64, bytes: Vec<u8>) {
+    let offset = range.start;
+    drop(begin(file, offset, Task::Ahead(range, version, bytes)));
+}
+
 fn begin(file: &File, offset: u64, task: Task) -> Request {
     if let Err(error) = file.open.check() {
-        return refused(error, task);
+        return refused(file, error, task);
     }
     let request = Request::new();
     let shared = &file.open.session.workers.0;
@@ -177,7 +185,7 @@ fn begin(file: &File, offset: u64, task: Task) -> Request {
                     text: format!("no thread for a non-blocking operation: {error}"),
                     server: None,
                 };
-                return refused(error, task);
+                return refused(file, error, task);
             }
             Err(_) => {}
         }
@@ -194,10 +202,14 @@ fn begin(file: &File, offset: u64, task: Task) -> Request {
     request
 }
 
-fn refused(error: Error, task: Task) -> Request {
+fn refused(file: &File, error: Error, task: Task) -> Request {
     let buffer = match task {
         Task::Read(buffer) => Buffer::Owned(buffer),
         Task::Write(buffer) => buffer,
+        Task::Ahead(range, version, bytes) => {
+            file.open.ahead.arrive(&range, version, bytes, 0);
+            Buffer::Owned(Vec::new())
+        }
     };
     Request::done(Err(error), buffer)
 }
@@ -252,6 +264,12 @@ fn run(job: Job) {
             catch_unwind(AssertUnwindSafe(|| file.write_at(offset, &buffer))),
             buffer,
         ),
+        Task::Ahead(range, version, mut bytes) => {
+            let came = catch_unwind(AssertUnwindSafe(|| file.fetch_now(offset, &mut bytes)));
+            let came = came.ok().and_then(Result::ok).unwrap_or(0) as u64;
+            file.open.ahead.arrive(&range, version, bytes, came);
+            (Ok(Ok(0)), Buffer::Owned(Vec::new()))
+        }
     };
     let result = result.unwrap_or_else(|_| {
         Err(Error::Refused {

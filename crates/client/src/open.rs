@@ -17,6 +17,7 @@ use wire::message::file::*;
 use wire::message::{Bytes, Request, decode};
 use wire::{FileId, HandleId, LayoutState, Place, Reader, Rights, ServerId, Status};
 
+use crate::ahead::Ahead;
 use crate::collective::Together;
 use crate::direct::maps::{Maps, Misses};
 use crate::direct::quick::Quick;
@@ -113,6 +114,8 @@ pub(crate) struct Open {
     /// Whether the strategy is [`Strategy::Sieving`].
     pub(crate) is_sieving: AtomicBool,
     pub(crate) phases: Mutex<Phases>,
+    /// What was read before it was asked for.
+    pub(crate) ahead: Ahead,
     /// What the team that opened it has agreed on, and what collective accesses came to.
     pub(crate) together: Together,
     /// For a client that talks through one server.
@@ -182,6 +185,7 @@ impl Open {
             quick: Quick::default(),
             is_sieving: AtomicBool::new(session.options.strategy == Strategy::Sieving),
             phases: Mutex::default(),
+            ahead: Ahead::default(),
             together: Together::default(),
             gateway: match session.options.mapping {
                 Mapping::Request => None,
@@ -266,6 +270,7 @@ impl Open {
             let is_direct = is_on && self.session.options.direct;
             self.is_direct.store(is_direct, Ordering::Relaxed);
         }
+        self.set_ahead(&kept);
         // They may go another way from now on.
         self.quick.clear();
         if let Some(strategy) = kept.get("strategy").and_then(Strategy::of) {
@@ -413,6 +418,15 @@ impl Open {
         if !seen.is_known_at(place.server) {
             let capability = self.capability();
             seen.register(&self.session, lane.pipe(index), self.file, capability)?;
+            if let Some(settings) = self.settings_for(seen.number) {
+                self.session.count_message();
+                let number = self.session.number();
+                match lane.pipe(index).ask(number, &settings) {
+                    // A server that does not know how to read ahead serves all the same.
+                    Ok(()) | Err(Trouble::Refused(..)) => {}
+                    Err(trouble) => return Err(trouble),
+                }
+            }
         }
         Ok(index)
     }

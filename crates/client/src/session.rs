@@ -11,7 +11,7 @@
 //! - Every wait has a limit.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Instant;
 
@@ -65,6 +65,8 @@ pub(crate) struct Session {
     numbers: AtomicU64,
     /// Files that are open, so that they can be opened again.
     pub(crate) files: Mutex<Vec<Weak<Open>>>,
+    /// Whether any handle ever had a buffer for what is read ahead.
+    has_ahead: AtomicBool,
     /// Held while a shared pointer or the end of a file is asked for: these questions carry numbers
     /// that have to arrive in order.
     pub(crate) ordered: Mutex<()>,
@@ -121,6 +123,7 @@ impl Session {
             members: Mutex::default(),
             numbers: AtomicU64::new(1),
             files: Mutex::default(),
+            has_ahead: AtomicBool::new(false),
             ordered: Mutex::default(),
             groups: Mutex::default(),
             workers: Workers::default(),
@@ -150,6 +153,14 @@ impl Session {
     /// A number that was not used before.
     pub(crate) fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn has_ahead(&self) -> bool {
+        self.has_ahead.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn uses_ahead(&self) {
+        self.has_ahead.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn count_message(&self) {

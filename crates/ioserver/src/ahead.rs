@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use advise::predict::{Pattern, Predicted, Predictor};
+use advise::predict::Reach;
 use layout::ViewOffset;
 use wire::message::ahead::{Collective, ReadAhead};
 
@@ -33,8 +33,6 @@ use crate::views::Registered;
 const FIRST_REACH: u64 = 256 << 10;
 /// Longest reach.
 const MOST_REACH: u64 = 8 << 20;
-/// Accesses that are predicted at a time, at most.
-const MOST_STEPS: usize = 256;
 /// Jobs that wait, at most.
 const MOST_JOBS: usize = 512;
 /// One part in so many of memory may wait for those it was read for.
@@ -60,10 +58,7 @@ pub(crate) struct Reading {
 }
 
 struct State {
-    predictor: Predictor,
-    /// Accesses that were planned for and have not come, in order.
-    planned: VecDeque<Predicted>,
-    reach: u64,
+    reach: Reach,
     wanted: Wanted,
 }
 
@@ -71,9 +66,7 @@ impl Default for Reading {
     fn default() -> Self {
         Reading {
             state: Mutex::new(State {
-                predictor: Predictor::new(),
-                planned: VecDeque::new(),
-                reach: FIRST_REACH,
+                reach: Reach::new(FIRST_REACH..MOST_REACH),
                 wanted: Wanted {
                     depth: u64::MAX,
                     collective: Collective::Nothing,
@@ -82,60 +75,6 @@ impl Default for Reading {
             }),
             round: AtomicU64::new(0),
         }
-    }
-}
-
-impl State {
-    /// An access was made: what should be loaded now, and whether what was planned before is void.
-    fn observe(&mut self, lo: u64, hi: u64) -> (Vec<Range<u64>>, bool) {
-        let is_expected = match self.planned.front() {
-            Some(next) => next.offset == lo,
-            None => true,
-        };
-        if is_expected {
-            if self.planned.pop_front().is_some() {
-                self.reach = (self.reach * 2).min(MOST_REACH);
-            }
-        } else {
-            self.planned.clear();
-            self.reach = FIRST_REACH;
-        }
-        self.predictor.observe(lo, hi - lo);
-        (self.plan(hi - lo), !is_expected)
-    }
-
-    /// Predicts as far as the reach goes, unless half of it is planned already.
-    fn plan(&mut self, size: u64) -> Vec<Range<u64>> {
-        if matches!(
-            self.predictor.pattern(),
-            Pattern::Nothing | Pattern::Unknown
-        ) {
-            return Vec::new();
-        }
-        let steps = match self.wanted.depth {
-            u64::MAX => self.reach.div_ceil(size.max(1)),
-            depth => depth,
-        };
-        let steps = steps.clamp(1, MOST_STEPS as u64) as usize;
-        if self.planned.len() > steps / 2 {
-            return Vec::new();
-        }
-        let mut ahead = self.predictor.clone();
-        for planned in &self.planned {
-            ahead.observe(planned.offset, planned.size);
-        }
-        let mut ranges: Vec<Range<u64>> = Vec::new();
-        while self.planned.len() < steps {
-            let Some(next) = ahead.next() else { break };
-            ahead.observe(next.offset, next.size);
-            self.planned.push_back(next);
-            let end = next.offset.saturating_add(next.size);
-            match ranges.last_mut() {
-                Some(last) if last.end == next.offset => last.end = end,
-                _ => ranges.push(next.offset..end),
-            }
-        }
-        ranges
     }
 }
 
@@ -164,24 +103,23 @@ impl Ahead {
     /// A view was read through.
     pub(crate) fn observe(&self, view: &Arc<Registered>, lo: u64, hi: u64) {
         let mut state = lock(&view.reading.state);
-        if state.wanted.depth == 0 || lo >= hi {
-            return;
-        }
-        let (ranges, is_void) = state.observe(lo, hi);
+        let ahead = state.reach.observe(lo, hi);
         drop(state);
-        if is_void {
+        if ahead.is_void {
             view.reading.round.fetch_add(1, Ordering::SeqCst);
         }
-        if !ranges.is_empty() {
-            self.push(
-                view,
-                ranges,
-                Some(view.reading.round.load(Ordering::SeqCst)),
-            );
+        if !ahead.ranges.is_empty() {
+            let round = view.reading.round.load(Ordering::SeqCst);
+            self.push(view, ahead.ranges, Some(round));
         }
     }
 
-    fn push(&self, view: &Arc<Registered>, ranges: Vec<Range<u64>>, round: Option<u64>) {
+    fn push(
+        &self,
+        view: &Arc<Registered>,
+        ranges: impl IntoIterator<Item = Range<u64>>,
+        round: Option<u64>,
+    ) {
         let mut jobs = lock(&self.jobs);
         for range in ranges {
             if jobs.list.len() < MOST_JOBS {
@@ -284,7 +222,8 @@ pub(crate) fn read_ahead(
     let mut state = lock(&view.reading.state);
     let is_new = std::mem::replace(&mut state.wanted, wanted) != wanted;
     if is_new {
-        state.planned.clear();
+        let depth = (request.depth != u64::MAX).then_some(request.depth);
+        state.reach.set_depth(depth);
     }
     drop(state);
     if is_new {
@@ -298,65 +237,8 @@ pub(crate) fn read_ahead(
     if context.stored.is_durable() && upcoming.size > 0 && view.rights.allow(wire::Rights::READ) {
         // A thread that knows nothing of the file yet asks here, not there.
         context.known(&view.entry)?;
-        let ranges = vec![upcoming.offset..end.min(falls::MAX_OFFSET)];
-        context.ahead.push(&view, ranges, None);
+        let range = upcoming.offset..end.min(falls::MAX_OFFSET);
+        context.ahead.push(&view, Some(range), None);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn state(depth: u64) -> State {
-        let reading = Reading::default();
-        let mut state = reading.state.into_inner().unwrap();
-        state.wanted.depth = depth;
-        state
-    }
-
-    #[test]
-    fn the_reach_grows_while_predictions_come_true_and_begins_anew_when_not() {
-        let mut state = state(u64::MAX);
-        let size = 64 << 10;
-        let mut planned_to = 0;
-        for i in 0..40u64 {
-            let (ranges, is_void) = state.observe(i * size, (i + 1) * size);
-            assert!(!is_void);
-            for range in ranges {
-                assert!(range.start >= planned_to, "nothing is planned twice");
-                planned_to = range.end;
-            }
-        }
-        let ahead = planned_to - 40 * size;
-        assert!((MOST_REACH / 2..=MOST_REACH).contains(&ahead), "{ahead}");
-        let (_, is_void) = state.observe(1 << 40, (1 << 40) + size);
-        assert!(is_void && state.planned.is_empty());
-        assert_eq!(state.reach, FIRST_REACH);
-    }
-
-    #[test]
-    fn a_hint_says_how_many_accesses() {
-        let mut state = state(3);
-        let mut got = Vec::new();
-        for i in 0..6u64 {
-            got.extend(state.observe(1000 * i, 1000 * i + 100).0);
-        }
-        assert!(state.planned.len() <= 3);
-        assert!(got.contains(&(5000..5100)), "{got:?}");
-        assert!(got.iter().all(|r| r.start <= 5000 + 3000), "{got:?}");
-    }
-
-    #[test]
-    fn chance_is_not_followed() {
-        let mut state = state(u64::MAX);
-        let mut x = 7u64;
-        let mut planned = 0;
-        for _ in 0..200 {
-            x = x.wrapping_mul(6364136223846793005).wrapping_add(1);
-            let at = x >> 30;
-            planned += state.observe(at, at + 4096).0.len();
-        }
-        assert!(planned < 10, "{planned} ranges for random accesses");
-    }
 }

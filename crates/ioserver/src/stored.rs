@@ -163,8 +163,16 @@ impl Stored {
     /// Whether more may be read before anybody asks: what waits already is less than one part in `share` of
     /// memory.
     pub(crate) fn may_read_ahead(&self, share: u64) -> bool {
-        let disk = self.disk.as_ref();
-        disk.is_some_and(|disk| disk.waiting_bytes() < disk.memory_limit_bytes() / share)
+        let Some(disk) = &self.disk else {
+            return false;
+        };
+        let most = disk.memory_limit_bytes() / share;
+        if disk.waiting_bytes() < most {
+            return true;
+        }
+        // Those it was read for may never come: what waits longest does not count any more.
+        disk.give_up_ahead(most / 4);
+        false
     }
 
     /// Something was written.

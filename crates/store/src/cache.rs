@@ -244,12 +244,12 @@ impl Watched {
     }
 
     /// Blocks that were read ahead are no more, or are written over.
-    pub(crate) fn wasted(&self, uses: &mut Uses, blocks: Option<Range<usize>>) {
+    pub(crate) fn wasted(&self, uses: &mut Uses, blocks: Option<Range<usize>>) -> u64 {
         if !uses.is_waiting() {
-            return;
+            return 0;
         }
         let found = match blocks {
-            None => uses.ahead.count(),
+            None => std::mem::replace(&mut uses.ahead, Blocks::NONE).count(),
             Some(blocks) => {
                 let found = blocks.clone().filter(|&i| uses.ahead.has(i)).count() as u64;
                 uses.ahead.remove(blocks);
@@ -258,6 +258,7 @@ impl Watched {
         };
         let counter = &self.cache.ahead_wasted_bytes;
         counter.fetch_add(found * BLOCK, Ordering::Relaxed);
+        found * BLOCK
     }
 
     /// So many blocks are dirty now where so many were before.

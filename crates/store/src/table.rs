@@ -567,6 +567,14 @@ impl Table {
         }
     }
 
+    /// Nobody is expected any more to ask for what was read ahead of an extent; how many bytes that is.
+    pub(crate) fn give_up_ahead(&mut self, start: u64) -> u64 {
+        match (self.slots.get_mut(&start), &self.watched) {
+            (Some(slot), Some(watched)) => watched.wasted(&mut slot.uses, None),
+            _ => 0,
+        }
+    }
+
     /// Notes blocks that were installed although nobody asked for them.
     pub(crate) fn note_ahead(&mut self, range: Range<u64>) {
         let mut at = range.start;

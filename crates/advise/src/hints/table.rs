@@ -180,6 +180,24 @@ pub const TABLE: &[Known] = &[
         Number(0),
         "accesses that are read ahead; 0 for none",
     ),
+    of_handle(
+        "prefetch",
+        Prefetch,
+        Words(&["auto", "on", "off"]),
+        "on: the handle also reads ahead into a buffer of its own; off: nobody reads ahead for it",
+    ),
+    of_handle(
+        "prefetch_bytes",
+        Prefetch,
+        Number(0),
+        "buffer for what is read ahead, of a handle, and of a server for collective reads",
+    ),
+    of_handle(
+        "collective_prefetch",
+        Prefetch,
+        Words(&["none", "disk", "packets", "exchanged"]),
+        "what servers do about the next collective read while nobody asks",
+    ),
     dynamic(
         "upcoming",
         Prefetch,

@@ -36,7 +36,9 @@
 
 mod predictor;
 mod profile;
+mod reach;
 mod travel;
 
 pub use predictor::{MOST_RUNS, Pattern, Predicted, Predictor};
 pub use profile::{Profile, ProfileError};
+pub use reach::{Ahead, Reach};

@@ -4,6 +4,7 @@
 //! several threads at once, and servers that really go away.
 
 mod access_modes;
+mod ahead;
 mod bytes;
 mod collective;
 mod direct;

@@ -150,6 +150,11 @@ impl Held {
         }
     }
 
+    /// What was read ahead of an extent waits no longer; how many bytes that is.
+    pub(crate) fn give_up_ahead(&self, start: u64) -> u64 {
+        self.lock().table.give_up_ahead(start)
+    }
+
     /// Reads blocks that lack their bytes, as far as they are alike, beginning with `block`; says
     /// whether they have data. Extents are made for data, and for nothing else.
     pub(super) fn load(

@@ -187,6 +187,13 @@ impl DiskStore {
         self.core.cache.waiting_bytes()
     }
 
+    /// Stops waiting for those who were to ask for the oldest of what was read ahead, about so many bytes of
+    /// it. It stays in memory until that is needed for something else.
+    pub fn give_up_ahead(&self, bytes: u64) -> u64 {
+        let passing = self.core.cache.passing();
+        self.core.evict(&passing, bytes, Held::give_up_ahead)
+    }
+
     /// Syncs and closes every data file, so that the next start has nothing to recover. Dropping
     /// a store does not: it is as if the process had died.
     pub fn close(&self) -> Result<()> {
