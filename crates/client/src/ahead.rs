@@ -361,6 +361,7 @@ impl Open {
         if before != settings {
             // Servers hear of it when they get to know the views again.
             self.current().take_known();
+            self.whole.take_known();
         }
     }
 

@@ -64,8 +64,8 @@ mod together;
 mod two_phase;
 
 pub use advise::mapping::Strategy as Mapping;
-pub use calibration::Drift;
 pub use ahead::PrefetchStatistics;
+pub use calibration::Drift;
 pub use client::{Client, FileLayout, Listed, Metadata};
 pub use collective::CollectiveStatistics;
 pub use connect::{ConnectOptions, Connector};

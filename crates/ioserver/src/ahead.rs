@@ -45,9 +45,9 @@ const WINDOW: u64 = 2 << 20;
 pub(crate) struct Wanted {
     /// Accesses ahead; the largest number leaves it to us.
     depth: u64,
-    collective: Collective,
+    pub(crate) collective: Collective,
     /// Of the buffer for collective reads; 0 leaves it to us.
-    bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// What is known about the reads through one view.
@@ -55,6 +55,20 @@ pub(crate) struct Reading {
     state: Mutex<State>,
     /// Raised when what was planned is void.
     round: AtomicU64,
+}
+
+impl Wanted {
+    /// Whether anything is done about collective reads.
+    pub(crate) fn is_collective(&self) -> bool {
+        self.collective != Collective::Nothing
+    }
+}
+
+impl Reading {
+    /// What the client wants.
+    pub(crate) fn wanted(&self) -> Wanted {
+        lock(&self.state).wanted
+    }
 }
 
 struct State {

@@ -16,7 +16,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use falls::Periodic;
@@ -26,6 +26,7 @@ use wire::message::cluster::FileStateIs;
 use wire::message::file::SizeIs;
 use wire::{FileId, LayoutState, Place, Reader, ServerId, StateVersion, Status};
 
+use crate::directed::Watch;
 use crate::refused::Refused;
 use crate::stored::Stored;
 use crate::views::Shares;
@@ -302,6 +303,9 @@ pub(crate) struct FileEntry {
     pub(crate) pulled: AtomicU64,
     /// Clients may have stored behind the ends of subfiles.
     was_stored_directly: AtomicBool,
+    /// Ranges that somebody has prepared something of, and whether there are any.
+    watched: Mutex<Vec<Weak<Watch>>>,
+    is_watched: AtomicBool,
 }
 
 impl std::fmt::Debug for FileEntry {
@@ -362,7 +366,33 @@ impl FileEntry {
             fetch: Mutex::default(),
             pulled: AtomicU64::new(0),
             was_stored_directly: AtomicBool::new(false),
+            watched: Mutex::default(),
+            is_watched: AtomicBool::new(false),
         }
+    }
+
+    /// Tells of writes into a range from now on.
+    pub(crate) fn watch(&self, watch: &Arc<Watch>) {
+        let mut watched = lock(&self.watched);
+        watched.retain(|old| old.strong_count() > 0);
+        watched.push(Arc::downgrade(watch));
+        self.is_watched.store(true, Ordering::SeqCst);
+    }
+
+    /// Bytes of a file range were written, and nobody has been told yet.
+    pub(crate) fn wrote(&self, range: &Range<u64>) {
+        if !self.is_watched.load(Ordering::SeqCst) {
+            return;
+        }
+        let mut watched = lock(&self.watched);
+        watched.retain(|watch| match watch.upgrade() {
+            Some(watch) => {
+                watch.wrote(range);
+                true
+            }
+            None => false,
+        });
+        self.is_watched.store(!watched.is_empty(), Ordering::SeqCst);
     }
 
     /// A client may store into extents of the file by itself from now on.

@@ -273,6 +273,11 @@ pub fn start_on(
         .name("report".into())
         .spawn(move || stay(&theirs, &owner, &candidate, link));
     threads.push(reporting.map_err(StartError::System)?);
+    let theirs = Arc::clone(&context);
+    let preparing = thread::Builder::new()
+        .name("prefetch".into())
+        .spawn(move || theirs.operations.prefetch.run(&theirs));
+    threads.push(preparing.map_err(StartError::System)?);
     if context.stored.is_durable() {
         let theirs = Arc::clone(&context);
         let writing = thread::Builder::new()
@@ -469,6 +474,7 @@ impl IoServer {
         service.owner.flush_dirty_sizes();
         service.context.stored.stop();
         service.context.ahead.stop();
+        service.context.operations.prefetch.stop();
         service.context.stop_reports();
         for thread in self.threads {
             let _ = thread.join();

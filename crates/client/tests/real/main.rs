@@ -7,6 +7,7 @@ mod access_modes;
 mod ahead;
 mod bytes;
 mod collective;
+mod collective_ahead;
 mod direct;
 mod direct_changes;
 mod directed;

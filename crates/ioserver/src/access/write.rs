@@ -240,6 +240,7 @@ impl<'a> Writer<'a> {
     fn finish(&mut self) -> Result<(), Fault> {
         let (context, known) = (self.context, &self.opened.known);
         context.stored.wrote();
+        self.opened.view.entry.wrote(&self.opened.file);
         if context.write_through {
             for part in self.parts.iter() {
                 if let Some(subfile) = known.find(&known.own[part.slot], &context.stored)? {

@@ -13,6 +13,7 @@ use wire::Status;
 
 use super::distribution::{RoundPart, Walk};
 use super::operation::{Memory, Operation, Plan, Round};
+use super::prefetch::Ready;
 use crate::access::write::overtaken_entry;
 use crate::context::Context;
 use crate::files::{FileEntry, Known, Planned, Running};
@@ -34,18 +35,52 @@ pub(super) struct Blocks<'a> {
 
 impl Blocks<'_> {
     /// Runs to the end, whichever it is.
-    pub(super) fn run(&self) {
-        if let Err(refused) = self.all_rounds() {
+    pub(super) fn run(&self, ready: Option<Ready>) {
+        if let Err(refused) = self.all_rounds(ready) {
             self.operation.fail(refused);
         }
     }
 
-    fn all_rounds(&self) -> Result<(), Refused> {
+    /// Hands out what was prepared before the request came; where the walk goes on.
+    fn prepared(&self, mut ready: Ready) -> Result<Walk, Refused> {
+        let (context, operation) = (self.context, self.operation);
+        while let Some(next) = ready.next() {
+            let is_last = self.entry.is_closed();
+            while let Some(oldest) = operation.oldest(context, is_last)? {
+                operation.store_step(context, || self.end(oldest))?;
+            }
+            let (running, known) = self.enter()?;
+            // Whoever wrote into it, or moved it, since.
+            if ready.is_void() || known.serial != self.plan.distribution.known.serial {
+                add(&context.statistics.prefetches_void, 1);
+                return Ok(next.walk);
+            }
+            let bytes = next.packets.iter().flatten();
+            let bytes = bytes.map(|packet| packet.bytes.len() as u64).sum();
+            add(&context.statistics.prefetch_hit_bytes, bytes);
+            let blocks = next.parts.iter().map(|part| part.blocks).sum();
+            add(&context.statistics.directed_rounds, 1);
+            add(&context.statistics.directed_blocks, blocks);
+            operation.blocks.fetch_add(blocks, Ordering::Relaxed);
+            let round = Round {
+                parts: next.parts,
+                memory: Memory::Packets(next.packets),
+                _running: running,
+            };
+            operation.publish(context, round);
+        }
+        Ok(ready.walk.clone())
+    }
+
+    fn all_rounds(&self, ready: Option<Ready>) -> Result<(), Refused> {
         let (context, operation) = (self.context, self.operation);
         if self.plan.writes {
             operation.store_step(context, || self.allocate())?;
         }
-        let mut walk = Walk::default();
+        let mut walk = match ready {
+            Some(ready) => self.prepared(ready)?,
+            None => Walk::default(),
+        };
         let mut parts = Vec::new();
         loop {
             // Whoever closes the gate waits for the rounds in memory, and the next one for him.
@@ -177,6 +212,7 @@ impl Blocks<'_> {
             grant
                 .commit()
                 .map_err(|error| overtaken_entry(error, self.entry))?;
+            self.entry.wrote(&part.file);
             if self.context.write_through {
                 let stored = &self.context.stored;
                 if let Some(subfile) = known.find(&known.own[part.slot], stored)? {

@@ -117,7 +117,7 @@ pub(super) struct RoundPart {
 }
 
 /// Where the walk through the blocks stands.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Walk {
     slot: usize,
     /// The next file byte of the subfile.

@@ -14,9 +14,11 @@
 mod blocks;
 mod distribution;
 mod operation;
+mod prefetch;
 mod transfer;
 
 pub(crate) use operation::Operations;
+pub(crate) use prefetch::Watch;
 
 use std::io;
 use std::sync::Arc;
@@ -73,10 +75,15 @@ pub(crate) fn lead(service: &IoService, session: &mut Session, exchange: &mut Ex
         epoch: lead.epoch,
     };
     let rank = (plan.distribution.ranks[0].bytes > 0).then_some(0);
+    let prefetch = &context.operations.prefetch;
+    let ready = match lead.writes {
+        true => None,
+        false => prefetch.take(context, &view.entry, &plan.distribution.known, &lead),
+    };
     let result = thread::scope(|scope| {
         let spawned = thread::Builder::new()
             .name("blocks of a collective access".into())
-            .spawn_scoped(scope, || blocks.run());
+            .spawn_scoped(scope, || blocks.run(ready));
         if let Err(error) = spawned {
             operation.fail(Refused::new(Status::NoMemory, format!("a thread: {error}")));
         }
@@ -84,7 +91,13 @@ pub(crate) fn lead(service: &IoService, session: &mut Session, exchange: &mut Ex
     });
     let result = end(service, session, exchange, &operation, result, started);
     match operation.is_failed() {
-        false => context.operations.forget(leader, lead.operation),
+        false => {
+            context.operations.forget(leader, lead.operation);
+            let wanted = view.reading.wanted();
+            if !lead.writes && wanted.is_collective() {
+                prefetch.observe(context, &view.entry, &lead, wanted);
+            }
+        }
         true => operation.clear(),
     }
     result

@@ -22,6 +22,7 @@ use store::{Grant, Pins};
 use wire::{ClientId, Status};
 
 use super::distribution::{Compiled, Distribution, RoundPart};
+use super::prefetch::{Packed, Prefetch};
 use crate::context::Context;
 use crate::files::{Running, lock};
 use crate::refused::Refused;
@@ -40,6 +41,8 @@ const BUFFERS: usize = 2;
 /// Bytes of a round, pinned or granted.
 pub(super) enum Memory {
     Read(Vec<Pins>),
+    /// Packets that are ready, by rank.
+    Packets(Vec<Option<Packed>>),
     Write(Vec<Grant>),
 }
 
@@ -405,6 +408,8 @@ pub(super) enum Waiting<'a> {
 pub(crate) struct Operations {
     table: Mutex<HashMap<(ClientId, u64), Arc<Operation>>>,
     pub(super) compiled: Compiled,
+    /// What comes next.
+    pub(crate) prefetch: Prefetch,
 }
 
 impl Operations {

@@ -22,6 +22,7 @@ use wire::{FileId, Status};
 
 use super::internal;
 use super::operation::{Memory, Operation, Plan, Round, Waiting};
+use super::prefetch::Packed;
 use crate::access::{Fault, Window, piece_range};
 use crate::context::Context;
 use crate::refused::Refused;
@@ -139,6 +140,13 @@ impl Transfer<'_> {
         let mut number = 0;
         while let Some(round) = operation.round(self.context, who, number)? {
             let sent = operation.rank_step(self.context, || {
+                if let Memory::Packets(packets) = &round.memory {
+                    if let Some(packet) = &packets[self.rank] {
+                        self.send_ready(exchange, packet)?;
+                        self.progress();
+                    }
+                    return Ok(());
+                }
                 self.mine(&round, &mut list);
                 for packet in self.packets(&round, std::mem::take(&mut list)) {
                     self.send(exchange, &round, &packet)?;
@@ -151,6 +159,16 @@ impl Transfer<'_> {
             sent?;
             number += 1;
         }
+        Ok(())
+    }
+
+    /// Sends a packet that was built before it was asked for.
+    fn send_ready(&self, exchange: &Exchange, packet: &Packed) -> Result<(), Fault> {
+        self.count(packet.bytes.len() as u64);
+        let header = exchange.answer_header(MORE, &packet.portion, packet.bytes.len() as u64);
+        let head = header.encode(&packet.portion);
+        let bytes = SharedBytes::from_slice(&packet.bytes);
+        send_all(exchange.socket(), &[&head, &packet.portion], &[bytes])?;
         Ok(())
     }
 

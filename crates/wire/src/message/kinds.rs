@@ -2,8 +2,8 @@
 //!
 //! A number is never used for something else. Accesses to bytes have their own numbers in [`super::access`].
 
-use super::calibration::*;
 use super::ahead::ReadAhead;
+use super::calibration::*;
 use super::catalogue::*;
 use super::cluster::*;
 use super::direct::*;

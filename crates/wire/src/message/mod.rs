@@ -23,8 +23,8 @@
 #[macro_use]
 mod macros;
 pub mod access;
-pub mod calibration;
 pub mod ahead;
+pub mod calibration;
 pub mod catalogue;
 pub mod cluster;
 pub mod direct;

@@ -5,8 +5,8 @@
 //! pieces, names outside ASCII, times before 1970, every variant of every choice, the largest
 //! numbers. A sample that does not come back equal fails where it is made.
 
-mod calibration;
 mod ahead;
+mod calibration;
 mod catalogue;
 mod cluster;
 mod direct;
