@@ -9,6 +9,7 @@
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod bench;
+mod calibrate;
 mod commands;
 mod demo;
 mod draw;
@@ -86,6 +87,8 @@ enum Command {
     Layout(commands::layout::Arguments),
     /// Show the plan between two layouts, and how well they fit, before any byte moves
     Explain(commands::explain::Arguments),
+    /// Measure what copies, messages and stores cost here, for predictions
+    Calibrate(commands::calibrate::Arguments),
     /// Measure, with yardsticks taken in the same run
     Bench(commands::bench::Arguments),
     /// Show the service at work, with a service of its own
@@ -139,6 +142,7 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Relayout(arguments) => commands::relayout::run(&arguments),
         Command::Layout(arguments) => commands::layout::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
+        Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),

@@ -1,10 +1,10 @@
 //! The published models of packing and unpacking: address translation (statement 83), cache misses (84, 85),
 //! the fit (86), accuracy (87), and redistribution in one or two phases (90).
 
-use advise::cost::Curve;
+use advise::cost::{Curve, Excess, Machine};
 use advise::mapping::Hop;
 use advise::model::accuracy::Accuracy;
-use advise::model::fit::{fit_curve, hooke_jeeves};
+use advise::model::fit::{Walked, fit_curve, fit_walk, hooke_jeeves, least_squares};
 use advise::model::gen_phases::Redistributor;
 use advise::model::hops::{Between, Message, client_s, message_s};
 use advise::model::packing::{Processor, Redistribution};
@@ -292,4 +292,49 @@ fn hops_add_up_as_equations_5_1_to_6_9_say() {
     }
     let sum: f64 = messages.iter().map(|m| one(2.0 - m.matching)).sum();
     assert!((client_s(&between, &hop, &messages) - sum).abs() < 1e-12);
+}
+
+#[test]
+fn a_walk_with_lines_and_pages_is_fitted_and_predicted() {
+    let known = |w: &Walked| {
+        w.bytes * (3e-9 / w.n.powf(0.9) + 8e-11)
+            + w.excess.lines * 1.2e-9
+            + w.excess.pages * 7e-9
+            + w.excess.far_bytes * 5e-11
+    };
+    let mut walks = Vec::new();
+    for n in [4.0, 8.0, 32.0, 64.0, 256.0, 4096.0] {
+        for (lines, pages, far) in [(0.0, 0.0, 0.0), (1.0, 0.0, 1.0), (1.0, 1.0, 1.0)] {
+            let bytes = 1e6;
+            let excess = Excess {
+                lines: lines * bytes / n,
+                far_lines: 0.0,
+                pages: pages * bytes / n / 3.0,
+                far_bytes: far * bytes,
+                odd_pieces: 0.0,
+            };
+            let mut walk = Walked {
+                n,
+                bytes,
+                transfers: 4.0,
+                excess,
+                seconds: 0.0,
+            };
+            walk.seconds = known(&walk);
+            walks.push(walk);
+        }
+    }
+    let sizes = Machine::HOST.walk;
+    let fit = fit_walk(&walks, &sizes).expect("walks");
+    assert!(fit.accuracy.max_error < 0.01, "{fit:?}");
+    let unseen = Walked {
+        n: 100.0,
+        ..walks[1]
+    };
+    assert!((fit.predict(&unseen) / known(&unseen) - 1.0).abs() < 0.02);
+    assert!(fit_walk(&[], &sizes).is_none());
+    // Columns that are not there, and nothing to fit to.
+    assert_eq!(least_squares(&[([0.0, 2.0], 4.0)]), [0.0, 2.0]);
+    assert_eq!(least_squares::<2>(&[]), [0.0, 0.0]);
+    assert_eq!(least_squares(&[([1.0], 0.0)]), [0.0]);
 }

@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 
 use super::Error;
 use crate::bench::{
-    Report, contiguous, kernels, matching, matrix, move_bytes, mpiio, plan, small, socket, strided,
-    vipios, worker,
+    Report, contiguous, ddio, kernels, matching, matrix, move_bytes, mpiio, plan, prefetch, small,
+    socket, strided, vipios, worker,
 };
 
 /// Arguments of `pario bench`.
@@ -43,6 +43,10 @@ enum Bench {
     Mpiio(mpiio::Arguments),
     /// Latency of small accesses, and many files
     Small(small::Arguments),
+    /// Collective reads directed by the disks: record sizes, disk, network and packing speeds
+    Ddio(ddio::Arguments),
+    /// Collective reads that are prefetched while the program computes
+    Prefetch(prefetch::Arguments),
     /// Be a client process of a benchmark
     #[command(hide = true)]
     Worker(worker::Arguments),
@@ -97,6 +101,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Error> {
         }
         Bench::Small(arguments) => {
             let report = small::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
+        }
+        Bench::Ddio(arguments) => {
+            let report = ddio::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
+        }
+        Bench::Prefetch(arguments) => {
+            let report = prefetch::run(&arguments)?;
             write(&report, arguments.json.as_deref())?;
         }
         Bench::Worker(arguments) => worker::run(&arguments)?,

@@ -2,17 +2,20 @@
 //!
 //! Prints who sends how much to whom and in how many pieces, the seven measures with the matching
 //! degree, and the route. Nothing here depends on the size of the data; what is counted run by run
-//! (lazy meetings) is sampled and marked as such.
+//! (lazy meetings) is sampled and marked as such. For stored files `explain_access` adds what an access
+//! costs each way it can be done.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use advise::cost::Op;
 use clap::Args;
 use layout::ArrayType;
 use plan::{CostFunction, Measures, Part, Placement, Plan, Route, Transfer};
 use serde_json::{Value, json};
 
+use super::explain_access::{self, Question};
 use super::layout::{subtitle, svg_grid};
 use super::output::{self, bytes, counted, exact_bytes, shortened};
 use super::stored_layout::Stored;
@@ -29,7 +32,9 @@ Examples:
   pario explain --from '(block, *) onto 4' --to '(*, block) onto 4' --array 'f64[4096,4096]'
   pario explain --from 'striped(64KiB) over 4' --to 'striped(1MiB) over 4' --bytes 1GiB
   pario explain --view '(block, *) onto 4 [1]' --to '(*, block) onto 4' --array 'f64[6,8]'
-  pario explain /results/matrix --view '(block, *) onto 4'")]
+  pario explain /results/matrix --view '(block, *) onto 4'
+  pario explain /results/matrix --view '(*, block) onto 4 [2]' --op write
+  pario explain /results/matrix --view '(*, block) onto 4' --analyze")]
 pub(crate) struct Arguments {
     /// The path of a stored file, instead of --to: the bytes go to or come from its subfiles
     #[arg(value_name = "PATH", conflicts_with_all = ["from", "to", "array", "bytes"])]
@@ -47,6 +52,23 @@ pub(crate) struct Arguments {
     /// The layout the bytes go to
     #[arg(long, value_name = "LAYOUT", required_unless_present = "path")]
     to: Option<String>,
+
+    /// What is done through the views of a stored file
+    #[arg(long, value_name = "OP", requires = "path", default_value = "read", value_parser = ["read", "write"])]
+    op: String,
+
+    /// Run the access to a stored file, too, each element a process, and print predicted beside
+    /// measured; writes need --analyze-writes
+    #[arg(long, requires = "path")]
+    analyze: bool,
+
+    /// With --op write: write back, while nobody else writes, the bytes that the same views read
+    #[arg(long, requires = "analyze")]
+    analyze_writes: bool,
+
+    /// Predict as if servers had nothing of the file in memory
+    #[arg(long, requires = "path", conflicts_with = "analyze")]
+    cold: bool,
 
     #[command(flatten)]
     space: input::Space,
@@ -109,6 +131,28 @@ impl Arguments {
     }
 }
 
+impl Arguments {
+    /// What is asked about the access to a stored file.
+    fn question(&self) -> Result<Question, Error> {
+        let op = match self.op.as_str() {
+            "write" => Op::Write,
+            _ => Op::Read,
+        };
+        if op == Op::Write && self.analyze && !self.analyze_writes {
+            return Err(
+                "--analyze: writes of others that come between would be undone; \
+                        add --analyze-writes if nobody else writes the file"
+                    .into(),
+            );
+        }
+        Ok(Question {
+            op,
+            is_cold: self.cold,
+            analyze: self.analyze,
+        })
+    }
+}
+
 /// Explains a redistribution or an access.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let (array, is_file, stored) = arguments.space()?;
@@ -126,14 +170,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         (Some(view), _) => notation::views("--view", view, &array)?,
         (None, from) => notation::partition("--from", from.as_deref().unwrap_or_default(), &array)?,
     });
+    let access = match (&arguments.path, &source.elements) {
+        (Some(path), Elements::Views(views)) => {
+            let question = arguments.question()?;
+            let answer = explain_access::answer(path, views, source.bytes(), question)?;
+            Some(answer)
+        }
+        _ => None,
+    };
     let explained = explain(source, target, arguments.relabel)?;
     if let Some(path) = &arguments.svg {
         output::write_file(path, &explained.svg())?;
     }
     if arguments.json {
-        return output::print(&format!("{:#}\n", explained.to_json()));
+        let mut value = explained.to_json();
+        if let Some(access) = &access {
+            access.add_to(&mut value);
+        }
+        return output::print(&format!("{value:#}\n"));
     }
-    output::print(&explained.to_text(most))
+    let mut text = explained.to_text(most);
+    if let Some(access) = &access {
+        text += &access.to_text();
+    }
+    output::print(&text)
 }
 
 fn explain(source: Subject, target: Subject, relabel: bool) -> Result<Explained, Error> {

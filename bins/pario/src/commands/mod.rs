@@ -3,6 +3,7 @@
 
 pub(crate) mod attributes;
 pub(crate) mod bench;
+pub(crate) mod calibrate;
 pub(crate) mod cat;
 pub(crate) mod completions;
 pub(crate) mod connection;
@@ -11,6 +12,7 @@ pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod du;
 pub(crate) mod explain;
+pub(crate) mod explain_access;
 pub(crate) mod get;
 pub(crate) mod hint;
 pub(crate) mod hold;

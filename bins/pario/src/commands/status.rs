@@ -71,6 +71,8 @@ struct Status {
     failed: Vec<FailedServer>,
     /// The server that a client from here begins with; none while no server is connected.
     buddy: Option<BuddyIs>,
+    /// Hosts from which costs were measured that no longer predict.
+    stale: Vec<String>,
 }
 
 struct Server {
@@ -98,6 +100,7 @@ impl Status {
             servers: ask_all(client, client.members()?),
             failed: client.failed_servers()?,
             buddy: client.buddy().ok(),
+            stale: stale(client),
             meta,
         })
     }
@@ -149,6 +152,16 @@ impl Status {
                 counted(directories, "directory", "directories")
             ),
         );
+        if !self.stale.is_empty() {
+            let hosts: Vec<String> = self.stale.iter().map(|host| shown(host)).collect();
+            line(
+                "stale",
+                format!(
+                    "calibration is stale: run `pario calibrate --if-stale` on {}",
+                    hosts.join(", ")
+                ),
+            );
+        }
         text.push('\n');
         text += &table(&self.rows());
         for server in &self.servers {
@@ -238,6 +251,7 @@ impl Status {
                 "distance": b.distance,
                 "clients": b.clients,
             })),
+            "stale_calibrations": self.stale,
             "servers": servers,
             "failed": self.failed.iter().map(|f| json!({
                 "server": f.server.0,
@@ -253,6 +267,18 @@ impl Status {
             }),
         })
     }
+}
+
+/// Hosts whose calibrations are stale; none if they cannot be asked for.
+fn stale(client: &Client) -> Vec<String> {
+    let kept = client.calibrations(None).unwrap_or_default();
+    let mut hosts: Vec<String> = kept
+        .into_iter()
+        .filter(|c| c.is_stale)
+        .map(|c| c.from)
+        .collect();
+    hosts.dedup();
+    hosts
 }
 
 impl Server {

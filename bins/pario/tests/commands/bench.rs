@@ -132,3 +132,67 @@ fn arrays_too_large_for_memory_are_refused() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("pario: --array: "));
 }
+
+#[test]
+fn seed002_s96_disk_directed_schemes_are_swept_over_all_they_depend_on() {
+    let report = report(&["bench", "ddio", "--filter", "model/", "--json"]);
+    let count = check_rows(&report, "ddio");
+    let rows = report["rows"].as_array().expect("rows");
+    let case = |row: &serde_json::Value| row["case"].as_str().expect("a name").to_owned();
+    // Figures 5.2 to 5.9, and every scheme in each.
+    for figure in ["5.2", "5.3", "5.4", "5.5", "5.6", "5.7", "5.8", "5.9"] {
+        for scheme in ["2P", "MB", "PB", "DDIO"] {
+            let prefix = format!("model/fig{figure}/{scheme}/");
+            assert!(
+                rows.iter().filter(|r| case(r).starts_with(&prefix)).count() >= 6,
+                "{prefix}"
+            );
+        }
+    }
+    for row in rows.iter().filter(|r| r["columns"]["printed"].is_number()) {
+        let ratio = row["ratios"]["printed"].as_f64().expect("a ratio");
+        // The smallest printed values have one digit.
+        assert!((ratio - 1.0).abs() < 0.15, "{row}");
+    }
+    // The sweep: four schemes, four record sizes, two ratios at two sizes, two disks, two latencies; the one
+    // that is chosen is the fastest of its setting.
+    let swept: Vec<_> = rows
+        .iter()
+        .filter(|r| case(r).starts_with("model/sweep/"))
+        .collect();
+    assert_eq!(swept.len(), 4 * 4 * 4 * 2 * 2);
+    for row in &swept {
+        let name = case(row);
+        let setting = name.splitn(4, '/').nth(3).expect("a setting").to_owned();
+        let chosen = row["columns"]["chosen"].as_str().expect("a scheme");
+        let best = format!("model/sweep/{chosen}/{setting}");
+        let best = swept.iter().find(|r| case(r) == best).expect("is there");
+        assert!(best["value"].as_f64() >= row["value"].as_f64(), "{name}");
+    }
+    assert!(count > 500);
+}
+
+#[test]
+fn seed002_s97_prefetch_schemes_are_swept_over_buffers_and_workloads() {
+    let report = report(&["bench", "prefetch", "--filter", "model/", "--json"]);
+    check_rows(&report, "prefetch");
+    let rows = report["rows"].as_array().expect("rows");
+    for workload in ["random", "whole", "half"] {
+        for scheme in ["NO-PRE", "DISK-PRE", "PB-PRE", "PBX-PRE"] {
+            let of = |row: &&serde_json::Value| {
+                let case = row["case"].as_str().unwrap_or_default();
+                row["columns"]["workload"] == workload && case.contains(&format!("/{scheme}/"))
+            };
+            let found: Vec<_> = rows.iter().filter(of).collect();
+            assert!(
+                found.len() >= 5 && found.len() % 5 == 0,
+                "{workload} {scheme}"
+            );
+            if scheme == "PB-PRE" {
+                // Packets built ahead are never a loss (statement 75).
+                let gain = |r: &&serde_json::Value| r["columns"]["of_none"].as_f64();
+                assert!(found.iter().all(|r| gain(r) >= Some(0.99)), "{found:?}");
+            }
+        }
+    }
+}

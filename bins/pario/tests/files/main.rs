@@ -8,6 +8,7 @@ mod bytes;
 mod hints;
 mod layouts;
 mod names;
+mod prediction;
 
 use std::fs;
 use std::io::Write;

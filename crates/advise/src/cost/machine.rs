@@ -32,14 +32,73 @@ impl Curve {
 /// What a walk over memory pays for what it touches and does not use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Walk {
-    /// Pages that can be touched in turns without paying: the effective size of the address translation.
-    pub tlb_pages: f64,
-    /// A page that is not among them.
+    /// Bytes that address translation covers: accesses to less pay for no pages.
+    pub tlb_bytes: f64,
+    /// A page that is touched and not filled, beyond that.
     pub page_s: f64,
-    /// Bytes that stay near: walks over less pay for no lines.
-    pub cache_bytes: f64,
-    /// A line that is brought and not filled.
+    /// A line that is touched and not filled.
     pub line_s: f64,
+    /// Bytes that stay near a core: accesses to less come from there.
+    pub cache_bytes: f64,
+    /// What such a line costs more in an access beyond that.
+    pub far_line_s: f64,
+    /// A byte of an access beyond that.
+    pub far_byte_s: f64,
+    /// What a piece costs more whose length kernels have no loop of their own for.
+    pub odd_piece_s: f64,
+}
+
+/// What a walk pays for beyond its pieces.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Excess {
+    /// Lines that are touched and not filled.
+    pub lines: f64,
+    /// Those of them that come from afar.
+    pub far_lines: f64,
+    /// Pages that are touched and not filled, where that counts.
+    pub pages: f64,
+    /// Bytes that come from afar.
+    pub far_bytes: f64,
+    /// Pieces of other lengths than 1, 2, 4 .. 64 bytes.
+    pub odd_pieces: f64,
+}
+
+impl Walk {
+    /// What is paid for along one end of a transfer of `bytes`, in an access to `extent` bytes in all.
+    pub fn excess(&self, bytes: u64, end: &EndCounts, extent: u64) -> Excess {
+        let extent = extent.max(bytes) as f64;
+        let far = f64::from(extent > self.cache_bytes);
+        let wide = f64::from(extent > self.tlb_bytes);
+        let unfilled = |touched: f64, granule: f64| {
+            let filled = bytes as f64 / granule + 1.0;
+            (touched - filled).max(0.0)
+        };
+        let lines = unfilled(end.lines, 64.0);
+        Excess {
+            lines,
+            far_lines: far * lines,
+            pages: wide * unfilled(end.pages, 4096.0),
+            far_bytes: far * bytes as f64,
+            odd_pieces: match end.runs {
+                0 | 1 => 0.0,
+                runs if !bytes.is_multiple_of(runs) => runs as f64,
+                runs => {
+                    let n = bytes / runs;
+                    let has_loop = n.is_power_of_two() && n <= 64;
+                    f64::from(!has_loop) * runs as f64
+                }
+            },
+        }
+    }
+
+    /// Seconds for that.
+    pub fn excess_s(&self, excess: &Excess) -> f64 {
+        excess.lines * self.line_s
+            + excess.far_lines * self.far_line_s
+            + excess.pages * self.page_s
+            + excess.far_bytes * self.far_byte_s
+            + excess.odd_pieces * self.odd_piece_s
+    }
 }
 
 /// Messages between a client and a server.
@@ -120,10 +179,13 @@ impl Machine {
         },
         direct_s: 4e-7,
         walk: Walk {
-            tlb_pages: 1500.0,
+            tlb_bytes: 6291456.0,
             page_s: 8e-9,
+            line_s: 5e-10,
             cache_bytes: 1048576.0,
-            line_s: 1.5e-9,
+            far_line_s: 1.5e-9,
+            far_byte_s: 5e-11,
+            odd_piece_s: 2e-9,
         },
         near: Link {
             round_trip_s: 3e-5,
@@ -138,7 +200,7 @@ impl Machine {
         exchange: Link {
             round_trip_s: 4e-5,
             message_s: 1e-6,
-            byte_s: 5e-10,
+            byte_s: 1.5e-9,
         },
         exchange_bytes: 256 << 10,
         memory: StoreCost {
@@ -158,28 +220,14 @@ impl Machine {
         message_bytes: 4 << 20,
     };
 
-    /// Seconds to copy `bytes` along one end of a transfer with `curve`. Contiguous ends cost what long
-    /// pieces cost.
-    pub fn walk_s(&self, curve: &Curve, bytes: u64, end: &EndCounts) -> f64 {
+    /// Seconds to copy `bytes` along one end of a transfer with `curve`, in an access to `extent` bytes in
+    /// all. Contiguous ends cost what long pieces cost.
+    pub fn walk_s(&self, curve: &Curve, bytes: u64, end: &EndCounts, extent: u64) -> f64 {
         if bytes == 0 {
             return 0.0;
         }
         let n = bytes as f64 / end.runs.max(1) as f64;
-        bytes as f64 * curve.at(n) + self.touched_s(bytes, end)
-    }
-
-    /// Lines and pages that a walk touches beyond those its bytes fill.
-    pub fn touched_s(&self, bytes: u64, end: &EndCounts) -> f64 {
-        let lines = (end.lines - bytes as f64 / 64.0 - 1.0).max(0.0);
-        let pages = (end.pages - bytes as f64 / 4096.0 - 1.0).max(0.0);
-        let mut spent = 0.0;
-        if end.lines * 64.0 > self.walk.cache_bytes {
-            spent += lines * self.walk.line_s;
-        }
-        if end.pages > self.walk.tlb_pages {
-            spent += pages * self.walk.page_s;
-        }
-        spent
+        bytes as f64 * curve.at(n) + self.walk.excess_s(&self.walk.excess(bytes, end, extent))
     }
 }
 
@@ -219,10 +267,13 @@ parameters! {
     "direct.b" direct.b;
     "direct.c" direct.c;
     "direct_s" direct_s;
-    "walk.tlb_pages" walk.tlb_pages;
+    "walk.tlb_bytes" walk.tlb_bytes;
     "walk.page_s" walk.page_s;
-    "walk.cache_bytes" walk.cache_bytes;
     "walk.line_s" walk.line_s;
+    "walk.cache_bytes" walk.cache_bytes;
+    "walk.far_line_s" walk.far_line_s;
+    "walk.far_byte_s" walk.far_byte_s;
+    "walk.odd_piece_s" walk.odd_piece_s;
     "near.round_trip_s" near.round_trip_s;
     "near.message_s" near.message_s;
     "near.byte_s" near.byte_s;

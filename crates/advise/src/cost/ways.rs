@@ -328,9 +328,10 @@ impl<'a> Case<'a> {
             Op::Read => (&machine.unpack, &machine.pack),
             Op::Write => (&machine.pack, &machine.unpack),
         };
+        let extent = self.processes[pair.process].bytes;
         let copied = |curve, end: &plan::EndCounts| match end.runs <= 1 {
             true => 0.0,
-            false => machine.walk_s(curve, counts.bytes, end),
+            false => machine.walk_s(curve, counts.bytes, end, extent),
         };
         let lazy = match pair.is_lazy {
             true => counts.runs as f64 * machine.lazy_piece_s,
@@ -376,8 +377,7 @@ impl<'a> Case<'a> {
             spent.process[pair.process] += machine.direct_s
                 + lazy
                 + c.bytes as f64 * machine.direct.at(n)
-                + machine.touched_s(c.bytes, &c.source)
-                + machine.touched_s(c.bytes, &c.target);
+                + walk_both(machine, c, self.processes[pair.process].bytes);
             let load = &mut spent.server[pair.server];
             load.bytes += c.bytes;
             load.pieces += c.target.runs;
@@ -463,7 +463,8 @@ impl<'a> Case<'a> {
                 Op::Read => &self.machine.pack,
                 Op::Write => &self.machine.unpack,
             };
-            spent.process[i] += self.machine.walk_s(curve, self.processes[i].bytes, &end);
+            let bytes = self.processes[i].bytes;
+            spent.process[i] += self.machine.walk_s(curve, bytes, &end, bytes);
         }
         // Windows follow one another, and those of a write are locked and unlocked.
         let steps = match self.access.op {
@@ -510,8 +511,8 @@ impl<'a> Case<'a> {
                 pages += pair.counts.source.pages;
             }
             let end = plan::EndCounts { runs, lines, pages };
-            spent.process[i] += machine.walk_s(&machine.pack, member.bytes, &end)
-                + machine.walk_s(&machine.unpack, member.bytes, &end)
+            spent.process[i] += machine.walk_s(&machine.pack, member.bytes, &end, member.bytes)
+                + machine.walk_s(&machine.unpack, member.bytes, &end, member.bytes)
                 + member.bytes as f64 * machine.exchange.byte_s
                 + partners as f64 * machine.exchange.message_s;
             steps = steps.max(member.bytes.div_ceil(machine.exchange_bytes.max(1)));
@@ -549,14 +550,16 @@ impl<'a> Case<'a> {
                 Op::Read => (&machine.unpack, &machine.pack),
                 Op::Write => (&machine.pack, &machine.unpack),
             };
+            let extent = self.processes[pair.process].bytes;
             spent.process[pair.process] += travel;
             if unpacked && c.source.runs > 1 {
-                spent.process[pair.process] += machine.walk_s(at_process, c.bytes, &c.source);
+                spent.process[pair.process] +=
+                    machine.walk_s(at_process, c.bytes, &c.source, extent);
             }
             let load = &mut spent.server[pair.server];
             load.seconds += travel;
             if packed && c.target.runs > 1 {
-                load.seconds += machine.walk_s(at_server, c.bytes, &c.target);
+                load.seconds += machine.walk_s(at_server, c.bytes, &c.target, extent);
             }
             load.bytes += c.bytes;
             load.messages += messages;
@@ -578,6 +581,15 @@ impl<'a> Case<'a> {
         }
         self.finish(Way::DiskDirected(form), spent)
     }
+}
+
+/// Lines and pages of both ends; bytes come from afar, and pieces are copied, once.
+fn walk_both(machine: &Machine, counts: &Counts, extent: u64) -> f64 {
+    let walk = &machine.walk;
+    let source = walk.excess(counts.bytes, &counts.source, extent);
+    let mut target = walk.excess(counts.bytes, &counts.target, extent);
+    (target.far_bytes, target.odd_pieces) = (0.0, 0.0);
+    walk.excess_s(&source) + walk.excess_s(&target)
 }
 
 fn pairs_of(plan: &plan::Plan, home: &Home<'_>) -> Vec<Pair> {

@@ -5,7 +5,8 @@
 //! linear equations, so only `b` is searched for; the search over all three together ends in the same
 //! place and takes a hundred times as long on values of such different size.
 
-use crate::cost::Curve;
+use super::accuracy::Accuracy;
+use crate::cost::{Curve, Excess, Walk};
 
 /// The smallest value that a direct search from `start` finds, and where.
 ///
@@ -115,4 +116,167 @@ fn with_exponent(points: &[(f64, f64)], b: f64) -> Curve {
         (a, c) = (sxy / sxx, 0.0);
     }
     Curve { a, b, c }
+}
+
+/// Factors, none negative, with which the columns of each row add up to its value, such that too much by a
+/// factor is as bad as too little by it. Rows whose value is not above 0 are left out; without any, all
+/// factors are 0.
+///
+/// ```
+/// use advise::model::fit::least_squares;
+/// let rows = [([1.0, 10.0], 25.0), ([1.0, 20.0], 45.0), ([1.0, 50.0], 105.0)];
+/// let [latency, per_byte] = least_squares(&rows);
+/// assert!((latency - 5.0).abs() < 1e-6 && (per_byte - 2.0).abs() < 1e-6);
+/// ```
+pub fn least_squares<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N] {
+    let usable = |y: f64| y > 0.0 && y.is_finite();
+    let rows: Vec<&([f64; N], f64)> = rows.iter().filter(|(_, y)| usable(*y)).collect();
+    let sum = |x: &[f64; N], f: &[f64; N]| x.iter().zip(f).map(|(a, b)| a * b).sum::<f64>();
+    let mut found = [0.0; N];
+    // Weighted by what was measured alone, small predictions would be cheap: (p - y)^2 / y^2 is at most 1
+    // below and without bounds above. Dividing by p y instead, with p of the round before, is even.
+    for round in 0..12 {
+        let weighted: Vec<([f64; N], f64, f64)> = rows
+            .iter()
+            .map(|(x, y)| {
+                let p = match round {
+                    0 => *y,
+                    _ => sum(x, &found).max(0.05 * y),
+                };
+                (*x, *y, 1.0 / (p * y))
+            })
+            .collect();
+        found = weighted_squares(&weighted, found);
+    }
+    found
+}
+
+/// Non-negative least squares: one factor after the other at its best until nothing moves.
+fn weighted_squares<const N: usize>(rows: &[([f64; N], f64, f64)], from: [f64; N]) -> [f64; N] {
+    let (mut products, mut right) = ([[0.0; N]; N], [0.0; N]);
+    for (x, y, w) in rows {
+        for i in 0..N {
+            right[i] += w * x[i] * y;
+            for j in 0..N {
+                products[i][j] += w * x[i] * x[j];
+            }
+        }
+    }
+    let mut found = from;
+    for _ in 0..5_000 {
+        let mut moved = 0.0f64;
+        for i in 0..N {
+            let own = products[i][i];
+            if own == 0.0 || !own.is_finite() {
+                found[i] = 0.0;
+                continue;
+            }
+            let others: f64 = (0..N)
+                .filter(|&j| j != i)
+                .map(|j| products[i][j] * found[j])
+                .sum();
+            let best = ((right[i] - others) / own).max(0.0);
+            moved = moved.max((best - found[i]).abs() * own.sqrt());
+            found[i] = best;
+        }
+        if moved < 1e-12 {
+            break;
+        }
+    }
+    found
+}
+
+/// A measured walk: bytes copied in pieces of `n`, what else was paid for, and how long it took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Walked {
+    /// Bytes of a piece.
+    pub n: f64,
+    /// Bytes in all.
+    pub bytes: f64,
+    /// Transfers that they were.
+    pub transfers: f64,
+    /// Lines, pages and far bytes.
+    pub excess: Excess,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// A curve with what lines, pages and far bytes cost beside it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WalkFit {
+    /// Seconds per byte near by.
+    pub curve: Curve,
+    /// What lines, pages and far bytes cost; sizes of caches as given.
+    pub walk: Walk,
+    /// Before the first byte of a transfer.
+    pub start_s: f64,
+    /// Agreement with what it was made of.
+    pub accuracy: Accuracy,
+}
+
+impl WalkFit {
+    /// Seconds that a walk takes.
+    pub fn predict(&self, walk: &Walked) -> f64 {
+        walk.transfers * self.start_s
+            + walk.bytes * self.curve.at(walk.n)
+            + self.walk.excess_s(&walk.excess)
+    }
+}
+
+/// Fits a curve with its cache and translation terms; `None` without a measured walk.
+pub fn fit_walk(walks: &[Walked], sizes: &Walk) -> Option<WalkFit> {
+    walks.iter().find(|w| w.seconds > 0.0 && w.bytes > 0.0)?;
+    let with_exponent = |b: f64| {
+        let rows: Vec<([f64; 8], f64)> = walks
+            .iter()
+            .map(|w| {
+                let x = [
+                    w.bytes / w.n.max(1.0).powf(b),
+                    w.bytes,
+                    w.excess.lines,
+                    w.excess.far_lines,
+                    w.excess.pages,
+                    w.excess.far_bytes,
+                    w.transfers,
+                    w.excess.odd_pieces,
+                ];
+                (x, w.seconds)
+            })
+            .collect();
+        let [
+            a,
+            c,
+            line_s,
+            far_line_s,
+            page_s,
+            far_byte_s,
+            start_s,
+            odd_piece_s,
+        ] = least_squares(&rows);
+        let mut fit = WalkFit {
+            curve: Curve { a, b, c },
+            walk: Walk {
+                line_s,
+                far_line_s,
+                page_s,
+                far_byte_s,
+                odd_piece_s,
+                ..*sizes
+            },
+            start_s,
+            accuracy: Accuracy::of(&[]),
+        };
+        let pairs: Vec<(f64, f64)> = walks.iter().map(|w| (w.seconds, fit.predict(w))).collect();
+        fit.accuracy = Accuracy::of(&pairs);
+        let relative = pairs.iter().filter(|(y, _)| *y > 0.0);
+        let error: f64 = relative.map(|(y, p)| (p.max(1e-12) / y).ln().powi(2)).sum();
+        (fit, error)
+    };
+    let error_of = |x: &[f64; 1]| match (0.3..=2.5).contains(&x[0]) {
+        true => with_exponent(x[0]).1,
+        false => f64::INFINITY,
+    };
+    let found = [0.6, 1.0, 1.5].map(|b| hooke_jeeves(error_of, [b], [0.1], 1e-4, 200));
+    let best = found.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(with_exponent(best.0[0]).0)
 }

@@ -12,6 +12,7 @@
 
 pub mod accuracy;
 pub mod ddio;
+pub mod figures;
 pub mod fit;
 pub mod gen_phases;
 pub mod hops;

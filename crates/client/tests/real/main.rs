@@ -6,6 +6,7 @@
 mod access_modes;
 mod ahead;
 mod bytes;
+mod calibration;
 mod collective;
 mod collective_ahead;
 mod direct;

@@ -1,0 +1,38 @@
+//! `pario bench ddio`: collective reads directed by the disks. Owns the arguments and the sheet that groups
+//! of cases add their rows to: `model` has the published figures as the equations give them.
+//!
+//! A row's ratio `printed` is what the model gives by what the thesis prints.
+
+mod model;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::sheet::Sheet;
+use super::{Report, machine};
+use crate::commands::Error;
+
+/// Arguments of `pario bench ddio`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Arguments {
+    /// Only cases whose name contains this; several alternatives are separated by commas
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+
+    /// Write the report as JSON to this file; without a file to standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Runs the benchmark.
+pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
+    let aside = arguments.json.as_deref() == Some(Path::new("-"));
+    let mut sheet = Sheet::new(arguments.filter.clone(), aside, "MB/s");
+    model::add(&mut sheet)?;
+    Ok(Report {
+        bench: "ddio",
+        machine: machine::facts(),
+        rows: sheet.rows,
+    })
+}

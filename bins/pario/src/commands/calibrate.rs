@@ -1,0 +1,264 @@
+//! `pario calibrate`: measures this machine and its way to the servers, and keeps the result with the
+//! service for everybody on this host. Owns what is said about it; measuring is in `calibrate`.
+
+use std::fmt::Write;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use client::{Calibration, Client, FitIs, Parameter, Time};
+use serde_json::{Map, Value, json};
+
+use super::connection::{self, refused};
+use super::names::shown;
+use super::{Error, output};
+use crate::calibrate::network::Pair;
+use crate::calibrate::{Fit, local, network};
+
+/// Arguments of `pario calibrate`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  pario calibrate
+  pario calibrate --if-stale
+  pario calibrate --show
+  pario calibrate --local --json")]
+pub(crate) struct Arguments {
+    /// Only if nothing is kept for this host, or what is kept no longer predicts
+    #[arg(long, conflicts_with_all = ["local", "show"])]
+    if_stale: bool,
+
+    /// Only copies in memory; no service is asked and nothing is kept
+    #[arg(long)]
+    local: bool,
+
+    /// Measure nothing; show what is kept for all hosts
+    #[arg(long, conflicts_with = "local")]
+    show: bool,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Calibrates, or shows what is kept.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    if arguments.show {
+        let client = connection::connect_to_existing()?;
+        let kept = client.calibrations(None).map_err(refused)?;
+        return print_kept(&kept, arguments.json);
+    }
+    let client = connect(arguments)?;
+    if let (Some(client), true) = (&client, arguments.if_stale) {
+        let from = client.host_name();
+        let kept = client.calibrations(Some(&from)).map_err(refused)?;
+        if is_good(client, &kept, &from)? {
+            return print_kept(&kept, arguments.json);
+        }
+    }
+    let begin = Instant::now();
+    let measured = local::measure()?;
+    let mut machine = measured.machine;
+    let pairs = match &client {
+        Some(client) => network::measure(client, &mut machine)?,
+        None => Vec::new(),
+    };
+    let mut kept = Vec::new();
+    if let Some(client) = &client {
+        for pair in &pairs {
+            let calibration = calibration(client, &measured, pair);
+            client.keep_calibration(&calibration).map_err(refused)?;
+            kept.push(calibration);
+        }
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    if arguments.json {
+        let fits: Vec<&Fit> = measured.fits.iter().collect();
+        let parameters: Map<String, Value> = machine
+            .parameters()
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), json!(value)))
+            .collect();
+        let pairs: Vec<Value> = pairs.iter().map(pair_json).collect();
+        let value = json!({
+            "seconds": seconds, "parameters": parameters,
+            "fits": fits.iter().map(|fit| fit_json(fit)).collect::<Vec<_>>(),
+            "pairs": pairs, "is_kept": client.is_some(),
+        });
+        return output::print(&format!("{value:#}\n"));
+    }
+    output::print(&text(&measured, &pairs, client.as_ref(), seconds))
+}
+
+/// The service, unless only this machine is meant or nobody named one and none is there.
+fn connect(arguments: &Arguments) -> Result<Option<Client>, Error> {
+    if arguments.local {
+        return Ok(None);
+    }
+    match connection::connect_to_existing() {
+        Ok(client) => Ok(Some(client)),
+        Err(_) if connection::named().is_none() && !arguments.if_stale => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether every host of a server has a calibration that still predicts.
+fn is_good(client: &Client, kept: &[Calibration], from: &str) -> Result<bool, Error> {
+    let members = client.members().map_err(refused)?;
+    let mut hosts: Vec<String> = members
+        .iter()
+        .filter(|m| m.state == client::MemberState::Alive)
+        .map(|m| client.host_of(m))
+        .collect();
+    hosts.push(from.to_owned());
+    hosts.dedup();
+    let good = |host: &String| kept.iter().any(|c| c.to == *host && !c.is_stale);
+    // A host without servers has no row of its own.
+    let needed = hosts.iter().filter(|h| *h != from || hosts.len() == 1);
+    Ok(!kept.is_empty() && needed.clone().all(good))
+}
+
+fn calibration(client: &Client, measured: &local::Local, pair: &Pair) -> Calibration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let copies: Vec<(&'static str, f64)> = match pair.is_near {
+        true => {
+            let names = ["pack.", "unpack.", "direct.", "walk.", "cores"];
+            let all = measured.machine.parameters().into_iter();
+            all.filter(|(name, _)| names.iter().any(|n| name.starts_with(n)))
+                .collect()
+        }
+        false => Vec::new(),
+    };
+    let parameter = |(name, value): (&str, f64)| Parameter {
+        name: name.to_owned(),
+        bits: value.to_bits(),
+    };
+    let fit = |fit: &Fit| FitIs {
+        name: fit.name.to_owned(),
+        r_squared_bits: fit.accuracy.r_squared.to_bits(),
+        max_error_bits: fit.accuracy.max_error.to_bits(),
+        error_90_bits: fit.accuracy.error_90.to_bits(),
+        count: fit.accuracy.count as u64,
+    };
+    let own = measured.fits.iter().filter(|_| pair.is_near);
+    Calibration {
+        from: client.host_name(),
+        to: pair.to.clone(),
+        taken: Time(now.map_or(0, |t| i64::try_from(t.as_nanos()).unwrap_or(i64::MAX))),
+        is_stale: false,
+        // Later ones of a name count.
+        parameters: copies
+            .into_iter()
+            .chain(pair.parameters.iter().copied())
+            .map(parameter)
+            .collect(),
+        fits: own.chain(&pair.fits).map(fit).collect(),
+    }
+}
+
+fn text(measured: &local::Local, pairs: &[Pair], client: Option<&Client>, seconds: f64) -> String {
+    let mut text = format!("measured in {seconds:.1} s\n\n");
+    let mut table = |title: &str, fits: &[Fit]| {
+        let _ = writeln!(text, "{title}");
+        let _ = writeln!(
+            text,
+            "  {:<14} {:>6} {:>7} {:>7}  what",
+            "part", "R2", "max", "90 %"
+        );
+        for fit in fits {
+            let a = &fit.accuracy;
+            let numbers = match a.count {
+                0 => format!("{:>6} {:>7} {:>7}", "-", "-", "-"),
+                _ => format!(
+                    "{:>6.3} {:>6.0}% {:>6.0}%",
+                    a.r_squared,
+                    100.0 * a.max_error,
+                    100.0 * a.error_90
+                ),
+            };
+            let _ = writeln!(text, "  {:<14} {numbers}  {}", fit.name, fit.shown);
+        }
+        text.push('\n');
+    };
+    table("copies in memory", &measured.fits);
+    for pair in pairs {
+        let servers = output::counted(pair.servers as u64, "server", "servers");
+        let place = match pair.is_near {
+            true => "this host".to_owned(),
+            false => shown(&pair.to),
+        };
+        table(&format!("to {place}, {servers}"), &pair.fits);
+    }
+    text += match client {
+        Some(_) => "kept with the service, for all processes of this host\n",
+        None => "no service was asked: nothing is kept; name one with --url or PARIO_URL\n",
+    };
+    text
+}
+
+fn fit_json(fit: &Fit) -> Value {
+    let a = &fit.accuracy;
+    let cells: Vec<Value> = fit
+        .cells
+        .iter()
+        .map(|c| json!({"what": c.what, "measured_s": c.measured_s, "predicted_s": c.predicted_s}))
+        .collect();
+    json!({"name": fit.name, "r_squared": a.r_squared, "max_error": a.max_error, "error_90": a.error_90, "count": a.count, "cells": cells})
+}
+
+fn pair_json(pair: &Pair) -> Value {
+    let parameters: Map<String, Value> = pair
+        .parameters
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), json!(value)))
+        .collect();
+    let fits: Vec<Value> = pair.fits.iter().map(fit_json).collect();
+    json!({"to": pair.to, "servers": pair.servers, "is_near": pair.is_near, "parameters": parameters, "fits": fits})
+}
+
+fn kept_json(c: &Calibration) -> Value {
+    let parameters: Map<String, Value> = c
+        .parameters
+        .iter()
+        .map(|p| (p.name.clone(), json!(f64::from_bits(p.bits))))
+        .collect();
+    let fits: Vec<Value> = c
+        .fits
+        .iter()
+        .map(|f| {
+            let of = f64::from_bits;
+            json!({"name": f.name, "r_squared": of(f.r_squared_bits), "max_error": of(f.max_error_bits),
+                "error_90": of(f.error_90_bits), "count": f.count})
+        })
+        .collect();
+    json!({"from": c.from, "to": c.to, "taken_ns": c.taken.0, "is_stale": c.is_stale, "parameters": parameters, "fits": fits})
+}
+
+fn print_kept(kept: &[Calibration], json: bool) -> Result<(), Error> {
+    if json {
+        let list: Vec<Value> = kept.iter().map(kept_json).collect();
+        return output::print(&format!("{:#}\n", json!({"kept": list})));
+    }
+    if kept.is_empty() {
+        return output::print("nothing is kept; measure with `pario calibrate`\n");
+    }
+    let mut text = String::new();
+    for c in kept {
+        let state = match c.is_stale {
+            true => {
+                "calibration is stale: it no longer predicts; measure again with `pario calibrate --if-stale`"
+            }
+            false => "good",
+        };
+        let _ = writeln!(
+            text,
+            "{} -> {}, taken {}: {state}",
+            shown(&c.from),
+            shown(&c.to),
+            super::attributes::exact_time(c.taken)
+        );
+        for p in &c.parameters {
+            let _ = writeln!(text, "  {:<24} {:.4e}", p.name, f64::from_bits(p.bits));
+        }
+    }
+    output::print(&text)
+}

@@ -1,0 +1,514 @@
+//! The part of `pario explain` that is about stored files: what an access will cost each way it can be done,
+//! which way is taken, and, with `--analyze`, what it really took.
+//!
+//! Owns asking the service where subfiles are, the table of alternatives, and running the access: every
+//! view is a process, all at once, each with a client of its own. Predicting is `advise::cost`.
+//!
+//! Invariants
+//! - Nothing changes in the file: reads go to scratch memory, and writes write back what the same view
+//!   has just read.
+//! - Memory for an analysis is bounded; longer accesses are cut, and the prediction with them.
+
+use std::fmt::Write;
+use std::sync::{Arc, Barrier};
+use std::time::Instant;
+
+use advise::cost::{
+    Access, DiskDirected, Home, Machine, Op, Prediction, Process, StoreKind, Way, alternatives,
+};
+use client::{Client, File, Member, OpenOptions, Phases, View};
+use serde_json::{Value, json};
+
+use super::Error;
+use super::connection::{self, refused};
+use super::names::{absolute, shown};
+use super::output::{bytes, counted};
+
+/// Most processes of an analysis.
+const MOST_PROCESSES: usize = 64;
+/// Most memory of an analysis, all processes together.
+const MOST_BYTES: u64 = 1 << 30;
+/// Timed accesses of an analysis; the best counts.
+const TURNS: usize = 7;
+
+/// What is asked about an access to a stored file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    pub(crate) op: Op,
+    /// As if servers had nothing of the file in memory.
+    pub(crate) is_cold: bool,
+    /// Run it, too.
+    pub(crate) analyze: bool,
+}
+
+/// What is known about it.
+pub(crate) struct Answer {
+    question: Question,
+    /// Whether this host was calibrated, and whether that still holds.
+    calibrated: Option<bool>,
+    /// Numbers of the servers, in the order of [`Prediction::per_server`].
+    servers: Vec<u64>,
+    processes: usize,
+    /// The way an access through these views takes.
+    chosen: Way,
+    /// Best first.
+    ways: Vec<Prediction>,
+    /// Bytes of the accesses that were run, if they had to be cut.
+    cut_to: Option<u64>,
+    measured: Option<Measured>,
+}
+
+/// What an analysis saw.
+struct Measured {
+    /// From the first process that began to the last that ended: first time, and best of the rest.
+    first_s: f64,
+    best_s: f64,
+    turns: usize,
+    is_direct: bool,
+    messages: u64,
+    bytes: u64,
+}
+
+/// Where the file is, for the model.
+struct Place {
+    partition: layout::Partition,
+    servers: Vec<usize>,
+    numbers: Vec<u64>,
+    hosts: Vec<usize>,
+    near: Option<usize>,
+}
+
+impl Place {
+    fn ask(client: &Client, path: &str) -> Result<Place, Error> {
+        let layout = client.layout(path).map_err(refused)?;
+        let members = client.members().map_err(refused)?;
+        let newest = layout.state.pieces.iter().max_by_key(|p| p.generation);
+        let piece = newest.ok_or("the file has no layout")?;
+        let mut numbers: Vec<u64> = piece
+            .places
+            .iter()
+            .filter_map(|places| places.first().map(|p| p.server))
+            .collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let index_of = |server: u64| numbers.binary_search(&server).unwrap_or(0);
+        let servers = piece
+            .places
+            .iter()
+            .map(|places| places.first().map_or(0, |p| index_of(p.server)))
+            .collect();
+        let here = client.host_name();
+        let host_of = |server: u64| {
+            let member: Option<&Member> = members.iter().find(|m| m.server.0 == server);
+            member.map_or_else(|| here.clone(), |m| client.host_of(m))
+        };
+        let mut names: Vec<String> = vec![here.clone()];
+        let mut hosts = Vec::new();
+        for &server in &numbers {
+            let name = host_of(server);
+            let known = names.iter().position(|n| *n == name);
+            hosts.push(known.unwrap_or_else(|| {
+                names.push(name);
+                names.len() - 1
+            }));
+        }
+        Ok(Place {
+            partition: piece.partition.clone(),
+            servers,
+            near: hosts.iter().position(|&h| h == 0),
+            numbers,
+            hosts,
+        })
+    }
+
+    fn home(&self) -> Home<'_> {
+        Home {
+            partition: &self.partition,
+            servers: &self.servers,
+            server_count: self.numbers.len(),
+            hosts: &self.hosts,
+        }
+    }
+}
+
+/// Asks and predicts, and runs the access if asked for.
+pub(crate) fn answer(
+    path: &str,
+    views: &[View],
+    file_bytes: u64,
+    question: Question,
+) -> Result<Answer, Error> {
+    let client = connection::connect_to_existing()?;
+    let path = absolute(path);
+    let place = Place::ask(&client, &path)?;
+    let from = client.host_name();
+    let kept = client.calibrations(Some(&from)).map_err(refused)?;
+    let calibrated = kept
+        .iter()
+        .find(|c| c.to == from)
+        .or(kept.first())
+        .map(|c| !c.is_stale);
+    let machine = client.machine();
+    let mut cut_to = None;
+    let mut lengths: Vec<u64> = views.iter().map(|v| v.len_within(file_bytes)).collect();
+    if question.analyze {
+        let size = client.stat(&path).map_err(refused)?.size;
+        if size == 0 {
+            return Err(format!(
+                "--analyze: {} has no bytes; write it first, or leave --analyze out",
+                shown(&path)
+            )
+            .into());
+        }
+        if views.len() > MOST_PROCESSES {
+            return Err(format!(
+                "--analyze: the view has {} elements, and each is a process; give one of at most {MOST_PROCESSES}, or pick one with [K]",
+                views.len()
+            )
+            .into());
+        }
+        lengths = views
+            .iter()
+            .map(|v| v.len_within(size.min(file_bytes)))
+            .collect();
+        let most = MOST_BYTES / views.len().max(1) as u64;
+        if lengths.iter().any(|&len| len > most) {
+            cut_to = Some(most);
+            lengths.iter_mut().for_each(|len| *len = (*len).min(most));
+        }
+    }
+    let processes: Vec<Process> = views
+        .iter()
+        .zip(&lengths)
+        .map(|(view, &hi)| Process {
+            view: view.clone(),
+            lo: 0,
+            hi,
+            near: place.near,
+        })
+        .collect();
+    let ways = predict(&machine, &processes, &place, question);
+    let chosen = chosen(&ways);
+    let measured = match question.analyze {
+        true => Some(run(&path, views, &lengths, question.op)?),
+        false => None,
+    };
+    Ok(Answer {
+        question,
+        calibrated,
+        servers: place.numbers,
+        processes: views.len(),
+        chosen,
+        ways,
+        cut_to,
+        measured,
+    })
+}
+
+fn predict(
+    machine: &Machine,
+    processes: &[Process],
+    place: &Place,
+    question: Question,
+) -> Vec<Prediction> {
+    let access = Access {
+        op: question.op,
+        processes,
+        is_collective: processes.len() > 1,
+        store: match question.is_cold {
+            true => StoreKind::Disk,
+            false => StoreKind::Memory,
+        },
+    };
+    alternatives(machine, &access, &place.home())
+}
+
+/// The way that processes take each for itself: directly where they can, else by message.
+fn chosen(ways: &[Prediction]) -> Way {
+    let direct = ways.iter().find(|p| p.way == Way::Direct);
+    let own = ways
+        .iter()
+        .find(|p| matches!(p.way, Way::Message | Way::Packed));
+    direct
+        .or(own)
+        .or(ways.first())
+        .map_or(Way::Message, |p| p.way)
+}
+
+/// Runs the access: a thread with a client of its own for every view, all at once.
+fn run(path: &str, views: &[View], lengths: &[u64], op: Op) -> Result<Measured, Error> {
+    let options = match op {
+        Op::Read => OpenOptions::new().read(),
+        Op::Write => OpenOptions::new().read().write(),
+    };
+    let mut handles: Vec<(Client, File)> = Vec::new();
+    for view in views {
+        let client = connection::connect_to_existing()?;
+        let file = client.open(path, &options).map_err(refused)?;
+        file.set_view(view).map_err(refused)?;
+        handles.push((client, file));
+    }
+    let barrier = Arc::new(Barrier::new(views.len()));
+    let zero = Instant::now();
+    let outcomes: Vec<Result<Turns, client::Error>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = handles
+            .iter()
+            .zip(lengths)
+            .map(|((_, file), &len)| {
+                let barrier = Arc::clone(&barrier);
+                scope.spawn(move || process(file, len, op, &barrier, zero))
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| match thread.join() {
+                Ok(outcome) => outcome,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect()
+    });
+    let mut all = Vec::new();
+    for outcome in outcomes {
+        all.push(outcome.map_err(refused)?);
+    }
+    let elapsed = |turn: usize| {
+        let begin = all.iter().map(|t| t.times[turn].0).fold(f64::MAX, f64::min);
+        let end = all.iter().map(|t| t.times[turn].1).fold(0.0, f64::max);
+        end - begin
+    };
+    Ok(Measured {
+        first_s: elapsed(0),
+        best_s: (1..=TURNS).map(elapsed).fold(f64::MAX, f64::min),
+        turns: TURNS,
+        is_direct: all.iter().all(|t| t.phases.is_direct),
+        messages: all.iter().map(|t| t.phases.messages()).sum(),
+        bytes: all.iter().map(|t| t.phases.moved).sum(),
+    })
+}
+
+/// When each turn of a process began and ended, and how the last one went.
+struct Turns {
+    times: Vec<(f64, f64)>,
+    phases: Phases,
+}
+
+fn process(
+    file: &File,
+    len: u64,
+    op: Op,
+    barrier: &Barrier,
+    zero: Instant,
+) -> Result<Turns, client::Error> {
+    let mut buffer = vec![0u8; len as usize];
+    let mut outcome = Ok(());
+    if op == Op::Write {
+        // What is there is what will be written.
+        outcome = file.read_at(0, &mut buffer).map(drop);
+    }
+    let mut times = Vec::new();
+    for _ in 0..=TURNS {
+        // Everybody comes to every turn, also who has failed: nobody waits for ever.
+        barrier.wait();
+        let begin = zero.elapsed().as_secs_f64();
+        if outcome.is_ok() {
+            outcome = match op {
+                Op::Read => file.read_at(0, &mut buffer).map(drop),
+                Op::Write => file.write_at(0, &buffer).map(drop),
+            };
+        }
+        times.push((begin, zero.elapsed().as_secs_f64()));
+    }
+    outcome.map(|()| Turns {
+        times,
+        phases: file.last_access(),
+    })
+}
+
+/// Seconds as people read them.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.1} us", s * 1e6),
+        s if s < 1.0 => format!("{:.2} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    }
+}
+
+fn needs_team(way: Way) -> bool {
+    matches!(way, Way::TwoPhase | Way::DiskDirected(_))
+}
+
+fn what(way: Way) -> String {
+    match way {
+        Way::Direct => "between your memory and that of servers of this host".to_owned(),
+        Way::Message => "by message, contiguous on both ends".to_owned(),
+        Way::Packed => "by message; servers know the view, and only its bytes travel".to_owned(),
+        Way::List => "by message with a list of pieces".to_owned(),
+        Way::Pieces => "a request for every piece".to_owned(),
+        Way::Sieved { window_bytes } => {
+            format!("windows of {}, holes included", bytes(window_bytes))
+        }
+        Way::TwoPhase => "regrouped among the processes first".to_owned(),
+        Way::DiskDirected(DiskDirected::Piece) => "servers send every piece by itself".to_owned(),
+        Way::DiskDirected(DiskDirected::Packet) => {
+            "servers send a packet per process and block".to_owned()
+        }
+        Way::DiskDirected(DiskDirected::MultiBlock { blocks }) => {
+            format!("servers send a packet per process and {blocks} blocks")
+        }
+        Way::DiskDirected(DiskDirected::TwoPhase) => {
+            "servers send blocks whole; processes exchange".to_owned()
+        }
+    }
+}
+
+impl Answer {
+    fn op_word(&self) -> &'static str {
+        match self.question.op {
+            Op::Read => "read",
+            Op::Write => "write",
+        }
+    }
+
+    fn of_chosen(&self) -> Option<&Prediction> {
+        self.ways.iter().find(|p| p.way == self.chosen)
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        let processes = counted(self.processes as u64, "process", "processes at once");
+        let mut text = format!("\n  {} by {processes}\n", self.op_word());
+        if let Some(chosen) = self.of_chosen() {
+            let _ = writeln!(
+                text,
+                "  {:<16} {} ({}): {}",
+                "chosen",
+                chosen.way.word(),
+                what(chosen.way),
+                time(chosen.seconds)
+            );
+        }
+        let basis = match (self.calibrated, self.question.is_cold) {
+            (None, _) => "defaults; `pario calibrate` measures this host".to_owned(),
+            (Some(false), _) => {
+                "calibration is stale; measure again with `pario calibrate --if-stale`".to_owned()
+            }
+            (Some(true), true) => "calibrated; nothing in the memory of servers".to_owned(),
+            (Some(true), false) => "calibrated; bytes in the memory of servers".to_owned(),
+        };
+        let _ = writeln!(text, "  {:<16} {basis}", "predicted from");
+        let _ = writeln!(
+            text,
+            "\n  {:<24} {:>10} {:>9} {:>10} {:>12}  how",
+            "way", "predicted", "messages", "travels", "busiest"
+        );
+        for p in &self.ways {
+            let mark = if p.way == self.chosen { '*' } else { ' ' };
+            let busiest = p.per_server.iter().map(|s| s.bytes).max().unwrap_or(0);
+            let team = if needs_team(p.way) { ", together" } else { "" };
+            let _ = writeln!(
+                text,
+                "{mark} {:<24} {:>10} {:>9} {:>10} {:>12}  {}{team}",
+                p.way.word(),
+                time(p.seconds),
+                p.messages,
+                bytes(p.bytes),
+                bytes(busiest),
+                what(p.way)
+            );
+        }
+        self.write_servers(&mut text);
+        self.write_measured(&mut text);
+        text
+    }
+
+    /// What each server has to do the chosen way.
+    fn write_servers(&self, text: &mut String) {
+        let Some(chosen) = self.of_chosen() else {
+            return;
+        };
+        let _ = writeln!(
+            text,
+            "\n  {:<10} {:>12} {:>9} {:>10} {:>10}   the chosen way",
+            "server", "bytes", "messages", "pieces", "busy"
+        );
+        const LISTED: usize = 16;
+        for (number, load) in self.servers.iter().zip(&chosen.per_server).take(LISTED) {
+            let _ = writeln!(
+                text,
+                "  {number:<10} {:>12} {:>9} {:>10} {:>10}",
+                bytes(load.bytes),
+                load.messages,
+                load.pieces,
+                time(load.seconds)
+            );
+        }
+        if self.servers.len() > LISTED {
+            let more = self.servers.len() - LISTED;
+            let _ = writeln!(text, "  … {more} more servers (--json lists all)");
+        }
+    }
+
+    fn write_measured(&self, text: &mut String) {
+        let (Some(measured), Some(chosen)) = (&self.measured, self.of_chosen()) else {
+            return;
+        };
+        let took = match measured.is_direct {
+            true => "directly".to_owned(),
+            false => format!("with {}", counted(measured.messages, "message", "messages")),
+        };
+        let _ = writeln!(
+            text,
+            "\n  {:<16} {} of {} {took}, {} the first time; predicted {}, {:.2} of what was measured",
+            "measured",
+            time(measured.best_s),
+            bytes(measured.bytes),
+            time(measured.first_s),
+            time(chosen.seconds),
+            chosen.seconds / measured.best_s.max(1e-9)
+        );
+        if let Some(cut) = self.cut_to {
+            let _ = writeln!(
+                text,
+                "  {:<16} the first {} of every view, here and in the predictions",
+                "",
+                bytes(cut)
+            );
+        }
+    }
+
+    /// Adds what is known to the JSON of the plan.
+    pub(crate) fn add_to(&self, value: &mut Value) {
+        let ways: Vec<Value> = self
+            .ways
+            .iter()
+            .map(|p| {
+                let servers: Vec<Value> = self
+                    .servers
+                    .iter()
+                    .zip(&p.per_server)
+                    .map(|(number, s)| {
+                        json!({"server": number, "bytes": s.bytes, "messages": s.messages, "pieces": s.pieces, "seconds": s.seconds})
+                    })
+                    .collect();
+                json!({
+                    "way": p.way.word(), "seconds": p.seconds, "messages": p.messages, "bytes": p.bytes,
+                    "matching_degree": p.matching, "is_collective": needs_team(p.way), "servers": servers,
+                })
+            })
+            .collect();
+        value["op"] = json!(self.op_word());
+        value["processes"] = json!(self.processes);
+        value["chosen"] = json!(self.chosen.word());
+        value["alternatives"] = json!(ways);
+        value["calibration"] = json!(match self.calibrated {
+            None => "defaults",
+            Some(true) => "good",
+            Some(false) => "stale",
+        });
+        if let (Some(m), Some(chosen)) = (&self.measured, self.of_chosen()) {
+            value["analyzed"] = json!({
+                "predicted_s": chosen.seconds, "measured_s": m.best_s, "first_s": m.first_s, "turns": m.turns,
+                "is_direct": m.is_direct, "messages": m.messages, "bytes": m.bytes, "cut_to": self.cut_to,
+            });
+        }
+    }
+}
