@@ -83,6 +83,10 @@ enum Command {
     Prepare(commands::prepare::Arguments),
     /// Move a file into another layout
     Relayout(commands::relayout::Arguments),
+    /// Show what was observed of the use of a file: who accessed what, how much, how
+    Profile(commands::profile::Arguments),
+    /// Rank layouts by what was observed of the use of a file, and move it into the best
+    Advise(commands::advise::Arguments),
     /// Draw a layout: which element holds which part of an array or a stored file
     Layout(commands::layout::Arguments),
     /// Show the plan between two layouts, and how well they fit, before any byte moves
@@ -140,6 +144,8 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Hint(arguments) => commands::hint::run(&arguments),
         Command::Prepare(arguments) => commands::prepare::run(&arguments),
         Command::Relayout(arguments) => commands::relayout::run(&arguments),
+        Command::Profile(arguments) => commands::profile::run(&arguments),
+        Command::Advise(arguments) => commands::advise::run(&arguments),
         Command::Layout(arguments) => commands::layout::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),

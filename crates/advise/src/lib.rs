@@ -13,4 +13,7 @@ pub mod distribute;
 pub mod hints;
 pub mod mapping;
 pub mod model;
+pub mod place;
 pub mod predict;
+pub mod profile;
+pub mod recommend;

@@ -195,6 +195,7 @@ impl Open {
             break;
         }
         phases.moved = len;
+        self.record_servers(true, &phases);
         phases.total_ns = started.elapsed().as_nanos() as u64;
         self.keep_phases(phases);
         Ok(Some(len as usize))
@@ -297,6 +298,7 @@ impl Open {
             }
         };
         phases.moved = moved;
+        self.record_servers(false, &phases);
         phases.is_end_of_file = moved < wanted;
         phases.total_ns = started.elapsed().as_nanos() as u64;
         if !how.is_ahead {

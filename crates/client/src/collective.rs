@@ -339,12 +339,17 @@ impl File {
                 if grouped.how.is_directed() && grouped.how != Collective::TwoPhaseDdio =>
             {
                 match self.write_directed(team, &grouped, memory, origin, places)? {
-                    Some(done) => return Ok(done),
+                    Some(done) => {
+                        self.open.record(true, offset, &Ok(done));
+                        return Ok(done);
+                    }
                     None => self.write_at_memory(offset, memory, origin, places),
                 }
             }
             Some(grouped) => {
-                return self.write_in_two_phases(team, &grouped, memory, origin, places);
+                let done = self.write_in_two_phases(team, &grouped, memory, origin, places);
+                self.open.record(true, offset, &done);
+                return done;
             }
             None => self.write_at_memory(offset, memory, origin, places),
         };
@@ -375,12 +380,17 @@ impl File {
                 if grouped.how.is_directed() && grouped.how != Collective::TwoPhaseDdio =>
             {
                 match self.read_directed(team, &grouped, memory.reborrow(), origin, places)? {
-                    Some(done) => return Ok(done),
+                    Some(done) => {
+                        self.open.record(false, offset, &Ok(done));
+                        return Ok(done);
+                    }
                     None => self.read_at_memory(offset, memory, origin, places),
                 }
             }
             Some(grouped) => {
-                return self.read_in_two_phases(team, &grouped, memory, origin, places);
+                let done = self.read_in_two_phases(team, &grouped, memory, origin, places);
+                self.open.record(false, offset, &done);
+                return done;
             }
             None => self.read_at_memory(offset, memory, origin, places),
         };

@@ -5,7 +5,8 @@
 //! and of collective ones (the words of the hint `strategy`), `PARIO_MAPPING` the servers that are talked to,
 //! `PARIO_BUDDY` the number of the server to begin with, `PARIO_HINTS` a file with hints of a compiler or a job
 //! script, and `PARIO_DIRECT=0` sends everything by message, also to servers of
-//! this host. All can be given in [`ConnectOptions`] instead; the
+//! this host. `PARIO_PROFILE=0` records nothing of how files are used, and `PARIO_APPLICATION` names the program in
+//! their profiles. All can be given in [`ConnectOptions`] instead; the
 //! environment is read only by [`ConnectOptions::from_env`].
 
 use std::fmt;
@@ -62,6 +63,12 @@ pub struct ConnectOptions {
     pub hints: Hints,
     /// Hints that a compiler or a job script left.
     pub compiler_hints: Arc<CompilerHints>,
+    /// Whether the use of files is recorded, unless a file's hints say otherwise.
+    pub profile: bool,
+    /// The name of the application in profiles; that of the program if not given.
+    pub application: Option<String>,
+    /// Which process of how many this is; known from the environment of MPI programs.
+    pub rank: Option<(u64, u64)>,
 }
 
 impl Default for ConnectOptions {
@@ -78,6 +85,9 @@ impl Default for ConnectOptions {
             direct: true,
             hints: Hints::new(),
             compiler_hints: Arc::default(),
+            profile: true,
+            application: None,
+            rank: None,
         }
     }
 }
@@ -126,6 +136,20 @@ impl ConnectOptions {
         if let Some(path) = std::env::var_os("PARIO_HINTS").filter(|v| !v.is_empty()) {
             options.compiler_hints = Arc::new(CompilerHints::read(Path::new(&path))?);
         }
+        if let Ok(text) = std::env::var("PARIO_PROFILE")
+            && !text.is_empty()
+        {
+            options.profile = crate::hints::is_on(&text).ok_or_else(|| {
+                let why = format!("is '{text}'; give 1 or 0");
+                Error::argument("PARIO_PROFILE", why)
+            })?;
+        }
+        if let Ok(name) = std::env::var("PARIO_APPLICATION")
+            && !name.is_empty()
+        {
+            options.application = Some(name);
+        }
+        options.rank = options.rank.or_else(rank_of_environment);
         if let Ok(text) = std::env::var("PARIO_MAPPING")
             && !text.is_empty()
         {
@@ -143,6 +167,34 @@ impl ConnectOptions {
             options.buddy = Some(ServerId(number));
         }
         Ok(options)
+    }
+
+    /// The name of the application in profiles.
+    pub(crate) fn application(&self) -> String {
+        if let Some(name) = &self.application {
+            return name.clone();
+        }
+        let program = std::env::args_os().next().unwrap_or_default();
+        let name = Path::new(&program).file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// With or without recording how files are used.
+    pub fn with_profile(mut self, profile: bool) -> ConnectOptions {
+        self.profile = profile;
+        self
+    }
+
+    /// With a name in profiles.
+    pub fn with_application(mut self, name: &str) -> ConnectOptions {
+        self.application = Some(name.to_owned());
+        self
+    }
+
+    /// As one of several processes.
+    pub fn with_rank(mut self, rank: u64, processes: u64) -> ConnectOptions {
+        self.rank = Some((rank, processes));
+        self
     }
 
     /// With or without direct access.
@@ -193,4 +245,18 @@ impl ConnectOptions {
         self.connect_timeout = timeout;
         self
     }
+}
+
+/// Rank and number of processes, as the launchers of MPI programs tell them.
+fn rank_of_environment() -> Option<(u64, u64)> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+    [
+        ("PMI_RANK", "PMI_SIZE"),
+        ("PMIX_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("SLURM_PROCID", "SLURM_NTASKS"),
+    ]
+    .iter()
+    .find_map(|(rank, size)| Some((number(rank)?, number(size)?)))
+    .filter(|(rank, size)| rank < size)
 }

@@ -134,7 +134,13 @@ impl File {
     /// The same from another byte on.
     pub fn set_view_text_at(&self, displacement: u64, text: &str) -> Result<()> {
         self.open.check()?;
-        self.set_view(&view_of_text(self.array(), displacement, text)?)
+        let view = view_of_text(self.array(), displacement, text)?;
+        let _gate = self.alone();
+        self.set_view_alone(&view)?;
+        if displacement == 0 {
+            self.open.recording.set_text(text);
+        }
+        Ok(())
     }
 
     /// Says what the next operation will access, in view bytes. A client that talks through one server asks
@@ -189,7 +195,7 @@ impl File {
     fn read_now(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let _gate = self.beside();
         let seen = self.open.current();
-        self.open.session.with_lane(|lane| {
+        let done = self.open.session.with_lane(|lane| {
             if self.is_read_sieved(&seen) {
                 return self.read_sieved(lane, &seen, offset, buffer);
             }
@@ -197,7 +203,9 @@ impl File {
             self.guarded(lane, &seen, range, false, |lane, how| {
                 self.open.read_range(lane, &seen, offset, buffer, how)
             })
-        })
+        });
+        self.open.record(false, offset, &done);
+        done
     }
 
     /// Writes at an offset in view bytes. With [`OpenOptions::append`] it goes to the end instead.
@@ -215,7 +223,7 @@ impl File {
         }
         let _gate = self.beside();
         let seen = self.open.current();
-        self.open.session.with_lane(|lane| {
+        let done = self.open.session.with_lane(|lane| {
             if self.is_write_sieved() {
                 return self.write_sieved(lane, &seen, offset, bytes);
             }
@@ -223,7 +231,9 @@ impl File {
             self.guarded(lane, &seen, range, true, |lane, how| {
                 self.open.write_range(lane, &seen, offset, bytes, how)
             })
-        })
+        });
+        self.open.record(true, offset, &done);
+        done
     }
 
     /// Reads at the pointer of this handle and moves it.
@@ -424,6 +434,9 @@ impl File {
                     other => other?,
                 };
                 if is_counted? {
+                    if Arc::ptr_eq(&self.open.current(), whole) {
+                        self.open.record(true, reserved.offset, &Ok(bytes.len()));
+                    }
                     return Ok(reserved.offset);
                 }
             }
@@ -496,7 +509,11 @@ impl File {
     pub fn sync(&self) -> Result<Synced> {
         self.open.check()?;
         self.open.void_own_ahead();
-        self.open.session.with_lane(|lane| self.open.sync(lane))
+        self.open.session.with_lane(|lane| {
+            let synced = self.open.sync(lane);
+            self.open.hand_over_at_sync(lane);
+            synced
+        })
     }
 
     /// Enters or leaves atomic mode.

@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod advice;
 mod agreed;
 mod ahead;
 mod atomic;
@@ -53,6 +54,8 @@ mod phases;
 mod pipe;
 mod places;
 mod plan;
+mod profile;
+mod recording;
 mod redistribute;
 mod relayout;
 mod seen;
@@ -63,6 +66,7 @@ mod team;
 mod together;
 mod two_phase;
 
+pub use advice::FileAdvice;
 pub use advise::mapping::Strategy as Mapping;
 pub use ahead::PrefetchStatistics;
 pub use calibration::Drift;
@@ -78,6 +82,7 @@ pub use nonblocking::{Buffer, Request};
 pub use open_options::OpenOptions;
 pub use phases::{Phases, ServerPhases};
 pub use places::Places;
+pub use profile::FileProfile;
 pub use redistribute::Redistribution;
 pub use relayout::Relayout;
 pub use strategy::{Choice, Collective, Reason, Strategy};

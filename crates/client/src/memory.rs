@@ -151,7 +151,7 @@ impl File {
         }
         let _gate = self.beside();
         let seen = self.open.current();
-        self.open.session.with_lane(|lane| {
+        let done = self.open.session.with_lane(|lane| {
             if self.is_read_sieved(&seen) {
                 let user = (memory.reborrow(), origin, places);
                 return self.read_packed(lane, &seen, offset, user, None);
@@ -172,7 +172,9 @@ impl File {
                 let user = (memory.reborrow(), origin, places);
                 self.read_packed(lane, &seen, offset, user, Some(how))
             })
-        })
+        });
+        self.open.record(false, offset, &done);
+        done
     }
 
     /// Writes from described memory: byte j comes from `memory[origin + places.select(j)]`.
@@ -206,7 +208,7 @@ impl File {
         }
         let _gate = self.beside();
         let seen = self.open.current();
-        self.open.session.with_lane(|lane| {
+        let done = self.open.session.with_lane(|lane| {
             let user = (memory, origin, places);
             if self.is_write_sieved() {
                 return self.write_packed(lane, &seen, offset, user, None);
@@ -226,7 +228,9 @@ impl File {
                 }
                 self.write_packed(lane, &seen, offset, user, Some(how))
             })
-        })
+        });
+        self.open.record(true, offset, &done);
+        done
     }
 
     /// Reads by way of packed memory; sieved if it is not said how.

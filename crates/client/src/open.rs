@@ -30,6 +30,7 @@ use crate::open_options::OpenOptions;
 use crate::patience::Patience;
 use crate::phases::Phases;
 use crate::pipe::Pipe;
+use crate::recording::Recording;
 use crate::seen::Seen;
 use crate::session::{Repeat, Session, lock};
 use crate::strategy::Strategy;
@@ -116,6 +117,8 @@ pub(crate) struct Open {
     pub(crate) phases: Mutex<Phases>,
     /// What was read before it was asked for.
     pub(crate) ahead: Ahead,
+    /// How the handle was used.
+    pub(crate) recording: Recording,
     /// What the team that opened it has agreed on, and what collective accesses came to.
     pub(crate) together: Together,
     /// For a client that talks through one server.
@@ -186,6 +189,7 @@ impl Open {
             is_sieving: AtomicBool::new(session.options.strategy == Strategy::Sieving),
             phases: Mutex::default(),
             ahead: Ahead::default(),
+            recording: Recording::new(session.options.profile, session.options.rank),
             together: Together::default(),
             gateway: match session.options.mapping {
                 Mapping::Request => None,
@@ -271,6 +275,9 @@ impl Open {
             self.is_direct.store(is_direct, Ordering::Relaxed);
         }
         self.set_ahead(&kept);
+        if let Some(is_on) = kept.get("profile").and_then(crate::hints::is_on) {
+            self.recording.switch(is_on && self.session.options.profile);
+        }
         // They may go another way from now on.
         self.quick.clear();
         if let Some(strategy) = kept.get("strategy").and_then(Strategy::of) {
@@ -682,6 +689,8 @@ impl Open {
     /// Puts another view in place; the one before is dropped at its servers when nobody uses it.
     pub(crate) fn replace_view(&self, lane: &mut Lane, seen: Arc<Seen>) {
         self.quick.clear();
+        self.turn_recording();
+        self.recording.set_text("");
         let old = std::mem::replace(&mut *lock(&self.seen), seen);
         if !Arc::ptr_eq(&old, &self.whole) {
             lock(&self.retired).push(old);
@@ -785,6 +794,7 @@ impl Open {
         *lock(&self.maps) = Arc::default();
         self.session.tell_drift();
         self.session.with_lane(|lane| {
+            self.hand_over(lane);
             let released = self.release(lane);
             let closed = self.session.manager_on(lane, Repeat::Same, || Close {
                 handle: self.handle(),

@@ -182,6 +182,8 @@ impl Client {
         let mine = opened.unwrap_or_else(|| self.open_raw_new(&path, &rest, Some(is_new)));
         let mine = mine.and_then(|open| {
             let file = File::new(open);
+            let recording = &file.open.recording;
+            recording.set_rank(team.rank() as u64, team.size() as u64);
             file.begin(options).map(|()| file)
         });
         match &mine {
@@ -304,7 +306,11 @@ impl File {
     pub fn set_view_text_together(&self, team: &Team, text: &str) -> Result<()> {
         let view = view_of_text(self.array(), 0, text);
         match &view {
-            Ok(view) => self.set_view_together(team, view),
+            Ok(view) => {
+                self.set_view_together(team, view)?;
+                self.open.recording.set_text(text);
+                Ok(())
+            }
             // The others are told, so that nobody waits.
             Err(error) => team.agree(Err(error.clone())).map(drop),
         }

@@ -53,6 +53,10 @@ fn every_form_prints_back() {
         "striped(1MiB) over 4 from 2[3]",
         "chunks(256,256)[1000000]",
         "slice[5][0]",
+        "(block, *) onto 3 at [4,0,4]",
+        "(block, *) onto 3 at [4,0,4][1]",
+        "blocks(512: 0,2) over 4 at [7,7,1,0]",
+        "chunks(2,2) at [1,0,1,0]",
     ] {
         prints(text, text);
     }
@@ -657,4 +661,27 @@ proptest! {
             Pattern::new(elements.period, elements.sets).unwrap();
         }
     }
+}
+
+#[test]
+fn a_layout_says_which_server_has_which_element() {
+    let layout: Layout = "(block) onto 2 at [5, 3]".parse().unwrap();
+    assert_eq!(layout.places(), Some(&[5, 3][..]));
+    assert_eq!(
+        layout.clone().without_places().to_string(),
+        "(block) onto 2"
+    );
+    assert_eq!(layout.without_places().places(), None);
+    let listed: Layout = "striped(4) over [2,0] from 1".parse().unwrap();
+    assert_eq!(listed.places(), Some(&[2, 0][..]));
+    // One for each element, and no more; where the array says how many there are, it is asked.
+    let error = "(block) onto 2 at [5]".parse::<Layout>().unwrap_err();
+    assert!(
+        error.message().contains("1 servers for 2 elements"),
+        "{error}"
+    );
+    assert!("(block) onto 2 at []".parse::<Layout>().is_err());
+    let chunks: Layout = "chunks(2) at [0,1,0]".parse().unwrap();
+    assert!(chunks.on_array(&"u8[4]".parse().unwrap()).is_err());
+    assert!(chunks.on_array(&"u8[5]".parse().unwrap()).is_ok());
 }

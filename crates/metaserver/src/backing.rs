@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use wire::message::catalogue::*;
 use wire::message::cluster::{Report, ReportSize, Reported};
 use wire::message::hints::{GetHints, SetHints};
+use wire::message::profile::{GetProfile, SetProfile};
 use wire::message::session::Credentials;
 use wire::{ClientId, FileId, Rights, SizeState, Status};
 
@@ -258,4 +259,4 @@ macro_rules! about_path {
     )*};
 }
 
-about_path! { Create Stat Chmod Chown Utimes SetLayout GetLayout PutView GetView RemoveView ListViews Relayout SetHints GetHints }
+about_path! { Create Stat Chmod Chown Utimes SetLayout GetLayout PutView GetView RemoveView ListViews Relayout SetHints GetHints GetProfile SetProfile }

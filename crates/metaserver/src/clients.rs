@@ -134,6 +134,7 @@ impl Manager {
         }
         self.watch.remove(client.0);
         self.teams.client_gone(client);
+        self.profile_client_gone(client);
         // A store that failed has told whoever waits; the handles are gone with it.
         let _ = self.committer.run(move |batch| Ok(batch.release(client)?));
         if let Some(backing) = &self.backing {

@@ -27,6 +27,7 @@
 //! | `servers` | asking I/O servers |
 #![forbid(unsafe_code)]
 
+mod auto_layout;
 mod backing;
 mod calibration;
 mod clients;
@@ -39,6 +40,7 @@ mod manager;
 mod mapping;
 mod members;
 pub mod note;
+mod profiles;
 mod relayout;
 mod requests;
 mod servers;

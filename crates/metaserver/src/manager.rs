@@ -19,6 +19,7 @@ use wire::message::catalogue::*;
 use wire::message::cluster::*;
 use wire::message::hints::{ClearFailed, DiskFailed, GetHints, ListFailed, SetHints};
 use wire::message::mapping::{Assign, Buddy};
+use wire::message::profile::{GetProfile, PutProfile, ReportUse, SetProfile};
 use wire::message::session::{
     Credentials, Goodbye, Hello, Ping, Role, Shutdown, Statistics, Welcome,
 };
@@ -30,6 +31,7 @@ use crate::backing::Backing;
 use crate::clients::Clients;
 use crate::committer::{Committer, Refused};
 use crate::members::Membership;
+use crate::profiles::Profiles;
 use crate::relayout::Moves;
 use crate::statistics::Requests;
 use crate::teams::Teams;
@@ -61,6 +63,10 @@ pub(crate) struct Manager {
     pub(crate) members: Membership,
     pub(crate) moves: Moves,
     pub(crate) teams: Teams,
+    /// What was observed of files.
+    pub(crate) profiles: Profiles,
+    /// Whether files are being judged by their profiles.
+    pub(crate) is_judging: AtomicBool,
     /// Assigns servers in turn, over all files and clients.
     pub(crate) round_robin: Mutex<advise::mapping::RoundRobin>,
     pub(crate) timer: Timer,
@@ -114,6 +120,20 @@ impl Session {
         match self.who {
             Who::Server(_) | Who::Member { .. } => Ok(()),
             _ => Err(denied("only servers of the cluster ask that")),
+        }
+    }
+}
+
+impl Manager {
+    /// A session of the manager itself, which may do everything. Its client has the number that nobody is given.
+    pub(crate) fn own_session(&self) -> Session {
+        let client = ClientId(self.starts << 32);
+        self.client_connected(client, None);
+        Session {
+            who: Who::Client(client),
+            credentials: Arc::new(Credentials::ROOT),
+            host: String::new(),
+            manager: self.this(),
         }
     }
 }
@@ -477,6 +497,10 @@ impl Service for Manager {
             ListFailed => Manager::list_failed;
             Assign => Manager::assign;
             Buddy => Manager::buddy;
+            PutProfile => Manager::put_profile;
+            GetProfile => |m, s, r| m.backed(s, r, Manager::get_profile);
+            SetProfile => |m, s, r| m.backed(s, r, Manager::set_profile);
+            ReportUse => Manager::report_use;
 
             Report => Manager::report_backed;
             FileState => Manager::file_state;

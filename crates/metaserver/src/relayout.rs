@@ -89,6 +89,11 @@ impl Moves {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a file is being moved.
+    pub(crate) fn is_moving(&self, file: FileId) -> bool {
+        self.lock().under_way.contains_key(&file)
+    }
+
     /// How many are under way.
     pub(crate) fn len(&self) -> usize {
         self.lock().under_way.len()

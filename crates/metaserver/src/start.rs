@@ -176,6 +176,8 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         members: Default::default(),
         moves: Default::default(),
         teams: Default::default(),
+        profiles: Default::default(),
+        is_judging: AtomicBool::new(false),
         round_robin: Default::default(),
         timer,
         watch,
@@ -253,6 +255,7 @@ fn end(manager: &Manager) {
     manager.end();
     manager.moves.cut();
     manager.timer.stop();
+    manager.keep_profiles();
     manager.committer.stop();
 }
 

@@ -147,13 +147,14 @@ pub fn check_statements(page: &File, sources: &[File]) -> Vec<Complaint> {
     complaints
 }
 
-/// The leading `seedNNN_sNN` (or `_sNNa`, `_iNN`) of a name, if the name ends there or goes on with `_`.
+/// The leading `seedNNN_sNN` (or `_sNNa`, `_iNN`, `_pioNN`) of a name, if the name ends there or goes on with `_`.
 fn statement_id(name: &str) -> Option<&str> {
     let rest = name.strip_prefix("seed")?;
     let (seed, rest) = rest.split_at_checked(3)?;
     let number = rest
         .strip_prefix("_s")
-        .or_else(|| rest.strip_prefix("_i"))?;
+        .or_else(|| rest.strip_prefix("_i"))
+        .or_else(|| rest.strip_prefix("_pio"))?;
     let digits = number.bytes().take_while(u8::is_ascii_digit).count();
     // Statements that were added between two numbers have a letter.
     let letters = number[digits..].starts_with(|c: char| c.is_ascii_lowercase());

@@ -4,6 +4,7 @@
 //! Invariants: a ratio above 1 means that Pario is better; a yardstick that could not run is
 //! absent; both sides are warmed alike; a row is the best of at least seven turns.
 
+pub(crate) mod advise;
 pub(crate) mod cases;
 pub(crate) mod content;
 pub(crate) mod contest;

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 
 use super::Error;
 use crate::bench::{
-    Report, contiguous, ddio, kernels, matching, matrix, move_bytes, mpiio, plan, prefetch, small,
+    Report, advise, contiguous, ddio, kernels, matching, matrix, move_bytes, mpiio, plan, prefetch, small,
     socket, strided, vipios, worker,
 };
 
@@ -41,6 +41,8 @@ enum Bench {
     Vipios(vipios::Arguments),
     /// An array through MPI_File_*, against the MPI library's own
     Mpiio(mpiio::Arguments),
+    /// Whether advised layouts are the best, and strategies ranked as measured
+    Advise(advise::Arguments),
     /// Latency of small accesses, and many files
     Small(small::Arguments),
     /// Collective reads directed by the disks: record sizes, disk, network and packing speeds
@@ -97,6 +99,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Error> {
         }
         Bench::Mpiio(arguments) => {
             let report = mpiio::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
+        }
+        Bench::Advise(arguments) => {
+            let report = advise::run(&arguments)?;
             write(&report, arguments.json.as_deref())?;
         }
         Bench::Small(arguments) => {

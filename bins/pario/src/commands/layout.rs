@@ -206,6 +206,11 @@ pub(crate) fn svg_grid(subject: &Subject) -> Grid {
     Grid::new(subject, &prefix, room)
 }
 
+/// The picture of a subject as SVG.
+pub(crate) fn picture_file(subject: &Subject) -> String {
+    svg(subject)
+}
+
 fn svg(subject: &Subject) -> String {
     let mut drawing = Drawing::new();
     drawing.text((24.0, 40.0), Style::title(), &subject.title());

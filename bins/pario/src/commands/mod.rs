@@ -1,6 +1,7 @@
 //! One module per subcommand, and what they share: input, output, the error. Commands turn arguments
 //! into calls of the libraries and results into text, and decide nothing else.
 
+pub(crate) mod advise;
 pub(crate) mod attributes;
 pub(crate) mod bench;
 pub(crate) mod calibrate;
@@ -27,6 +28,7 @@ pub(crate) mod names;
 pub(crate) mod output;
 pub(crate) mod preload;
 pub(crate) mod prepare;
+pub(crate) mod profile;
 pub(crate) mod put;
 pub(crate) mod relayout;
 pub(crate) mod rm;

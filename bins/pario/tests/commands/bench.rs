@@ -196,3 +196,23 @@ fn seed002_s97_prefetch_schemes_are_swept_over_buffers_and_workloads() {
         }
     }
 }
+
+/// After one observed run `advise --apply` brings the bytes of the SOR loop to the servers that are nearest, from one
+/// in as many as there are servers; and so does a template on a file that nobody has observed.
+#[test]
+fn seed003_pio19_advice_and_templates_bring_bytes_to_the_nearest_server() {
+    let output = run(&["bench", "advise", "--only", "sor", "--tiny", "--json"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("the row between hosts is absent") {
+        eprintln!("only root can make network namespaces; left out");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let row = &report["rows"][0];
+    let near = |name: &str| row["columns"][name].as_f64().expect("a share");
+    assert!((0.2..0.3).contains(&near("near_before")), "{row}");
+    assert!(near("near_after") > 0.95, "{row}");
+    assert!(near("near_template") > 0.95, "{row}");
+    assert_eq!(near("near_after"), near("near_template"), "{row}");
+}

@@ -229,6 +229,12 @@ pub const TABLE: &[Known] = &[
         "whether bytes at servers of this host are copied directly",
     ),
     of_handle(
+        "profile",
+        Administration,
+        Switch,
+        "whether the use of the file is recorded for its profile",
+    ),
+    of_handle(
         "strategy",
         Administration,
         OfClient,
@@ -382,6 +388,7 @@ mod tests {
         for (name, good, bad) in [
             ("message_bytes", "4KiB", "4095"),
             ("direct", "off", "sideways"),
+            ("profile", "off", "sideways"),
             ("access_style", "read_once, random", "sometimes"),
             ("server_list", "0, 2", "two"),
             ("server_list", "[1,0]", ""),

@@ -37,7 +37,7 @@
 mod predictor;
 mod profile;
 mod reach;
-mod travel;
+pub(crate) mod travel;
 
 pub use predictor::{MOST_RUNS, Pattern, Predicted, Predictor};
 pub use profile::{Profile, ProfileError};

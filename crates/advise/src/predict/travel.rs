@@ -7,7 +7,7 @@ use super::predictor::{MOST_RUNS, Predicted, Predictor, Run, Step};
 
 const VERSION: u64 = 1;
 
-pub(super) fn put(out: &mut Vec<u8>, mut n: u64) {
+pub(crate) fn put(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
         n >>= 7;
@@ -15,7 +15,7 @@ pub(super) fn put(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut n = 0_u64;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = bytes.split_first()?;

@@ -48,11 +48,14 @@ struct Run {
     mark: u32,
     reads: bool,
     writes: bool,
+    /// Where the recorder counts bytes of its server.
+    recorded_at: usize,
 }
 
 /// What a hit came to.
 enum Hit {
-    Done,
+    /// At the server that the recorder has in this slot.
+    Done(usize),
     /// Nothing fits.
     Missed,
     /// Runs are no longer good.
@@ -158,7 +161,7 @@ impl Quick {
         }
         self.last_bytes.store(len, Ordering::Relaxed);
         self.last_collective.store(0, Ordering::Relaxed);
-        Hit::Done
+        Hit::Done(run.recorded_at)
     }
 
     /// Whether a run holds this offset, good for this kind of access.
@@ -209,7 +212,8 @@ impl Open {
             buffer.copy_from(segment.bytes(at, len as u64));
         });
         match hit {
-            Hit::Done => {
+            Hit::Done(slot) => {
+                self.record_quickly(false, offset, len as u64, slot);
                 self.session.sharing.counters.read(len as u64);
                 true
             }
@@ -230,13 +234,25 @@ impl Open {
             target.copy_from(bytes);
         });
         match hit {
-            Hit::Done => {
+            Hit::Done(slot) => {
+                self.record_quickly(true, offset, bytes.len() as u64, slot);
                 self.session.sharing.counters.wrote(bytes.len() as u64);
                 true
             }
             Hit::Missed => false,
             Hit::Void => self.quick_is_void(),
             Hit::Stepped => self.quick_has_stepped(),
+        }
+    }
+
+    #[inline]
+    fn record_quickly(&self, writes: bool, offset: u64, len: u64, slot: usize) {
+        if !self.recording.is_on() {
+            return;
+        }
+        self.recording.counters.moved(slot, writes, len);
+        if self.recording.counters.record(writes, offset, len) {
+            self.hand_over_old();
         }
     }
 
@@ -334,6 +350,7 @@ impl Open {
             reads: self.rights.allow(Rights::READ),
             // A run that was read is not written through: a write has to be noted for the next sync.
             writes: way.writes && extent.is_writable() && !self.is_append,
+            recorded_at: self.recording.counters.slot(place.server),
         });
     }
 }

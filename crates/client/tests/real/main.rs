@@ -18,6 +18,7 @@ mod host_teams;
 mod mapping;
 mod memory;
 mod names;
+mod profile;
 mod service;
 mod sieving;
 mod threads;

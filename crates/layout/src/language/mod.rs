@@ -1,7 +1,8 @@
 //! The layout language: one notation for layouts and views, in commands, hints and bindings.
 //!
 //! ```text
-//! layout = form [ "[" element "]" ]                     one element of it, for a view
+//! layout = form [ "at" "[" server { "," server } "]" ] [ "[" element "]" ]
+//!                              the server of every element; one element of it, for a view
 //! form   = "(" dist { "," dist } ")" [ "onto" grid ]    HPF; the grid has the dims that are not "*"
 //!        | "align" "(" axis { "," axis } ")" "template" "(" extent { "," extent } ")" HPF-form
 //!        | "striped" "(" size ")" "over" servers
@@ -121,12 +122,18 @@ impl LayoutForm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     form: LayoutForm,
+    /// The server of each element.
+    places: Option<Arc<[u64]>>,
     picked: Option<u64>,
 }
 
 impl From<LayoutForm> for Layout {
     fn from(form: LayoutForm) -> Self {
-        Layout { form, picked: None }
+        Layout {
+            form,
+            places: None,
+            picked: None,
+        }
     }
 }
 
@@ -138,6 +145,39 @@ impl Layout {
         }
         self.picked = Some(element);
         Ok(self)
+    }
+
+    /// The same layout with a server for each element; several may share one.
+    ///
+    /// ```
+    /// use layout::Layout;
+    /// let layout: Layout = "(block, *) onto 3".parse().unwrap();
+    /// let placed = layout.with_places([4, 0, 4]).unwrap();
+    /// assert_eq!(placed.to_string(), "(block, *) onto 3 at [4,0,4]");
+    /// assert_eq!(placed.places(), Some(&[4, 0, 4][..]));
+    /// ```
+    pub fn with_places(self, servers: impl Into<Vec<u64>>) -> Result<Self, LayoutError> {
+        let servers = servers.into();
+        let given = servers.len() as u64;
+        let count = self.form.count().unwrap_or(given);
+        if given == 0 || given != count {
+            return Err(LayoutError::argument(
+                "at",
+                format!("{given} servers for {count} elements; give one for each"),
+            ));
+        }
+        Ok(Layout {
+            places: Some(servers.into()),
+            ..self
+        })
+    }
+
+    /// The same layout without servers.
+    pub fn without_places(self) -> Self {
+        Layout {
+            places: None,
+            ..self
+        }
     }
 
     /// What it is made from.
@@ -159,6 +199,15 @@ impl Layout {
                 LayoutForm::Aligned(alignment) => alignment.is_replicated(),
                 _ => false,
             }
+    }
+
+    /// The server of each element, where the text says it: `at [...]`, or a list of servers behind
+    /// `over`.
+    pub fn places(&self) -> Option<&[u64]> {
+        match &self.places {
+            Some(places) => Some(places),
+            None => self.servers()?.list(),
+        }
     }
 
     /// The servers it names; element `j` belongs to the one at index `j`.
@@ -225,6 +274,13 @@ impl Layout {
     fn applied(&self, source: Source) -> Result<AppliedLayout, LayoutError> {
         if let Some(element) = self.picked {
             check_element(element, source.count())?;
+        }
+        let (count, given) = (source.count(), self.places.as_ref().map(|p| p.len() as u64));
+        if let Some(given) = given.filter(|given| *given != count) {
+            return Err(LayoutError::argument(
+                "at",
+                format!("{given} servers for {count} elements; give one for each"),
+            ));
         }
         Ok(AppliedLayout {
             source,

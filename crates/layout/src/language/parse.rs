@@ -38,7 +38,13 @@ impl FromStr for Layout {
     fn from_str(text: &str) -> Parsed<Self> {
         let mut s = Scanner::new(text)?;
         let form = form(&mut s)?;
-        let mut layout = Layout { form, picked: None };
+        let mut layout = Layout::from(form);
+        if s.take_word("at") {
+            let place = s.place();
+            s.expect('[', "and the server of each element, as in at [2,0,1]")?;
+            let servers = s.numbers(']', "the number of a server")?;
+            layout = at(&s, place, layout.with_places(servers))?;
+        }
         if s.take('[') {
             let place = s.place();
             let element = s.number("the number of an element")?;

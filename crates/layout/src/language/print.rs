@@ -65,6 +65,11 @@ impl fmt::Display for Layout {
             }
             LayoutForm::Whole => f.write_str("whole")?,
         }
+        if let Some(places) = &self.places {
+            f.write_str(" at [")?;
+            list(f, places.iter(), ",", |f, server| write!(f, "{server}"))?;
+            f.write_str("]")?;
+        }
         match self.picked {
             Some(element) => write!(f, "[{element}]"),
             None => Ok(()),

@@ -16,6 +16,7 @@ use wire::{LayoutState, Place};
 use super::Snapshot;
 use super::hints::{read_failed, read_notes};
 use super::member::{members, places_of};
+use super::profiles::read_kept;
 use super::record::{
     Counter, Node, ROOT, counter, decode, key, read_distribution, read_entry, read_move, read_node,
     read_removal, row_name,
@@ -324,6 +325,11 @@ impl<'r> Check<'r> {
             }
         })?;
         self.each(&key::distributions(), read_distribution, |check, key, _| {
+            if !check.is_file(Self::file_of(key)) {
+                check.findings.push(Finding::Stray(row_name(key)));
+            }
+        })?;
+        self.each(&key::profiles(), read_kept, |check, key, _| {
             if !check.is_file(Self::file_of(key)) {
                 check.findings.push(Finding::Stray(row_name(key)));
             }

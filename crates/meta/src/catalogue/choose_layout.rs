@@ -109,7 +109,7 @@ pub(crate) fn choose(
     }
     let elements = applied.elements()?;
     let partition = Partition::from_start(Pattern::new(elements.period, elements.sets)?);
-    let listed = layout.servers().and_then(|s| s.list()).map(<[u64]>::to_vec);
+    let listed = layout.places().map(<[u64]>::to_vec);
     Ok(Chosen {
         text,
         partition,

@@ -30,6 +30,7 @@ mod member;
 mod names;
 mod opening;
 mod path;
+mod profiles;
 mod record;
 mod relayout;
 mod rows;
@@ -51,6 +52,7 @@ pub use hints::to_wire as source_to_wire;
 pub use layouts::{CutByViews, LaidOutByViews, LayoutInfo};
 pub use opening::Opened;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES};
+pub use profiles::{AutoState, Kept};
 pub use record::MoveRecord;
 pub use relayout::{MoveTarget, PartAt};
 

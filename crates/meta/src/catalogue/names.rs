@@ -216,6 +216,7 @@ impl Batch<'_> {
         self.rows.remove(key::layout(file));
         self.rows.remove(key::distribution(file));
         self.rows.remove(key::moving(file));
+        self.rows.remove(key::profile(file));
         self.rows.remove(key::hints(file));
         self.rows.remove(key::node(file));
         self.rows.remove(key::transient(file));

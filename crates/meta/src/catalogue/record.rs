@@ -24,6 +24,7 @@ const LAYOUT: u8 = 8;
 const DISTRIBUTION: u8 = 9;
 const MOVING: u8 = 10;
 const CALIBRATION: u8 = 11;
+const PROFILE: u8 = 12;
 const HINTS: u8 = 13;
 const FAILED: u8 = 14;
 
@@ -138,6 +139,14 @@ pub(crate) mod key {
 
     pub(crate) fn calibrations_from(from: &str) -> Vec<u8> {
         with(CALIBRATION, &[from.len() as u64], from)
+    }
+
+    pub(crate) fn profile(file: FileId) -> Vec<u8> {
+        with(PROFILE, &[file.0], "")
+    }
+
+    pub(crate) fn profiles() -> Vec<u8> {
+        vec![PROFILE]
     }
 
     pub(crate) fn hints(file: FileId) -> Vec<u8> {
@@ -256,6 +265,7 @@ pub(crate) fn row_name(key: &[u8]) -> String {
         Some(&LAYOUT) => "layout",
         Some(&DISTRIBUTION) => "distribution",
         Some(&MOVING) => "move",
+        Some(&PROFILE) => "profile",
         Some(&HINTS) => "hints",
         Some(&FAILED) => "failed server",
         _ => "unknown",

@@ -62,6 +62,12 @@ impl Usage {
         one.placed /= 2;
     }
 
+    /// Loads of servers, as last reported.
+    pub(crate) fn loads(&self) -> Vec<(ServerId, u64)> {
+        let loads = self.servers.iter().map(|(server, one)| (*server, one.load));
+        loads.collect()
+    }
+
     /// What is known for a decision about a new file.
     pub(crate) fn knowledge(
         &self,

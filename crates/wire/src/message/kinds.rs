@@ -12,6 +12,7 @@ use super::field::Bytes;
 use super::file::*;
 use super::hints::*;
 use super::mapping::*;
+use super::profile::*;
 use super::session::*;
 use super::team::*;
 use crate::layout_state::LayoutState;
@@ -61,6 +62,10 @@ kinds! {
     0x31 Rebalance => Vec<SubfileMove>;
     0x34 PutCalibration => ();
     0x35 GetCalibrations => Vec<Calibration>;
+    0x36 PutProfile => ();
+    0x37 GetProfile => ProfileIs;
+    0x38 SetProfile => ();
+    0x39 ReportUse => ();
 
     0x3a SetHints => ();
     0x3b GetHints => HintsAre;

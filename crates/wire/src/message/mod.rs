@@ -19,6 +19,7 @@
 //! | [`team`] | clients each other, through the metadata manager |
 //! | [`ahead`] | a client an I/O server, about reads to come |
 //! | [`mapping`] | a client, about talking through one server |
+//! | [`profile`] | a client or an I/O server the metadata manager, about the use of a file |
 
 #[macro_use]
 mod macros;
@@ -34,6 +35,7 @@ pub mod file;
 pub mod hints;
 mod kinds;
 pub mod mapping;
+pub mod profile;
 pub mod session;
 pub mod team;
 

@@ -14,6 +14,7 @@ mod directed;
 mod file;
 mod hints;
 mod mapping;
+mod profile;
 mod session;
 mod team;
 
@@ -61,6 +62,7 @@ pub(crate) fn all() -> Vec<Sample> {
     direct::add(&mut list);
     mapping::add(&mut list);
     directed::add(&mut list);
+    profile::add(&mut list);
     ahead::add(&mut list);
     add_accesses(&mut list);
     for &status in Status::ALL.iter().filter(|s| !s.is_ok()) {
