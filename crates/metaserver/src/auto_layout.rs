@@ -24,7 +24,7 @@ use advise::recommend::{Advised, Question, Server, decide, recommend};
 use layout::ArrayType;
 use meta::catalogue::{Kept, Member, MemberState, StoreKind};
 use wire::FileId;
-use wire::message::catalogue::Relayout;
+use wire::message::catalogue::{MoveOptions, Relayout};
 
 use crate::committer::Refused;
 use crate::manager::Manager;
@@ -240,5 +240,10 @@ fn is_full(member: &Member) -> bool {
 }
 
 fn move_to(path: String, layout: String) -> Relayout {
-    Relayout { path, layout }
+    Relayout {
+        path,
+        layout,
+        servers: Vec::new(),
+        options: MoveOptions::default(),
+    }
 }

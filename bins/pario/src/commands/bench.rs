@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 
 use super::Error;
 use crate::bench::{
-    Report, advise, contiguous, ddio, kernels, matching, matrix, move_bytes, mpiio, plan, prefetch, small,
-    socket, strided, vipios, worker,
+    Report, advise, contiguous, ddio, kernels, matching, matrix, move_bytes, mpiio, plan, prefetch,
+    small, socket, strided, vipios, worker,
 };
 
 /// Arguments of `pario bench`.

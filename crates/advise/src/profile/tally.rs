@@ -245,7 +245,8 @@ mod tests {
         assert_eq!(touched.runs(), [0..1 << 32, 255 << 32..1 << 40]);
         // The whole of it, and not more blocks than there are.
         touched.touch(0..u64::MAX >> 1);
-        assert_eq!(touched.runs(), [0..1 << 63]);
+        assert_eq!(touched.runs().len(), 1);
+        assert_eq!(touched.runs()[0], 0..1 << 63);
     }
 
     #[test]
