@@ -7,6 +7,7 @@
 //!      {"do": "write"|"read"|"check", "name": K, ..}          timed; a read is compared byte by byte
 //!      {"do": "plain", ..}, {"do": "plain-write"|..}          the same on a file of the host
 //!      {"do": "latency", ..}, {"do": "files", ..}             many small ones
+//!      {"do": "ranks", ..}                                    collective accesses of threads
 //! out  {"start": NS, "end": NS, "wrong": N, ..}               or {"error": TEXT}
 //! ```
 //!
@@ -29,6 +30,7 @@ use layout::ArrayType;
 use serde_json::{Value, json};
 
 use super::content::{self, Part};
+use super::ranks::Run;
 use crate::commands::connection::refused;
 use crate::commands::{Error, output};
 
@@ -148,12 +150,29 @@ impl Worker {
             "exchange" => self.exchange(&order),
             "latency" => self.latency(&order),
             "files" => self.many_files(&order),
+            "ranks" => self.ranks(&order),
             other => Err(format!("do: '{other}' is not known").into()),
         }
     }
 
     fn client(&self) -> Result<&Client, Error> {
         Ok(self.client.as_ref().ok_or("not connected")?)
+    }
+
+    /// Collective accesses of ranks that are threads of this process.
+    fn ranks(&self, order: &Order) -> Result<Value, Error> {
+        let schemes = order.0["schemes"].as_array().ok_or("no schemes")?;
+        Run {
+            service: self.service.as_ref().ok_or("not connected")?,
+            ranks: order.number("ranks")? as usize,
+            record: order.number("record")?,
+            bytes: order.number("bytes")?,
+            writes: order.is("writes"),
+            turns: order.number("turns")? as usize,
+            layout: order.text("layout")?,
+            schemes: schemes.iter().filter_map(Value::as_str).collect(),
+        }
+        .run()
     }
 
     /// Round robin, as the thesis' system had it.

@@ -246,10 +246,8 @@ fn seed002_s61_one_request_per_operation_and_server_carries_the_distribution() {
         write_then_read(&service, 4, cyclic(100, 4), layout, 200_000, &hints, look);
         let seen = seen.into_inner().unwrap();
         for (before, after) in [(0, 1), (1, 2)] {
-            for server in 0..3 {
-                let change: Vec<u64> = (0..4)
-                    .map(|i| seen[after][server][i] - seen[before][server][i])
-                    .collect();
+            for (server, (old, new)) in seen[before].iter().zip(&seen[after]).enumerate() {
+                let change: Vec<u64> = new.iter().zip(old).map(|(new, old)| new - old).collect();
                 // One request with the distribution, four ranks that take part, nothing for itself.
                 assert_eq!(change, [1, 4, 0, 0], "server {server} in {strategy}");
             }

@@ -8,6 +8,7 @@ mod direct;
 mod direct_marks;
 mod direct_process;
 mod direct_revoke;
+mod directed;
 mod gateway;
 mod hostile;
 mod life;

@@ -1,9 +1,12 @@
 //! `pario bench ddio`: collective reads directed by the disks. Owns the arguments and the sheet that groups
-//! of cases add their rows to: `model` has the published figures as the equations give them.
+//! of cases add their rows to: `model` has the published figures as the equations give them, `real` runs every
+//! scheme on a service.
 //!
-//! A row's ratio `printed` is what the model gives by what the thesis prints.
+//! A row's ratio `printed` is what the model gives by what the thesis prints, `independent` what was measured by
+//! what independent accesses took in the same turns.
 
 mod model;
+mod real;
 
 use std::path::{Path, PathBuf};
 
@@ -30,6 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     let aside = arguments.json.as_deref() == Some(Path::new("-"));
     let mut sheet = Sheet::new(arguments.filter.clone(), aside, "MB/s");
     model::add(&mut sheet)?;
+    real::add(&mut sheet)?;
     Ok(Report {
         bench: "ddio",
         machine: machine::facts(),
