@@ -216,3 +216,32 @@ fn seed003_pio19_advice_and_templates_bring_bytes_to_the_nearest_server() {
     assert!(near("near_template") > 0.95, "{row}");
     assert_eq!(near("near_after"), near("near_template"), "{row}");
 }
+
+#[test]
+fn seed002_s96_schemes_are_run_and_compared_with_independent_accesses() {
+    let filter = "real/host/disk=800/read/e=1024/P=4/I=2";
+    let report = report(&[
+        "bench", "ddio", "--filter", filter, "--bytes", "1MiB", "--json",
+    ]);
+    assert_eq!(check_rows(&report, "ddio"), 7);
+    let rows = report["rows"].as_array().expect("rows");
+    let row = |scheme: &str| {
+        let name = format!("{filter}/{scheme}");
+        let found = rows.iter().find(|row| row["case"] == name.as_str());
+        found.unwrap_or_else(|| panic!("no row {name}"))
+    };
+    for scheme in ["ddio", "pb_ddio", "mb_ddio", "two_phase_ddio"] {
+        assert!(row(scheme)["ratios"]["independent"].is_number());
+    }
+    assert_eq!(row("independent")["ratios"]["independent"], 1.0);
+    let packets = |scheme| {
+        row(scheme)["columns"]["packets"]
+            .as_u64()
+            .expect("a number")
+    };
+    // A record each; a packet per rank and block; fewer for several blocks.
+    assert_eq!(packets("ddio"), 1024);
+    assert_eq!(packets("pb_ddio"), 4 * 16);
+    assert!(packets("mb_ddio") < packets("pb_ddio"));
+    assert!(row("auto")["columns"]["chosen"].is_string());
+}

@@ -15,6 +15,7 @@ use clap::Args;
 use super::sheet::Sheet;
 use super::{Report, machine};
 use crate::commands::Error;
+use crate::commands::serve::size;
 
 /// Arguments of `pario bench ddio`.
 #[derive(Args, Clone, Debug)]
@@ -22,6 +23,10 @@ pub(crate) struct Arguments {
     /// Only cases whose name contains this; several alternatives are separated by commas
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
+
+    /// Bytes of the files of real runs
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "32MiB")]
+    bytes: u64,
 
     /// Write the report as JSON to this file; without a file to standard output
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
@@ -33,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     let aside = arguments.json.as_deref() == Some(Path::new("-"));
     let mut sheet = Sheet::new(arguments.filter.clone(), aside, "MB/s");
     model::add(&mut sheet)?;
-    real::add(&mut sheet)?;
+    real::add(&mut sheet, arguments.bytes)?;
     Ok(Report {
         bench: "ddio",
         machine: machine::facts(),

@@ -87,14 +87,9 @@ impl Cell {
     }
 }
 
-pub(super) fn add(sheet: &mut Sheet) -> Result<(), Error> {
+pub(super) fn add(sheet: &mut Sheet, bytes: u64) -> Result<(), Error> {
     let mut cells = Vec::new();
-    let stores = [
-        (Store::Memory, 32 << 20),
-        (Store::Disk(800), 32 << 20),
-        (Store::Disk(200), 32 << 20),
-    ];
-    for (store, bytes) in stores {
+    for store in [Store::Memory, Store::Disk(800), Store::Disk(200)] {
         for servers in [1, 2] {
             for record in [8, 64, 1024, 65536] {
                 cells.push(Cell {
@@ -123,7 +118,7 @@ pub(super) fn add(sheet: &mut Sheet) -> Result<(), Error> {
             writes: false,
             record,
             servers: 2,
-            bytes: 8 << 20,
+            bytes: bytes / 4,
         });
     }
     for cell in &cells {
@@ -134,7 +129,10 @@ pub(super) fn add(sheet: &mut Sheet) -> Result<(), Error> {
 
 fn add_cell(sheet: &mut Sheet, cell: &Cell) -> Result<(), Error> {
     let name = cell.name();
-    let wants = cell.schemes().iter().any(|scheme| sheet.wants(&format!("{name}/{scheme}")));
+    let wants = cell
+        .schemes()
+        .iter()
+        .any(|scheme| sheet.wants(&format!("{name}/{scheme}")));
     if !wants {
         return Ok(());
     }
@@ -151,7 +149,10 @@ fn add_cell(sheet: &mut Sheet, cell: &Cell) -> Result<(), Error> {
         meta: 1,
         servers: (1..=cell.servers).collect(),
     });
-    let site = Site::start(&cell.store.wanted(cell.servers, cell.bytes), spread.as_ref())?;
+    let site = Site::start(
+        &cell.store.wanted(cell.servers, cell.bytes),
+        spread.as_ref(),
+    )?;
     let on = hosts.as_ref().map(|hosts| (hosts, &[0usize][..]));
     let mut team = Team::start(&site, 1, Path::Socket, on)?;
     let round = team.all(|_| {
@@ -175,7 +176,10 @@ fn add_cell(sheet: &mut Sheet, cell: &Cell) -> Result<(), Error> {
         let first = turns.first().copied().unwrap_or(f64::INFINITY);
         (first, turns.get(turns.len() / 2).copied().unwrap_or(first))
     };
-    let alone = schemes.iter().find(|s| s["scheme"] == "independent").map(best);
+    let alone = schemes
+        .iter()
+        .find(|s| s["scheme"] == "independent")
+        .map(best);
     for scheme in schemes {
         let word = scheme["scheme"].as_str().unwrap_or_default();
         let (ns, median) = best(scheme);
@@ -183,7 +187,10 @@ fn add_cell(sheet: &mut Sheet, cell: &Cell) -> Result<(), Error> {
         columns.insert("packets".into(), scheme["packets"].clone());
         if word == "auto" {
             columns.insert("chosen".into(), scheme["chosen"]["how"].clone());
-            columns.insert("predicted_s".into(), scheme["chosen"]["predicted_s"].clone());
+            columns.insert(
+                "predicted_s".into(),
+                scheme["chosen"]["predicted_s"].clone(),
+            );
         }
         sheet.add(format!("{name}/{word}"), |case| Row {
             case,
