@@ -176,6 +176,14 @@ impl Status {
                 );
             }
         }
+        for server in &self.servers {
+            if let (Some(disks), Some(failed @ 1..)) =
+                (server.counter("disks"), server.counter("disks_failed"))
+            {
+                let number = server.member.server.0;
+                let _ = writeln!(text, "server {number}: {failed} of {disks} disks failed");
+            }
+        }
         for failed in &self.failed {
             let by = if failed.is_hint {
                 ", as a program says"

@@ -197,3 +197,52 @@ fn a_job_file_is_prepared_before_a_command_runs() {
     let words = ["line 2", "missing"];
     service.refused(&["run", "-q", "--prepare", &wrong, "--", "true"], &words);
 }
+
+#[test]
+fn seed004_s82_the_administrator_sees_everything_and_moves_parts() {
+    let service = Service::start_on("disk");
+    let bytes: Vec<u8> = (0..300_000u32).map(|i| (i * 13 % 249) as u8).collect();
+    let local = service.write("raw", &bytes);
+    service.silent(&["mkdir", "/d"]);
+    service.silent(&["hint", "/d", "access_style=read_mostly"]);
+    service.silent(&[
+        "put",
+        "-q",
+        &local,
+        "/d/f",
+        "--layout",
+        "striped(10KiB) over [0,1]",
+    ]);
+    // Servers and disks.
+    let status = service.json_of(&["status", "--json"]);
+    let servers = status["servers"].as_array().unwrap();
+    assert_eq!(servers.len(), 3);
+    for server in servers {
+        assert_eq!(
+            (&server["store"], &server["state"]),
+            (&"disk".into(), &"alive".into())
+        );
+        let counters = &server["counters"];
+        assert_eq!(
+            (&counters["disks"], &counters["disks_failed"]),
+            (&1.into(), &0.into())
+        );
+    }
+    // Files, their maps, their hints.
+    let listed = service.text_of(&["ls", "/d"]);
+    assert!(listed.contains('f'), "{listed}");
+    let map = |service: &Service| service.json_of(&["layout", "--json", "/d/f"]).to_string();
+    let before = map(&service);
+    assert!(before.contains("striped(10KiB) over [0,1]"), "{before}");
+    let hints = service.json_of(&["hint", "--json", "/d/f"]);
+    assert_eq!(hints["effective"]["access_style"]["place"], "/d");
+    // Parts move to other servers, and nothing changes but where they are.
+    for servers in ["[1,2]", "[2]", "[2,1,0]"] {
+        let layout = format!("striped(10KiB) over {servers}");
+        service.text_of(&["relayout", "/d/f", "--layout", &layout]);
+        assert!(map(&service).contains(&layout), "{}", map(&service));
+        assert_eq!(service.bytes_of(&["cat", "/d/f"]), bytes, "{servers}");
+    }
+    let hints = service.json_of(&["hint", "--json", "/d/f"]);
+    assert_eq!(hints["effective"]["access_style"]["value"], "read_mostly");
+}

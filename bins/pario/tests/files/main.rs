@@ -24,6 +24,11 @@ struct Service {
 impl Service {
     /// Three I/O servers that keep bytes in memory.
     fn start() -> Service {
+        Service::start_on("memory")
+    }
+
+    /// Three I/O servers with this store.
+    fn start_on(store: &str) -> Service {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         // Sockets need short paths, which the build directory does not promise.
@@ -32,7 +37,7 @@ impl Service {
         fs::create_dir_all(dir.join("local")).expect("a directory");
         let service = Service { dir };
         let output = service
-            .pario(&["up", "--detach", "--servers", "3", "--store", "memory"])
+            .pario(&["up", "--detach", "--servers", "3", "--store", store])
             .args(["--memory", "256MiB", "--dir"])
             .arg(service.dir.join("service"))
             .output()

@@ -19,12 +19,14 @@
 //! Left to others: carrying hints (`wire`), keeping those of files and directories (`meta`), and doing
 //! what they say (`client`, `ioserver`, [`distribute`](crate::distribute)).
 
+mod observed;
 mod precedence;
 mod sections;
 mod style;
 mod table;
 mod values;
 
+pub use observed::Observed;
 pub use precedence::{Given, Source, Standing, Verdict, judge};
 pub use sections::{Entry, Section, SectionError, matches, sections, split_pair};
 pub use style::{AccessStyle, ReadAhead};

@@ -11,8 +11,8 @@
 //! became of each is kept with the file.
 
 use advise::hints::{
-    AccessStyle, Given, Kind, Life, Source, Standing, Verdict, canonical, check, judge, known,
-    number, server_list,
+    AccessStyle, Given, Kind, Life, Observed, Source, Standing, Verdict, canonical, check, judge,
+    known, number, server_list,
 };
 use layout::ByteSize;
 use wire::message::Field;
@@ -59,6 +59,8 @@ pub(crate) struct Notes {
     pub(crate) hints: Vec<Kept>,
     /// What became of the hints at its creation.
     pub(crate) uses: Vec<HintUse>,
+    /// What observed accesses say.
+    pub(crate) observed: Vec<Kept>,
 }
 
 fn text(r: &mut Reader<'_>) -> Result<String, DecodeError> {
@@ -67,15 +69,21 @@ fn text(r: &mut Reader<'_>) -> Result<String, DecodeError> {
 
 pub(crate) fn read_notes(key: &[u8], bytes: &[u8]) -> Result<Notes, MetaError> {
     decode(key, bytes, |r| {
-        let mut notes = Notes::default();
-        for _ in 0..r.length(2)? {
-            notes.hints.push(Kept {
-                name: text(r)?,
-                value: text(r)?,
-            });
-        }
-        notes.uses = Field::read(r)?;
-        Ok(notes)
+        let list = |r: &mut Reader<'_>| -> Result<Vec<Kept>, DecodeError> {
+            let mut list = Vec::new();
+            for _ in 0..r.length(2)? {
+                list.push(Kept {
+                    name: text(r)?,
+                    value: text(r)?,
+                });
+            }
+            Ok(list)
+        };
+        Ok(Notes {
+            hints: list(r)?,
+            uses: Field::read(r)?,
+            observed: list(r)?,
+        })
     })
 }
 
@@ -92,13 +100,17 @@ fn put_notes(rows: &mut Writing<'_>, file: FileId, notes: &Notes) {
         rows.remove(key::hints(file));
         return;
     }
+    let put_list = |list: &[Kept], out: &mut Vec<u8>| {
+        put_number(out, list.len() as u64);
+        for kept in list {
+            put_text(out, &kept.name);
+            put_text(out, &kept.value);
+        }
+    };
     let mut out = Vec::new();
-    put_number(&mut out, notes.hints.len() as u64);
-    for kept in &notes.hints {
-        put_text(&mut out, &kept.name);
-        put_text(&mut out, &kept.value);
-    }
+    put_list(&notes.hints, &mut out);
     notes.uses.put(&mut out);
+    put_list(&notes.observed, &mut out);
     rows.put(key::hints(file), out);
 }
 
@@ -187,12 +199,14 @@ pub(crate) fn kept(rows: &dyn Rows, file: FileId) -> Result<Vec<Given>, MetaErro
         return above(rows, file);
     }
     let path = path_of(rows, file)?.unwrap_or_default();
-    let own = notes(rows, file)?.hints;
-    let mut list: Vec<Given> = own
-        .iter()
-        .map(|k| Given::new(Source::File, &k.name, &k.value).at(&path, 0))
-        .collect();
+    let own = notes(rows, file)?;
+    let of = |list: &[Kept], source| -> Vec<Given> {
+        let given = list.iter().map(|k| Given::new(source, &k.name, &k.value));
+        given.map(|given| given.at(&path, 0)).collect()
+    };
+    let mut list = of(&own.hints, Source::File);
     list.extend(above(rows, node.parent)?);
+    list.extend(of(&own.observed, Source::Profile));
     Ok(list)
 }
 
@@ -529,6 +543,29 @@ impl Batch<'_> {
             put_notes(&mut b.rows, file, &notes);
             Ok(())
         })
+    }
+
+    /// Keeps what observed accesses of a file say, as hints of the weakest source.
+    pub fn keep_observed(&mut self, file: FileId, seen: &Observed) -> Result<(), MetaError> {
+        self.one(|b| b.note_observed(file, seen))
+    }
+
+    /// Notes it, if that is something new.
+    pub(crate) fn note_observed(&mut self, file: FileId, seen: &Observed) -> Result<(), MetaError> {
+        let mut notes = notes(&self.rows, file)?;
+        let style = seen.style();
+        let observed: Vec<Kept> = (!style.is_silent())
+            .then(|| Kept {
+                name: "access_style".into(),
+                value: style.to_string(),
+            })
+            .into_iter()
+            .collect();
+        if notes.observed != observed {
+            notes.observed = observed;
+            put_notes(&mut self.rows, file, &notes);
+        }
+        Ok(())
     }
 
     /// Takes a server out of placement.

@@ -6,6 +6,7 @@ mod calibrations;
 mod crash;
 mod fixture;
 mod format;
+mod hints;
 mod kill;
 mod layouts;
 mod model;

@@ -1,0 +1,118 @@
+//! Hints in the catalogue: they stay over restarts, go with what they belong to, and are refused from
+//! strangers and in masses.
+//!
+//! Which of them count is tested in `advise`, what they do to layouts with the client.
+
+use advise::hints::{Observed, Source};
+use meta::Time;
+use meta::catalogue::{Credentials, UnlinkHow};
+use wire::message::hints::{HintOutcome, HintText};
+use wire::{ServerId, Status};
+
+use crate::fixture::{ALICE, BOB, Fixture, plain, refused};
+
+fn text(name: &str, value: &str) -> HintText {
+    HintText {
+        name: name.into(),
+        value: value.into(),
+    }
+}
+
+#[test]
+fn hints_stay_over_restarts_and_go_with_what_they_belong_to() {
+    let mut fixture = Fixture::new(3);
+    let set = [text("striping_unit", "4KiB"), text("io_node_list", "0,2")];
+    let made = fixture.by(ALICE, |b, caller| {
+        b.mkdir(caller, "/d", 0o755)?;
+        b.set_hints(caller, "/d", &set, &[])?;
+        let file = b.create(caller, "/d/f", &plain())?.file;
+        let seen = Observed {
+            sequential: 100,
+            read_bytes: 1,
+            ..Observed::default()
+        };
+        b.keep_observed(file, &seen)?;
+        b.disk_failed(ServerId(1), "it clicks", false, Time(5))
+    });
+    made.unwrap();
+    let mut fixture = fixture.restart();
+    fixture.clean();
+    let snapshot = fixture.catalogue.snapshot().unwrap();
+    let hints = snapshot.hints(&Credentials::ROOT, "/d/f").unwrap();
+    let names: Vec<&str> = hints.given.iter().map(|h| h.name.as_str()).collect();
+    assert_eq!(names, ["server_list", "striping_unit", "access_style"]);
+    let used = hints.uses.iter();
+    let used = used.filter(|u| u.outcome == HintOutcome::Used).count();
+    assert_eq!(used, 2, "{:?}", hints.uses);
+    let file = snapshot.stat(&Credentials::ROOT, "/d/f").unwrap().file;
+    let style = snapshot.hint(file, "access_style").unwrap().unwrap();
+    assert_eq!(style.source, Source::Profile);
+    assert_eq!(style.value, "read_mostly,sequential");
+    let failed = snapshot.failed_servers().unwrap();
+    assert_eq!((failed.len(), failed[0].since), (1, Time(5)));
+    drop(snapshot);
+    // A hint that names only a server that failed is passed over; once it is cleared it counts.
+    let servers = |fixture: &mut Fixture, path: &str| {
+        let file = fixture.create(ALICE, path).unwrap();
+        let snapshot = fixture.catalogue.snapshot().unwrap();
+        let state = snapshot.layout(file).unwrap().decode().unwrap();
+        let places = state.pieces[0].places.iter().flatten();
+        let mut servers: Vec<u64> = places.map(|p| p.server).collect();
+        servers.sort_unstable();
+        servers
+    };
+    let list = [text("server_list", "1")];
+    let set = fixture.by(ALICE, |b, c| b.set_hints(c, "/d", &list, &[]));
+    set.unwrap();
+    assert_eq!(servers(&mut fixture, "/d/g"), [0, 2]);
+    fixture
+        .by(ALICE, |b, _| b.clear_failed(ServerId(1)))
+        .unwrap();
+    assert_eq!(servers(&mut fixture, "/d/h"), [1]);
+    let gone = fixture.by(ALICE, |b, caller| {
+        for path in ["/d/f", "/d/g", "/d/h"] {
+            b.unlink(caller, path, UnlinkHow::EvenIfOpen)?;
+        }
+        b.rmdir(caller, "/d")
+    });
+    gone.unwrap();
+    fixture.clean();
+    let unknown = fixture.by(ALICE, |b, _| {
+        b.disk_failed(ServerId(9), "?", false, Time(0))
+    });
+    refused(unknown, Status::InvalidArgument);
+}
+
+#[test]
+fn hints_of_others_and_masses_of_them_are_refused() {
+    let mut fixture = Fixture::new(1);
+    fixture.by(ALICE, |b, c| b.mkdir(c, "/d", 0o777)).unwrap();
+    let set = |fixture: &mut Fixture, user: u32, path: &str, set: &[HintText]| {
+        fixture.by(user, |b, c| b.set_hints(c, path, set, &[]))
+    };
+    let many: Vec<HintText> = (0..300).map(|i| text(&format!("n{i}"), "")).collect();
+    let long = [text("layout_of_others", &"x".repeat(70_000))];
+    for list in [&many[..], &long] {
+        refused(set(&mut fixture, ALICE, "/d", list), Status::TooLarge);
+    }
+    for (name, value) in [("", "1"), ("striping_unit", "x"), ("disk_failed", "0")] {
+        let outcome = set(&mut fixture, ALICE, "/d", &[text(name, value)]);
+        refused(outcome, Status::InvalidArgument);
+    }
+    set(&mut fixture, ALICE, "/d", &many[..256]).unwrap();
+    let all: Vec<String> = many.iter().map(|h| h.name.clone()).collect();
+    let unset = fixture.by(ALICE, |b, c| b.set_hints(c, "/d", &[], &all));
+    unset.unwrap();
+    let snapshot = fixture.catalogue.snapshot().unwrap();
+    assert_eq!(snapshot.hints(&Credentials::ROOT, "/d").unwrap().given, []);
+    drop(snapshot);
+    // Who may write a directory does not own it.
+    let hint = [text("a", "b")];
+    refused(
+        set(&mut fixture, BOB, "/d", &hint),
+        Status::PermissionDenied,
+    );
+    fixture.create(BOB, "/d/own").unwrap();
+    set(&mut fixture, BOB, "/d/own", &hint).unwrap();
+    fixture.clean();
+}
