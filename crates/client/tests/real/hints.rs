@@ -523,3 +523,33 @@ fn seed004_s80_a_full_server_gets_nothing_new_and_its_file_moves_on() {
     );
     check(written + piece);
 }
+
+#[test]
+fn seed004_s78_what_was_observed_is_the_weakest_hint() {
+    let service = Service::start(2);
+    let client = service.connect_how(false);
+    let file = client.open("/f", &rw()).unwrap();
+    file.write_at(0, &pattern(64 << 10, 1)).unwrap();
+    for i in 0..200u64 {
+        file.read_at(i % 64 * 1024, &mut [0; 1024]).unwrap();
+    }
+    file.close().unwrap();
+    // What a handle has recorded is told when it is closed, or soon after.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let observed = loop {
+        let again = client.open("/f", &rw()).unwrap();
+        if let Some(style) = again.hints().get("access_style") {
+            break style.to_owned();
+        }
+        assert!(Instant::now() < deadline, "nothing is observed");
+        std::thread::yield_now();
+    };
+    assert!(observed.contains("sequential"), "{observed}");
+    client
+        .set_hints("/", &hints(&[("access_style", "random")]), &[])
+        .unwrap();
+    let again = client.open("/f", &rw()).unwrap();
+    assert_eq!(again.hints().get("access_style"), Some("random"));
+    let r = report_of(&again, "access_style", Source::Profile);
+    assert_eq!(r.outcome, HintOutcome::Overridden, "{r:?}");
+}

@@ -3,6 +3,7 @@
 //! Merged by whoever hands something over, replaced and cleared by whoever may write the file, read by whoever may read
 //! it; it goes with the file. What the bytes mean is known to `advise`.
 
+use advise::hints::Observed;
 use advise::profile::Profile;
 use wire::message::Field;
 use wire::message::profile::ProfileChange;
@@ -84,6 +85,24 @@ fn kept(rows: &dyn Rows, file: FileId) -> Result<Kept, MetaError> {
     }
 }
 
+/// What hints are made from: the order of reads, or of writes if nothing was read.
+fn observed(profile: &Profile) -> Observed {
+    let total = profile.total();
+    let orders = match total.read.is_empty() {
+        true => total.written.orders,
+        false => total.read.orders,
+    };
+    let [sequential, reverse, strided, random] = orders;
+    Observed {
+        sequential,
+        reverse,
+        strided,
+        random,
+        read_bytes: total.read.bytes,
+        written_bytes: total.written.bytes,
+    }
+}
+
 impl Batch<'_> {
     /// Adds to the profile of a file. One that is gone has none.
     pub fn merge_profile(&mut self, file: FileId, profile: &Profile) -> Result<(), MetaError> {
@@ -94,7 +113,7 @@ impl Batch<'_> {
             let mut kept = kept(&b.rows, file)?;
             kept.profile.merge(profile);
             b.rows.put(key::profile(file), kept.put());
-            Ok(())
+            b.note_observed(file, &observed(&kept.profile))
         })
     }
 
@@ -116,12 +135,14 @@ impl Batch<'_> {
             match change {
                 ProfileChange::Clear => {
                     b.rows.remove(key::profile(file));
+                    b.note_observed(file, &Observed::default())?;
                     return Ok(file);
                 }
                 ProfileChange::Replace => kept.profile = profile.clone(),
                 ProfileChange::Merge => kept.profile.merge(profile),
             }
             b.rows.put(key::profile(file), kept.put());
+            b.note_observed(file, &observed(&kept.profile))?;
             Ok(file)
         })
     }
