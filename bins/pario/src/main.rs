@@ -81,12 +81,16 @@ enum Command {
     Hint(commands::hint::Arguments),
     /// Create, lay out and fill the files of a job before it starts
     Prepare(commands::prepare::Arguments),
-    /// Move a file into another layout
+    /// Move a file into another layout while it is used; pause, limit or cancel a move
     Relayout(commands::relayout::Arguments),
     /// Show what was observed of the use of a file: who accessed what, how much, how
     Profile(commands::profile::Arguments),
     /// Rank layouts by what was observed of the use of a file, and move it into the best
     Advise(commands::advise::Arguments),
+    /// Move everything away from a server, so that it can be stopped
+    Drain(commands::drain::Arguments),
+    /// Even out what servers hold by moving single subfiles
+    Rebalance(commands::rebalance::Arguments),
     /// Draw a layout: which element holds which part of an array or a stored file
     Layout(commands::layout::Arguments),
     /// Show the plan between two layouts, and how well they fit, before any byte moves
@@ -146,6 +150,8 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Relayout(arguments) => commands::relayout::run(&arguments),
         Command::Profile(arguments) => commands::profile::run(&arguments),
         Command::Advise(arguments) => commands::advise::run(&arguments),
+        Command::Drain(arguments) => commands::drain::run(&arguments),
+        Command::Rebalance(arguments) => commands::rebalance::run(&arguments),
         Command::Layout(arguments) => commands::layout::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),

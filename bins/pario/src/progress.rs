@@ -2,7 +2,8 @@
 //! the rate and the time that is left.
 //!
 //! Only where somebody watches: nothing is written unless standard error is a terminal, and nothing
-//! with `--quiet`. Nothing is written for what takes less than a moment either.
+//! with `--quiet`. Nothing is written for what takes less than a moment either. What others do and this process
+//! only follows is told in plain lines, now and then, where there is no terminal.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -11,6 +12,8 @@ use crate::commands::output::bytes;
 
 /// Between two writings of the line.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// Between two plain lines.
+const LINES: Duration = Duration::from_secs(5);
 /// What is shorter goes without a line.
 const MOMENT: Duration = Duration::from_millis(300);
 /// Weight of the last interval in the rate, so that it neither jumps nor lags.
@@ -31,6 +34,8 @@ pub(crate) struct Progress {
     last: (Instant, u64),
     rate: Option<f64>,
     is_watched: bool,
+    /// In lines of their own, for a log.
+    is_plain: bool,
 }
 
 impl Progress {
@@ -46,7 +51,16 @@ impl Progress {
             last: (now, 0),
             rate: None,
             is_watched: !is_quiet && std::io::stderr().is_terminal(),
+            is_plain: false,
         }
+    }
+
+    /// The same for what somebody else does, which may take long.
+    pub(crate) fn follow(label: &str, total: Option<u64>, is_quiet: bool) -> Progress {
+        let mut progress = Progress::begin(label, total, is_quiet);
+        progress.is_plain = !is_quiet && !progress.is_watched;
+        progress.is_watched = !is_quiet;
+        progress
     }
 
     /// So many more bytes are done.
@@ -62,7 +76,8 @@ impl Progress {
         }
         let now = Instant::now();
         let since = now.duration_since(self.last.0);
-        if since < INTERVAL || now.duration_since(self.started) < MOMENT {
+        let interval = if self.is_plain { LINES } else { INTERVAL };
+        if since < interval || now.duration_since(self.started) < MOMENT {
             return;
         }
         let fresh = done.saturating_sub(self.last.1) as f64 / since.as_secs_f64();
@@ -71,8 +86,12 @@ impl Progress {
             Some(rate) => rate + FRESH * (fresh - rate),
         });
         self.last = (now, done);
-        self.shown = Some(now);
         let line = line(&self.label, done, self.total, self.rate.unwrap_or(0.0));
+        if self.is_plain {
+            let _ = writeln!(std::io::stderr(), "{line}");
+            return;
+        }
+        self.shown = Some(now);
         // Nobody there is no failure.
         let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
     }
@@ -123,7 +142,7 @@ fn line(label: &str, done: u64, total: Option<u64>, rate: f64) -> String {
 }
 
 /// Three digits are enough for something that changes ten times a second.
-fn rounded(value: f64) -> u64 {
+pub(crate) fn rounded(value: f64) -> u64 {
     let exact = value as u64;
     match exact.checked_ilog2() {
         // Not a number that a small unit divides, which would be shown in full.
@@ -133,7 +152,7 @@ fn rounded(value: f64) -> u64 {
 }
 
 /// `0:07`, `12:00`, `3 h 20 min`.
-fn left(seconds: f64) -> String {
+pub(crate) fn left(seconds: f64) -> String {
     let seconds = seconds.ceil() as u64;
     match seconds {
         0..3600 => format!("{}:{:02}", seconds / 60, seconds % 60),

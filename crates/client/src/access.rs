@@ -44,6 +44,8 @@ pub(crate) struct Work {
     pub(crate) used: usize,
     /// What servers have confirmed in an attempt that failed elsewhere: server, view offset.
     progress: Vec<(u64, u64)>,
+    /// Everything before this view offset is done, whoever had it.
+    floor: u64,
     /// Memory for described buffers.
     pub(crate) described: Vec<u8>,
     failed: Vec<usize>,
@@ -118,7 +120,7 @@ impl Open {
             file_range(seen, lo, len)?
         };
         let mut patience = Patience::new(&self.session.options);
-        lane.work.progress.clear();
+        lane.work.forget_progress();
         let mut planned = None;
         let may_ask = self.may_go_directly(&how);
         let mut may_go_directly = may_ask;
@@ -183,7 +185,7 @@ impl Open {
             }
             if must_grow && !is_owner_only && !self.grow(lane, seen, epoch, file.end)? {
                 // Cut off by somebody before its end was known: it counts as written after that.
-                lane.work.progress.clear();
+                lane.work.forget_progress();
                 continue;
             }
             if must_grow {
@@ -235,7 +237,7 @@ impl Open {
             ..Phases::default()
         };
         let mut patience = Patience::new(&self.session.options);
-        lane.work.progress.clear();
+        lane.work.forget_progress();
         let mut planned = None;
         let may_ask = self.may_go_directly(&how);
         let mut may_go_directly = may_ask;
@@ -365,6 +367,7 @@ impl Open {
         phases.send_to_last_answer_ns += started.elapsed().as_nanos() as u64;
         let mut failed = std::mem::take(&mut lane.work.failed);
         failed.clear();
+        let mut is_newer = false;
         for (i, flow) in lane.work.flows[..used].iter().enumerate() {
             phases.gather_ns += flow.gather_ns;
             phases.scatter_ns += flow.scatter_ns;
@@ -378,6 +381,7 @@ impl Open {
                 }
                 flow.routes.count(phases, whole.server);
             }
+            is_newer |= flow.is_newer;
             if flow.is_volatile {
                 let (server, pipe) = &lane.servers[flow.pipe];
                 self.wrote(*server, pipe.welcome.incarnation);
@@ -396,6 +400,9 @@ impl Open {
             false => self.recover(lane, seen, terms, memory, patience, &failed),
         };
         lane.work.failed = failed;
+        if is_newer && matches!(outcome, Ok(Attempt::Done)) {
+            self.learn_state(lane);
+        }
         outcome
     }
 
@@ -448,12 +455,11 @@ impl Open {
         if is_read || is_alone || passes {
             return Err(errors.swap_remove(0).1);
         }
-        // What is safe: everything before the first byte that a failed server was to write, also one
-        // that would have been asked again if it were the only one.
+        // What is safe: everything before the first byte that a server was to write and has not confirmed, also
+        // one that would have been asked again if it were the only one.
         let end = terms.base + memory.len() as u64;
         let bytes = terms.view.bytes();
-        let safe = failed.iter().map(|i| {
-            let flow = &lane.work.flows[*i];
+        let safe = lane.work.flows[..used].iter().map(|flow| {
             if flow.confirmed >= end {
                 return end;
             }
@@ -542,16 +548,29 @@ pub(crate) fn file_range(seen: &Seen, lo: u64, len: u64) -> Result<Range<u64>> {
 type Planned = Option<(Arc<Plan>, u64, u64)>;
 
 impl Work {
-    /// Forgets what servers have confirmed if the plan is another now: it may lie elsewhere, or have
-    /// been cut off.
+    fn forget_progress(&mut self) {
+        self.progress.clear();
+        self.floor = 0;
+    }
+
+    /// Forgets what servers have confirmed if it may have been cut off. With another layout, what all of them have
+    /// confirmed stays done: bytes that move are taken along.
     fn replan(&mut self, planned: &mut Planned, plan: &Arc<Plan>, epoch: u64, bytes: u64) {
-        let is_same = planned
-            .as_ref()
-            .is_some_and(|(p, e, b)| Arc::ptr_eq(p, plan) && (*e, *b) == (epoch, bytes));
-        if !is_same {
-            self.progress.clear();
-            *planned = Some((plan.clone(), epoch, bytes));
+        match planned {
+            Some((p, e, b)) if (*e, *b) == (epoch, bytes) => {
+                if Arc::ptr_eq(p, plan) {
+                    return;
+                }
+                let done = self
+                    .progress
+                    .drain(..)
+                    .map(|(_, confirmed)| confirmed)
+                    .min();
+                self.floor = self.floor.max(done.unwrap_or(0));
+            }
+            _ => self.forget_progress(),
         }
+        *planned = Some((plan.clone(), epoch, bytes));
     }
 
     /// Spreads an access over flows, one per server that has bytes of it; whether there is one only.
@@ -570,6 +589,7 @@ impl Work {
             flows,
             used,
             progress,
+            floor,
             ..
         } = self;
         *used = 0;
@@ -618,12 +638,12 @@ impl Work {
         for flow in &mut flows[..*used] {
             let server = flow.place.map_or(0, |p| p.server);
             let done = progress.iter().find(|(s, _)| *s == server).map(|p| p.1);
-            match done {
-                Some(from) if from >= hi => {
+            match done.unwrap_or(0).max(*floor) {
+                from if from >= hi => {
                     flow.parts.clear();
                     flow.begin(hi, hi);
                 }
-                Some(from) if from > lo => {
+                from if from > lo => {
                     let start = seen.view.bytes().select(from).expect("inside the access");
                     let rest = start..file.end;
                     flow.parts = flow
@@ -648,6 +668,12 @@ fn drive(lane: &mut Lane, memory: &mut Memory<'_>, terms: &Terms<'_>, session: &
     let Lane { servers, work, .. } = lane;
     let flows = &mut work.flows[..work.used];
     let mut open = flows.iter().filter(|flow| !flow.is_finished()).count();
+    let halt = |flows: &mut [Flow]| {
+        // What the others would do under an old layout would be done again.
+        if flows.iter().any(Flow::is_stale) {
+            flows.iter_mut().for_each(Flow::halt);
+        }
+    };
     if open > 1 {
         for flow in flows.iter_mut().filter(|flow| !flow.is_finished()) {
             let pipe = &mut servers[flow.pipe].1;
@@ -664,7 +690,6 @@ fn drive(lane: &mut Lane, memory: &mut Memory<'_>, terms: &Terms<'_>, session: &
             }
             break;
         }
-        open = 0;
         for flow in flows.iter_mut().filter(|flow| !flow.is_finished()) {
             let pipe = &mut servers[flow.pipe].1;
             let stepped = loop {
@@ -685,8 +710,9 @@ fn drive(lane: &mut Lane, memory: &mut Memory<'_>, terms: &Terms<'_>, session: &
             if let Err(trouble) = stepped {
                 flow.fail(trouble);
             }
-            open += usize::from(!flow.is_finished());
         }
+        halt(flows);
+        open = flows.iter().filter(|flow| !flow.is_finished()).count();
     }
     // The last one, or the only one, is simply waited for.
     if let Some(flow) = flows.iter_mut().find(|flow| !flow.is_finished()) {

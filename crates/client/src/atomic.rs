@@ -70,7 +70,8 @@ impl File {
     }
 
     /// Runs an access under a lock, which is kept while the access is repeated with a new number:
-    /// released in between, others would see what the first attempt has done of it.
+    /// released in between, others would see what the first attempt has done of it. If another server owns the
+    /// file meanwhile the lock is gone, and taken there.
     fn locked<T>(
         &self,
         lane: &mut Lane,
@@ -81,7 +82,7 @@ impl File {
         mut run: impl FnMut(&mut Lane, How) -> Result<T>,
     ) -> Result<T> {
         let hi = lo.saturating_add(len).min(falls::MAX_OFFSET);
-        let request = self.lock_range(lane, seen, lo, hi, is_write)?;
+        let (mut owner, mut request) = self.lock_at_owner(lane, seen, lo, hi, is_write)?;
         let mut left = MOST_ADMISSIONS;
         let result = loop {
             match run(lane, how) {
@@ -91,6 +92,12 @@ impl File {
                         break Err(error);
                     }
                     how.lease = lock(&self.open.lease).map_or(0, |lease| lease.number);
+                    if self.open.owner().server != owner {
+                        match self.lock_at_owner(lane, seen, lo, hi, is_write) {
+                            Ok(locked) => (owner, request) = locked,
+                            Err(error) => break Err(error),
+                        }
+                    }
                 }
                 other => break other,
             }
@@ -99,6 +106,11 @@ impl File {
         let unlocked = self
             .open
             .ask_owner(lane, seen, |view| Unlock { view, request });
+        let unlocked = match unlocked {
+            // It ended with the duties of the server that had given it.
+            Err(Error::Refused { .. }) if self.open.owner().server != owner => Ok(()),
+            other => other,
+        };
         match result {
             Ok(value) => unlocked.map(|()| value),
             Err(error) => Err(error),
@@ -114,6 +126,19 @@ impl File {
         hi: u64,
         is_exclusive: bool,
     ) -> Result<u64> {
+        let locked = self.lock_at_owner(lane, seen, lo, hi, is_exclusive)?;
+        Ok(locked.1)
+    }
+
+    /// The same; also the owner that gave it.
+    fn lock_at_owner(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        lo: u64,
+        hi: u64,
+        is_exclusive: bool,
+    ) -> Result<(u64, u64)> {
         let session = &self.open.session;
         let mut patience = Patience::new(&session.options);
         loop {
@@ -143,7 +168,7 @@ impl File {
                 pipe.answer::<Lock>(number)
             });
             match locked {
-                Ok(()) => return Ok(request),
+                Ok(()) => return Ok((owner.server, request)),
                 Err(trouble) => {
                     let is_broken = !matches!(trouble, Trouble::Refused(..));
                     self.open

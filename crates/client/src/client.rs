@@ -11,7 +11,7 @@ use wire::message::file::{ListSubfiles, SubfileEntry};
 use wire::message::mapping::BuddyIs;
 use wire::message::session::{Counter, Shutdown, Statistics};
 use wire::url::ServiceUrl;
-use wire::{ClientId, FileId, ServerId};
+use wire::{ClientId, ServerId};
 
 use crate::connect::{ConnectOptions, Connector};
 use crate::direct::DirectStatistics;
@@ -19,7 +19,6 @@ use crate::error::{Error, Result};
 use crate::file::File;
 use crate::open::Open as OpenFile;
 use crate::open_options::{OpenOptions, file_mode_mask};
-use crate::relayout::Relayout;
 use crate::session::{Repeat, Session};
 
 /// What [`Client::stat`] shows; the size is the latest, not only the durable one.
@@ -300,26 +299,6 @@ impl Client {
                 spec: spec.clone(),
             })
             .map(drop)
-    }
-
-    /// Begins to move a file into another layout. It goes on without this client.
-    pub fn relayout(&self, path: &str, layout: &str) -> Result<Relayout> {
-        let path = absolute(path);
-        let progress =
-            self.session
-                .manager(Repeat::Traces, || wire::message::catalogue::Relayout {
-                    path: path.clone(),
-                    layout: layout.into(),
-                    servers: Vec::new(),
-                    options: Default::default(),
-                })?;
-        Ok(Relayout::new(self, progress))
-    }
-
-    /// How far the move of a file has come.
-    pub fn relayout_progress(&self, file: FileId) -> Result<Progress> {
-        self.session
-            .manager(Repeat::Same, || RelayoutProgress { file })
     }
 
     /// Keeps a view with a file, under a name.

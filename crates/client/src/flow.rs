@@ -16,9 +16,11 @@
 
 use std::time::Instant;
 
-use wire::Place;
-use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, KEPT, READ, WHOLE, WRITE};
+use wire::message::access::{
+    ANNOUNCED, Access, DATA, Done, GO, GROW, KEPT, NEWER, READ, WHOLE, WRITE,
+};
 use wire::message::{self, Refusal};
+use wire::{Place, Status};
 
 use crate::error::Trouble;
 use crate::gateway::{Routes, WholeTerms};
@@ -122,6 +124,10 @@ pub(crate) struct Flow {
     /// Whether bytes of it were taken by a server that would lose them by its death.
     pub(crate) is_volatile: bool,
     pub(crate) failure: Option<Trouble>,
+    /// Nothing more is sent, because another server has a newer layout.
+    is_halted: bool,
+    /// Whether the server has a newer layout, in which the bytes are where they were.
+    pub(crate) is_newer: bool,
     pub(crate) phases: ServerPhases,
     pub(crate) gather_ns: u64,
     pub(crate) scatter_ns: u64,
@@ -139,6 +145,8 @@ impl Flow {
         self.count = 0;
         self.is_volatile = false;
         self.failure = None;
+        self.is_halted = false;
+        self.is_newer = false;
         self.gather_ns = 0;
         self.scatter_ns = 0;
         self.routes.clear();
@@ -158,7 +166,20 @@ impl Flow {
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.count == 0 && (self.unsent == 0 || self.failure.is_some())
+        self.count == 0 && (self.unsent == 0 || self.failure.is_some() || self.is_halted)
+    }
+
+    /// Whether its server has turned it away because of the layout.
+    pub(crate) fn is_stale(&self) -> bool {
+        matches!(
+            &self.failure,
+            Some(Trouble::Refused(Status::StaleLayout, _))
+        )
+    }
+
+    /// Sends no further request.
+    pub(crate) fn halt(&mut self) {
+        self.is_halted = true;
     }
 
     /// Whether something could be sent if the connection took it.
@@ -173,6 +194,7 @@ impl Flow {
     fn may_issue(&self) -> bool {
         self.unsent > 0
             && self.failure.is_none()
+            && !self.is_halted
             && self.count < 2
             && (0..self.count).all(|i| {
                 let m = self.message(i);
@@ -366,6 +388,7 @@ impl Flow {
             self.phases.served_ns += done.served_ns;
             self.is_volatile |=
                 memory.is_write() && header.flags & KEPT == 0 && terms.whole.is_none();
+            self.is_newer |= header.flags & NEWER != 0;
             m.state = State::Payload;
             m.cursor = Cursor::default();
         }

@@ -96,8 +96,8 @@ pub use kernels::{SharedBytes, SharedBytesMut};
 pub use layout::{Layout, Sequence, View};
 pub use wire::message::calibration::{Calibration, FitIs, Parameter};
 pub use wire::message::catalogue::{
-    Counts, Entry, Finding, Kind, LayoutSpec, Member, MemberState, MoveState, NamedView, Progress,
-    SetTime, Severity, StoreKind, ViewName,
+    Counts, Draining, Entry, Finding, Kind, LayoutSpec, Member, MemberState, MoveIs, MoveOptions,
+    MoveState, NamedView, Progress, SetTime, Severity, StoreKind, SubfileMove, ViewName,
 };
 pub use wire::message::file::{Scrubbed, SubfileEntry, Synced};
 pub use wire::message::hints::{FailedServer, HintOutcome};

@@ -35,6 +35,9 @@ use crate::seen::Seen;
 use crate::session::{Repeat, Session, lock};
 use crate::strategy::Strategy;
 
+/// Answers of servers with a newer layout state between two questions for it, by message.
+const NEWER_PER_QUESTION: u64 = 16;
+
 /// What the metadata manager knows the handle by.
 #[derive(Clone, Debug)]
 struct Key {
@@ -135,6 +138,8 @@ pub(crate) struct Open {
     pub(crate) is_by_views: AtomicBool,
     /// Where the shared pointer was last known to stand.
     pub(crate) pointer_at: AtomicU64,
+    /// Answers of servers that had a newer layout state.
+    newer: AtomicU64,
 }
 
 impl Open {
@@ -202,6 +207,7 @@ impl Open {
             has_used_pointer: AtomicBool::new(false),
             is_by_views: AtomicBool::new(false),
             pointer_at: AtomicU64::new(0),
+            newer: AtomicU64::new(0),
         });
         open.set_hints(&options.hints);
         let mut files = lock(&session.files);
@@ -361,6 +367,9 @@ impl Open {
         }
         for (server, incarnation) in before {
             let now = lane.find(server).map(|i| lane.pipe(i).welcome.incarnation);
+            // One that has nothing of the file any more was not asked: what it had was taken along, unless it was
+            // started again before.
+            let now = now.or_else(|| self.session.incarnation_now(lane, server));
             if now.is_some_and(|now| now != incarnation) {
                 return Err(Error::Lost {
                     server: ServerId(server),
@@ -587,9 +596,9 @@ impl Open {
                     seen.forget(server);
                     true
                 }
+                // A file that moves has a new state with every round; what was done is kept.
                 Status::StaleLayout => {
-                    self.heard_state(lane, &refusal.detail)?;
-                    patience.repaired()
+                    self.heard_state(lane, &refusal.detail)? || patience.repaired()
                 }
                 Status::StaleEpoch => {
                     let before = self.known_size().epoch;
@@ -622,16 +631,34 @@ impl Open {
         Err(trouble.into_error(Some(ServerId(server)), &self.session.address(server)))
     }
 
-    /// Takes the layout state that came with a refusal, or asks for it.
-    fn heard_state(&self, lane: &mut Lane, detail: &Bytes) -> Result<()> {
+    /// Takes the layout state that came with a refusal, or asks for it; whether it is newer.
+    fn heard_state(&self, lane: &mut Lane, detail: &Bytes) -> Result<bool> {
         let mut r = Reader::new(&detail.0);
         let read = LayoutState::read(&mut r).ok();
-        match read {
-            Some(state) if state.version() != self.state().version() => {
-                *lock(&self.state) = Arc::new(state);
-                Ok(())
-            }
-            _ => self.fetch_state(lane),
+        if read.is_some_and(|state| self.have_state(state)) {
+            return Ok(true);
+        }
+        let before = self.state().step;
+        self.fetch_state(lane)?;
+        Ok(self.state().step > before)
+    }
+
+    /// A server has a newer layout state, in which the bytes of an access are where they were. Whoever copies
+    /// directly needs it for the next access, others when it is convenient. Nobody waits for it.
+    pub(crate) fn learn_state(&self, lane: &mut Lane) {
+        let count = self.newer.fetch_add(1, Ordering::Relaxed);
+        if !self.is_direct() && !count.is_multiple_of(NEWER_PER_QUESTION) {
+            return;
+        }
+        let handle = self.handle();
+        let Ok(pipe) = self.session.manager_pipe(lane) else {
+            return;
+        };
+        self.session.count_message();
+        match pipe.ask(self.session.number(), &GetState { handle }) {
+            Ok(state) => drop(self.have_state(state)),
+            Err(Trouble::Refused(..)) => {}
+            Err(_) => lane.manager = None,
         }
     }
 
@@ -644,12 +671,15 @@ impl Open {
         Ok(())
     }
 
-    /// Takes note of the layout state.
-    pub(crate) fn have_state(&self, state: LayoutState) {
+    /// Takes note of the layout state; whether it is newer than the one known.
+    pub(crate) fn have_state(&self, state: LayoutState) -> bool {
         let mut known = lock(&self.state);
-        if **known != state {
+        let is_newer = state.step > known.step;
+        // Of the same step it says where a server is that was started again.
+        if is_newer || state.step == known.step && **known != state {
             *known = Arc::new(state);
         }
+        is_newer
     }
 
     fn renew(&self, lane: &mut Lane) -> Result<()> {

@@ -273,3 +273,94 @@ impl Part {
         self.file.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use layout::{ArrayType, Layout};
+
+    fn piece(generation: u64, text: &str, ranges: &[Range<u64>], servers: &[u64]) -> wire::Piece {
+        let layout: Layout = text.parse().unwrap();
+        let array: ArrayType = "u8[12,10]".parse().unwrap();
+        let elements = layout.on_array(&array).unwrap().elements().unwrap();
+        let pattern = layout::Pattern::new(elements.period, elements.sets).unwrap();
+        let partition = Partition::from_start(pattern);
+        let place = |i: usize| Place {
+            server: servers[i % servers.len()],
+            incarnation: 1,
+        };
+        let places = (0..partition.len()).map(|i| vec![place(i)]).collect();
+        wire::Piece {
+            ranges: ranges.to_vec(),
+            ..wire::Piece::whole(generation, partition, places)
+        }
+    }
+
+    fn state(step: u64, frontier: u64) -> Arc<LayoutState> {
+        let old = piece(
+            1,
+            "(block, *) onto 3",
+            &[frontier..600, 700..900],
+            &[1, 2, 3],
+        );
+        let new = piece(
+            2,
+            "(*, cyclic(3)) onto 2",
+            &[0..frontier, 600..700, 900..u64::MAX],
+            &[3, 4],
+        );
+        Arc::new(LayoutState {
+            owner: old.places[0][0],
+            step,
+            pieces: vec![old, new],
+        })
+    }
+
+    #[test]
+    fn every_byte_of_a_file_that_moves_has_one_home() {
+        let layout: Layout = "(cyclic(2), block) onto 2x2 [1]".parse().unwrap();
+        let array: ArrayType = "u8[12,10]".parse().unwrap();
+        let applied = layout.on_array(&array).unwrap();
+        let view = View::new(FileOffset(5), applied.period(), applied.element(0).unwrap()).unwrap();
+        let plan = Plan::new(&state(7, 130), &view, None);
+        assert_eq!(plan.step, 7);
+        for file in [0..1000, 100..140, 595..905, 130..131, 899..2000] {
+            let mut parts = Vec::new();
+            plan.parts(file.clone(), &mut 0, |slot, part| {
+                parts.push((slot.unwrap(), part))
+            });
+            for x in file.clone().filter(|x| view.bytes().contains(*x)) {
+                let mut homes = parts.iter().filter(|(_, part)| {
+                    part.file().contains(&x) && plan.share_of(part).count(x..x + 1) == 1
+                });
+                let (slot, part) = homes
+                    .next()
+                    .unwrap_or_else(|| panic!("byte {x} has no home"));
+                assert!(homes.next().is_none(), "byte {x} has two");
+                assert!(plan.range_of(part).contains(&x));
+                let is_old = (130..600).contains(&x) || (700..900).contains(&x);
+                assert_eq!(plan.stored(part).0, if is_old { 1 } else { 2 });
+                let server = plan.places[*slot].server;
+                assert!(if is_old { server <= 3 } else { server >= 3 });
+            }
+            let bytes: u64 = parts.iter().map(|(_, part)| part.bytes).sum();
+            let shown = view.bytes().rank(file.end) - view.bytes().rank(file.start);
+            assert_eq!(bytes, shown);
+            // Pieces, ranges, subfiles.
+            let order = |p: &Part| (p.piece, p.range, p.subfile);
+            assert!(parts.windows(2).all(|w| order(&w[0].1) < order(&w[1].1)));
+        }
+    }
+
+    #[test]
+    fn the_next_step_of_a_move_computes_nothing_again() {
+        let view = View::whole_file();
+        let first = Plan::new(&state(7, 130), &view, None);
+        let mut spent = 0;
+        first.parts(0..2000, &mut spent, |_, _| {});
+        let next = Plan::new(&state(8, 400), &view, Some(&first));
+        let mut spent = 0;
+        next.parts(0..2000, &mut spent, |_, _| {});
+        assert_eq!(spent, 0, "shares are those of before");
+    }
+}

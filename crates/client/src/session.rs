@@ -258,7 +258,7 @@ impl Session {
     }
 
     /// The lane's connection to the metadata manager; made, and handles opened again, if need be.
-    fn manager_pipe<'l>(
+    pub(crate) fn manager_pipe<'l>(
         &self,
         lane: &'l mut Lane,
     ) -> std::result::Result<&'l mut Pipe, (Trouble, String)> {
@@ -329,6 +329,13 @@ impl Session {
         if let Some((_, is_right)) = lock(&self.members).get_mut(&server) {
             *is_right = false;
         }
+    }
+
+    /// The start of a server that the metadata manager knows, whether or not it can be reached.
+    pub(crate) fn incarnation_now(&self, lane: &mut Lane, server: u64) -> Option<u64> {
+        let members = self.members(lane).ok()?;
+        let member = members.iter().find(|m| m.server.0 == server);
+        member.map(|m| m.incarnation)
     }
 
     /// Whether bytes at a place are gone for certain: they were in the memory of a process of this host

@@ -165,7 +165,7 @@ pub fn cut(state: &LayoutState, to: u64) -> Option<LayoutState> {
     let [source, _] = &state.pieces[..] else {
         return None;
     };
-    let behind: Vec<Range<u64>> = meeting(&source.ranges, &[to..u64::MAX]);
+    let behind: Vec<Range<u64>> = meeting(&source.ranges, std::slice::from_ref(&(to..u64::MAX)));
     if behind.is_empty() {
         return None;
     }

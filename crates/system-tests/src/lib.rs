@@ -18,12 +18,14 @@
 pub mod cases;
 pub mod covering;
 pub mod files;
+pub mod firing;
 pub mod layouts;
 pub mod matrix;
 pub mod plain_file;
 pub mod pounding;
 pub mod process;
 pub mod programs;
+pub mod random_layout;
 pub mod raw;
 pub mod seed;
 pub mod server;

@@ -375,6 +375,20 @@ impl Service {
         self.io[index].start(&mut command);
     }
 
+    /// Starts the metadata manager with a further variable.
+    #[track_caller]
+    pub fn start_meta_with(&mut self, name: &str, value: &str) {
+        let mut command = self.meta_command();
+        self.meta.start(command.env(name, value));
+    }
+
+    /// Starts an I/O server with a further variable.
+    #[track_caller]
+    pub fn start_io_with(&mut self, index: usize, name: &str, value: &str) {
+        let mut command = self.io_command(index);
+        self.io[index].start(command.env(name, value));
+    }
+
     /// Adds an I/O server; its index.
     #[track_caller]
     pub fn add_io(&mut self) -> usize {

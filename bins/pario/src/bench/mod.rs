@@ -25,6 +25,7 @@ pub(crate) mod prefetch;
 pub(crate) mod ranks;
 pub(crate) mod redistribute;
 pub(crate) mod redistribution;
+pub(crate) mod relayout;
 pub(crate) mod sheet;
 pub(crate) mod site;
 pub(crate) mod small;

@@ -9,7 +9,9 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use falls::{Joint, Periodic};
-use kernels::{Body, Nest, NestError, PageBuffer, Pages, Program, copy, copy_plain};
+use kernels::{
+    Body, Disjoint, Nest, NestError, PageBuffer, Pages, Program, copy, copy_parallel, copy_plain,
+};
 use plan::Plan;
 
 use crate::commands::Error;
@@ -45,6 +47,8 @@ pub(crate) struct Redistribution {
     target_sets: Vec<Periodic>,
     nests: Vec<Nest>,
     program: Program,
+    /// The same with the proof that threads need, if there is one.
+    proved: Option<Disjoint<Program>>,
     file_len: u64,
 }
 
@@ -75,12 +79,14 @@ impl Redistribution {
             let pieces = nests(&transfer.joint())?;
             all.push(Nest::nested(source, target, 1, 0, 0, pieces)?);
         }
+        let program = Program::compile(&all);
         Ok(Redistribution {
             sources,
             targets: RefCell::new(targets),
             source_sets: plan.sources().elements().collect(),
             target_sets: plan.targets().elements().collect(),
-            program: Program::compile(&all),
+            proved: program.clone().prove_disjoint().ok(),
+            program,
             nests: all,
             file_len,
         })
@@ -114,6 +120,21 @@ impl Redistribution {
             &self.program,
             &self.sources.memory,
             &mut targets.memory,
+        )?)
+    }
+
+    /// One pass with the compiled program, on so many threads where that is proved to be safe.
+    pub(crate) fn run_on(&self, threads: usize) -> Result<(), Error> {
+        let Some(program) = &self.proved else {
+            return self.run();
+        };
+        let mut targets = self.targets.borrow_mut();
+        let target = &mut targets.memory;
+        Ok(copy_parallel(
+            program,
+            &self.sources.memory,
+            target,
+            threads,
         )?)
     }
 

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use super::Error;
 use crate::bench::{
     Report, advise, contiguous, ddio, kernels, matching, matrix, move_bytes, mpiio, plan, prefetch,
-    small, socket, strided, vipios, worker,
+    relayout, small, socket, strided, vipios, worker,
 };
 
 /// Arguments of `pario bench`.
@@ -43,6 +43,8 @@ enum Bench {
     Mpiio(mpiio::Arguments),
     /// Whether advised layouts are the best, and strategies ranked as measured
     Advise(advise::Arguments),
+    /// A stored file changes its layout, beside nobody and beside a busy client
+    Relayout(relayout::Arguments),
     /// Latency of small accesses, and many files
     Small(small::Arguments),
     /// Collective reads directed by the disks: record sizes, disk, network and packing speeds
@@ -103,6 +105,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Error> {
         }
         Bench::Advise(arguments) => {
             let report = advise::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
+        }
+        Bench::Relayout(arguments) => {
+            let report = relayout::run(&arguments)?;
             write(&report, arguments.json.as_deref())?;
         }
         Bench::Small(arguments) => {

@@ -1,15 +1,13 @@
-//! `pario relayout`: moves a stored file into another layout, and follows the move to its end. The
-//! service moves it whether or not anybody follows.
-
-use std::thread;
-use std::time::Duration;
+//! `pario relayout`: moves a stored file into another layout while it is used, and follows, pauses, limits or
+//! cancels a move that is under way. The service moves the file whether or not anybody follows.
 
 use clap::Args;
-use client::{Kind, MoveState};
+use client::{Client, Kind, MoveState, Progress as Moved, Relayout};
 use serde_json::json;
 
 use super::connection::{self, refused};
 use super::laid_out::check_layout;
+use super::moving::{self, described, follow, shown_move, to_json};
 use super::names::{absolute, last, shown};
 use super::{Error, output};
 use crate::progress::{self, Progress};
@@ -17,19 +15,54 @@ use crate::progress::{self, Progress};
 /// Arguments of `pario relayout`.
 #[derive(Args)]
 #[command(after_help = "\
-Reads and writes of the file wait while it moves. A move that fails leaves the file in its old
-layout. Ending the command does not end the move.
+The file is read, written, grown, truncated and renamed as always while it moves. Ending the command does
+not end the move, and neither does a restart of the service. A cancelled move brings everything back.
 
 Examples:
   pario relayout /results/matrix --layout '(*, block) onto 4'
-  pario relayout /results/log --layout 'striped(1MiB) over 8' --json")]
+  pario relayout /results/log --layout 'striped(1MiB) over 8' --limit 200MiB/s --detach
+  pario relayout /results/log --status
+  pario relayout /results/log --limit none
+  pario relayout /results/log --cancel")]
 pub(crate) struct Arguments {
     /// The file
     path: String,
 
     /// The layout it gets
-    #[arg(long, value_name = "LAYOUT")]
-    layout: String,
+    #[arg(long, value_name = "LAYOUT", required_unless_present_any = ["pause", "resume", "cancel", "status", "follow", "limit"])]
+    layout: Option<String>,
+
+    /// Move so many bytes a second at most; alone, for the move that is under way
+    #[arg(long, value_name = "RATE", value_parser = moving::rate)]
+    limit: Option<u64>,
+
+    /// Give space back as the move goes, also where that costs time
+    #[arg(long, requires = "layout")]
+    in_place: bool,
+
+    /// Return when the move has begun
+    #[arg(long)]
+    detach: bool,
+
+    /// Let the move rest; the file is used as it is
+    #[arg(long, conflicts_with_all = ["layout", "resume", "cancel", "status", "follow"])]
+    pause: bool,
+
+    /// Let a paused move go on, and follow it
+    #[arg(long, conflicts_with_all = ["layout", "cancel", "status", "follow"])]
+    resume: bool,
+
+    /// Move everything back, and follow that
+    #[arg(long, conflicts_with_all = ["layout", "status", "follow"])]
+    cancel: bool,
+
+    /// Show how far the move is
+    #[arg(long, conflicts_with_all = ["layout", "follow"])]
+    status: bool,
+
+    /// Follow the move that is under way
+    #[arg(long, conflicts_with = "layout")]
+    follow: bool,
 
     /// Show no progress
     #[arg(short, long)]
@@ -40,66 +73,135 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Between two questions how far it is; the first ones follow each other quickly.
-const SOON: Duration = Duration::from_millis(2);
-const LATER: Duration = Duration::from_millis(100);
-
-/// Moves a file.
+/// Moves a file, or says what becomes of its move.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let Arguments { path, layout, .. } = arguments;
     // What cannot be read is refused with the character, before anybody is asked.
-    if let Err(error) = layout.parse::<layout::Layout>() {
+    if let Some(layout) = &arguments.layout
+        && let Err(error) = layout.parse::<layout::Layout>()
+    {
         return Err(format!("--layout: {error}").into());
     }
+    moving::catch_interrupts()?;
     let client = connection::connect_to_existing()?;
-    let before = client.attributes(path).map_err(refused)?;
-    let shown_path = shown(&absolute(path));
-    if before.kind == Kind::Directory {
-        return Err(
-            format!("{shown_path} is a directory, which has no layout; name a file").into(),
-        );
+    match &arguments.layout {
+        Some(layout) => arguments.begin(&client, layout),
+        None => arguments.control(&client),
     }
-    let array = before.array.as_deref().and_then(|text| text.parse().ok());
-    check_layout(layout, array.as_ref())?;
-    let label = shown(last(path).unwrap_or("/"));
-    let mut progress = Progress::begin(&label, None, arguments.quiet);
-    let mut moving = client.relayout(path, layout).map_err(refused)?;
-    let mut pause = SOON;
-    let end = loop {
-        let now = moving.progress().map_err(refused)?;
-        progress.set_total(Some(now.total_bytes));
-        progress.set(now.moved_bytes);
-        if now.state != MoveState::Moving {
-            break now;
+}
+
+impl Arguments {
+    fn begin(&self, client: &Client, layout: &str) -> Result<(), Error> {
+        let path = &self.path;
+        let before = client.attributes(path).map_err(refused)?;
+        let shown_path = shown(&absolute(path));
+        if before.kind == Kind::Directory {
+            return Err(
+                format!("{shown_path} is a directory, which has no layout; name a file").into(),
+            );
         }
-        // Nobody wakes this thread: servers do not call clients.
-        thread::park_timeout(pause);
-        pause = (pause * 2).min(LATER);
-    };
-    let time = progress.so_far().1;
-    drop(progress);
-    if end.state == MoveState::Failed {
-        return Err(format!(
-            "{shown_path} stays in its old layout, the move failed: {}; `pario status` shows whether \
-             all servers are there",
-            shown(&end.failure)
-        )
-        .into());
+        let array = before.array.as_deref().and_then(|text| text.parse().ok());
+        check_layout(layout, array.as_ref())?;
+        let options = moving::options(self.limit, self.in_place);
+        let mut bar = self.bar();
+        let mut moving = client
+            .relayout_with(path, layout, &options)
+            .map_err(refused)?;
+        if self.detach {
+            return self.say(&moving.progress().map_err(refused)?);
+        }
+        let end = self.followed(&mut bar, &mut moving)?;
+        let time = bar.so_far().1;
+        drop(bar);
+        if end.state != MoveState::Done {
+            return self.say(&end);
+        }
+        if self.json {
+            let facts = json!({
+                "path": absolute(path),
+                "from": before.layout,
+                "to": layout,
+                "generation": end.generation,
+                "bytes": end.total_bytes,
+                "seconds": time.as_secs_f64(),
+            });
+            return output::print(&format!("{facts:#}\n"));
+        }
+        output::print(&format!(
+            "{shown_path}: {} -> {layout}, {}\n",
+            before.layout.as_deref().unwrap_or("none"),
+            progress::summary(end.total_bytes, time)
+        ))
     }
-    if arguments.json {
-        let facts = json!({
-            "path": absolute(path),
-            "from": before.layout,
-            "to": layout,
-            "generation": end.generation,
-            "bytes": end.total_bytes,
-            "seconds": time.as_secs_f64(),
-        });
-        return output::print(&format!("{facts:#}\n"));
+
+    /// What is asked of a move that is under way.
+    fn control(&self, client: &Client) -> Result<(), Error> {
+        let mut bar = self.bar();
+        let mut moving = client.follow_relayout(&self.path).map_err(refused)?;
+        let mut now = moving.progress().map_err(refused)?;
+        if let Some(limit) = self.limit {
+            now = moving.limit(limit).map_err(refused)?;
+        }
+        if self.pause {
+            now = moving.pause().map_err(refused)?;
+        } else if self.resume {
+            now = moving.resume().map_err(refused)?;
+        } else if self.cancel {
+            now = moving.cancel().map_err(refused)?;
+        }
+        let is_followed = (self.resume || self.cancel || self.follow) && !self.detach;
+        if is_followed && !now.state.is_over() {
+            now = self.followed(&mut bar, &mut moving)?;
+        }
+        drop(bar);
+        if self.status {
+            // A move that has failed is an answer here, not a failure of the command.
+            return self.print(&now);
+        }
+        self.say(&now)
     }
-    output::print(&format!(
-        "{shown_path}: {} -> {layout}, {}\n",
-        before.layout.as_deref().unwrap_or("none"),
-        progress::summary(end.total_bytes, time)
-    ))
+
+    fn bar(&self) -> Progress {
+        let label = shown(last(&self.path).unwrap_or("/"));
+        Progress::follow(&label, None, self.quiet || self.json)
+    }
+
+    fn followed(&self, bar: &mut Progress, moving: &mut Relayout) -> Result<Moved, Error> {
+        let label = shown(last(&self.path).unwrap_or("/"));
+        let path = shown(&absolute(&self.path));
+        let goes_on = format!(
+            "the move of {path} goes on; `pario relayout {path} --follow` shows it, --pause and --cancel \
+             stop it"
+        );
+        follow(&goes_on, || {
+            let now = moving.progress().map_err(refused)?;
+            Ok(shown_move(bar, &label, now))
+        })
+    }
+
+    /// What became of the move; one that cannot go on by itself is a failure.
+    fn say(&self, now: &Moved) -> Result<(), Error> {
+        let path = shown(&absolute(&self.path));
+        match now.state {
+            MoveState::Failed => Err(format!(
+                "the move of {path} cannot go on: {}; `pario status` shows whether all servers are there",
+                shown(&now.failure)
+            )
+            .into()),
+            MoveState::Paused if !self.pause && !now.failure.is_empty() => Err(format!(
+                "the move of {path} is paused: {}; `pario relayout {path} --resume` lets it go on, --cancel \
+                 takes it back",
+                shown(&now.failure)
+            )
+            .into()),
+            _ => self.print(now),
+        }
+    }
+
+    fn print(&self, now: &Moved) -> Result<(), Error> {
+        let path = absolute(&self.path);
+        match self.json {
+            true => output::print(&format!("{:#}\n", to_json(&path, now))),
+            false => output::print(&format!("{}\n", described(&path, now))),
+        }
+    }
 }

@@ -10,13 +10,15 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use client::{BuddyIs, Client, Counter, Counts, FailedServer, Member, MemberState, StoreKind};
+use client::{
+    BuddyIs, Client, Counter, Counts, FailedServer, Member, MemberState, MoveIs, StoreKind,
+};
 use serde_json::{Map, Value, json};
 
 use super::attributes::exact_time;
 use super::names::shown;
 use super::output::{bytes, counted};
-use super::{Error, output};
+use super::{Error, moving, output};
 use crate::service::contact;
 use crate::service::target::Target;
 
@@ -25,6 +27,7 @@ use crate::service::target::Target;
 #[command(after_help = "\
 States of servers:
   alive    takes part
+  draining takes part, gets nothing new and hands over what it has
   silent   takes part, but did not answer in time
   dead     was lost; what it had in memory is gone, what it had on disk comes back with it
   left     has gone on purpose
@@ -73,6 +76,8 @@ struct Status {
     buddy: Option<BuddyIs>,
     /// Hosts from which costs were measured that no longer predict.
     stale: Vec<String>,
+    /// Files that are being moved.
+    moves: Vec<MoveIs>,
 }
 
 struct Server {
@@ -101,6 +106,8 @@ impl Status {
             failed: client.failed_servers()?,
             buddy: client.buddy().ok(),
             stale: stale(client),
+            // One that cannot tell has none.
+            moves: client.moves().unwrap_or_default(),
             meta,
         })
     }
@@ -161,6 +168,10 @@ impl Status {
                     hosts.join(", ")
                 ),
             );
+        }
+        for (i, is) in self.moves.iter().enumerate() {
+            let name = if i == 0 { "moves" } else { "" };
+            line(name, moving::described(path_of(is), &is.progress));
         }
         text.push('\n');
         text += &table(&self.rows());
@@ -244,6 +255,10 @@ impl Status {
 
     fn to_json(&self) -> Value {
         let servers: Vec<Value> = self.servers.iter().map(Server::to_json).collect();
+        let moves = self.moves.iter();
+        let moves: Vec<Value> = moves
+            .map(|is| moving::to_json(path_of(is), &is.progress))
+            .collect();
         json!({
             "url": self.url,
             "is_service": self.is_service,
@@ -260,6 +275,7 @@ impl Status {
                 "clients": b.clients,
             })),
             "stale_calibrations": self.stale,
+            "moves": moves,
             "servers": servers,
             "failed": self.failed.iter().map(|f| json!({
                 "server": f.server.0,
@@ -293,6 +309,7 @@ impl Server {
     fn state(&self) -> &'static str {
         match (self.member.state, &self.counters) {
             (MemberState::Alive, Some(Err(_))) => "silent",
+            (MemberState::Alive, _) if self.member.is_draining => "draining",
             (MemberState::Alive, _) => "alive",
             (MemberState::Dead, _) => "dead",
             (MemberState::Left, _) => "left",
@@ -352,6 +369,7 @@ impl Server {
         let mut value = json!({
             "server": member.server.0,
             "state": self.state(),
+            "is_draining": member.is_draining,
             "incarnation": member.incarnation,
             "kept_since": member.kept_since,
             "store": store(member.store),
@@ -366,6 +384,14 @@ impl Server {
             None => {}
         }
         value
+    }
+}
+
+/// Where a file is that moves; one without a name goes with its last handle.
+fn path_of(is: &MoveIs) -> &str {
+    match is.path.is_empty() {
+        true => "a file without a name",
+        false => &is.path,
     }
 }
 

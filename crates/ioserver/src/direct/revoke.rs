@@ -23,10 +23,10 @@ use crate::sessions::Client;
 use crate::statistics::add;
 
 /// How long claims are waited for before they are revoked.
-const PATIENCE: Duration = Duration::from_millis(150);
+pub(super) const PATIENCE: Duration = Duration::from_millis(150);
 /// Between two looks at claims, at first and at most.
-const FIRST_PAUSE: Duration = Duration::from_micros(20);
-const LONGEST_PAUSE: Duration = Duration::from_millis(4);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_micros(20);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(4);
 
 /// Bytes that a client may store into, per subfile: ascending, disjoint.
 #[derive(Clone, Debug, Default)]

@@ -8,6 +8,7 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use client::{Client, ConnectOptions, File, OpenOptions, Team};
+use system_tests::firing::{Orders, fire};
 use system_tests::layouts::view_of;
 use system_tests::pounding::{open_many, pound_reads, pound_writes, shake, storm};
 use system_tests::raw::Raw;
@@ -150,6 +151,20 @@ impl Worker {
                 let layouts: Vec<&str> = text(4).ok_or("no layouts")?.split(';').collect();
                 let done = shake(&self.client, path, &layouts, number(2)?, stop.as_ref())?;
                 return Ok(done.to_string());
+            }
+            // Uses files while they move, and compares everything.
+            "fire" => {
+                let orders = Orders {
+                    dir: fields.get(1).ok_or("no directory")?.to_string(),
+                    me: number(2)?,
+                    all: number(3)?,
+                    seed: number(4)?,
+                    stop: text(5).ok_or("no end")?.into(),
+                    kills: text(6).map(Into::into),
+                };
+                let fired = fire(&self.client, &orders)?;
+                let all = [fired.accesses, fired.syncs, fired.settled];
+                return Ok(all.map(|n| n.to_string()).join(" "));
             }
             "create" => {
                 let options = OpenOptions::new().exclusive();

@@ -1,0 +1,747 @@
+//! The program of workers that use files while these move from layout to layout: everything they read is
+//! compared with what it must be.
+//!
+//! ```text
+//!  own      one worker: reads, writes, appends, sizes, views, atomic mode, whatever comes
+//!  shared   each worker its element of a partition that has nothing to do with the layouts
+//!  log      all append records; where each was put is remembered
+//!  atomic   all write and read the same bytes at once in atomic mode; nobody sees two writes mixed
+//! ```
+//!
+//! A byte is written with one of a few tags and its value follows from tag and place, so what it may be is a
+//! set of tags: one as long as nothing dies, and those since the last sync when a disk server was killed. Kills
+//! are counted in a file by whoever kills, before he does; the number is odd while one may happen at any time.
+//!
+//! Workers end when a file exists that the test makes, and leave behind what must be there
+//! ([`Left`]).
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use client::{Client, File, OpenOptions, View};
+use layout::ViewOffset;
+
+use crate::layouts::{LOGICAL, views_of};
+use crate::seed::{Random, pattern, pattern_byte};
+use crate::waiting::{LIMIT, pause};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Tags of bytes.
+const TAGS: u64 = 8;
+/// Instead of a tag: never written, or cut off since.
+const HOLE: u8 = 15;
+/// Instead of a tag: any value, until it is written again.
+const ANYTHING: u8 = 14;
+/// Bytes of the shared file.
+pub const SHARED: u64 = 150_000;
+/// Most bytes of a file of one's own.
+const MOST: u64 = 120_000;
+/// What is written and read in atomic mode.
+const ATOMIC: (u64, usize) = (777, 5000);
+/// Accesses of other files between two of the log.
+const PER_RECORD: u64 = 12;
+
+/// What a worker is told.
+#[derive(Clone, Debug)]
+pub struct Orders {
+    /// Paths begin with this.
+    pub dir: String,
+    /// Which worker it is.
+    pub me: u64,
+    /// Of how many.
+    pub all: u64,
+    /// Where its random numbers begin.
+    pub seed: u64,
+    /// Ends the program when it exists.
+    pub stop: PathBuf,
+    /// Where kills are counted, if servers are killed that may lose bytes.
+    pub kills: Option<PathBuf>,
+}
+
+/// What a worker has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fired {
+    /// Accesses that were compared.
+    pub accesses: u64,
+    /// Syncs that returned.
+    pub syncs: u64,
+    /// How often everything was written again after a kill.
+    pub settled: u64,
+}
+
+/// What must be in the files when all is over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// All bytes of the worker's own file.
+    pub own: Vec<u8>,
+    /// Bytes of its element of the shared file.
+    pub shared: Vec<u8>,
+    /// Records of the log: where, and their number.
+    pub log: Vec<(u64, u64)>,
+}
+
+impl Left {
+    fn path(stop: &Path, what: &str, me: u64) -> PathBuf {
+        stop.with_extension(format!("{what}-{me}"))
+    }
+
+    fn write(&self, stop: &Path, me: u64) -> std::io::Result<()> {
+        std::fs::write(Left::path(stop, "own", me), &self.own)?;
+        std::fs::write(Left::path(stop, "shared", me), &self.shared)?;
+        let line = |(at, number): &(u64, u64)| format!("{at} {number}\n");
+        let log: String = self.log.iter().map(line).collect();
+        std::fs::write(Left::path(stop, "log", me), log)
+    }
+
+    /// What a worker left behind.
+    #[track_caller]
+    pub fn read(stop: &Path, me: u64) -> Left {
+        let of = |what| std::fs::read(Left::path(stop, what, me)).expect("what a worker left");
+        let log = String::from_utf8(of("log")).expect("text");
+        let record = |line: &str| {
+            let (at, number) = line.split_once(' ').expect("two numbers");
+            (at.parse().expect("a place"), number.parse().expect("one"))
+        };
+        Left {
+            own: of("own"),
+            shared: of("shared"),
+            log: log.lines().map(record).collect(),
+        }
+    }
+}
+
+/// The element of a worker in the shared file.
+pub fn element(seed: u64, me: u64, all: u64) -> View {
+    let stripe = Random::new(seed).within(11..400);
+    views_of(None, 0, &format!("striped({stripe}) over {all}")).swap_remove(me as usize)
+}
+
+/// Record `number` of a worker in the log.
+pub fn record(me: u64, number: u64) -> Vec<u8> {
+    let len = 40 + (me * 31 + number * 17) % 300;
+    let mut bytes: Vec<u8> = (0..len)
+        .map(|x| pattern_byte(1000 + me * 7919 + number, x))
+        .collect();
+    bytes[..8].copy_from_slice(&(number + 1).to_le_bytes());
+    bytes[8] = me as u8 + 1;
+    bytes
+}
+
+/// What every byte of a file may be.
+#[derive(Clone, Debug, Default)]
+struct Marks {
+    /// By place: a bit per tag.
+    may_be: Vec<u16>,
+    /// By place: the tag of the last write.
+    is: Vec<u8>,
+}
+
+impl Marks {
+    fn reach(&mut self, end: u64) {
+        let end = end as usize;
+        if self.is.len() < end {
+            self.is.resize(end, HOLE);
+            self.may_be.resize(end, 1 << HOLE);
+        }
+    }
+
+    fn put(&mut self, x: u64, tag: u8) {
+        self.is[x as usize] = tag;
+        self.may_be[x as usize] |= 1 << tag;
+    }
+
+    /// Everything is as it was written last.
+    fn settle(&mut self) {
+        for (may_be, is) in self.may_be.iter_mut().zip(&self.is) {
+            *may_be = 1 << is;
+        }
+    }
+
+    /// What a byte is, if nothing died.
+    fn byte(&self, x: u64) -> u8 {
+        match self.is.get(x as usize) {
+            None | Some(&HOLE) => 0,
+            Some(&tag) => pattern_byte(u64::from(tag), x),
+        }
+    }
+
+    /// What is wrong with a byte that was read.
+    fn wrong(&self, x: u64, byte: u8, is_calm: bool) -> Option<String> {
+        if byte == self.byte(x) {
+            return None;
+        }
+        let may_be = self.may_be.get(x as usize).copied().unwrap_or(1 << HOLE);
+        let mut others = (0..16).filter(|tag| may_be & 1 << tag != 0);
+        let is_other = others.any(|tag| match tag {
+            HOLE => byte == 0,
+            ANYTHING => true,
+            tag => byte == pattern_byte(u64::from(tag), x),
+        });
+        if is_other && !is_calm {
+            return None;
+        }
+        let tags: Vec<u64> = (0..TAGS).filter(|t| pattern_byte(*t, x) == byte).collect();
+        Some(format!(
+            "file byte {x} is {byte} (tags {tags:?}), expected {} (tag {}, may be {may_be:#x})",
+            self.byte(x),
+            self.is.get(x as usize).copied().unwrap_or(HOLE),
+        ))
+    }
+}
+
+/// A file and what it must hold.
+struct Target {
+    name: &'static str,
+    file: File,
+    view: View,
+    marks: Marks,
+    size: u64,
+    /// What the size may be after a kill.
+    sizes: (u64, u64),
+    /// Kills when it was last known exactly.
+    base: u64,
+}
+
+struct Worker<'a> {
+    client: &'a Client,
+    orders: &'a Orders,
+    random: Random,
+    fired: Fired,
+}
+
+/// Uses files until told to stop.
+pub fn fire(client: &Client, orders: &Orders) -> Result<Fired, Failure> {
+    let mut worker = Worker {
+        client,
+        orders,
+        random: Random::new(orders.seed),
+        fired: Fired::default(),
+    };
+    let left = worker.run()?;
+    left.write(&orders.stop, orders.me)?;
+    Ok(worker.fired)
+}
+
+impl Worker<'_> {
+    fn open(&self, name: &str) -> Result<File, client::Error> {
+        let how = OpenOptions::new().read().write().create();
+        let path = format!("{}/{name}", self.orders.dir);
+        self.client.open(&path, &how)
+    }
+
+    fn kills(&self) -> u64 {
+        let counted = self.orders.kills.as_ref().and_then(|path| {
+            let text = std::fs::read_to_string(path).ok()?;
+            text.trim().parse().ok()
+        });
+        counted.unwrap_or(0)
+    }
+
+    /// Whether nothing can have died since the target was known exactly. Asked after an access.
+    fn is_calm(&self, target: &Target) -> bool {
+        let kills = self.kills();
+        kills.is_multiple_of(2) && kills == target.base
+    }
+
+    fn run(&mut self) -> Result<Left, Failure> {
+        let Orders { me, all, .. } = *self.orders;
+        let start = |name, file, view| Target {
+            name,
+            file,
+            view,
+            marks: Marks::default(),
+            size: 0,
+            sizes: (0, 0),
+            base: u64::MAX,
+        };
+        let own = self.patiently(|w| Ok(w.open(&format!("own-{me}"))?))?;
+        let mut own = start("own", own, View::whole_file());
+        let shared = self.patiently(|w| Ok(w.open("shared")?))?;
+        // The seed of the partition is everybody's.
+        let view = element(crate::seed::seed(), me, all);
+        let mut shared = start("shared", shared, view);
+        let log = self.patiently(|w| Ok(w.open("log")?))?;
+        let atomic = self.patiently(|w| Ok(w.open("atomic")?))?;
+        self.patiently(|_| Ok(atomic.set_atomic(true)?))?;
+        self.begin(&mut own)?;
+        self.begin(&mut shared)?;
+        let mut records = Records::default();
+        let mut turn = 0;
+        while !self.orders.stop.exists() {
+            turn += 1;
+            self.own(&mut own)?;
+            self.shared(&mut shared)?;
+            if turn % PER_RECORD == 0 {
+                self.log(&log, &mut records)?;
+            }
+            if turn % 5 == 0 && self.orders.kills.is_none() {
+                self.atomic(&atomic)?;
+            }
+        }
+        self.finish(&mut own)?;
+        self.finish(&mut shared)?;
+        self.finish_log(&log, &mut records)?;
+        let ranges = ranges(&shared.view, 0, shared.view.len_within(SHARED));
+        let left = Left {
+            own: (0..own.size).map(|x| own.marks.byte(x)).collect(),
+            shared: ranges
+                .into_iter()
+                .flatten()
+                .map(|x| shared.marks.byte(x))
+                .collect(),
+            log: records.durable,
+        };
+        own.file.close()?;
+        shared.file.close()?;
+        log.close()?;
+        atomic.close()?;
+        Ok(left)
+    }
+
+    /// Repeats what fails because something died; what fails otherwise fails.
+    fn patiently<T>(&self, mut run: impl FnMut(&Self) -> Result<T, Failure>) -> Result<T, Failure> {
+        let end = Instant::now() + LIMIT;
+        let mut calm_failures = 0;
+        loop {
+            let before = self.kills();
+            match run(self) {
+                Ok(done) => return Ok(done),
+                Err(error) => {
+                    let after = self.kills();
+                    // What a kill leads to may come a little later than the kill, once.
+                    calm_failures += u64::from(before == after && after.is_multiple_of(2));
+                    let limit = if self.orders.kills.is_some() { 8 } else { 1 };
+                    if calm_failures >= limit || Instant::now() > end {
+                        return Err(error);
+                    }
+                    pause(Duration::from_millis(20));
+                }
+            }
+        }
+    }
+
+    /// Writes all of a target from the beginning, and makes it durable.
+    fn begin(&mut self, target: &mut Target) -> Result<(), Failure> {
+        if target.name == "own" {
+            target.size = self.random.within(1..MOST);
+        }
+        self.settle(target)
+    }
+
+    /// After a kill: what is there has to be something that was written; then everything is written again.
+    fn settle(&mut self, target: &mut Target) -> Result<(), Failure> {
+        let end = Instant::now() + LIMIT;
+        loop {
+            let kills = self.kills();
+            if kills.is_multiple_of(2) {
+                let tag = self.random.below(TAGS) as u8;
+                match self.rewrite(target, tag) {
+                    Ok(()) if self.kills() == kills => {
+                        target.base = kills;
+                        target.marks.settle();
+                        target.sizes = (target.size, target.size);
+                        self.fired.settled += 1;
+                        return Ok(());
+                    }
+                    Err(error) if self.orders.kills.is_none() => {
+                        return Err(format!("{}: {error}", target.name).into());
+                    }
+                    Err(error) if error.is::<Wrong>() => return Err(error),
+                    Err(error) if Instant::now() > end => {
+                        return Err(format!("{}: does not settle: {error}", target.name).into());
+                    }
+                    _ => {}
+                }
+            }
+            if self.orders.stop.exists() && Instant::now() > end {
+                return Err(format!("{}: no calm to settle in", target.name).into());
+            }
+            pause(Duration::from_millis(5));
+        }
+    }
+
+    fn rewrite(&mut self, target: &mut Target, tag: u8) -> Result<(), Failure> {
+        let is_own = target.name == "own";
+        if target.base != u64::MAX {
+            if is_own {
+                let size = target.file.size()?;
+                let (least, most) = target.sizes;
+                if !(least..=most).contains(&size) {
+                    let text = format!("own: size {size}, expected {least} to {most}");
+                    return Err(Box::new(Wrong(text)));
+                }
+                target.size = size;
+            }
+            self.read(target, 0, u64::MAX, false)?;
+        }
+        let len = match is_own {
+            true => {
+                target.file.set_atomic(false)?;
+                target.view = View::whole_file();
+                target.size
+            }
+            false => target.view.len_within(SHARED),
+        };
+        target.file.set_view(&target.view)?;
+        if is_own && target.base == u64::MAX {
+            target.file.resize(0)?;
+        }
+        self.write(target, 0, len, tag)?;
+        target.file.sync()?;
+        self.fired.syncs += 1;
+        Ok(())
+    }
+
+    fn write(&mut self, t: &mut Target, at: u64, len: u64, tag: u8) -> Result<(), Failure> {
+        let bytes = pattern(&t.view, at, len as usize, u64::from(tag));
+        t.note(at, len, tag);
+        let n = t.file.write_at(at, &bytes)?;
+        if n as u64 != len {
+            return Err(Box::new(Wrong(format!("{n} of {len} bytes written"))));
+        }
+        self.fired.accesses += 1;
+        Ok(())
+    }
+
+    /// Reads and compares.
+    fn read(&mut self, t: &Target, at: u64, len: u64, may_be_calm: bool) -> Result<(), Failure> {
+        let size = if t.name == "own" { t.size } else { SHARED };
+        let there = t.view.len_within(size).saturating_sub(at);
+        let mut bytes = vec![0xee; len.min(there + 50) as usize];
+        let n = t.file.read_at(at, &mut bytes)?;
+        self.compare(t, at, &bytes[..n], there.min(len), may_be_calm)
+    }
+
+    fn compare(
+        &mut self,
+        t: &Target,
+        at: u64,
+        bytes: &[u8],
+        wanted: u64,
+        may_be_calm: bool,
+    ) -> Result<(), Failure> {
+        let is_calm = may_be_calm && self.is_calm(t);
+        if is_calm && bytes.len() as u64 != wanted {
+            let text = format!("{}: {} bytes read of {wanted}", t.name, bytes.len());
+            return Err(Box::new(Wrong(text)));
+        }
+        let places = ranges(&t.view, at, bytes.len() as u64)
+            .into_iter()
+            .flatten();
+        for (x, byte) in places.zip(bytes) {
+            if let Some(wrong) = t.marks.wrong(x, *byte, is_calm) {
+                let text = format!(
+                    "{} of worker {} at view byte {at}, {} bytes: {wrong}; {:?}, {} pieces",
+                    t.name,
+                    self.orders.me,
+                    bytes.len(),
+                    t.file.last_access(),
+                    t.file.layout().pieces.len(),
+                );
+                return Err(Box::new(Wrong(text)));
+            }
+        }
+        self.fired.accesses += 1;
+        Ok(())
+    }
+
+    /// What an access came to: errors are allowed when something died.
+    fn judge(&mut self, target: &mut Target, result: Result<(), Failure>) -> Result<(), Failure> {
+        let is_calm = self.is_calm(target);
+        match result {
+            Err(error) if is_calm || error.is::<Wrong>() => {
+                Err(format!("{}: {error}", target.name).into())
+            }
+            _ => {
+                let kills = self.kills();
+                if !is_calm && kills.is_multiple_of(2) {
+                    self.settle(target)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn own(&mut self, t: &mut Target) -> Result<(), Failure> {
+        let done = self.own_step(t);
+        self.judge(t, done)
+    }
+
+    fn own_step(&mut self, t: &mut Target) -> Result<(), Failure> {
+        let tag = self.random.below(TAGS) as u8;
+        let shown = t.view.len_within(t.size);
+        let len = match self.random.below(4) {
+            0 => self.random.within(1..64),
+            1 => self.random.within(1..60_000),
+            _ => self.random.within(1..5000),
+        };
+        let at = self.random.below(shown + 1);
+        // Not too far behind the end.
+        let room = t.view.len_within(MOST).saturating_sub(at).min(len);
+        match self.random.below(16) {
+            0..=4 if room > 0 => self.write(t, at, room, tag),
+            5..=8 => self.read(t, at, len, true),
+            9 if room > 0 => {
+                // Short ones at one place, which go the shortest way.
+                let len = room.min(200);
+                for _ in 0..6 {
+                    let tag = self.random.below(TAGS) as u8;
+                    self.write(t, at, len, tag)?;
+                    self.read(t, at, len, true)?;
+                }
+                Ok(())
+            }
+            10 => {
+                if t.size > MOST || !self.is_calm(t) {
+                    return Ok(());
+                }
+                let (expected, len) = (t.size, len.min(3000));
+                let bytes = pattern(&View::whole_file(), expected, len as usize, u64::from(tag));
+                let view = std::mem::replace(&mut t.view, View::whole_file());
+                t.note(expected, len, tag);
+                t.view = view;
+                let found = t.file.append(&bytes)?;
+                if found != expected && self.is_calm(t) {
+                    let text = format!("appended at {found}, expected {expected}");
+                    return Err(Box::new(Wrong(text)));
+                }
+                if found != expected {
+                    t.note_anything(found, len);
+                }
+                Ok(())
+            }
+            11 => {
+                let to = match self.random.below(3) {
+                    0 => self.random.below(MOST),
+                    1 => t.size.saturating_sub(self.random.below(5000)),
+                    _ => t.size / 2,
+                };
+                t.note_size(to);
+                t.file.resize(to)?;
+                Ok(())
+            }
+            12 | 13 => {
+                let view = match self.random.below(3) {
+                    0 => View::whole_file(),
+                    _ => LOGICAL[self.random.index(LOGICAL.len())].view(),
+                };
+                t.file.set_view(&view)?;
+                t.view = view;
+                Ok(())
+            }
+            14 => {
+                let is_atomic = self.random.below(3) == 0;
+                Ok(t.file.set_atomic(is_atomic)?)
+            }
+            15 if self.random.below(3) == 0 => self.sync(t),
+            _ if shown > 0 => {
+                // Several at once.
+                let n = (shown / 3).min(2000);
+                let under_way: Vec<_> = (0..3)
+                    .map(|i| t.file.read_at_nonblocking(i * n, vec![0xee; n as usize]))
+                    .collect();
+                for (i, request) in under_way.into_iter().enumerate() {
+                    let (result, bytes) = request.wait();
+                    let (read, bytes) = (result?, bytes.into_vec());
+                    self.compare(t, i as u64 * n, &bytes[..read], n, true)?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn sync(&mut self, t: &mut Target) -> Result<(), Failure> {
+        let kills = self.kills();
+        t.file.sync()?;
+        self.fired.syncs += 1;
+        // Of kills before it the sync has told.
+        if kills == t.base && self.kills() == kills && kills.is_multiple_of(2) {
+            t.marks.settle();
+            t.sizes = (t.size, t.size);
+        }
+        Ok(())
+    }
+
+    fn shared(&mut self, t: &mut Target) -> Result<(), Failure> {
+        let tag = self.random.below(TAGS) as u8;
+        let shown = t.view.len_within(SHARED);
+        let at = self.random.below(shown);
+        let len = match self.random.below(3) {
+            0 => self.random.within(1..100),
+            1 => self.random.within(1..4000),
+            _ => self.random.within(1..shown),
+        };
+        let len = len.min(shown - at);
+        let done = match self.random.below(8) {
+            0..=2 => self.write(t, at, len, tag),
+            3..=6 => self.read(t, at, len, true),
+            _ => self.sync(t),
+        };
+        self.judge(t, done)
+    }
+
+    fn log(&mut self, log: &File, records: &mut Records) -> Result<(), Failure> {
+        let before = self.kills();
+        let number = records.next;
+        records.next += 1;
+        let appended = log.append(&record(self.orders.me, number));
+        let is_calm = self.kills() == before && before.is_multiple_of(2);
+        match appended {
+            Ok(at) => records.acknowledged.push((at, number)),
+            Err(error) if is_calm && before == records.base => {
+                return Err(format!("log: {error}").into());
+            }
+            Err(_) => {}
+        }
+        if number % 4 == 3 {
+            let _ = self.sync_log(log, records);
+        }
+        Ok(())
+    }
+
+    /// What was appended between two calm syncs is safe.
+    fn sync_log(&mut self, log: &File, records: &mut Records) -> Result<(), Failure> {
+        let kills = self.kills();
+        let synced = log.sync();
+        let is_calm = self.kills() == kills && kills.is_multiple_of(2);
+        if synced.is_ok() && is_calm && records.base == kills {
+            records.durable.append(&mut records.acknowledged);
+        }
+        if is_calm {
+            // Records of before were perhaps lost, and perhaps overwritten.
+            records.acknowledged.clear();
+            records.base = kills;
+        }
+        synced?;
+        self.fired.syncs += 1;
+        Ok(())
+    }
+
+    fn finish_log(&mut self, log: &File, records: &mut Records) -> Result<(), Failure> {
+        let end = Instant::now() + LIMIT;
+        while let Err(error) = self.sync_log(log, records) {
+            if Instant::now() > end || self.orders.kills.is_none() {
+                return Err(format!("log: {error}").into());
+            }
+            pause(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn atomic(&mut self, file: &File) -> Result<(), Failure> {
+        let (at, len) = ATOMIC;
+        let whole = View::whole_file();
+        if self.random.below(2) == 0 {
+            let bytes = pattern(&whole, at, len, self.random.below(TAGS));
+            file.write_at(at, &bytes)
+                .map_err(|e| format!("atomic: {e}"))?;
+            self.fired.accesses += 1;
+            return Ok(());
+        }
+        let mut bytes = vec![0xee; len];
+        let n = file
+            .read_at(at, &mut bytes)
+            .map_err(|e| format!("atomic: {e}"))?;
+        let is_one = |tag: u64| pattern(&whole, at, len, tag) == bytes;
+        let is_good = n == 0 || n == len && (0..TAGS).any(is_one);
+        if !is_good {
+            let first: Vec<u64> = (0..TAGS)
+                .filter(|t| pattern_byte(*t, at) == bytes[0])
+                .collect();
+            let other = (0..n).find(|i| {
+                let x = at + *i as u64;
+                first.iter().all(|t| pattern_byte(*t, x) != bytes[*i])
+            });
+            let text = format!("atomic: {n} bytes are of two writes, {first:?} until {other:?}");
+            return Err(Box::new(Wrong(text)));
+        }
+        self.fired.accesses += 1;
+        Ok(())
+    }
+
+    /// Everything exact and durable.
+    fn finish(&mut self, target: &mut Target) -> Result<(), Failure> {
+        let end = Instant::now() + LIMIT;
+        loop {
+            if !self.is_calm(target) {
+                self.settle(target)?;
+            }
+            match self.sync(target) {
+                Ok(()) if self.is_calm(target) => return Ok(()),
+                Err(error) if self.is_calm(target) || Instant::now() > end => {
+                    return Err(format!("{}: last sync: {error}", target.name).into());
+                }
+                _ => pause(Duration::from_millis(5)),
+            }
+        }
+    }
+}
+
+/// What a worker has appended to the log.
+#[derive(Debug, Default)]
+struct Records {
+    next: u64,
+    acknowledged: Vec<(u64, u64)>,
+    durable: Vec<(u64, u64)>,
+    /// Kills when the list of acknowledged ones was begun.
+    base: u64,
+}
+
+/// Bytes or sizes that cannot be, whatever died.
+#[derive(Debug)]
+struct Wrong(String);
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+impl Target {
+    /// A write is about to be made.
+    fn note(&mut self, at: u64, len: u64, tag: u8) {
+        for range in ranges(&self.view, at, len) {
+            self.marks.reach(range.end);
+            self.size = self.size.max(range.end);
+            self.sizes.1 = self.sizes.1.max(range.end);
+            range.for_each(|x| self.marks.put(x, tag));
+        }
+    }
+
+    /// An append went elsewhere after a kill: its bytes do not follow their place.
+    fn note_anything(&mut self, at: u64, len: u64) {
+        self.marks.reach(at + len);
+        self.sizes.1 = self.sizes.1.max(at + len);
+        for x in at..at + len {
+            self.marks.put(x, ANYTHING);
+        }
+    }
+
+    /// The size is about to be set.
+    fn note_size(&mut self, to: u64) {
+        self.marks.reach(to);
+        for x in to..self.marks.is.len() as u64 {
+            self.marks.put(x, HOLE);
+        }
+        self.size = to;
+        self.sizes = (self.sizes.0.min(to), self.sizes.1.max(to));
+    }
+}
+
+/// The file ranges of a range of a view.
+fn ranges(view: &View, at: u64, len: u64) -> Vec<std::ops::Range<u64>> {
+    if len == 0 {
+        return Vec::new();
+    }
+    let range = view
+        .file_range(ViewOffset(at)..ViewOffset(at + len))
+        .expect("the view has these bytes");
+    view.bytes()
+        .segments(range.start.0..range.end.0)
+        .map(|s| s.start()..s.end())
+        .collect()
+}
