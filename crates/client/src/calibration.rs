@@ -178,19 +178,8 @@ impl Known {
 impl Session {
     /// The name of a server's host in calibrations.
     pub(crate) fn host_of(&self, member: &Member) -> String {
-        let is_here = member
-            .local
-            .as_ref()
-            .is_some_and(|local| local.host == self.host);
-        let host = member.address.strip_prefix("tcp:").map(|rest| {
-            let host = rest.rsplit_once(':').map_or(rest, |(host, _)| host);
-            host.trim_start_matches('[').trim_end_matches(']')
-        });
-        match host {
-            Some(host) if !is_here && !is_loopback(host) && !host.is_empty() => host.to_owned(),
-            // Sockets in the file system are of this host.
-            _ => host_name(),
-        }
+        let host = member.local.as_ref().map(|local| local.host.as_str());
+        server_host(host, &self.host, &member.address)
     }
 
     fn ask_machine(&self) -> Result<Machine> {
@@ -226,6 +215,27 @@ impl Session {
             // It will be noticed again by others.
             let _ = self.manager(Repeat::Same, put);
         }
+    }
+}
+
+/// The host of a server, by what it says of its own host (`said`), what this host says of itself (`here`),
+/// and its address.
+fn server_host(said: Option<&str>, here: &str, address: &str) -> String {
+    if said == Some(here) {
+        return host_name();
+    }
+    let by_address = address.strip_prefix("tcp:").map(|rest| {
+        let host = rest.rsplit_once(':').map_or(rest, |(host, _)| host);
+        host.trim_start_matches('[').trim_end_matches(']')
+    });
+    // Where one machine plays several hosts they have names; it is the third word.
+    let by_name = said.and_then(|said| said.split(' ').nth(2));
+    let other = by_name.filter(|name| !name.is_empty()).or(by_address);
+    match (said, other) {
+        (Some(_), Some(other)) => other.to_owned(),
+        (None, Some(other)) if !is_loopback(other) && !other.is_empty() => other.to_owned(),
+        // Sockets in the file system are of this host.
+        _ => host_name(),
     }
 }
 
@@ -321,6 +331,23 @@ mod tests {
         let machine = machine_of(&rows, "here");
         assert_eq!((machine.near.byte_s, machine.far.byte_s), (7e-10, 3e-9));
         assert_eq!(machine.pack, Machine::HOST.pack);
+    }
+
+    #[test]
+    fn hosts_are_told_apart_by_what_they_say_and_by_their_addresses() {
+        let here = "boot net ";
+        let mine = host_name();
+        assert_eq!(server_host(Some(here), here, "tcp:10.0.0.7:99"), mine);
+        assert_eq!(server_host(None, here, "unix:/tmp/io"), mine);
+        assert_eq!(server_host(None, here, "tcp:127.0.0.1:99"), mine);
+        assert_eq!(server_host(None, here, "tcp:[::1]:99"), mine);
+        assert_eq!(server_host(None, here, "tcp:10.0.0.7:99"), "10.0.0.7");
+        assert_eq!(
+            server_host(Some("other net "), here, "tcp:node7:99"),
+            "node7"
+        );
+        let played = server_host(Some("boot net second"), here, "tcp:127.0.0.1:99");
+        assert_eq!(played, "second");
     }
 
     #[test]

@@ -373,6 +373,15 @@ impl Answer {
         self.ways.iter().find(|p| p.way == self.chosen)
     }
 
+    /// What was predicted of the way that was really taken: direct access may be off, or not yet possible.
+    fn of_taken(&self, measured: &Measured) -> Option<&Prediction> {
+        let is_taken = |p: &&Prediction| match measured.is_direct {
+            true => p.way == Way::Direct,
+            false => matches!(p.way, Way::Message | Way::Packed),
+        };
+        self.ways.iter().find(is_taken)
+    }
+
     pub(crate) fn to_text(&self) -> String {
         let processes = counted(self.processes as u64, "process", "processes at once");
         let mut text = format!("\n  {} by {processes}\n", self.op_word());
@@ -448,7 +457,10 @@ impl Answer {
     }
 
     fn write_measured(&self, text: &mut String) {
-        let (Some(measured), Some(chosen)) = (&self.measured, self.of_chosen()) else {
+        let Some(measured) = &self.measured else {
+            return;
+        };
+        let Some(taken) = self.of_taken(measured) else {
             return;
         };
         let took = match measured.is_direct {
@@ -462,8 +474,8 @@ impl Answer {
             time(measured.best_s),
             bytes(measured.bytes),
             time(measured.first_s),
-            time(chosen.seconds),
-            chosen.seconds / measured.best_s.max(1e-9)
+            time(taken.seconds),
+            taken.seconds / measured.best_s.max(1e-9)
         );
         if let Some(cut) = self.cut_to {
             let _ = writeln!(
@@ -504,9 +516,10 @@ impl Answer {
             Some(true) => "good",
             Some(false) => "stale",
         });
-        if let (Some(m), Some(chosen)) = (&self.measured, self.of_chosen()) {
+        let taken = |m| self.of_taken(m).map(|taken| (m, taken));
+        if let Some((m, taken)) = self.measured.as_ref().and_then(taken) {
             value["analyzed"] = json!({
-                "predicted_s": chosen.seconds, "measured_s": m.best_s, "first_s": m.first_s, "turns": m.turns,
+                "way": taken.way.word(), "predicted_s": taken.seconds, "measured_s": m.best_s, "first_s": m.first_s, "turns": m.turns,
                 "is_direct": m.is_direct, "messages": m.messages, "bytes": m.bytes, "cut_to": self.cut_to,
             });
         }

@@ -180,6 +180,9 @@ fn seed002_s88_a_calibration_of_this_host_predicts_copies_that_it_has_not_seen()
         }
     };
     // Whoever takes the processor away in the middle is not the model's fault.
-    let outcomes: Vec<_> = (0..3).map(|_| attempt()).collect();
+    let mut outcomes = Vec::new();
+    while outcomes.len() < 3 && !outcomes.iter().any(Result::is_ok) {
+        outcomes.push(attempt());
+    }
     assert!(outcomes.iter().any(Result::is_ok), "{outcomes:?}");
 }
