@@ -19,9 +19,9 @@ use crate::commands::Error;
 use crate::commands::connection::refused;
 
 /// Bytes of a stripe of the file: the longest access to one server.
-const STRIPE: u64 = 1 << 20;
+const STRIPE: u64 = 2 << 20;
 /// Lengths of accesses.
-const LENGTHS: [u64; 6] = [8, 4 << 10, 64 << 10, 256 << 10, 512 << 10, STRIPE];
+const LENGTHS: [u64; 6] = [8, 4 << 10, 64 << 10, 256 << 10, 1 << 20, STRIPE];
 /// Longest message of accesses in several; the shortest that servers agree to.
 const SHORT_MESSAGE: u64 = 64 << 10;
 /// Most servers whose stripes the file has.

@@ -34,7 +34,8 @@ Examples:
   pario explain --view '(block, *) onto 4 [1]' --to '(*, block) onto 4' --array 'f64[6,8]'
   pario explain /results/matrix --view '(block, *) onto 4'
   pario explain /results/matrix --view '(*, block) onto 4 [2]' --op write
-  pario explain /results/matrix --view '(*, block) onto 4' --analyze")]
+  pario explain /results/matrix --view '(*, block) onto 4' --analyze
+  pario explain /results/matrix --view '(*, cyclic) onto 4' --together --analyze")]
 pub(crate) struct Arguments {
     /// The path of a stored file, instead of --to: the bytes go to or come from its subfiles
     #[arg(value_name = "PATH", conflicts_with_all = ["from", "to", "array", "bytes"])]
@@ -65,6 +66,10 @@ pub(crate) struct Arguments {
     /// With --op write: write back, while nobody else writes, the bytes that the same views read
     #[arg(long, requires = "analyze")]
     analyze_writes: bool,
+
+    /// The processes are a team that accesses the file collectively, instead of each for itself
+    #[arg(long, requires = "path")]
+    together: bool,
 
     /// Predict as if servers had nothing of the file in memory
     #[arg(long, requires = "path", conflicts_with = "analyze")]
@@ -148,6 +153,7 @@ impl Arguments {
         Ok(Question {
             op,
             is_cold: self.cold,
+            together: self.together,
             analyze: self.analyze,
         })
     }

@@ -10,13 +10,16 @@
 //! - Memory for an analysis is bounded; longer accesses are cut, and the prediction with them.
 
 use std::fmt::Write;
-use std::sync::{Arc, Barrier};
-use std::time::Instant;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
 
 use advise::cost::{
     Access, DiskDirected, Home, Machine, Op, Prediction, Process, StoreKind, Way, alternatives,
 };
-use client::{Client, File, Member, OpenOptions, Phases, View};
+use client::{
+    Choice, Client, Collective, ConnectOptions, File, Member, OpenOptions, Phases, Places, Team,
+    View,
+};
 use serde_json::{Value, json};
 
 use super::Error;
@@ -37,6 +40,8 @@ pub(crate) struct Question {
     pub(crate) op: Op,
     /// As if servers had nothing of the file in memory.
     pub(crate) is_cold: bool,
+    /// Collectively.
+    pub(crate) together: bool,
     /// Run it, too.
     pub(crate) analyze: bool,
 }
@@ -67,6 +72,8 @@ struct Measured {
     is_direct: bool,
     messages: u64,
     bytes: u64,
+    /// How a team did it.
+    choice: Option<Choice>,
 }
 
 /// Where the file is, for the model.
@@ -187,10 +194,13 @@ pub(crate) fn answer(
             near: place.near,
         })
         .collect();
-    let ways = predict(&machine, &processes, &place, question);
-    let chosen = chosen(&ways);
+    let mut ways = predict(&machine, &processes, &place, question);
+    // Whoever has turned it off does not go directly.
+    let goes_directly = ConnectOptions::from_env().map_err(refused)?.direct;
+    ways.retain(|p| goes_directly || p.way != Way::Direct);
+    let chosen = chosen(&ways, question.together && views.len() > 1);
     let measured = match question.analyze {
-        true => Some(run(&path, views, &lengths, question.op)?),
+        true => Some(run(&path, views, &lengths, question)?),
         false => None,
     };
     Ok(Answer {
@@ -223,12 +233,14 @@ fn predict(
     alternatives(machine, &access, &place.home())
 }
 
-/// The way that processes take each for itself: directly where they can, else by message.
-fn chosen(ways: &[Prediction]) -> Way {
+/// The way that is taken: each for itself directly where they can, else by message; a team that cannot go
+/// directly takes the fastest that teams have.
+fn chosen(ways: &[Prediction], together: bool) -> Way {
     let direct = ways.iter().find(|p| p.way == Way::Direct);
+    let by_message = |p: &&Prediction| matches!(p.way, Way::Message | Way::Packed);
     let own = ways
         .iter()
-        .find(|p| matches!(p.way, Way::Message | Way::Packed));
+        .find(|p| by_message(p) || together && needs_team(p.way));
     direct
         .or(own)
         .or(ways.first())
@@ -236,27 +248,31 @@ fn chosen(ways: &[Prediction]) -> Way {
 }
 
 /// Runs the access: a thread with a client of its own for every view, all at once.
-fn run(path: &str, views: &[View], lengths: &[u64], op: Op) -> Result<Measured, Error> {
-    let options = match op {
+fn run(path: &str, views: &[View], lengths: &[u64], question: Question) -> Result<Measured, Error> {
+    let options = match question.op {
         Op::Read => OpenOptions::new().read(),
         Op::Write => OpenOptions::new().read().write(),
     };
-    let mut handles: Vec<(Client, File)> = Vec::new();
-    for view in views {
-        let client = connection::connect_to_existing()?;
-        let file = client.open(path, &options).map_err(refused)?;
-        file.set_view(view).map_err(refused)?;
-        handles.push((client, file));
+    let mut clients = Vec::new();
+    for _ in views {
+        clients.push(connection::connect_to_existing()?);
     }
-    let barrier = Arc::new(Barrier::new(views.len()));
+    // Members of a team have to come together within its limit, so that none is waited for in vain.
+    let teams = match question.together {
+        true => Team::threads_for(views.len(), Duration::from_secs(60)),
+        false => views.iter().map(|_| Team::alone()).collect(),
+    };
+    let barrier = Barrier::new(views.len());
     let zero = Instant::now();
     let outcomes: Vec<Result<Turns, client::Error>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = handles
-            .iter()
-            .zip(lengths)
-            .map(|((_, file), &len)| {
-                let barrier = Arc::clone(&barrier);
-                scope.spawn(move || process(file, len, op, &barrier, zero))
+        let (options, barrier) = (&options, &barrier);
+        let ranks = clients.iter().zip(teams).zip(views).zip(lengths);
+        let threads: Vec<_> = ranks
+            .map(|(((client, team), view), &len)| {
+                scope.spawn(move || {
+                    let opened = Rank::open(client, team, path, options, view, question.together);
+                    process(opened, len, question.op, barrier, zero)
+                })
             })
             .collect();
         threads
@@ -283,44 +299,88 @@ fn run(path: &str, views: &[View], lengths: &[u64], op: Op) -> Result<Measured, 
         is_direct: all.iter().all(|t| t.phases.is_direct),
         messages: all.iter().map(|t| t.phases.messages()).sum(),
         bytes: all.iter().map(|t| t.phases.moved).sum(),
+        choice: all.iter().find_map(|t| t.choice.clone()),
     })
+}
+
+/// One process: alone, or a member of a team.
+struct Rank {
+    file: File,
+    team: Option<Team>,
+}
+
+impl Rank {
+    fn open(
+        client: &Client,
+        team: Team,
+        path: &str,
+        options: &OpenOptions,
+        view: &View,
+        together: bool,
+    ) -> Result<Rank, client::Error> {
+        if !together {
+            let file = client.open(path, options)?;
+            file.set_view(view)?;
+            return Ok(Rank { file, team: None });
+        }
+        let file = client.open_together(&team, path, options)?;
+        file.set_view_together(&team, view)?;
+        Ok(Rank {
+            file,
+            team: Some(team),
+        })
+    }
+
+    fn access(&self, op: Op, buffer: &mut [u8]) -> Result<(), client::Error> {
+        let places = Places::bytes(buffer.len() as u64);
+        let moved = match (&self.team, op) {
+            (None, Op::Read) => self.file.read_at(0, buffer),
+            (None, Op::Write) => self.file.write_at(0, buffer),
+            (Some(team), Op::Read) => self.file.read_at_all(team, 0, buffer.into(), 0, &places),
+            (Some(team), Op::Write) => {
+                let memory = (&*buffer).into();
+                self.file.write_at_all(team, 0, memory, 0, &places)
+            }
+        };
+        moved.map(drop)
+    }
 }
 
 /// When each turn of a process began and ended, and how the last one went.
 struct Turns {
     times: Vec<(f64, f64)>,
     phases: Phases,
+    choice: Option<Choice>,
 }
 
 fn process(
-    file: &File,
+    rank: Result<Rank, client::Error>,
     len: u64,
     op: Op,
     barrier: &Barrier,
     zero: Instant,
 ) -> Result<Turns, client::Error> {
     let mut buffer = vec![0u8; len as usize];
-    let mut outcome = Ok(());
-    if op == Op::Write {
+    let mut outcome = match (&rank, op) {
         // What is there is what will be written.
-        outcome = file.read_at(0, &mut buffer).map(drop);
-    }
+        (Ok(rank), Op::Write) => rank.file.read_at(0, &mut buffer).map(drop),
+        _ => Ok(()),
+    };
     let mut times = Vec::new();
     for _ in 0..=TURNS {
         // Everybody comes to every turn, also who has failed: nobody waits for ever.
         barrier.wait();
         let begin = zero.elapsed().as_secs_f64();
-        if outcome.is_ok() {
-            outcome = match op {
-                Op::Read => file.read_at(0, &mut buffer).map(drop),
-                Op::Write => file.write_at(0, &buffer).map(drop),
-            };
+        if let (Ok(rank), true) = (&rank, outcome.is_ok()) {
+            outcome = rank.access(op, &mut buffer);
         }
         times.push((begin, zero.elapsed().as_secs_f64()));
     }
+    let rank = rank?;
     outcome.map(|()| Turns {
         times,
-        phases: file.last_access(),
+        phases: rank.file.last_access(),
+        choice: rank.team.and_then(|_| rank.file.last_choice()),
     })
 }
 
@@ -375,9 +435,11 @@ impl Answer {
 
     /// What was predicted of the way that was really taken: direct access may be off, or not yet possible.
     fn of_taken(&self, measured: &Measured) -> Option<&Prediction> {
-        let is_taken = |p: &&Prediction| match measured.is_direct {
-            true => p.way == Way::Direct,
-            false => matches!(p.way, Way::Message | Way::Packed),
+        let how = measured.choice.as_ref().map(|choice| choice.how);
+        let is_taken = |p: &&Prediction| match how {
+            Some(how) if how != Collective::Independent => p.way.word() == how.word(),
+            _ if measured.is_direct => p.way == Way::Direct,
+            _ => matches!(p.way, Way::Message | Way::Packed),
         };
         self.ways.iter().find(is_taken)
     }
@@ -463,9 +525,10 @@ impl Answer {
         let Some(taken) = self.of_taken(measured) else {
             return;
         };
-        let took = match measured.is_direct {
-            true => "directly".to_owned(),
-            false => format!("with {}", counted(measured.messages, "message", "messages")),
+        let took = match (&measured.choice, measured.is_direct) {
+            (Some(choice), false) => format!("{}, {}", choice.how.word(), choice.reason.text()),
+            (_, true) => "directly".to_owned(),
+            _ => format!("with {}", counted(measured.messages, "message", "messages")),
         };
         let _ = writeln!(
             text,
@@ -521,6 +584,7 @@ impl Answer {
             value["analyzed"] = json!({
                 "way": taken.way.word(), "predicted_s": taken.seconds, "measured_s": m.best_s, "first_s": m.first_s, "turns": m.turns,
                 "is_direct": m.is_direct, "messages": m.messages, "bytes": m.bytes, "cut_to": self.cut_to,
+                "collective": m.choice.as_ref().map(|c| json!({"how": c.how.word(), "reason": c.reason.text()})),
             });
         }
     }

@@ -105,6 +105,12 @@ fn analyzing_runs_the_access_and_changes_nothing() {
         text.contains("measured") && text.contains("predicted"),
         "{text}"
     );
+    // As a team: what it did is said, and the bytes are the same.
+    let team = [&read[..], &["--together"]].concat();
+    let explained = service.json_of(&team);
+    assert_eq!(explained["analyzed"]["bytes"], 512 * 512 * 8);
+    let how = &explained["analyzed"]["collective"]["how"];
+    assert!(how.is_string(), "{explained}");
     // Nothing to run.
     service.silent(&[
         "create",

@@ -68,12 +68,12 @@ impl Way {
             Way::Packed => "packed",
             Way::List => "list",
             Way::Pieces => "pieces",
-            Way::Sieved { .. } => "sieved",
+            Way::Sieved { .. } => "sieving",
             Way::TwoPhase => "two_phase",
-            Way::DiskDirected(DiskDirected::Piece) => "disk_directed",
-            Way::DiskDirected(DiskDirected::Packet) => "disk_directed_packets",
-            Way::DiskDirected(DiskDirected::MultiBlock { .. }) => "disk_directed_blocks",
-            Way::DiskDirected(DiskDirected::TwoPhase) => "disk_directed_two_phase",
+            Way::DiskDirected(DiskDirected::Piece) => "ddio",
+            Way::DiskDirected(DiskDirected::Packet) => "pb_ddio",
+            Way::DiskDirected(DiskDirected::MultiBlock { .. }) => "mb_ddio",
+            Way::DiskDirected(DiskDirected::TwoPhase) => "two_phase_ddio",
         }
     }
 }
