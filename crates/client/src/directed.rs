@@ -18,10 +18,13 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use falls::Periodic;
 use kernels::{Share, SharedBytes, SharedBytesMut};
 use layout::View;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use wire::message::directed::{Directed, Follow, Lead, MORE, Packet, Portion, RankRange, WANT};
+use wire::message::directed::{
+    Directed, Follow, IN_VIEW, Lead, MORE, Packet, Portion, RankRange, WANT,
+};
 use wire::message::{self, Bytes, Refusal, Request};
 use wire::{ClientId, Place, ServerId, Status};
 
@@ -65,6 +68,11 @@ pub(crate) trait Ends {
     /// Puts the bytes of a file range that a share has where they belong.
     fn put(&mut self, share: &Share, file: Range<u64>, packed: &[u8]) -> bool;
 
+    /// Puts bytes that are in the order of the view, from one of its bytes on.
+    fn put_run(&mut self, _from: u64, _bytes: &[u8]) -> bool {
+        false
+    }
+
     /// Packs them.
     fn get(&mut self, share: &Share, file: Range<u64>, packed: &mut [u8]) -> bool;
 }
@@ -83,6 +91,23 @@ impl Ends for Whole<'_> {
                 .is_ok(),
             Whole::From(..) => false,
         }
+    }
+
+    fn put_run(&mut self, from: u64, bytes: &[u8]) -> bool {
+        let Whole::Into(memory, base) = self else {
+            return false;
+        };
+        let Some(at) = from
+            .checked_sub(*base)
+            .and_then(|at| usize::try_from(at).ok())
+        else {
+            return false;
+        };
+        let end = at.saturating_add(bytes.len());
+        let target = memory.reborrow().range(at..end);
+        target
+            .map(|target| target.copy_from(bytes.into()))
+            .is_some()
     }
 
     fn get(&mut self, share: &Share, file: Range<u64>, packed: &mut [u8]) -> bool {
@@ -112,6 +137,8 @@ enum State {
 /// What comes from and goes to one server.
 struct Stream {
     place: Place,
+    /// What this rank sees of the file.
+    view: Periodic,
     pipe: usize,
     request: u64,
     state: State,
@@ -201,10 +228,11 @@ impl Stream {
         self.portion = message::decode(pipe.control())?;
         let mut sum = 0u64;
         for part in &self.portion.parts {
-            let share = plan.share_at(part.subfile);
-            let counted = share
-                .filter(|_| part.start < part.end)
-                .map(|share| share.count(part.start..part.end));
+            let counted = match part.subfile {
+                _ if part.start >= part.end => None,
+                IN_VIEW => Some(self.view.rank(part.end) - self.view.rank(part.start)),
+                subfile => (plan.share_at(subfile)).map(|share| share.count(part.start..part.end)),
+            };
             if counted != Some(part.bytes) {
                 return Err(nonsense(
                     "a server counts other bytes of a rank than the rank",
@@ -243,9 +271,16 @@ impl Stream {
     fn put(&mut self, plan: &Plan, ends: &mut dyn Ends) -> std::result::Result<(), Trouble> {
         let mut at = 0;
         for part in &self.portion.parts {
-            let share = plan.share_at(part.subfile).expect("looked at before");
             let end = at + part.bytes as usize;
-            if !ends.put(share, part.start..part.end, &self.packed[at..end]) {
+            let packed = &self.packed[at..end];
+            let is_put = match part.subfile {
+                IN_VIEW => ends.put_run(self.view.rank(part.start), packed),
+                subfile => {
+                    let share = plan.share_at(subfile).expect("looked at before");
+                    ends.put(share, part.start..part.end, packed)
+                }
+            };
+            if !is_put {
                 return Err(nonsense("a packet has bytes that were not asked for"));
             }
             at = end;
@@ -256,7 +291,9 @@ impl Stream {
     fn get(&mut self, plan: &Plan, ends: &mut dyn Ends) -> std::result::Result<(), Trouble> {
         let mut at = 0;
         for part in &self.portion.parts {
-            let share = plan.share_at(part.subfile).expect("looked at before");
+            let Some(share) = plan.share_at(part.subfile) else {
+                return Err(nonsense("bytes are wanted of no subfile"));
+            };
             let end = at + part.bytes as usize;
             if !ends.get(share, part.start..part.end, &mut self.packed[at..end]) {
                 return Err(nonsense("bytes are wanted that are not written"));
@@ -377,8 +414,10 @@ impl Open {
             });
         }
         let streams = takes_part.iter().enumerate().filter(|(_, takes)| **takes);
+        let view = operation.views[mine.view as usize].bytes();
         let streams = streams.map(|(slot, _)| Stream {
             place: plan.places[slot],
+            view: view.clone(),
             pipe: 0,
             request: 0,
             state: State::Head,

@@ -11,7 +11,7 @@ use control::capability::{seals_equal, server_seal, verify_session};
 use control::locks::Mode;
 use serving::{Exchange, Outcome, Peer, Service, Watch, this_process};
 use wire::message::access::{READ, WHOLE, WRITE};
-use wire::message::ahead::ReadAhead;
+use wire::message::ahead::{Confirm, Deposit, ReadAhead};
 use wire::message::cluster::{
     ApplyTruncate, AskEnd, AskNumber, Fence, Freeze, Frozen, Pull, PullProgress, Redomain, Tell,
     Thaw,
@@ -230,6 +230,19 @@ impl IoService {
                 let entry = context.entry(r.file);
                 Ok(entry.pulled.load(std::sync::atomic::Ordering::Relaxed))
             }),
+        }
+    }
+
+    /// Packets of collective reads to come.
+    fn exchange_request(&self, session: &Session, exchange: &mut Exchange) -> Outcome {
+        if let Err(refused) = session.demand_server() {
+            return self.refuse(exchange, refused);
+        }
+        let context = &self.context;
+        let prefetch = &context.operations.prefetch;
+        match exchange.header().kind {
+            Deposit::KIND => self.answer(exchange, |r: Deposit| Ok(prefetch.deposit(context, r))),
+            _ => self.answer(exchange, |r: Confirm| Ok(prefetch.deposits.confirm(&r))),
         }
     }
 
@@ -616,6 +629,7 @@ impl Service for IoService {
                     Ok(())
                 })
             }
+            Deposit::KIND | Confirm::KIND => self.exchange_request(session, exchange),
             0x46..=0x4f => self.server_request(session, exchange),
             _ => self.owner_request(session, exchange),
         }

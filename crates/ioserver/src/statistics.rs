@@ -36,6 +36,7 @@ pub(crate) struct Statistics {
     pub(crate) prefetched_bytes: AtomicU64,
     pub(crate) prefetch_hit_bytes: AtomicU64,
     pub(crate) prefetch_most_bytes: AtomicU64,
+    pub(crate) prefetch_exchanged_bytes: AtomicU64,
     pub(crate) server_requests: AtomicU64,
     pub(crate) server_bytes: AtomicU64,
     /// Whole requests of clients, their bytes, those of them that were here, and where the rest went.
@@ -90,6 +91,7 @@ impl Default for Statistics {
             prefetched_bytes: AtomicU64::new(0),
             prefetch_hit_bytes: AtomicU64::new(0),
             prefetch_most_bytes: AtomicU64::new(0),
+            prefetch_exchanged_bytes: AtomicU64::new(0),
             server_requests: AtomicU64::new(0),
             server_bytes: AtomicU64::new(0),
             whole: AtomicU64::new(0),
@@ -170,6 +172,7 @@ impl Statistics {
             ("prefetched_bytes", &self.prefetched_bytes),
             ("prefetch_hit_bytes", &self.prefetch_hit_bytes),
             ("prefetch_most_bytes", &self.prefetch_most_bytes),
+            ("prefetch_exchanged_bytes", &self.prefetch_exchanged_bytes),
             ("requests_of_servers", &self.server_requests),
             ("bytes_to_servers", &self.server_bytes),
             ("whole_requests", &self.whole),

@@ -248,6 +248,46 @@ fn seed002_s72_writes_and_wrong_predictions_void_what_was_prepared() {
     }
 }
 
+#[test]
+fn seed002_s76_exchanged_packets_come_in_one_message_per_rank_and_disk_builds_none() {
+    const SEGMENTS: u64 = 10;
+    let whole = PART * RANKS as u64;
+    for form in FORMS {
+        let (service, bytes) = begin(true, SEGMENTS);
+        let fewest = std::sync::Mutex::new(u64::MAX);
+        run(&service, form, &BUFFER.to_string(), |_, file, team| {
+            for number in 0..SEGMENTS {
+                let before = counted(&service, "directed_packets");
+                team.barrier().unwrap();
+                segment(file, team, number, &bytes);
+                team.barrier().unwrap();
+                let packets = counted(&service, "directed_packets") - before;
+                let mut fewest = fewest.lock().unwrap();
+                *fewest = packets.min(*fewest);
+                drop(fewest);
+                let prepared = whole * (number + 1).min(SEGMENTS - 1);
+                rest(&service, team, form, prepared);
+            }
+        });
+        let fewest = fewest.into_inner().unwrap();
+        let exchanged = counted(&service, "prefetch_exchanged_bytes");
+        match form {
+            "exchanged" => {
+                assert_eq!(fewest, RANKS as u64, "all of a rank in one message");
+                assert!(exchanged >= whole, "{exchanged}");
+            }
+            _ => {
+                assert!(fewest > RANKS as u64, "{form}: {fewest}");
+                assert_eq!(exchanged, 0, "{form}");
+            }
+        }
+        if form == "disk" {
+            assert_eq!(counted(&service, "prefetched_bytes"), 0);
+            assert!(counted(&service, "ahead_hit_bytes") > 0);
+        }
+    }
+}
+
 /// Numbers that look random, the same ones at all ranks.
 struct Numbers(u64);
 

@@ -50,10 +50,13 @@ impl Blocks<'_> {
                 operation.store_step(context, || self.end(oldest))?;
             }
             let (running, known) = self.enter()?;
-            // Whoever wrote into it, or moved it, since.
-            if ready.is_void() || known.serial != self.plan.distribution.known.serial {
-                add(&context.statistics.prefetches_void, 1);
-                return Ok(next.walk);
+            // Who writes into it from now on writes at the same time. Others may rely on what is sent from
+            // here, so a layout that has changed since is for all ranks to hear.
+            if known.serial != self.plan.distribution.known.serial {
+                return Err(Refused::new(
+                    Status::Busy,
+                    "the file got another layout in the middle of a collective access; repeat it",
+                ));
             }
             let bytes = next.packets.iter().flatten();
             let bytes = bytes.map(|packet| packet.bytes.len() as u64).sum();

@@ -13,6 +13,7 @@
 
 mod blocks;
 mod distribution;
+mod exchange;
 mod operation;
 mod prefetch;
 mod transfer;
@@ -78,7 +79,11 @@ pub(crate) fn lead(service: &IoService, session: &mut Session, exchange: &mut Ex
     let prefetch = &context.operations.prefetch;
     let ready = match lead.writes {
         true => None,
-        false => prefetch.take(context, &view.entry, &plan.distribution.known, &lead),
+        false => {
+            let wanted = view.reading.wanted();
+            let known = &plan.distribution.known;
+            prefetch.take(context, &view.entry, known, &lead, wanted)
+        }
     };
     let result = thread::scope(|scope| {
         let spawned = thread::Builder::new()

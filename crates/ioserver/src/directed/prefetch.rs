@@ -31,11 +31,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use store::{Piece, Pins};
-use wire::FileId;
-use wire::message::ahead::Collective;
+use wire::message::Bytes;
+use wire::message::ahead::{Collective, Confirm, Deposit};
 use wire::message::directed::{Lead, Portion, PortionPart};
+use wire::{ClientId, FileId, ServerId};
 
 use super::distribution::{Compiled, Distribution, RoundPart, Walk};
+use super::exchange::{self, Deposits, Homes};
 use crate::access::{Window, piece_range};
 use crate::ahead::Wanted;
 use crate::context::Context;
@@ -65,7 +67,9 @@ pub(super) struct ReadyRound {
     /// By rank.
     pub(super) packets: Vec<Option<Packed>>,
     /// Where the walk stood before it.
-    pub(super) walk: Walk,
+    walk: Walk,
+    /// Ranks whose packets another server has.
+    away: Vec<(usize, ServerId)>,
     bytes: u64,
 }
 
@@ -76,11 +80,24 @@ pub(super) struct Ready {
     pub(super) walk: Walk,
     watch: Arc<Watch>,
     held: Arc<AtomicU64>,
+    /// Who sends what, if servers have exchanged packets.
+    homes: Arc<Homes>,
 }
 
 impl Ready {
+    /// Nothing of this server's own: for packets of others.
+    fn empty(held: &Arc<AtomicU64>) -> Ready {
+        Ready {
+            rounds: VecDeque::new(),
+            walk: Walk::default(),
+            watch: Arc::new(Watch::new(0..0)),
+            held: Arc::clone(held),
+            homes: Arc::default(),
+        }
+    }
+
     /// Whether somebody has written into its range.
-    pub(super) fn is_void(&self) -> bool {
+    fn is_void(&self) -> bool {
         self.watch.is_void()
     }
 
@@ -131,9 +148,13 @@ struct Job {
     lead: Lead,
     wanted: Wanted,
     watch: Arc<Watch>,
+    /// Differs for any two of this server.
+    serial: u64,
     is_wanted: AtomicBool,
     state: Mutex<JobState>,
     changed: Condvar,
+    /// Servers that keep packets of it, one for each.
+    away: Mutex<Vec<ServerId>>,
 }
 
 #[derive(Default)]
@@ -142,6 +163,7 @@ struct JobState {
     is_over: bool,
     rounds: VecDeque<ReadyRound>,
     walk: Walk,
+    homes: Arc<Homes>,
 }
 
 /// What one file was read for.
@@ -163,6 +185,9 @@ pub(crate) struct Prefetch {
     wake: Condvar,
     /// Bytes of packets in memory.
     held: Arc<AtomicU64>,
+    serials: AtomicU64,
+    /// Packets of other servers.
+    pub(crate) deposits: Deposits,
 }
 
 /// Whether two requests read the same.
@@ -242,9 +267,11 @@ impl Prefetch {
             lead: next,
             wanted,
             watch,
+            serial: self.serials.fetch_add(1, Ordering::Relaxed),
             is_wanted: AtomicBool::new(false),
             state: Mutex::default(),
             changed: Condvar::new(),
+            away: Mutex::default(),
         });
         history.next = Some(Arc::clone(&job));
         drop(files);
@@ -253,14 +280,131 @@ impl Prefetch {
         self.wake.notify_one();
     }
 
-    /// A request has come: what was prepared for it, if it is the one that was predicted.
+    /// Bytes of packets in memory, those of other servers left out.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.held.load(Ordering::SeqCst)
+    }
+
+    /// A request has come: what was prepared for it, here and elsewhere.
     pub(super) fn take(
         &self,
         context: &Context,
         entry: &FileEntry,
         known: &Known,
         lead: &Lead,
+        wanted: Wanted,
     ) -> Option<Ready> {
+        let leader = lead.ranks.first()?.client;
+        let (job, ready) = match self.take_own(context, entry, known, lead) {
+            Some((job, ready)) => (Some(job), ready),
+            None => (None, None),
+        };
+        if wanted.collective != Collective::Exchanged {
+            return ready;
+        }
+        let ready = match (job, ready) {
+            (Some(job), ready) => self.confirm(context, &job, lead, leader, ready),
+            (None, ready) => ready,
+        };
+        let taken = self.deposits.take(entry.id(), lead, leader);
+        if taken.is_empty() {
+            return ready;
+        }
+        let mut ready = ready.unwrap_or_else(|| Ready::empty(&self.held));
+        let homes = Arc::clone(&ready.homes);
+        let packets = exchange::gather(lead, &homes, taken, &mut ready.rounds);
+        let whole = packets.iter().flatten().map(|p| p.bytes.len() as u64).sum();
+        add(&context.statistics.prefetch_exchanged_bytes, whole);
+        let walk = ready
+            .rounds
+            .front()
+            .map_or_else(Walk::default, |r| r.walk.clone());
+        ready.rounds.push_front(ReadyRound {
+            parts: Vec::new(),
+            packets,
+            walk,
+            away: Vec::new(),
+            bytes: 0,
+        });
+        Some(ready)
+    }
+
+    /// Tells the servers that have packets of ours that they are good for this operation, or are not. Those that
+    /// cannot send them any more are built again.
+    fn confirm(
+        &self,
+        context: &Context,
+        job: &Job,
+        lead: &Lead,
+        leader: ClientId,
+        mut ready: Option<Ready>,
+    ) -> Option<Ready> {
+        let mut away: Vec<ServerId> = lock(&job.away).clone();
+        away.sort_unstable();
+        let is_good = ready.is_some();
+        let mut refused = Vec::new();
+        while let Some(&server) = away.first() {
+            let count = away.iter().filter(|s| **s == server).count();
+            away.retain(|s| *s != server);
+            let request = Confirm {
+                file: job.entry.id(),
+                key: exchange::key(&job.lead),
+                from: context.server,
+                serial: job.serial,
+                packets: if is_good { count as u64 } else { 0 },
+                leader,
+                operation: lead.operation,
+            };
+            if !matches!(context.ask_member(server, &request), Ok(true)) {
+                refused.push(server);
+            }
+        }
+        if let Some(some) = &mut ready
+            && !refused.is_empty()
+            && !self.rebuild(context, job, &refused, &mut some.rounds)
+        {
+            return None;
+        }
+        ready
+    }
+
+    /// Builds packets again that others were to send; whether all could be. If not, nobody sends them: the
+    /// ranks get everything as ever, and what others do send is sent twice, which is the same bytes.
+    fn rebuild(
+        &self,
+        context: &Context,
+        job: &Job,
+        refused: &[ServerId],
+        rounds: &mut VecDeque<ReadyRound>,
+    ) -> bool {
+        let compiled: &Compiled = &context.operations.compiled;
+        let Ok(distribution) = Distribution::new(compiled, &job.known, &job.lead, u64::MAX) else {
+            return false;
+        };
+        for round in rounds {
+            for (rank, server) in std::mem::take(&mut round.away) {
+                if !refused.contains(&server) {
+                    continue;
+                }
+                let Some(pinned) = pin_all(context, job, &round.parts) else {
+                    return false;
+                };
+                match pack(&distribution, rank, &round.parts, &pinned) {
+                    Some(packet) => round.packets[rank] = packet,
+                    None => return false,
+                }
+            }
+        }
+        true
+    }
+
+    fn take_own(
+        &self,
+        context: &Context,
+        entry: &FileEntry,
+        known: &Known,
+        lead: &Lead,
+    ) -> Option<(Arc<Job>, Option<Ready>)> {
         let job = {
             let mut files = lock(&self.files);
             let history = files.get_mut(&entry.id())?;
@@ -290,6 +434,7 @@ impl Prefetch {
             walk: state.walk.clone(),
             watch: Arc::clone(&job.watch),
             held: Arc::clone(&self.held),
+            homes: Arc::clone(&state.homes),
         };
         let is_over = state.is_over;
         state.is_over = true;
@@ -297,13 +442,14 @@ impl Prefetch {
         let statistics = &context.statistics;
         if !is_same(&job.lead, lead) {
             add(&statistics.prefetches_wrong, 1);
-            return None;
+            return Some((job, None));
         }
         if ready.is_void() || job.known.serial != known.serial || entry.was_stored_directly() {
             add(&statistics.prefetches_void, 1);
-            return None;
+            return Some((job, None));
         }
-        (is_over && !ready.rounds.is_empty()).then_some(ready)
+        let ready = (is_over && !ready.rounds.is_empty()).then_some(ready);
+        Some((job, ready))
     }
 
     /// Prepares until [`Prefetch::stop`].
@@ -346,12 +492,24 @@ impl Prefetch {
         }
     }
 
-    fn prepare(&self, context: &Context, job: &Job) {
-        let limit = context.stored.store().usage().memory_limit_bytes / SHARE;
-        let most = match job.wanted.bytes {
-            0 => BYTES.min(limit),
-            bytes => bytes.min(limit),
+    /// Another server deposits a packet here; whether it is kept.
+    pub(crate) fn deposit(&self, context: &Context, request: Deposit) -> bool {
+        // The limit that the client of the file gave, as far as it is known here.
+        let bytes = {
+            let files = lock(&self.files);
+            let next = files.get(&request.file).and_then(|h| h.next.as_ref());
+            next.map(|job| job.wanted.bytes)
         };
+        match bytes {
+            Some(bytes) => self
+                .deposits
+                .deposit(context, request, most_bytes(context, bytes)),
+            None => false,
+        }
+    }
+
+    fn prepare(&self, context: &Context, job: &Job) {
+        let most = most_bytes(context, job.wanted.bytes);
         let compiled: &Compiled = &context.operations.compiled;
         let Ok(distribution) = Distribution::new(compiled, &job.known, &job.lead, most) else {
             return;
@@ -359,6 +517,11 @@ impl Prefetch {
         let builds = job.wanted.collective != Collective::Disk
             && !job.lead.by_record
             && !job.entry.was_stored_directly();
+        let homes = match builds && job.wanted.collective == Collective::Exchanged {
+            true => Arc::new(exchange::homes(&job.known, &job.lead, context.server)),
+            false => Arc::default(),
+        };
+        lock(&job.state).homes = Arc::clone(&homes);
         let mut walk = Walk::default();
         let mut parts = Vec::new();
         let mut loaded = 0;
@@ -388,14 +551,18 @@ impl Prefetch {
                 continue;
             }
             let held = self.held.fetch_add(bytes, Ordering::SeqCst) + bytes;
+            let held = held + self.deposits.bytes();
             let packets = match held <= most {
                 true => pack_all(context, &distribution, job, &parts),
                 false => None,
             };
-            let Some(packets) = packets else {
+            let Some(mut packets) = packets else {
                 self.held.fetch_sub(bytes, Ordering::SeqCst);
                 return;
             };
+            let away = send_away(context, job, &homes, &mut packets);
+            let left: u64 = packets.iter().flatten().map(|p| p.bytes.len() as u64).sum();
+            self.held.fetch_sub(bytes - left, Ordering::SeqCst);
             let statistics = &context.statistics;
             statistics
                 .prefetch_most_bytes
@@ -404,18 +571,64 @@ impl Prefetch {
             let mut state = lock(&job.state);
             if state.is_over {
                 // Nobody waits for it any more.
-                self.held.fetch_sub(bytes, Ordering::SeqCst);
+                self.held.fetch_sub(left, Ordering::SeqCst);
                 return;
             }
             state.rounds.push_back(ReadyRound {
                 parts: parts.clone(),
                 packets,
                 walk: before,
-                bytes,
+                away,
+                bytes: left,
             });
             state.walk = walk.clone();
         }
     }
+}
+
+/// Bytes of packets that a server holds at most.
+fn most_bytes(context: &Context, wanted: u64) -> u64 {
+    let limit = context.stored.store().usage().memory_limit_bytes / SHARE;
+    match wanted {
+        0 => BYTES.min(limit),
+        bytes => bytes.min(limit),
+    }
+}
+
+/// Deposits packets of a round at the servers of their ranks; those that were kept there.
+fn send_away(
+    context: &Context,
+    job: &Job,
+    homes: &Homes,
+    packets: &mut [Option<Packed>],
+) -> Vec<(usize, ServerId)> {
+    let mut away = Vec::new();
+    for (rank, home) in homes.of.iter().enumerate() {
+        let Some(home) = home.filter(|home| *home != context.server) else {
+            continue;
+        };
+        let Some(packet) = packets[rank].as_ref() else {
+            continue;
+        };
+        if packet.bytes.len() > exchange::MOST_PACKET {
+            continue;
+        }
+        let request = Deposit {
+            file: job.entry.id(),
+            key: exchange::key(&job.lead),
+            from: context.server,
+            serial: job.serial,
+            rank: rank as u64,
+            portion: Bytes(packet.portion.clone()),
+            bytes: Bytes(packet.bytes.clone()),
+        };
+        if matches!(context.ask_member(home, &request), Ok(true)) {
+            packets[rank] = None;
+            away.push((rank, home));
+            lock(&job.away).push(home);
+        }
+    }
+    away
 }
 
 /// From the first to the last file byte of a request.
@@ -464,6 +677,13 @@ fn pack_all(
     job: &Job,
     parts: &[RoundPart],
 ) -> Option<Vec<Option<Packed>>> {
+    let pinned = pin_all(context, job, parts)?;
+    (0..distribution.ranks.len())
+        .map(|rank| pack(distribution, rank, parts, &pinned))
+        .collect()
+}
+
+fn pin_all(context: &Context, job: &Job, parts: &[RoundPart]) -> Option<Vec<Pins>> {
     let mut pinned = Vec::with_capacity(parts.len());
     for part in parts {
         let mut pins = Pins::new();
@@ -473,9 +693,7 @@ fn pack_all(
         }
         pinned.push(pins);
     }
-    (0..distribution.ranks.len())
-        .map(|rank| pack(distribution, rank, parts, &pinned))
-        .collect()
+    Some(pinned)
 }
 
 /// The packet of a rank; `None` outside if it cannot be built, inside if it has no bytes.

@@ -23,6 +23,9 @@ pub const MORE: u16 = 4;
 /// Flag of an answer: the bytes of this portion are wanted; the answer is still to come.
 pub const WANT: u16 = 8;
 
+/// The subfile of a part that has all bytes of the rank in its range, in the order of the view.
+pub const IN_VIEW: u32 = u32::MAX;
+
 record! {
     /// Rank 0, to every I/O server that has bytes of a collective access: what all ranks access.
     pub struct Lead {
@@ -89,7 +92,7 @@ record! {
     /// The bytes of a rank that one subfile has in a range of the file.
     #[derive(Copy)]
     pub struct PortionPart {
-        /// Index of the subfile.
+        /// Index of the subfile, or [`IN_VIEW`].
         pub subfile: u32,
         /// First byte of the file.
         pub start: u64,

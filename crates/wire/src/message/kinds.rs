@@ -2,7 +2,7 @@
 //!
 //! A number is never used for something else. Accesses to bytes have their own numbers in [`super::access`].
 
-use super::ahead::ReadAhead;
+use super::ahead::{Confirm, Deposit, ReadAhead};
 use super::calibration::*;
 use super::catalogue::*;
 use super::cluster::*;
@@ -128,4 +128,6 @@ kinds! {
     0x97 HoldRange => u64;
     0x98 LetGo => ();
     0x9b ReadAhead => ();
+    0x9c Deposit => bool;
+    0x9d Confirm => bool;
 }

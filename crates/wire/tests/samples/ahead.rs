@@ -5,6 +5,9 @@
 use wire::message::ahead::*;
 use wire::message::mapping::Upcoming;
 
+use wire::message::Bytes;
+use wire::{ClientId, FileId, ServerId};
+
 use super::Samples;
 
 pub(super) fn add(list: &mut Samples) {
@@ -39,4 +42,24 @@ pub(super) fn add(list: &mut Samples) {
         };
         list.pair(word, way, ());
     }
+    let deposit = Deposit {
+        file: FileId(7),
+        key: u64::MAX,
+        from: ServerId(2),
+        serial: 9,
+        rank: 3,
+        portion: Bytes(vec![1, 2]),
+        bytes: Bytes(vec![0; 5]),
+    };
+    list.pair("", deposit, true);
+    let confirm = Confirm {
+        file: FileId(7),
+        key: 1,
+        from: ServerId(2),
+        serial: 9,
+        packets: 4,
+        leader: ClientId(1 << 40),
+        operation: 77,
+    };
+    list.pair("", confirm, false);
 }
