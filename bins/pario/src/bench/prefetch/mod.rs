@@ -1,10 +1,12 @@
 //! `pario bench prefetch`: collective reads that were prefetched while the program computed. Owns the
 //! arguments and the sheet that groups of cases add their rows to: `model` has the published figures as the
-//! equations give them.
+//! equations give them, `real` the same forms as they run here.
 //!
-//! A row's ratio `printed` is what the model gives by what the thesis prints.
+//! A row's ratio `printed` is what the model gives by what the thesis prints; the ratio `none` of a real run is
+//! the time without prefetch by the time with it.
 
 mod model;
+mod real;
 
 use std::path::{Path, PathBuf};
 
@@ -24,13 +26,23 @@ pub(crate) struct Arguments {
     /// Write the report as JSON to this file; without a file to standard output
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
+
+    /// Run the ranks of a real run
+    #[arg(long, hide = true, value_name = "JSON")]
+    inside: Option<String>,
 }
 
 /// Runs the benchmark.
 pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     let aside = arguments.json.as_deref() == Some(Path::new("-"));
     let mut sheet = Sheet::new(arguments.filter.clone(), aside, "MB/s");
-    model::add(&mut sheet)?;
+    match &arguments.inside {
+        Some(order) => real::inside(order)?,
+        None => {
+            model::add(&mut sheet)?;
+            real::add(&mut sheet)?;
+        }
+    }
     Ok(Report {
         bench: "prefetch",
         machine: machine::facts(),
