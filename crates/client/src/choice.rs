@@ -280,3 +280,110 @@ impl File {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use falls::FallsSet;
+    use layout::{FileOffset, Partition, Pattern, View};
+
+    use super::*;
+
+    /// Seconds of each strategy for records of `e` bytes dealt to ranks, on striped disks.
+    fn seconds(machine: &Machine, ranks: u64, servers: u64, e: u64) -> Vec<(Collective, f64)> {
+        let bytes = 8 << 20;
+        let set = |lo: u64, hi: u64| FallsSet::segment(lo, hi).unwrap();
+        let stripe = 64 << 10;
+        let elements = (0..servers).map(|i| set(i * stripe, stripe));
+        let pattern = Pattern::new(servers * stripe, elements.collect()).unwrap();
+        let partition = Partition::from_start(pattern);
+        let processes: Vec<Process> = (0..ranks)
+            .map(|r| Process {
+                view: View::new(FileOffset(0), ranks * e, set(r * e, e)).unwrap(),
+                lo: 0,
+                hi: bytes / ranks / e * e,
+                near: None,
+            })
+            .collect();
+        let access = Access {
+            op: Op::Read,
+            processes: &processes,
+            is_collective: true,
+            store: StoreCosts::Disk,
+        };
+        let places: Vec<usize> = (0..servers as usize).collect();
+        let home = Home {
+            partition: &partition,
+            servers: &places,
+            server_count: servers as usize,
+            hosts: &[],
+        };
+        pick(&alternatives(machine, &access, &home), false, true, true).1
+    }
+
+    fn of(all: &[(Collective, f64)], how: Collective) -> f64 {
+        all.iter().find(|(h, _)| *h == how).unwrap().1
+    }
+
+    /// How much faster regrouping whole blocks is than packets of several blocks; above 1 it wins.
+    fn gain(all: &[(Collective, f64)]) -> f64 {
+        of(all, Collective::MbDdio) / of(all, Collective::TwoPhaseDdio)
+    }
+
+    #[test]
+    fn seed002_s69_the_choice_moves_as_the_source_says() {
+        // A machine whose servers pack slowly.
+        let mut machine = Machine::HOST;
+        machine.pack.a = 2e-7;
+        machine.far.message_s = 2e-5;
+        let usual = seconds(&machine, 8, 2, 8);
+        // More ranks per server: more of them pack, so regrouping gains.
+        assert!(gain(&seconds(&machine, 8, 1, 8)) >= gain(&usual));
+        // Longer records: packets gain, since packing them is cheap.
+        assert!(gain(&seconds(&machine, 8, 2, 1024)) < gain(&usual));
+        // Faster packing: the same.
+        let mut packing = machine;
+        packing.pack.a = 2e-9;
+        assert!(gain(&seconds(&packing, 8, 2, 8)) < gain(&usual));
+        // Dearer messages hurt one packet per block more than one per several blocks.
+        let mut dear = machine;
+        dear.far.message_s = 2e-4;
+        let packets =
+            |all: &[(Collective, f64)]| of(all, Collective::PbDdio) / of(all, Collective::MbDdio);
+        assert!(packets(&seconds(&dear, 8, 2, 8)) > packets(&usual));
+    }
+
+    #[test]
+    fn only_what_is_possible_and_clearly_faster_is_taken() {
+        let prediction = |way, seconds| Prediction {
+            way,
+            seconds,
+            messages: 1,
+            bytes: 1,
+            per_server: Vec::new(),
+            matching: 1.0,
+        };
+        let packet = Way::DiskDirected(DiskDirected::Packet);
+        let all = [
+            prediction(Way::Direct, 0.1),
+            prediction(Way::DiskDirected(DiskDirected::Piece), 0.2),
+            prediction(Way::TwoPhase, 0.5),
+            prediction(packet, 0.6),
+            prediction(Way::Packed, 1.0),
+        ];
+        let taken = |all: &[Prediction], direct, regroup, can| pick(all, direct, regroup, can).0;
+        assert_eq!(taken(&all, false, true, true), Collective::TwoPhase);
+        assert_eq!(taken(&all, false, false, true), Collective::PbDdio);
+        assert_eq!(taken(&all, false, false, false), Collective::Independent);
+        assert_eq!(taken(&all, true, true, true), Collective::Independent);
+        let close = [prediction(packet, 0.95), prediction(Way::Packed, 1.0)];
+        assert_eq!(taken(&close, false, true, true), Collective::Independent);
+        let told = read(&put(&Choice {
+            how: Collective::PbDdio,
+            reason: Reason::Predicted,
+            predicted_s: Some(0.5),
+            alternatives: vec![(Collective::PbDdio, 0.5), (Collective::Independent, 1.0)],
+            blocks: 1,
+        }));
+        assert_eq!(told.unwrap().predicted_s, Some(0.5));
+    }
+}
