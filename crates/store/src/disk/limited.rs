@@ -44,7 +44,7 @@ impl Turn {
     }
 }
 
-/// See the [module](self).
+/// A disk that is no faster than it is told to be: for experiments, and for servers that leave some of a disk to others.
 #[derive(Debug)]
 pub struct Limited {
     disk: Arc<dyn Disk>,
