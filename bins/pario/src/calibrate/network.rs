@@ -77,7 +77,8 @@ pub(crate) fn measure(client: &Client, machine: &mut Machine) -> Result<Vec<Pair
             parameters: Vec::new(),
             fits: Vec::new(),
         };
-        messages(&scratch, base, member, machine, &mut pair)?;
+        let count = hosts.len();
+        messages(&scratch, base, member, count, machine, &mut pair)?;
         if pair.is_near {
             direct(&scratch, base, machine, &mut pair)?;
             exchange(machine, &mut pair);
@@ -175,6 +176,7 @@ fn messages(
     scratch: &Scratch,
     base: u64,
     member: &Member,
+    hosts: usize,
     machine: &mut Machine,
     pair: &mut Pair,
 ) -> Result<(), Error> {
@@ -196,6 +198,19 @@ fn messages(
         shown.push(format!("read/bytes={len}/messages={messages}"));
     }
     scratch.hint("message_bytes", &machine.message_bytes.to_string())?;
+    // All servers at once, where they are all there: they compete with the client and each other.
+    let servers = scratch.servers.len();
+    if servers > 1 && servers <= pair.servers && hosts == 1 {
+        let mut all = vec![0; servers * STRIPE as usize];
+        let seconds = scratch.read_s(0, &mut all)?;
+        let messages = scratch.file.last_access().messages().max(1) as f64;
+        let each = messages / servers as f64;
+        // As `advise::cost` lets them overlap: the client after the last server, or everybody on the cores.
+        let client = servers as f64 + 1.0 / each;
+        let units = client.max(2.0 * servers as f64 / machine.cores.max(1.0));
+        rows.push(([1.0, units * each, units * STRIPE as f64], seconds));
+        shown.push(format!("read/bytes={}/messages={messages}", all.len()));
+    }
     let [round_trip_s, message_s, byte_s] = least_squares(&rows);
     let link = match pair.is_near {
         true => &mut machine.near,

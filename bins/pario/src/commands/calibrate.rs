@@ -65,9 +65,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let mut kept = Vec::new();
     if let Some(client) = &client {
         for pair in &pairs {
-            let calibration = calibration(client, &measured, pair);
-            client.keep_calibration(&calibration).map_err(refused)?;
-            kept.push(calibration);
+            kept.push(calibration(client, &measured, pair));
+        }
+        // A host without servers has copies in memory all the same.
+        if !pairs.iter().any(|pair| pair.is_near) {
+            let own = Pair {
+                to: client.host_name(),
+                servers: 0,
+                is_near: true,
+                parameters: Vec::new(),
+                fits: Vec::new(),
+            };
+            kept.push(calibration(client, &measured, &own));
+        }
+        for calibration in &kept {
+            client.keep_calibration(calibration).map_err(refused)?;
         }
     }
     let seconds = begin.elapsed().as_secs_f64();
@@ -101,20 +113,16 @@ fn connect(arguments: &Arguments) -> Result<Option<Client>, Error> {
     }
 }
 
-/// Whether every host of a server has a calibration that still predicts.
+/// Whether this host and every host of a server have a calibration that still predicts.
 fn is_good(client: &Client, kept: &[Calibration], from: &str) -> Result<bool, Error> {
     let members = client.members().map_err(refused)?;
-    let mut hosts: Vec<String> = members
+    let alive = members
         .iter()
-        .filter(|m| m.state == client::MemberState::Alive)
-        .map(|m| client.host_of(m))
-        .collect();
+        .filter(|m| m.state == client::MemberState::Alive);
+    let mut hosts: Vec<String> = alive.map(|m| client.host_of(m)).collect();
     hosts.push(from.to_owned());
-    hosts.dedup();
-    let good = |host: &String| kept.iter().any(|c| c.to == *host && !c.is_stale);
-    // A host without servers has no row of its own.
-    let needed = hosts.iter().filter(|h| *h != from || hosts.len() == 1);
-    Ok(!kept.is_empty() && needed.clone().all(good))
+    let is_good = |host: &String| kept.iter().any(|c| c.to == *host && !c.is_stale);
+    Ok(hosts.iter().all(is_good))
 }
 
 fn calibration(client: &Client, measured: &local::Local, pair: &Pair) -> Calibration {

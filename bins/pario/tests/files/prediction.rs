@@ -156,6 +156,14 @@ fn a_calibration_is_kept_used_and_shown() {
     assert_eq!(again["kept"][0]["taken_ns"], taken);
     let explained = service.json_of(&["explain", "/m", "--view", "(*, block) onto 2", "--json"]);
     assert_eq!(explained["calibration"], "good");
+    // Another host has none.
+    let elsewhere = service
+        .pario(&["explain", "/m", "--view", "(*, block) onto 2", "--json"])
+        .env("PARIO_HOST", "elsewhere")
+        .output()
+        .expect("pario starts");
+    let elsewhere: Value = serde_json::from_slice(&elsewhere.stdout).expect("JSON");
+    assert_eq!(elsewhere["calibration"], "defaults");
     // No file is left behind.
     assert_eq!(service.text_of(&["ls"]).trim(), "m");
 }
