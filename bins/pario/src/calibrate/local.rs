@@ -59,8 +59,10 @@ enum Work {
 /// Measures and fits.
 pub(crate) fn measure() -> Result<Local, Error> {
     let mut machine = Machine::HOST;
+    // What is beyond a core's own cache still comes quickly while it is a small part of the shared one.
+    let caches = kernels::cache_sizes();
     machine.walk = Walk {
-        cache_bytes: kernels::cache_sizes().l2 as f64,
+        cache_bytes: caches.l2.max(caches.l3 / 8) as f64,
         ..machine.walk
     };
     machine.cores = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);

@@ -159,6 +159,8 @@ pub fn alternatives(machine: &Machine, access: &Access<'_>, home: &Home<'_>) -> 
 #[derive(Clone, Copy, Debug)]
 struct Member {
     bytes: u64,
+    /// Bytes of all processes of its host, which share its caches.
+    extent: u64,
     host: usize,
     /// Whether all its bytes are at servers of its host, whose memory it can map.
     is_direct: bool,
@@ -204,7 +206,7 @@ impl<'a> Case<'a> {
             // A host without servers, unlike all others.
             None => usize::MAX - i,
         };
-        let processes = access
+        let mut processes: Vec<Member> = access
             .processes
             .iter()
             .enumerate()
@@ -213,6 +215,7 @@ impl<'a> Case<'a> {
                 let mut mine = pairs.iter().filter(|pair| pair.process == i).peekable();
                 Member {
                     bytes: p.bytes(),
+                    extent: 0,
                     host,
                     is_direct: access.store == StoreKind::Memory
                         && mine.peek().is_some()
@@ -220,6 +223,10 @@ impl<'a> Case<'a> {
                 }
             })
             .collect();
+        for i in 0..processes.len() {
+            let of_host = processes.iter().filter(|p| p.host == processes[i].host);
+            processes[i].extent = of_host.map(|p| p.bytes).fold(0, u64::saturating_add);
+        }
         Case {
             machine,
             access,
@@ -328,7 +335,7 @@ impl<'a> Case<'a> {
             Op::Read => (&machine.unpack, &machine.pack),
             Op::Write => (&machine.pack, &machine.unpack),
         };
-        let extent = self.processes[pair.process].bytes;
+        let extent = self.processes[pair.process].extent;
         let copied = |curve, end: &plan::EndCounts| match end.runs <= 1 {
             true => 0.0,
             false => machine.walk_s(curve, counts.bytes, end, extent),
@@ -377,7 +384,7 @@ impl<'a> Case<'a> {
             spent.process[pair.process] += machine.direct_s
                 + lazy
                 + c.bytes as f64 * machine.direct.at(n)
-                + walk_both(machine, c, self.processes[pair.process].bytes);
+                + walk_both(machine, c, self.processes[pair.process].extent);
             let load = &mut spent.server[pair.server];
             load.bytes += c.bytes;
             load.pieces += c.target.runs;
@@ -463,8 +470,8 @@ impl<'a> Case<'a> {
                 Op::Read => &self.machine.pack,
                 Op::Write => &self.machine.unpack,
             };
-            let bytes = self.processes[i].bytes;
-            spent.process[i] += self.machine.walk_s(curve, bytes, &end, bytes);
+            let Member { bytes, extent, .. } = self.processes[i];
+            spent.process[i] += self.machine.walk_s(curve, bytes, &end, extent);
         }
         // Windows follow one another, and those of a write are locked and unlocked.
         let steps = match self.access.op {
@@ -511,8 +518,8 @@ impl<'a> Case<'a> {
                 pages += pair.counts.source.pages;
             }
             let end = plan::EndCounts { runs, lines, pages };
-            spent.process[i] += machine.walk_s(&machine.pack, member.bytes, &end, member.bytes)
-                + machine.walk_s(&machine.unpack, member.bytes, &end, member.bytes)
+            spent.process[i] += machine.walk_s(&machine.pack, member.bytes, &end, member.extent)
+                + machine.walk_s(&machine.unpack, member.bytes, &end, member.extent)
                 + member.bytes as f64 * machine.exchange.byte_s
                 + partners as f64 * machine.exchange.message_s;
             steps = steps.max(member.bytes.div_ceil(machine.exchange_bytes.max(1)));
@@ -550,7 +557,7 @@ impl<'a> Case<'a> {
                 Op::Read => (&machine.unpack, &machine.pack),
                 Op::Write => (&machine.pack, &machine.unpack),
             };
-            let extent = self.processes[pair.process].bytes;
+            let extent = self.processes[pair.process].extent;
             spent.process[pair.process] += travel;
             if unpacked && c.source.runs > 1 {
                 spent.process[pair.process] +=
