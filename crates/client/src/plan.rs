@@ -234,7 +234,13 @@ impl Plan {
     /// more than `most` bytes.
     pub(crate) fn cut(&self, parts: &[Part], file: Range<u64>, most: u64) -> u64 {
         if let [part] = parts {
-            return self.share_of(part).after(file, most);
+            // Bytes of the share outside the range of the part belong to another one.
+            let range = part.file.start.max(file.start)..part.file.end.min(file.end);
+            let share = self.share_of(part);
+            return match range.is_empty() || share.count(range.clone()) <= most {
+                true => file.end,
+                false => share.after(range, most),
+            };
         }
         let count = |end: u64| -> u64 {
             let range = file.start..end;

@@ -192,6 +192,78 @@ pub fn cancel(state: &LayoutState, end: u64) -> Option<LayoutState> {
     })
 }
 
+/// Bytes whose home may be another one in the newer of two states, ascending: of those that are not named a
+/// request that was planned with the older state is still right.
+pub fn changed(older: &LayoutState, newer: &LayoutState) -> Vec<Range<u64>> {
+    let of = |state: &LayoutState, generation: u64| {
+        let mut pieces = state.pieces.iter();
+        pieces.position(|p| p.generation == generation)
+    };
+    // Requests go through pieces in order: another order is another request.
+    let mut last = None;
+    for piece in &older.pieces {
+        let Some(at) = of(newer, piece.generation) else {
+            continue;
+        };
+        if last.is_some_and(|last| at < last) {
+            return whole();
+        }
+        last = Some(at);
+    }
+    let mut out = Vec::new();
+    for piece in &older.pieces {
+        let now: &[Range<u64>] = match of(newer, piece.generation) {
+            Some(at) => &newer.pieces[at].ranges,
+            None => &[],
+        };
+        out.extend(without(&piece.ranges, now));
+    }
+    normal(out)
+}
+
+/// Places where a metadata manager that moves files can be killed by a test.
+pub const COORDINATOR_POINTS: &[&str] = &[
+    "coordinator_after_start",
+    "coordinator_after_fence",
+    "coordinator_after_pull",
+    "coordinator_after_frontier",
+    "coordinator_after_unfence",
+    "coordinator_before_commit",
+    "coordinator_after_commit",
+    "coordinator_in_cancel",
+];
+
+/// Places where an I/O server that takes part in a move can be killed by a test.
+pub const SERVER_POINTS: &[&str] = &[
+    "server_before_fence",
+    "server_after_fence",
+    "server_during_pull",
+    "server_after_pull",
+    "server_before_free",
+];
+
+/// Kills this process if a test wants it to die here: `PARIO_CRASH_AT` names the point, with `:n` for the n-th
+/// time that it is passed.
+pub fn crash_point(name: &str) {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
+    static PASSED: AtomicU64 = AtomicU64::new(0);
+    let wanted = WANTED.get_or_init(|| {
+        let text = std::env::var("PARIO_CRASH_AT").ok()?;
+        match text.rsplit_once(':') {
+            Some((name, n)) => Some((name.to_owned(), n.parse().ok()?)),
+            None => Some((text, 1)),
+        }
+    });
+    let Some((point, times)) = wanted else {
+        return;
+    };
+    if point == name && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *times {
+        std::process::abort();
+    }
+}
+
 /// Whether a move is under way, and back.
 pub fn is_cancelled(state: &LayoutState) -> bool {
     match &state.pieces[..] {
@@ -258,6 +330,11 @@ pub struct Counting {
 }
 
 impl Counting {
+    /// All bytes.
+    pub fn all() -> Counting {
+        Counting { moving: None }
+    }
+
     /// For a state with two pieces.
     pub fn new(state: &LayoutState) -> Counting {
         let subfile = |i: usize| state.pieces[1].partition.subfile(i);

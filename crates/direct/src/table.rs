@@ -130,6 +130,11 @@ impl ServerTable {
         self.fence_word(entry).store(step << 1, Ordering::SeqCst);
     }
 
+    /// Both in one: the word is twice the step, and one more if nobody may use maps.
+    pub fn set_fence(&self, entry: u32, word: u64) {
+        self.fence_word(entry).store(word, Ordering::SeqCst);
+    }
+
     /// Lets nobody use maps of an entry until it is opened again; they stay good. Who copies at this moment is
     /// found in the slots afterwards ([`crate::ServerPage::claims`]).
     pub fn fence(&self, entry: u32) {

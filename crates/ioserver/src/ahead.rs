@@ -197,8 +197,8 @@ fn load(context: &Context, job: &Job) -> bool {
     let file = file.start.0..file.end.0;
     let shares = view.shares(&known);
     let mut slots = Vec::new();
-    known.visit_meeting(&file, |slot| slots.push(slot));
-    for slot in slots {
+    known.visit_meeting(&file, |slot, file| slots.push((slot, file)));
+    for (slot, file) in slots {
         let own = &known.own[slot];
         let Ok(Some(subfile)) = known.find(own, &context.stored) else {
             continue;

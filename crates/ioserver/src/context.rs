@@ -16,7 +16,7 @@ use wire::message::cluster::{
     ApplyTruncate, AskEnd, AskNumber, BeginTruncate, EndIs, Fence, FileState, FileStateIs,
     FinishTruncate, Removal, ReportSize, Tell,
 };
-use wire::{FileId, ServerId, SizeState, Status, Time};
+use wire::{FileId, LayoutState, ServerId, SizeState, Status, Time};
 
 use crate::ahead::Ahead;
 use crate::applied::Applied;
@@ -26,6 +26,7 @@ use crate::directed::Operations;
 use crate::files::{Entering, FileEntry, Files, Known, Planned, Running, lock};
 use crate::gateway::{Foes, Stages};
 use crate::links::{Links, Peers, no_member};
+use crate::moving::Lenders;
 use crate::owner::Cluster;
 use crate::refused::Refused;
 use crate::sessions::Sessions;
@@ -61,6 +62,7 @@ pub(crate) struct Context {
     pub(crate) manager: Links,
     pub(crate) peers: Peers,
     pub(crate) foes: Foes,
+    pub(crate) lenders: Lenders,
     pub(crate) stages: Stages,
     pub(crate) members: Mutex<Arc<Vec<Member>>>,
     pub(crate) rendezvous_bytes: u64,
@@ -112,6 +114,7 @@ impl Context {
             manager: parts.manager,
             peers: parts.peers,
             foes: Foes::default(),
+            lenders: Lenders::default(),
             stages: parts.stages,
             members: Mutex::new(Arc::new(parts.members)),
             rendezvous_bytes: parts.rendezvous_bytes,
@@ -170,10 +173,15 @@ impl Context {
         let told = self.manager.ask(&FileState { file })?;
         let size = told.size;
         let before = entry.known();
-        if before.as_ref().is_none_or(|k| *k.layout() != told.layout) {
+        let is_void = match &before {
+            None => true,
+            Some(known) => must_void(known.layout(), &told.layout),
+        };
+        if is_void {
             self.void_maps(entry)?;
         }
         let known = entry.learn(told, self.server);
+        self.direct.show(entry);
         if before.is_none_or(|k| k.domain() != known.domain()) {
             // What cannot be moved now goes by message until it is.
             let _ = self.move_domain(entry, &known);
@@ -192,10 +200,10 @@ impl Context {
         &self,
         entry: &Arc<FileEntry>,
         planned: &Planned<'_>,
-    ) -> Result<(Running, Arc<Known>), Refused> {
+    ) -> Result<(Running, Arc<Known>, bool), Refused> {
         for _ in 0..3 {
             match entry.enter(planned) {
-                Entering::In(running, known) => return Ok((running, known)),
+                Entering::In(running, known, is_older) => return Ok((running, known, is_older)),
                 Entering::No(refused) => return Err(refused),
                 Entering::Behind => {
                     self.refresh(entry)?;
@@ -259,7 +267,11 @@ impl Context {
     /// Cuts the subfiles of a file here.
     pub(crate) fn apply_truncate(&self, request: &ApplyTruncate) -> Result<(), Refused> {
         let entry = self.entry(request.file);
-        let known = self.known(&entry)?;
+        let mut known = self.known(&entry)?;
+        // What is cut off of a file that moves need not move any more.
+        if known.layout().pieces.len() > 1 {
+            known = self.refresh_now(&entry)?;
+        }
         self.cut(&entry, &known, request.epoch, request.to)
     }
 
@@ -335,21 +347,37 @@ impl Context {
     pub(crate) fn remove(&self, removals: Vec<Removal>, gone: impl Fn(FileId)) -> Vec<Removal> {
         let mut done = Vec::with_capacity(removals.len());
         for removal in removals {
-            let Removal {
-                file, generation, ..
-            } = removal;
-            if let Some(entry) = self.files.get(file)
-                && entry.known().is_none_or(|k| k.generation() <= generation)
+            let (file, generation) = (removal.file, removal.generation);
+            let entry = self.files.get(file);
+            // What is fetched for the file right now is removed afterwards.
+            let _still = match &entry {
+                Some(entry) => match entry.moving.try_lock() {
+                    Ok(moving) => Some(moving),
+                    Err(std::sync::TryLockError::Poisoned(e)) => Some(e.into_inner()),
+                    Err(std::sync::TryLockError::WouldBlock) => continue,
+                },
+                None => None,
+            };
+            if let Some(entry) = &entry
+                && entry
+                    .known()
+                    .is_none_or(|k| k.names(generation, &removal.subfiles))
             {
                 entry.forget();
-                if let Err(AskError::Refused(Status::NotFound, _)) =
-                    self.manager.ask(&FileState { file })
-                {
-                    self.applied.forget(file);
-                    gone(file);
+                match self.refresh_now(entry) {
+                    Err(refused) if refused.status == Status::NotFound => {
+                        self.applied.forget(file);
+                        gone(file);
+                    }
+                    // It is not to be removed as long as the file has it.
+                    Ok(known) if known.names(generation, &removal.subfiles) => continue,
+                    _ => {}
                 }
             }
-            if self.remove_subfiles(file, generation).is_ok() {
+            let removed = self.remove_subfiles(file, generation, &removal.subfiles);
+            drop(_still);
+            drop(entry);
+            if removed.is_ok() {
                 add(&self.statistics.removals, 1);
                 done.push(removal);
                 self.files.drop_unused(file);
@@ -360,16 +388,24 @@ impl Context {
 
     /// Removes the subfiles of a generation. Those of one that clients may have mapped go when nobody
     /// can get a map of them.
-    fn remove_subfiles(&self, file: FileId, generation: u64) -> Result<(), Refused> {
+    fn remove_subfiles(
+        &self,
+        file: FileId,
+        generation: u64,
+        subfiles: &[u32],
+    ) -> Result<(), Refused> {
         let entry = self.files.get(file).filter(|_| self.direct.is_in_use());
-        let is_mappable =
-            |e: &Arc<FileEntry>| e.known().is_none_or(|k| k.generation() <= generation);
-        match entry.filter(is_mappable) {
-            None => self.stored.remove(file, generation)?,
+        match entry {
+            None => self.stored.remove(file, generation, subfiles)?,
             Some(entry) => {
+                let is_gone = |id: store::SubfileId| {
+                    let is_meant = subfiles.is_empty() || subfiles.contains(&id.index);
+                    id.generation == generation && is_meant
+                };
+                let keep = |id| if is_gone(id) { 0 } else { u64::MAX };
                 entry.alone(&self.hurry(), || {
-                    self.take_back(file, |_| 0)?;
-                    Ok(self.stored.remove(file, generation)?)
+                    self.take_back(file, keep)?;
+                    Ok(self.stored.remove(file, generation, subfiles)?)
                 })?;
                 self.direct.forget(file);
             }
@@ -457,6 +493,18 @@ impl Context {
         let waited = self.ended.wait_while(ending, |ending| !*ending);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
+}
+
+/// Whether maps of a file are void in a newer state: where bytes come back to a subfile whose space was given
+/// back meanwhile, and where nothing is stored as it was.
+fn must_void(older: &LayoutState, newer: &LayoutState) -> bool {
+    let stores = |state: &LayoutState| -> Vec<u64> {
+        let pieces = state.pieces.iter();
+        pieces.flat_map(|p| p.stores.iter().copied()).collect()
+    };
+    let now = stores(newer);
+    let comes_back = control::moves::is_cancelled(newer) && !control::moves::is_cancelled(older);
+    comes_back || !stores(older).iter().any(|store| now.contains(store))
 }
 
 /// The time, in nanoseconds since 1970.

@@ -13,23 +13,20 @@
 //!
 //! Cost on the hot path: one short mutex when an access enters, one when it leaves.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use falls::Periodic;
-use layout::FileOffset;
-use store::{Domain, Identity, Subfile, SubfileId};
 use wire::message::cluster::FileStateIs;
 use wire::message::file::SizeIs;
-use wire::{FileId, LayoutState, Place, Reader, ServerId, StateVersion, Status};
+use wire::{FileId, Reader, ServerId, StateVersion, Status};
 
 use crate::directed::Watch;
 use crate::refused::Refused;
-use crate::stored::Stored;
-use crate::views::Shares;
+
+pub(crate) use crate::known::{Known, Own};
 
 /// How long a request waits for a file that is frozen.
 const FROZEN: Duration = Duration::from_secs(2);
@@ -40,244 +37,20 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One subfile of a layout whose place is this server.
-pub(crate) struct Own {
-    /// Its index in the layout.
-    pub(crate) index: u32,
-    /// Its bytes in the file.
-    pub(crate) bytes: Periodic,
-    place: Place,
-    open: OnceLock<Arc<dyn Subfile>>,
-}
-
-/// What the metadata manager said about a file, ready for use.
-pub(crate) struct Known {
-    file: FileId,
-    told: FileStateIs,
-    version: Vec<u8>,
-    /// Of the first piece, ascending by index.
-    pub(crate) own: Vec<Own>,
-    pub(crate) shares: Mutex<HashMap<Arc<[u8]>, Arc<Shares>>>,
-    /// Differs for any two of a process.
-    pub(crate) serial: u64,
-}
-
-impl std::fmt::Debug for Known {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Known").field("told", &self.told).finish()
-    }
-}
-
-impl Known {
-    fn new(file: FileId, told: FileStateIs, server: ServerId) -> Known {
-        static SERIAL: AtomicU64 = AtomicU64::new(1);
-        let mut version = Vec::new();
-        told.layout.version().put(&mut version);
-        let own = own_of(&told.layout, 0, server);
-        Known {
-            file,
-            told,
-            version,
-            own,
-            shares: Mutex::default(),
-            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
-        }
-    }
-
-    /// The same file with another layout, for whoever prepares it.
-    pub(crate) fn with_layout(&self, layout: LayoutState, server: ServerId) -> Known {
-        let told = FileStateIs {
-            layout,
-            ..self.told.clone()
-        };
-        Known::new(self.file, told, server)
-    }
-
-    /// Which file it is.
-    pub(crate) fn file(&self) -> FileId {
-        self.file
-    }
-
-    /// Where the bytes are.
-    pub(crate) fn layout(&self) -> &LayoutState {
-        &self.told.layout
-    }
-
-    /// Visits the positions in `own` of all subfiles that may have a byte of a file range, ascending.
-    pub(crate) fn visit_meeting(&self, file: &Range<u64>, mut visit: impl FnMut(usize)) {
-        let Some(piece) = self.told.layout.pieces.first() else {
-            return;
-        };
-        let range = FileOffset(file.start)..FileOffset(file.end);
-        piece.partition.visit_meeting(range, |index| {
-            let slot = self.own.binary_search_by_key(&index, |o| o.index as usize);
-            if let Ok(slot) = slot {
-                visit(slot);
-            }
-        });
-    }
-
-    /// The server that keeps size, locks and pointers.
-    pub(crate) fn owner(&self) -> Place {
-        self.told.layout.owner
-    }
-
-    /// Generation of the (first) layout.
-    pub(crate) fn generation(&self) -> u64 {
-        self.told.layout.pieces[0].generation
-    }
-
-    /// Who may share memory with its bytes.
-    pub(crate) fn domain(&self) -> Domain {
-        Domain {
-            owner: self.told.owner,
-            group: self.told.group,
-            mode: self.told.mode,
-            directory: self.told.directory.0,
-        }
-    }
-
-    /// Name of a subfile in the store.
-    pub(crate) fn id(&self, own: &Own) -> SubfileId {
-        self.subfile_id(own.index)
-    }
-
-    /// The subfile if anything was ever written to it.
-    pub(crate) fn find<'a>(
-        &self,
-        own: &'a Own,
-        store: &Stored,
-    ) -> Result<Option<&'a Arc<dyn Subfile>>, Refused> {
-        if let Some(open) = own.open.get() {
-            return Ok(Some(open));
-        }
-        match store.open(self.id(own)) {
-            Ok(open) => Ok(Some(own.open.get_or_init(|| open))),
-            Err(store::Error::NotFound(_)) => Ok(None),
-            Err(e) => Err(e.into()),
-        }
-    }
-
-    /// The subfile if it was used before.
-    pub(crate) fn opened(&self, own: &Own) -> Option<Arc<dyn Subfile>> {
-        own.open.get().cloned()
-    }
-
-    /// The subfile, made if there is none.
-    pub(crate) fn make<'a>(
-        &self,
-        own: &'a Own,
-        store: &Stored,
-        incarnation: u64,
-    ) -> store::Result<&'a Arc<dyn Subfile>> {
-        if let Some(open) = own.open.get() {
-            return Ok(open);
-        }
-        let id = self.id(own);
-        let made = match store.open(id) {
-            Err(store::Error::NotFound(_)) => {
-                let mut identity = Identity::new(id, self.domain(), incarnation);
-                identity.note = self.told.note.0.clone();
-                identity.note.truncate(store::NOTE_BYTES);
-                match store.create(&identity) {
-                    Err(store::Error::Exists(_)) => store.open(id)?,
-                    other => other?,
-                }
-            }
-            other => other?,
-        };
-        Ok(own.open.get_or_init(|| made))
-    }
-
-    /// The subfile of an index whose stored bytes carry a generation; it must be here.
-    pub(crate) fn own_at(&self, generation: u64, index: u32) -> Result<&Own, Refused> {
-        let slot = self.own.binary_search_by_key(&index, |own| own.index).ok();
-        let slot = slot.filter(|_| generation == self.generation());
-        slot.map(|slot| &self.own[slot]).ok_or_else(|| {
-            Refused::new(
-                Status::InvalidArgument,
-                format!(
-                    "subfile {index} of generation {generation} of {} is not at this server",
-                    self.file
-                ),
-            )
-        })
-    }
-
-    /// The step of the layout state. One as long as a file is frozen while it moves.
-    pub(crate) fn step(&self) -> u64 {
-        self.told.layout.step
-    }
-
-    /// Name of the subfile of an index.
-    pub(crate) fn subfile_id(&self, index: u32) -> SubfileId {
-        SubfileId {
-            file: self.file.0,
-            generation: self.generation(),
-            index,
-        }
-    }
-
-    /// Refuses a subfile whose bytes are not those of this start of the server.
-    pub(crate) fn check_place(
-        &self,
-        own: &Own,
-        kept_since: u64,
-        incarnation: u64,
-    ) -> Result<(), Refused> {
-        let bound = own.place.incarnation;
-        if (kept_since..=incarnation).contains(&bound) {
-            return Ok(());
-        }
-        if bound < kept_since {
-            return Err(Refused::new(
-                Status::Lost,
-                format!(
-                    "subfile {} of {} was in the memory of an earlier start of this server and is lost",
-                    own.index, self.file
-                ),
-            ));
-        }
-        Err(Refused::new(
-            Status::WrongIncarnation,
-            format!(
-                "the layout names start {bound} of this server, which is start {incarnation}; ask again for the layout"
-            ),
-        ))
-    }
-
-    fn stale(&self) -> Refused {
-        Refused::with_detail(
-            Status::StaleLayout,
-            format!("{} has another layout now; the answer has it", self.file),
-            &self.told.layout,
-        )
-    }
-}
-
-/// The subfiles of one piece of a state whose place is `server`.
-pub(crate) fn own_of(layout: &LayoutState, piece: usize, server: ServerId) -> Vec<Own> {
-    let Some(piece) = layout.pieces.get(piece) else {
-        return Vec::new();
-    };
-    let places = piece.places.iter().enumerate();
-    places
-        .filter_map(|(index, places)| {
-            let place = places.iter().find(|p| p.server == server.0)?;
-            Some(Own {
-                index: u32::try_from(index).ok()?,
-                bytes: piece.partition.subfile(index),
-                place: *place,
-                open: OnceLock::new(),
-            })
-        })
-        .collect()
-}
-
 /// What accesses of a file are checked against.
 #[derive(Default)]
 struct Gate {
     known: Option<Arc<Known>>,
+    /// What is known may be older than what happened.
+    is_stale: bool,
+    /// Ranges that nobody but their holders gets into.
+    fences: Vec<Held>,
+    /// The step of the state with which a move has fenced.
+    fenced_at: u64,
+    /// Which bytes changed their home in which steps, oldest first.
+    moved: VecDeque<Moved>,
+    /// File ranges of accesses that run, where they are known; free ones are empty.
+    inside: Vec<Range<u64>>,
     /// The truncate epoch that was applied here.
     epoch: u64,
     /// Size that the last truncate set, told to those who are late.
@@ -292,6 +65,83 @@ struct Gate {
     running: [u64; 2],
 }
 
+/// Ranges that are fenced.
+struct Held {
+    who: u64,
+    ranges: Vec<Range<u64>>,
+}
+
+/// Bytes that changed their home from one step to another.
+struct Moved {
+    from: u64,
+    to: u64,
+    ranges: Vec<Range<u64>>,
+}
+
+/// Steps that are remembered.
+const REMEMBERED: usize = 1000;
+/// Who fences windows because they move.
+pub(crate) const MOVE: u64 = 0;
+
+impl Gate {
+    fn is_fenced(&self, planned: &Planned<'_>) -> bool {
+        let Some(file) = &planned.file else {
+            return false;
+        };
+        let meets = |r: &Range<u64>| r.start < file.end && file.start < r.end;
+        let mut fences = self.fences.iter();
+        fences.any(|held| {
+            (held.who != planned.holder || held.who == MOVE) && held.ranges.iter().any(meets)
+        })
+    }
+
+    /// Whether no byte of a range has another home than in an earlier step.
+    fn is_unchanged(&self, since: u64, file: Option<&Range<u64>>) -> bool {
+        let Some(file) = file else {
+            return true;
+        };
+        let later = self.moved.partition_point(|m| m.to <= since);
+        let mut at = since;
+        for moved in self.moved.iter().skip(later) {
+            if moved.from > at {
+                return false;
+            }
+            let meets = |r: &Range<u64>| r.start < file.end && file.start < r.end;
+            if moved.ranges.iter().any(meets) {
+                return false;
+            }
+            at = moved.to;
+        }
+        self.known.as_ref().is_some_and(|known| at == known.step())
+    }
+
+    /// Takes another state.
+    fn replace(&mut self, known: Arc<Known>) {
+        if let Some(before) = &self.known {
+            let (from, to) = (before.step(), known.step());
+            if from < to {
+                let ranges = control::moves::changed(before.layout(), known.layout());
+                self.moved.push_back(Moved { from, to, ranges });
+                if self.moved.len() > REMEMBERED {
+                    self.moved.pop_front();
+                }
+            }
+        }
+        // Whoever fenced with an earlier step has made a later one durable since, or has given up.
+        if known.step() > self.fenced_at {
+            self.fences.retain(|held| held.who != MOVE);
+        }
+        self.known = Some(known);
+        self.is_stale = false;
+    }
+
+    /// What direct clients compare: twice the step, and one more while something is fenced.
+    fn word(&self) -> u64 {
+        let step = self.known.as_ref().map_or(0, |known| known.step());
+        step << 1 | u64::from(!self.fences.is_empty())
+    }
+}
+
 /// The gate of one file.
 pub(crate) struct FileEntry {
     file: FileId,
@@ -299,8 +149,13 @@ pub(crate) struct FileEntry {
     changed: Condvar,
     drain: Mutex<()>,
     fetch: Mutex<()>,
-    /// Bytes that a pull has moved.
-    pub(crate) pulled: AtomicU64,
+    /// Held by whoever fences or fetches for a move.
+    pub(crate) moving: Mutex<crate::moving::Moving>,
+    /// The last round of a move that was begun here.
+    pub(crate) round: AtomicU64,
+    pub(crate) lending: Mutex<crate::moving::Lending>,
+    /// Accesses that were let in.
+    pub(crate) accesses: AtomicU64,
     /// Clients may have stored behind the ends of subfiles.
     was_stored_directly: AtomicBool,
     /// Ranges that somebody has prepared something of, and whether there are any.
@@ -317,9 +172,13 @@ impl std::fmt::Debug for FileEntry {
 }
 
 /// What an access was planned with.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Planned<'a> {
     pub(crate) version: &'a [u8],
+    /// File range of its bytes; `None` if it touches none.
+    pub(crate) file: Option<Range<u64>>,
+    /// Under which number it has fenced ranges; 0 if it has not.
+    pub(crate) holder: u64,
     pub(crate) epoch: u64,
     pub(crate) number: u64,
     /// Another server, which reads while a file is moved.
@@ -328,8 +187,8 @@ pub(crate) struct Planned<'a> {
 
 /// What has to happen before an access can be let in.
 pub(crate) enum Entering {
-    /// It is in.
-    In(Running, Arc<Known>),
+    /// It is in; whether it was planned with an earlier state.
+    In(Running, Arc<Known>, bool),
     /// This server knows less than the client.
     Behind,
     /// Turned away.
@@ -340,13 +199,18 @@ pub(crate) enum Entering {
 pub(crate) struct Running {
     entry: Arc<FileEntry>,
     phase: usize,
+    inside: Option<usize>,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         let mut gate = lock(&self.entry.gate);
         gate.running[self.phase] -= 1;
-        if gate.running[self.phase] == 0 && self.phase != gate.phase {
+        if let Some(slot) = self.inside {
+            gate.inside[slot] = 0..0;
+        }
+        let is_waited_for = self.inside.is_some() && !gate.fences.is_empty();
+        if is_waited_for || (gate.running[self.phase] == 0 && self.phase != gate.phase) {
             drop(gate);
             self.entry.changed.notify_all();
         }
@@ -354,7 +218,7 @@ impl Drop for Running {
 }
 
 impl FileEntry {
-    fn new(file: FileId, epoch: u64) -> Self {
+    pub(crate) fn new(file: FileId, epoch: u64) -> Self {
         FileEntry {
             file,
             gate: Mutex::new(Gate {
@@ -364,7 +228,10 @@ impl FileEntry {
             changed: Condvar::new(),
             drain: Mutex::default(),
             fetch: Mutex::default(),
-            pulled: AtomicU64::new(0),
+            moving: Mutex::default(),
+            round: AtomicU64::new(0),
+            lending: Mutex::default(),
+            accesses: AtomicU64::new(0),
             was_stored_directly: AtomicBool::new(false),
             watched: Mutex::default(),
             is_watched: AtomicBool::new(false),
@@ -412,7 +279,13 @@ impl FileEntry {
 
     /// What is known about the file, if anything was asked yet.
     pub(crate) fn known(&self) -> Option<Arc<Known>> {
-        lock(&self.gate).known.clone()
+        let gate = lock(&self.gate);
+        gate.known.clone().filter(|_| !gate.is_stale)
+    }
+
+    /// What direct clients compare.
+    pub(crate) fn word(&self) -> u64 {
+        lock(&self.gate).word()
     }
 
     /// The truncate epoch that was applied here.
@@ -434,25 +307,104 @@ impl FileEntry {
     pub(crate) fn learn(&self, told: FileStateIs, server: ServerId) -> Arc<Known> {
         let mut gate = lock(&self.gate);
         if let Some(known) = &gate.known
-            && (known.told == told || told.layout.step < known.told.layout.step)
+            && (known.is(&told) || told.layout.step < known.step())
         {
-            return Arc::clone(known);
+            let known = Arc::clone(known);
+            gate.is_stale = false;
+            return known;
         }
-        let known = Arc::new(Known::new(self.file, told, server));
-        gate.known = Some(Arc::clone(&known));
+        let known = Arc::new(Known::new(self.file, told, server, gate.known.as_deref()));
+        gate.replace(Arc::clone(&known));
+        drop(gate);
+        self.changed.notify_all();
         known
     }
 
     /// Forgets the layout; the next access asks for it.
     pub(crate) fn forget(&self) {
-        lock(&self.gate).known = None;
+        lock(&self.gate).is_stale = true;
+    }
+
+    /// Keeps accesses out of ranges, in place of what `who` kept them out of before; empty lets all in. Nobody is
+    /// waited for.
+    pub(crate) fn fence(&self, who: u64, ranges: Vec<Range<u64>>) {
+        let mut gate = lock(&self.gate);
+        gate.fences.retain(|held| held.who != who);
+        if !ranges.is_empty() {
+            gate.fences.push(Held { who, ranges });
+        }
+        if who == MOVE {
+            gate.fenced_at = gate.known.as_ref().map_or(0, |known| known.step());
+        }
+        drop(gate);
+        self.changed.notify_all();
+    }
+
+    /// Lets accesses in that a round of a move keeps out, unless another one has begun; whether it did.
+    pub(crate) fn lift(&self, round: u64) -> bool {
+        let mut gate = lock(&self.gate);
+        let is_held = gate.fences.iter().any(|held| held.who == MOVE);
+        if !is_held || self.round.load(Ordering::SeqCst) != round {
+            return false;
+        }
+        gate.fences.retain(|held| held.who != MOVE);
+        drop(gate);
+        self.changed.notify_all();
+        true
+    }
+
+    /// Whether a move has fenced.
+    pub(crate) fn is_fenced(&self) -> bool {
+        lock(&self.gate).fences.iter().any(|held| held.who == MOVE)
+    }
+
+    /// Waits until every access has left that meets ranges which are fenced.
+    pub(crate) fn drain_ranges(
+        &self,
+        ranges: &[Range<u64>],
+        hurry: &dyn Fn(FileId),
+    ) -> Result<(), Refused> {
+        let mut gate = lock(&self.gate);
+        let mut hurried = 0;
+        let runs = |gate: &Gate| {
+            let meets = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
+            let mut inside = gate.inside.iter();
+            inside.any(|a| ranges.iter().any(|b| meets(a, b)))
+        };
+        let mut since = Instant::now();
+        while runs(&gate) {
+            gate = self
+                .changed
+                .wait_timeout(gate, PATIENCE)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            if since.elapsed() >= PATIENCE && runs(&gate) {
+                drop(gate);
+                hurried += 1;
+                if hurried > 3 {
+                    return Err(slow(self.file));
+                }
+                hurry(self.file);
+                since = Instant::now();
+                gate = lock(&self.gate);
+            }
+        }
+        Ok(())
     }
 
     /// Lets an access in, or says what is in its way. Waits while the file is frozen.
     pub(crate) fn enter(self: &Arc<Self>, planned: &Planned<'_>) -> Entering {
         let mut gate = lock(&self.gate);
         let mut deadline = None;
-        while (gate.is_frozen && !planned.is_server) || gate.is_cutting {
+        loop {
+            let is_held = !planned.is_server && (gate.is_frozen || gate.is_fenced(planned));
+            // Whoever knows more than this server need not wait for what it is about to learn.
+            let is_newer = gate.known.as_ref().is_some_and(|known| {
+                step_of(planned.version).is_some_and(|step| step > known.step())
+            });
+            if !gate.is_cutting && (!is_held || (is_newer && !gate.is_frozen)) {
+                break;
+            }
             let now = Instant::now();
             let until = *deadline.get_or_insert(now + FROZEN);
             if now >= until {
@@ -470,25 +422,23 @@ impl FileEntry {
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
-        let Some(known) = &gate.known else {
-            return Entering::Behind;
+        let known = match &gate.known {
+            Some(known) if !gate.is_stale => known,
+            _ => return Entering::Behind,
         };
         if planned.is_server {
             let known = Arc::clone(known);
-            return self.count(gate, known);
+            return self.count(gate, known, None, false);
         }
-        if known.version != planned.version {
-            let theirs = StateVersion::read(&mut Reader::new(planned.version));
-            return match theirs {
-                Ok(theirs) if theirs > known.told.layout.version() => Entering::Behind,
-                _ => Entering::No(known.stale()),
-            };
+        let Some(step) = step_of(planned.version) else {
+            return Entering::No(known.stale());
+        };
+        if step > known.step() {
+            return Entering::Behind;
         }
-        if known.told.layout.pieces.len() > 1 {
-            return Entering::No(Refused::new(
-                Status::Busy,
-                format!("{} is being given another layout; repeat later", self.file),
-            ));
+        let is_older = step < known.step();
+        if is_older && !gate.is_unchanged(step, planned.file.as_ref()) {
+            return Entering::No(known.stale());
         }
         if planned.epoch > gate.epoch {
             return Entering::Behind;
@@ -514,17 +464,35 @@ impl FileEntry {
             ));
         }
         let known = Arc::clone(known);
-        self.count(gate, known)
+        self.accesses.fetch_add(1, Ordering::Relaxed);
+        self.count(gate, known, planned.file.clone(), is_older)
     }
 
-    fn count(self: &Arc<Self>, mut gate: MutexGuard<'_, Gate>, known: Arc<Known>) -> Entering {
+    fn count(
+        self: &Arc<Self>,
+        mut gate: MutexGuard<'_, Gate>,
+        known: Arc<Known>,
+        file: Option<Range<u64>>,
+        is_older: bool,
+    ) -> Entering {
         let phase = gate.phase;
         gate.running[phase] += 1;
+        let inside = file.map(|file| match gate.inside.iter().position(Range::is_empty) {
+            Some(slot) => {
+                gate.inside[slot] = file;
+                slot
+            }
+            None => {
+                gate.inside.push(file);
+                gate.inside.len() - 1
+            }
+        });
         let running = Running {
             entry: Arc::clone(self),
             phase,
+            inside,
         };
-        Entering::In(running, known)
+        Entering::In(running, known, is_older)
     }
 
     /// Waits until every access has left that entered before. `hurry` ends the connections of those
@@ -545,10 +513,7 @@ impl FileEntry {
                 drop(gate);
                 hurried += 1;
                 if hurried > 3 {
-                    return Err(Refused::new(
-                        Status::TimedOut,
-                        format!("accesses to {} do not end", self.file),
-                    ));
+                    return Err(slow(self.file));
                 }
                 hurry(self.file);
                 gate = lock(&self.gate);
@@ -655,6 +620,15 @@ impl FileEntry {
             gate.cut_to = size;
         }
     }
+}
+
+fn slow(file: FileId) -> Refused {
+    Refused::new(Status::TimedOut, format!("accesses to {file} do not end"))
+}
+
+fn step_of(version: &[u8]) -> Option<u64> {
+    let version = StateVersion::read(&mut Reader::new(version));
+    version.ok().map(|version| version.step)
 }
 
 /// All files that this server has to do with.

@@ -241,6 +241,11 @@ fn rejoin(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candidate) -> 
     let server = Some(context.server);
     let resumes = (candidate.store == StoreKind::Disk).then_some(incarnation);
     let room = context.stored.room();
+    let rounds = context.files.all().into_iter().map(|entry| {
+        let round = entry.round.load(Ordering::SeqCst);
+        (entry, round)
+    });
+    let rounds: Vec<_> = rounds.collect();
     let (link, joined) = join(candidate, server, resumes, continues, room).ok()?;
     if joined.member.server != context.server {
         return None;
@@ -252,6 +257,13 @@ fn rejoin(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candidate) -> 
         .incarnation
         .store(joined.member.incarnation, Ordering::Release);
     members_are(context, owner, joined.members);
+    // The metadata manager counts nothing as fenced that was fenced before; what it fences from now on is.
+    for (entry, round) in rounds {
+        if entry.lift(round) {
+            entry.forget();
+            context.direct.show(&entry);
+        }
+    }
     for entry in context.files.all() {
         if entry.is_frozen() && thaw(context, owner, entry.id()).is_err() {
             entry.forget();

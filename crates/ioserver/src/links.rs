@@ -160,6 +160,12 @@ impl Peers {
         }
     }
 
+    /// A connection of its own to an address of a member.
+    pub(crate) fn connect_at(&self, endpoint: &Endpoint) -> Result<(Link, Welcome), AskError> {
+        let secret = self.secret.as_ref();
+        introduce(endpoint, self.role.clone(), secret, Some(ANSWER))
+    }
+
     /// A connection of its own to a member.
     pub(crate) fn connect(&self, member: &Member) -> Result<(Link, Welcome), AskError> {
         let endpoint = endpoint_of(member)?;

@@ -13,8 +13,8 @@ use serving::{Exchange, Outcome, Peer, Service, Watch, this_process};
 use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::ahead::{Confirm, Deposit, ReadAhead};
 use wire::message::cluster::{
-    ApplyTruncate, AskEnd, AskNumber, Fence, Freeze, Frozen, Pull, PullProgress, Redomain, Tell,
-    Thaw,
+    ApplyTruncate, AskEnd, AskNumber, Fence, FenceWindows, Freeze, Frozen, Lend, PullWindows,
+    Redomain, Tell, Thaw,
 };
 use wire::message::direct::{Attach, Map};
 use wire::message::directed::{Follow, Lead};
@@ -37,8 +37,8 @@ use crate::context::Context;
 use crate::direct::{attach, map};
 use crate::directed;
 use crate::gateway;
+use crate::moving;
 use crate::owner::{Asker, Owner};
-use crate::pull;
 use crate::refused::Refused;
 use crate::sessions::{Session, Who};
 use crate::set_view;
@@ -206,7 +206,7 @@ impl IoService {
     }
 
     /// A request of another server.
-    fn server_request(&self, session: &Session, exchange: &mut Exchange) -> Outcome {
+    fn server_request(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
         if let Err(refused) = session.demand_server() {
             return self.refuse(exchange, refused);
         }
@@ -224,12 +224,18 @@ impl IoService {
             }
             Freeze::KIND => self.answer(exchange, |r: Freeze| self.freeze(&r)),
             Thaw::KIND => self.answer(exchange, |r: Thaw| thaw(context, &self.owner, r.file)),
-            Pull::KIND => self.answer(exchange, |r: Pull| pull::pull(context, &r)),
+            FenceWindows::KIND => {
+                self.answer(exchange, |r: FenceWindows| moving::fence_windows(self, &r))
+            }
+            PullWindows::KIND => {
+                self.answer(exchange, |r: PullWindows| moving::pull_windows(context, &r))
+            }
+            Lend::KIND => moving::lend(self, session, exchange),
             Redomain::KIND => self.answer(exchange, |r: Redomain| context.redomain(r.file)),
-            _ => self.answer(exchange, |r: PullProgress| {
-                let entry = context.entry(r.file);
-                Ok(entry.pulled.load(std::sync::atomic::Ordering::Relaxed))
-            }),
+            _ => self.refuse(
+                exchange,
+                Refused::new(Status::Unsupported, "an I/O server has no answer to this"),
+            ),
         }
     }
 
@@ -254,6 +260,28 @@ impl IoService {
             entry.thaw();
         }
         frozen
+    }
+
+    /// How big a file is that nobody changes: exactly, if another server is to own it from now on.
+    pub(crate) fn size_at_rest(&self, file: FileId, hands_over: bool) -> Result<Frozen, Refused> {
+        let context = &self.context;
+        let entry = context.entry(file);
+        let known = context.known(&entry)?;
+        let end = context.ask_end(file)?.end;
+        let mut frozen = Frozen {
+            size: 0,
+            epoch: 0,
+            end,
+        };
+        if known.owner().server == context.server.0 {
+            let refused = |(status, refusal)| Refused { status, refusal };
+            let size = match hands_over {
+                true => self.owner.size_of_frozen(file).map_err(refused)?,
+                false => self.owner.size_now(file).map_err(refused)?,
+            };
+            (frozen.size, frozen.epoch) = (size.size, size.epoch);
+        }
+        Ok(frozen)
     }
 
     fn frozen_size(&self, request: &Freeze) -> Result<Frozen, Refused> {
@@ -321,20 +349,25 @@ impl IoService {
         known.layout().version().put(&mut version);
         let planned = crate::files::Planned {
             version: &version,
+            file: None,
+            holder: 0,
             epoch: request.epoch,
             number: 0,
             is_server: false,
         };
-        let (_running, known) = context.enter(&view.entry, &planned)?;
+        let (_running, known, _) = context.enter(&view.entry, &planned)?;
         for own in &known.own {
             let incarnation = context.incarnation();
             known.check_place(own, context.kept_since(), incarnation)?;
-            let len = own.bytes.rank(request.size);
-            if len > 0 {
-                context.with_room(|| {
-                    let subfile = known.make(own, &context.stored, incarnation)?;
-                    subfile.preallocate(0..len)
-                })?;
+            for range in &known.layout().pieces[own.piece].ranges {
+                let rank = |at: u64| own.bytes.rank(at.min(request.size));
+                let part = rank(range.start)..rank(range.end);
+                if !part.is_empty() {
+                    context.with_room(|| {
+                        let subfile = known.make(own, &context.stored, incarnation)?;
+                        subfile.preallocate(part.clone())
+                    })?;
+                }
             }
         }
         Ok(())
@@ -630,7 +663,7 @@ impl Service for IoService {
                 })
             }
             Deposit::KIND | Confirm::KIND => self.exchange_request(session, exchange),
-            0x46..=0x4f => self.server_request(session, exchange),
+            0x46..=0x52 => self.server_request(session, exchange),
             _ => self.owner_request(session, exchange),
         }
     }

@@ -18,6 +18,7 @@ use wire::{ClientId, FileId, ServerId, Status};
 use crate::access::Part;
 use crate::direct::{Attachment, Given};
 use crate::files::lock;
+use crate::moving::LentSegments;
 use crate::refused::Refused;
 use crate::set_view::Permit;
 use crate::views::Registered;
@@ -296,6 +297,8 @@ pub(crate) struct Session {
     pub(crate) process: Option<u64>,
     /// Segments that went over this connection.
     pub(crate) given: Given,
+    /// The same for servers that pull.
+    pub(crate) lent: LentSegments,
 }
 
 impl Session {
@@ -392,6 +395,7 @@ impl Sessions {
             scratch: Scratch::default(),
             process: None,
             given: Given::default(),
+            lent: LentSegments::default(),
         };
         Ok((session, is_first))
     }

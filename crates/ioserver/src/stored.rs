@@ -97,8 +97,14 @@ impl Stored {
         lock(&self.index).iter().copied().collect()
     }
 
-    /// Removes what belongs to a generation of a file; what is already gone is as good.
-    pub(crate) fn remove(&self, file: FileId, generation: u64) -> store::Result<()> {
+    /// Removes what is stored under a generation of a file, or some subfiles of it; what is already gone is as
+    /// good.
+    pub(crate) fn remove(
+        &self,
+        file: FileId,
+        generation: u64,
+        subfiles: &[u32],
+    ) -> store::Result<()> {
         let of = |index| SubfileId {
             file: file.0,
             generation,
@@ -107,6 +113,7 @@ impl Stored {
         let found: Vec<SubfileId> = lock(&self.index)
             .range(of(0)..=of(u32::MAX))
             .copied()
+            .filter(|id| subfiles.is_empty() || subfiles.contains(&id.index))
             .collect();
         for id in found {
             match self.store.remove(id) {

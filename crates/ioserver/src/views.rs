@@ -102,11 +102,11 @@ impl Registered {
     pub(crate) fn split(&self, known: &Known) -> Arc<Split> {
         let mut kept = lock(&self.split);
         if let Some(split) = &*kept
-            && split.serial == known.serial
+            && (split.serial, split.step) == (known.serial, known.step())
         {
             return Arc::clone(split);
         }
-        let split = Arc::new(Split::new(known));
+        let split = Arc::new(Split::new(known, kept.as_deref()));
         *kept = Some(Arc::clone(&split));
         split
     }

@@ -55,6 +55,22 @@ impl Manager {
     ) -> Result<SizeState, Refused> {
         session.demand_server()?;
         let now = now();
+        // A round of a move and a truncate take turns.
+        let _turn = match self.moves.len() {
+            0 => None,
+            _ => {
+                let (client, handle) = (r.client, r.handle);
+                let file = self.committer.run(move |b| {
+                    let caller = Caller {
+                        client,
+                        credentials: &Credentials::ROOT,
+                        now,
+                    };
+                    Ok(b.opened(&caller, handle)?.file)
+                })?;
+                self.moves.cutting(file)
+            }
+        };
         self.committer.run(move |b| {
             let caller = Caller {
                 client: r.client,

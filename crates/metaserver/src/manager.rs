@@ -487,6 +487,11 @@ impl Service for Manager {
             GetCalibrations => Manager::get_calibrations;
             Relayout => |m, s, r| m.backed(s, r, Manager::relayout);
             RelayoutProgress => Manager::relayout_progress;
+            ControlRelayout => Manager::control_relayout;
+            ListMoves => Manager::list_moves;
+            Drain => Manager::drain;
+            DrainProgress => Manager::drain_progress;
+            Rebalance => Manager::rebalance;
             Gather => Manager::gather;
             LeaveTeam => Manager::leave_team;
             LayOutByViews => Manager::lay_out_by_views;

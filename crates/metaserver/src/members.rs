@@ -77,13 +77,11 @@ impl Membership {
         (live.incarnation == incarnation).then_some(live.token)
     }
 
-    /// Whether a server has joined on another connection than this one.
-    pub(crate) fn has_joined_since(&self, server: ServerId, token: u64) -> bool {
+    /// Whether a server is a member on this connection.
+    pub(crate) fn is_token(&self, server: ServerId, token: u64) -> bool {
         let table = self.lock();
-        table
-            .live
-            .get(&server)
-            .is_some_and(|live| live.token != token)
+        let live = table.live.get(&server);
+        live.is_some_and(|live| live.token == token)
     }
 
     /// The hosts of those that are connected, by server and start.
@@ -188,7 +186,7 @@ impl Manager {
             token,
         };
         self.watch_reports(server, token, self.member_timeout);
-        self.thaw_after_join(server);
+        self.moves.server_joined();
         Ok(Joined {
             member: Member { local, ..member },
             key: Bytes(self.key.secret().to_vec()),

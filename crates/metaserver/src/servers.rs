@@ -10,10 +10,11 @@ use std::time::Duration;
 use control::capability::server_seal;
 use meta::catalogue::Member;
 use serving::{proof, this_process};
-use wire::ask::AskError;
-use wire::link::Link;
+use wire::ask::{AskError, decode_answer};
+use wire::frame::Header;
+use wire::link::{Link, LinkError};
 use wire::message::session::{Credentials, Hello, Prove, Role};
-use wire::message::{Bytes, Request};
+use wire::message::{Bytes, Request, encode};
 use wire::url::Endpoint;
 use wire::{ServerId, Status};
 
@@ -28,6 +29,7 @@ pub(crate) struct ServerError {
     server: ServerId,
     status: Status,
     text: String,
+    is_broken: bool,
 }
 
 impl ServerError {
@@ -36,11 +38,24 @@ impl ServerError {
             server,
             status,
             text: text.into(),
+            is_broken: false,
         }
     }
 
     pub(crate) fn status(&self) -> Status {
         self.status
+    }
+
+    /// Whether its connection is of no further use.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    fn of(server: ServerId, error: &AskError) -> Self {
+        ServerError {
+            is_broken: !matches!(error, AskError::Refused(..)),
+            ..ServerError::new(server, error.status(), error.to_string())
+        }
     }
 }
 
@@ -65,13 +80,43 @@ impl ServerLink {
         self.link.try_clone().ok()
     }
 
+    /// Sends a question, for whoever asks several servers before he waits for any.
+    pub(crate) fn begin<R: Request>(
+        &mut self,
+        request: &R,
+        limit: Option<Duration>,
+    ) -> Result<(), ServerError> {
+        let failed = |e: LinkError| ServerError::of(self.server, &AskError::Link(e));
+        self.number += 1;
+        self.link.set_timeout(limit).map_err(|e| failed(e.into()))?;
+        encode(request, &mut self.out);
+        let header = Header {
+            kind: R::KIND,
+            status: Status::Ok,
+            flags: 0,
+            request: self.number,
+            control_bytes: 0,
+            payload_bytes: 0,
+        };
+        self.link.send(header, &self.out, &[]).map_err(failed)
+    }
+
+    /// The answer to what was sent last.
+    pub(crate) fn end<R: Request>(&mut self) -> Result<R::Answer, ServerError> {
+        let server = self.server;
+        let received = self.link.receive();
+        let (header, control) =
+            received.map_err(|e| ServerError::of(server, &AskError::Link(e)))?;
+        decode_answer(header.status, control).map_err(|e| ServerError::of(server, &e))
+    }
+
     /// Asks and waits; without a limit it waits until the connection ends.
     pub(crate) fn ask<R: Request>(
         &mut self,
         request: &R,
         limit: Option<Duration>,
     ) -> Result<R::Answer, ServerError> {
-        let failed = |e: AskError| ServerError::new(self.server, e.status(), e.to_string());
+        let failed = |e: AskError| ServerError::of(self.server, &e);
         self.number += 1;
         self.link
             .set_timeout(limit)

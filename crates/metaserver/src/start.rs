@@ -211,7 +211,6 @@ fn serve(
     options: &Options,
     is_recovering: bool,
 ) -> Result<Running<Manager>, StartError> {
-    manager.give_up_old_moves()?;
     let members = manager.snapshot()?.members().map_err(Refused::from)?;
     let mut listeners = Vec::new();
     for endpoint in &options.listen {
@@ -225,6 +224,7 @@ fn serve(
     let running = serving::start(Arc::clone(manager), listeners, options.secret.clone())
         .map_err(StartError::System)?;
     manager.expect_members(&members);
+    manager.resume_moves()?;
     if is_recovering {
         let this = manager.this();
         manager.timer.after(options.recovery, move || {

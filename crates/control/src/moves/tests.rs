@@ -134,6 +134,14 @@ proptest! {
             };
             if let Some(next) = next {
                 prop_assert_eq!(next.step, state.step + 1);
+                let named = changed(&state, &next);
+                let (old, new) = (homes(&state), homes(&next));
+                for byte in 0..=SPACE {
+                    let moved = old[byte as usize] != new[byte as usize];
+                    let is_named = named.iter().any(|r| r.contains(&byte));
+                    prop_assert!(is_named || !moved, "byte {} has another home", byte);
+                    prop_assert!(moved || !is_named || is_cancelled(&next), "byte {}", byte);
+                }
                 prop_assert!(next.pieces[0].ranges.len() <= MOST_LANES + 1);
                 prop_assert!(next.pieces[1].ranges.len() <= MOST_LANES + 2);
                 state = next;

@@ -22,7 +22,7 @@ use kernels::Share;
 use layout::ViewOffset;
 use serving::Exchange;
 use wire::link::LinkError;
-use wire::message::access::{Access, FORWARDED};
+use wire::message::access::{Access, FORWARDED, NEWER};
 use wire::{Rights, Status};
 
 use crate::context::Context;
@@ -46,8 +46,10 @@ const PLACES: usize = 64;
 /// The bytes of a request that lie in one subfile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    /// Position in [`Known::own`].
+    /// Position in the subfiles that are here.
     slot: usize,
+    /// The part of the request's file range that its piece of the layout governs.
+    file: (u64, u64),
     /// Bytes.
     count: u64,
     /// Where they begin in the subfile, if they lie there in one run.
@@ -110,9 +112,22 @@ pub(crate) struct Opened {
     pub(crate) bytes: u64,
     pub(crate) epoch: u64,
     pub(crate) end: u64,
+    /// There is a newer state than the one it was planned with.
+    pub(crate) is_older: bool,
+}
+
+impl Part {
+    fn file(&self) -> Range<u64> {
+        self.file.0..self.file.1
+    }
 }
 
 impl Opened {
+    /// Flags that every answer to it has.
+    pub(crate) fn flags(&self) -> u16 {
+        if self.is_older { NEWER } else { 0 }
+    }
+
     fn share(&self, part: &Part) -> &Share {
         self.shares.with(&self.view.view, &self.known, part.slot)
     }
@@ -194,6 +209,8 @@ pub(crate) fn admit(
     };
     let planned = Planned {
         version: access.version,
+        file: Some(file.start.0..file.end.0),
+        holder: 0,
         epoch: access.epoch,
         number: access.number,
         is_server: session.is_server() && !is_forwarded,
@@ -201,7 +218,7 @@ pub(crate) fn admit(
     session
         .connection
         .busy_with(view.file, context.sessions.now_ms());
-    let (running, known) = context.enter(&view.entry, &planned)?;
+    let (running, known, is_older) = context.enter(&view.entry, &planned)?;
     let shares = view.shares(&known);
     Ok(Opened {
         _running: running,
@@ -215,6 +232,7 @@ pub(crate) fn admit(
         bytes: access.bytes,
         epoch: access.epoch,
         end: access.end,
+        is_older,
     })
 }
 
@@ -227,15 +245,16 @@ pub(crate) fn find_parts(
     parts.clear();
     let known = &opened.known;
     let mut sum = 0;
-    known.visit_meeting(&opened.file, |slot| {
+    known.visit_meeting(&opened.file, |slot, file| {
         let share = opened.shares.with(&opened.view.view, known, slot);
-        let count = share.count(opened.file.clone());
+        let count = share.count(file.clone());
         if count > 0 {
             sum += count;
             parts.push(Part {
                 slot,
+                file: (file.start, file.end),
                 count,
-                run: share.right_run(opened.file.clone()),
+                run: share.right_run(file),
             });
         }
     });
@@ -307,11 +326,11 @@ pub(crate) struct Cursor {
 
 impl Cursor {
     /// At the beginning of a stretch.
-    pub(crate) fn new(opened: &Opened, parts: &[Part], first: usize) -> Cursor {
+    pub(crate) fn new(parts: &[Part], first: usize) -> Cursor {
         Cursor {
             part: first,
             left: parts[first].count,
-            file: opened.file.start,
+            file: parts[first].file.0,
         }
     }
 
@@ -323,14 +342,14 @@ impl Cursor {
         bytes: u64,
     ) -> (Part, Range<u64>, u64) {
         if self.left == 0 {
-            *self = Cursor::new(opened, parts, self.part + 1);
+            *self = Cursor::new(parts, self.part + 1);
         }
         let part = parts[self.part];
         let n = bytes.min(self.left);
         let end = if n == self.left {
-            opened.file.end
+            part.file.1
         } else {
-            opened.share(&part).after(self.file..opened.file.end, n)
+            opened.share(&part).after(self.file..part.file.1, n)
         };
         let range = self.file..end;
         self.file = end;

@@ -112,7 +112,7 @@ pub(crate) fn read_packed(
         is_begun: false,
         out,
     };
-    let mut cursor = Cursor::new(opened, reader.parts, 0);
+    let mut cursor = Cursor::new(reader.parts, 0);
     reader.gather(&mut cursor, packed)
 }
 
@@ -161,7 +161,7 @@ impl Reader<'_> {
                 continue;
             };
             let (share, bytes) = (self.opened.share(part), self.opened.subfile_bytes(part));
-            for window in windows(share, bytes, self.opened.file.clone(), part.count, WINDOW) {
+            for window in windows(share, bytes, part.file(), part.count, WINDOW) {
                 self.pins.clear();
                 self.context
                     .with_room(|| subfile.pin(window.subfile.clone(), self.pins))?;
@@ -192,7 +192,7 @@ impl Reader<'_> {
             rounds: self.spent.rounds,
         };
         done.encode(self.out);
-        let header = exchange.answer_header(0, self.out, self.opened.bytes);
+        let header = exchange.answer_header(self.opened.flags(), self.out, self.opened.bytes);
         let head: [u8; HEADER_BYTES] = header.encode(self.out);
         send_all(exchange.socket(), &[&head, self.out], places)?;
         Ok(())
@@ -285,7 +285,7 @@ impl Reader<'_> {
         small: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         let (size, is_small) = buffer_bytes(self.context, bytes);
-        let mut cursor = Cursor::new(self.opened, self.parts, first);
+        let mut cursor = Cursor::new(self.parts, first);
         let mut left = bytes;
         while left > 0 {
             let n = left.min(size as u64) as usize;

@@ -50,6 +50,7 @@ pub(crate) fn serve(
     let result = write(context, session, exchange, &opened, flags, &mut spent);
     session.scratch.grant.abandon();
     let (epoch, end, bytes) = (opened.epoch, opened.end, opened.bytes);
+    let newer = opened.flags();
     // The owner may wait for a truncate, and that for this access.
     let view = std::sync::Arc::clone(&opened.view);
     drop(opened);
@@ -72,7 +73,7 @@ pub(crate) fn serve(
             };
             let out = &mut session.scratch.out;
             done.encode(out);
-            let kept = if context.write_through { KEPT } else { 0 };
+            let kept = newer | if context.write_through { KEPT } else { 0 };
             exchange.send(Status::Ok, kept, out, &[])
         }
         Err(Fault::Refused(refused)) => service.refuse(exchange, refused),
@@ -159,7 +160,7 @@ pub(crate) fn write_packed(
         grant,
         spent,
     };
-    let mut cursor = Cursor::new(opened, writer.parts, 0);
+    let mut cursor = Cursor::new(writer.parts, 0);
     writer.scatter(&mut cursor, packed)?;
     writer.finish()
 }
@@ -345,7 +346,7 @@ impl<'a> Writer<'a> {
         mut lent: Option<Lent<'a>>,
     ) -> Result<(), Fault> {
         let (size, is_small) = buffer_bytes(self.context, bytes);
-        let mut cursor = Cursor::new(self.opened, self.parts, first);
+        let mut cursor = Cursor::new(self.parts, first);
         let mut left = bytes;
         while left > 0 {
             let n = left.min(size as u64) as usize;

@@ -171,16 +171,19 @@ fn make(
     }
     let planned = Planned {
         version: &request.version.0,
+        // Where bytes are in memory is no access to them.
+        file: None,
+        holder: 0,
         epoch: request.epoch,
         number: 0,
         is_server: false,
     };
-    let (_running, known) = context.enter(&view.entry, &planned)?;
+    let (_running, known, _) = context.enter(&view.entry, &planned)?;
     check_domain(session.who, &known.domain())?;
     let is_first = direct.is_first_map(view.file, &attached);
     // Before the map has a number: making room may void all maps of the file.
     prepare(context, &known, request)?;
-    let (number, entry, epoch) = direct.register(view.file, &attached, known.step())?;
+    let (number, entry, epoch) = direct.register(&view.entry, &attached)?;
     let found = find(context, &known, request, number, is_first)?;
     let subfiles: HashMap<SubfileId, Arc<dyn Subfile>> = subfiles(&known, request).collect();
     let marks = match context.stored.is_durable() {

@@ -272,7 +272,9 @@ mod tests {
         lock(&attached.marks).end = 3;
         let file = FileId(1);
         let ask = |range: std::ops::Range<u64>| {
-            let (number, ..) = direct.register(file, &attached, 1).unwrap();
+            let (number, ..) = direct
+                .register(&crate::files::FileEntry::new(file, 0), &attached)
+                .unwrap();
             let found = subfile.extents(range, 100, number).unwrap();
             let handing = found.iter().map(|location| Handing {
                 id: ID,

@@ -38,7 +38,7 @@ use store::{Subfile, SubfileId};
 use wire::message::session::Counter;
 use wire::{FileId, Status};
 
-use crate::files::lock;
+use crate::files::{FileEntry, lock};
 use crate::refused::Refused;
 use crate::sessions::Client;
 use crate::statistics::counter;
@@ -133,6 +133,11 @@ impl Direct {
         }
     }
 
+    /// Whether memory is shared at all.
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on
+    }
+
     /// The table, if anybody ever attached.
     fn table(&self) -> Option<&ServerTable> {
         self.table.get()?.as_ref()
@@ -188,14 +193,13 @@ impl Direct {
         maps.is_none_or(|maps| !maps.clients.contains_key(&attached.number))
     }
 
-    /// Notes that a client gets a map of a file that is at a step of its layout state: the number of the map,
-    /// and entry and epoch that it is good for.
+    /// Notes that a client gets a map of a file: the number of the map, and entry and epoch that it is good for.
     fn register(
         &self,
-        file: FileId,
+        of: &FileEntry,
         attached: &Arc<Attached>,
-        step: u64,
     ) -> Result<(u64, u32, u64), Refused> {
+        let file = of.id();
         let none = || {
             let text = "no entry of the control table is free; go by message";
             Refused::new(Status::QuotaExceeded, text)
@@ -226,7 +230,8 @@ impl Direct {
         }
         let maps = state.files.get_mut(&file).expect("made above");
         maps.used_at = state.uses;
-        table.open(maps.entry, step);
+        // Under the lock: whoever changes the word of the file comes here afterwards, or has come before.
+        table.set_fence(maps.entry, of.word());
         maps.clients
             .entry(attached.number)
             .or_insert_with(|| Mapper {
@@ -234,6 +239,17 @@ impl Direct {
                 stores: Stores::default(),
             });
         Ok((maps.used_at, maps.entry, table.epoch(maps.entry)))
+    }
+
+    /// Tells direct clients of a file with which step they may use their maps, or that they may not.
+    pub(crate) fn show(&self, of: &FileEntry) {
+        let Some(table) = self.table() else {
+            return;
+        };
+        let state = lock(&self.state);
+        if let Some(maps) = state.files.get(&of.id()) {
+            table.set_fence(maps.entry, of.word());
+        }
     }
 
     /// Notes what is in a map of a file. If it was revoked since it was registered, it is void and what
@@ -360,7 +376,9 @@ mod tests {
         let table = direct.table.get_or_init(|| ServerTable::new().ok());
         let table = table.as_ref().unwrap();
         let register = |file: u64| {
-            let (_, entry, epoch) = direct.register(FileId(file), &attached, 1).unwrap();
+            let (_, entry, epoch) = direct
+                .register(&FileEntry::new(FileId(file), 0), &attached)
+                .unwrap();
             (entry, epoch)
         };
         let first: Vec<(u32, u64)> = (0..3).map(&register).collect();

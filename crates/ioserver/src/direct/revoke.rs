@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -234,11 +235,14 @@ impl Direct {
     }
 }
 
-/// Waits until a process dies or the time is over. Nothing tells that a claim has ended.
 fn wait_for_death(watched: &[Watched], pause: Duration) {
-    let mut fds: Vec<PollFd<'_>> = watched
-        .iter()
-        .map(|w| PollFd::from_borrowed_fd(w.mapper.attached.process(), PollFlags::IN))
+    poll_for_death(watched.iter().map(|w| w.mapper.attached.process()), pause);
+}
+
+/// Waits until a process dies or the time is over. Nothing tells that a claim has ended.
+fn poll_for_death<'a>(processes: impl Iterator<Item = BorrowedFd<'a>>, pause: Duration) {
+    let mut fds: Vec<PollFd<'_>> = processes
+        .map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN))
         .collect();
     let pause = Timespec {
         tv_sec: 0,
@@ -247,7 +251,65 @@ fn wait_for_death(watched: &[Watched], pause: Duration) {
     let _ = poll(&mut fds, Some(&pause));
 }
 
+impl Direct {
+    /// Waits for those who copy from or to a file at this moment, after its word says that nobody may begin; how
+    /// many there were, and whether one did not end.
+    fn wait_for_claims(&self, file: FileId) -> (u64, bool) {
+        let (mappers, entry) = {
+            let state = lock(&self.state);
+            let Some(maps) = state.files.get(&file) else {
+                return (0, false);
+            };
+            let mappers: Vec<Arc<Attached>> = maps
+                .clients
+                .values()
+                .map(|mapper| Arc::clone(&mapper.attached))
+                .collect();
+            (mappers, maps.entry)
+        };
+        let mut watched: Vec<(Arc<Attached>, Vec<Active>)> = mappers
+            .into_iter()
+            .map(|attached| {
+                let claims = attached.page.claims(entry).collect();
+                (attached, claims)
+            })
+            .collect();
+        let found: usize = watched.iter().map(|(_, claims)| claims.len()).sum();
+        add(&self.counters.claims_waited, found as u64);
+        let deadline = Instant::now() + PATIENCE;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            watched.retain_mut(|(attached, claims)| {
+                claims.retain(|claim| attached.page.is_active(claim));
+                !claims.is_empty() && !attached.is_dead()
+            });
+            if watched.is_empty() {
+                return (found as u64, false);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return (found as u64, true);
+            }
+            poll_for_death(watched.iter().map(|(a, _)| a.process()), pause.min(left));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
 impl Context {
+    /// Lets nobody copy by himself what he may not after the word of a file has changed; returns when nobody does,
+    /// with how many did. Maps stay good, unless somebody does not end.
+    pub(crate) fn stop_claims(&self, entry: &FileEntry) -> Result<u64, Refused> {
+        self.direct.show(entry);
+        let file = entry.id();
+        let (found, is_stuck) = self.direct.wait_for_claims(file);
+        if is_stuck {
+            entry.alone(&self.hurry(), || self.take_back(file, |_| u64::MAX))?;
+        }
+        self.direct.collect(file);
+        Ok(found)
+    }
+
     /// Takes back all maps of a file whose gate is closed: when this returns nobody stores into it by
     /// himself. Bytes of a subfile from `keep` on are not needed any more.
     pub(crate) fn take_back(

@@ -116,11 +116,14 @@ impl Blocks<'_> {
     fn enter(&self) -> Result<(Running, Arc<Known>), Refused> {
         let planned = Planned {
             version: self.version,
+            file: Some(self.plan.distribution.hull()),
+            holder: 0,
             epoch: self.epoch,
             number: 0,
             is_server: false,
         };
-        self.context.enter(self.entry, &planned)
+        let (running, known, _) = self.context.enter(self.entry, &planned)?;
+        Ok((running, known))
     }
 
     /// Allocates what is going to be written, in one stretch per subfile.

@@ -192,7 +192,7 @@ impl Distribution {
         for rank in 0..distribution.ranks.len() {
             let file = distribution.ranks[rank].file.clone();
             let mut sum = 0;
-            known.visit_meeting(&file, |slot| {
+            known.visit_meeting(&file, |slot, _| {
                 sum += distribution.share(rank, slot).count(file.clone());
             });
             distribution.ranks[rank].bytes = sum;
@@ -317,10 +317,15 @@ impl Distribution {
         (range, is_full)
     }
 
+    /// From the first to the last byte that ranks may have.
+    pub(super) fn hull(&self) -> Range<u64> {
+        self.hull.clone()
+    }
+
     /// Of each subfile from the first to the last byte that ranks have, and how many they have in it.
     pub(super) fn spans(&self) -> Vec<(usize, Range<u64>, u64)> {
         let mut spans = Vec::new();
-        self.known.visit_meeting(&self.hull, |slot| {
+        self.known.visit_meeting(&self.hull, |slot, _| {
             let bytes = &self.known.own[slot].bytes;
             let (mut start, mut end, mut sum) = (u64::MAX, 0, 0);
             for (number, rank) in self.ranks.iter().enumerate() {

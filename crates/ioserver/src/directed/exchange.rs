@@ -72,7 +72,7 @@ pub(super) fn homes(known: &Known, lead: &Lead, here: ServerId) -> Homes {
     let mut has: Vec<Vec<u64>> = vec![Vec::new(); lead.ranks.len()];
     let mut all = Vec::new();
     for server in servers {
-        let theirs = Arc::new(known.with_layout(known.layout().clone(), ServerId(server)));
+        let theirs = Arc::new(known.at_server(ServerId(server)));
         let Ok(there) = Distribution::new(&Compiled::default(), &theirs, lead, u64::MAX) else {
             continue;
         };

@@ -163,11 +163,13 @@ fn begin(
     check_right(&view, lead.view, lead.writes)?;
     let planned = Planned {
         version: &lead.version.0,
+        file: None,
+        holder: 0,
         epoch: lead.epoch,
         number: 0,
         is_server: false,
     };
-    let (_running, known) = context.enter(&view.entry, &planned)?;
+    let (_running, known, _) = context.enter(&view.entry, &planned)?;
     if known.layout().pieces.len() != 1 {
         return Err(Refused::new(
             Status::Unsupported,

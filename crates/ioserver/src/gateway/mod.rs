@@ -37,7 +37,6 @@ pub(crate) use foes::Foes;
 pub(crate) use split::Split;
 pub(crate) use stage::{Stage, Stages};
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -163,14 +162,19 @@ fn serve_decoded(
     let view = Arc::clone(&opened.view);
     let split = view.split(&opened.known);
     let file = opened.file.clone();
+    let known = Arc::clone(&opened.known);
+    let newer = opened.flags();
     split.routes(&view, &file, access.bytes, &mut stage.routes)?;
     opened.bytes = stage.routes.bytes_of(context.server.0);
     find_parts(context, &opened, &mut session.scratch.parts)?;
     let whose = Whose {
         split: &split,
         view: &view,
-        file,
-        access: &access,
+        // Foes get what was split here, so by the state it was split with.
+        access: &Access {
+            version: known.version(),
+            ..access
+        },
     };
     let outcomes = match kind {
         Kind::Read => read_all(context, session, opened, &whose, stage, &mut spent)?,
@@ -203,7 +207,7 @@ fn serve_decoded(
     let out = &mut session.scratch.out;
     routed.encode(&outcomes.volatile, out);
     let is_kept = kind == Kind::Write && outcomes.volatile.is_empty();
-    let kept = if is_kept { KEPT } else { 0 };
+    let kept = newer | if is_kept { KEPT } else { 0 };
     let payload: &[&[u8]] = match kind {
         Kind::Read => &[&stage.memory[..access.bytes as usize]],
         Kind::Write => &[],
@@ -216,7 +220,6 @@ fn serve_decoded(
 struct Whose<'a> {
     split: &'a Split,
     view: &'a Arc<Registered>,
-    file: Range<u64>,
     access: &'a Access<'a>,
 }
 
@@ -308,9 +311,8 @@ fn read_all(
     let copying = Instant::now();
     let Stage { memory, routes, .. } = stage;
     for route in routes.iter() {
-        let file = whose.file.clone();
         let (split, view) = (whose.split, whose.view);
-        split.scatter(view, route, file, memory, whose.access.lo)?;
+        split.scatter(view, route, memory, whose.access.lo)?;
     }
     spent.copied += copying.elapsed();
     Ok(outcomes)
@@ -327,9 +329,8 @@ fn write_all(
     let copying = Instant::now();
     let Stage { memory, routes, .. } = stage;
     for route in routes.iter_mut() {
-        let file = whose.file.clone();
         let (split, view) = (whose.split, whose.view);
-        split.gather(view, route, file, memory, whose.access.lo)?;
+        split.gather(view, route, memory, whose.access.lo)?;
     }
     spent.copied += copying.elapsed();
     let (mine, mut forwards) = forward_all(context, whose, Kind::Write, stage);

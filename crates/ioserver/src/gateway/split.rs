@@ -7,7 +7,7 @@
 //! Left to others: sending packets, the store.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use advise::mapping::Matching;
 use kernels::{Share, SharedBytesMut};
@@ -22,8 +22,14 @@ use crate::views::Registered;
 /// See the [module](self).
 pub(crate) struct Split {
     pub(crate) serial: u64,
+    pub(crate) step: u64,
+    pieces: Vec<SplitPiece>,
+}
+
+struct SplitPiece {
+    ranges: Vec<Range<u64>>,
     partition: layout::Partition,
-    subfiles: Box<[Subfile]>,
+    subfiles: Arc<[Subfile]>,
 }
 
 struct Subfile {
@@ -31,11 +37,20 @@ struct Subfile {
     share: OnceLock<Share>,
 }
 
+/// Bytes of a request in one subfile.
+#[derive(Clone)]
+struct RoutePart {
+    piece: usize,
+    index: usize,
+    file: Range<u64>,
+    bytes: u64,
+}
+
 /// The part of a request at one server.
 #[derive(Default)]
 pub(crate) struct Route {
     pub(crate) server: u64,
-    parts: Vec<(usize, u64)>,
+    parts: Vec<RoutePart>,
     pub(crate) bytes: u64,
     packet: Vec<u8>,
 }
@@ -78,7 +93,7 @@ impl Routes {
         found.map_or(0, |r| r.bytes)
     }
 
-    fn add(&mut self, server: u64, index: usize, bytes: u64) {
+    fn add(&mut self, server: u64, part: RoutePart) {
         let found = self.iter().position(|r| r.server == server);
         let i = match found {
             Some(i) => i,
@@ -94,8 +109,8 @@ impl Routes {
                 self.used - 1
             }
         };
-        self.list[i].parts.push((index, bytes));
-        self.list[i].bytes += bytes;
+        self.list[i].bytes += part.bytes;
+        self.list[i].parts.push(part);
     }
 }
 
@@ -110,33 +125,59 @@ impl From<Nobody> for Refused {
 }
 
 impl Split {
-    pub(crate) fn new(known: &Known) -> Split {
-        let piece = &known.layout().pieces[0];
+    /// For a layout; what was compiled for an earlier step of the same layout is taken over.
+    pub(crate) fn new(known: &Known, before: Option<&Split>) -> Split {
+        let before = before.filter(|before| before.serial == known.serial);
         let subfile = |places: &Vec<wire::Place>| Subfile {
             server: places.first().map(|place| place.server),
             share: OnceLock::new(),
         };
+        let pieces = known.layout().pieces.iter().enumerate();
+        let pieces = pieces.map(|(i, piece)| SplitPiece {
+            ranges: piece.ranges.clone(),
+            partition: piece.partition.clone(),
+            subfiles: match before {
+                Some(before) => Arc::clone(&before.pieces[i].subfiles),
+                None => piece.places.iter().map(subfile).collect(),
+            },
+        });
         Split {
             serial: known.serial,
-            partition: piece.partition.clone(),
-            subfiles: piece.places.iter().map(subfile).collect(),
+            step: known.step(),
+            pieces: pieces.collect(),
         }
     }
 
-    fn share(&self, view: &Registered, index: usize) -> &Share {
-        self.subfiles[index]
+    fn share(&self, view: &Registered, piece: usize, index: usize) -> &Share {
+        let piece = &self.pieces[piece];
+        piece.subfiles[index]
             .share
-            .get_or_init(|| Share::new(view.view.bytes(), &self.partition.subfile(index)))
+            .get_or_init(|| Share::new(view.view.bytes(), &piece.partition.subfile(index)))
     }
 
-    fn visit(&self, view: &Registered, file: &Range<u64>, mut take: impl FnMut(usize, u64)) {
-        let range = FileOffset(file.start)..FileOffset(file.end);
-        self.partition.visit_meeting(range, |index| {
-            let bytes = self.share(view, index).count(file.clone());
-            if bytes > 0 {
-                take(index, bytes);
+    /// In the order in which bytes travel.
+    fn visit(&self, view: &Registered, file: &Range<u64>, mut take: impl FnMut(u64, RoutePart)) {
+        for (p, piece) in self.pieces.iter().enumerate() {
+            for range in &piece.ranges {
+                let range = range.start.max(file.start)..range.end.min(file.end);
+                if range.is_empty() {
+                    continue;
+                }
+                let meeting = FileOffset(range.start)..FileOffset(range.end);
+                piece.partition.visit_meeting(meeting, |index| {
+                    let bytes = self.share(view, p, index).count(range.clone());
+                    if let Some(server) = piece.subfiles[index].server.filter(|_| bytes > 0) {
+                        let part = RoutePart {
+                            piece: p,
+                            index,
+                            file: range.clone(),
+                            bytes,
+                        };
+                        take(server, part);
+                    }
+                });
             }
-        });
+        }
     }
 
     /// Finds the parts of a file range that has `bytes` bytes of the view.
@@ -149,11 +190,9 @@ impl Split {
     ) -> Result<(), Nobody> {
         routes.used = 0;
         let mut found = 0;
-        self.visit(view, file, |index, count| {
-            if let Some(server) = self.subfiles[index].server {
-                routes.add(server, index, count);
-                found += count;
-            }
+        self.visit(view, file, |server, part| {
+            found += part.bytes;
+            routes.add(server, part);
         });
         match bytes - found.min(bytes) {
             0 => Ok(()),
@@ -166,10 +205,8 @@ impl Split {
         let mut matching = Matching::default();
         let range = layout::ViewOffset(offset)..layout::ViewOffset(offset.saturating_add(size));
         if let Some(file) = view.view.file_range(range) {
-            self.visit(view, &(file.start.0..file.end.0), |index, count| {
-                if let Some(server) = self.subfiles[index].server {
-                    matching.add(server, count);
-                }
+            self.visit(view, &(file.start.0..file.end.0), |server, part| {
+                matching.add(server, part.bytes);
             });
         }
         matching
@@ -180,20 +217,20 @@ impl Split {
         &self,
         view: &Registered,
         route: &mut Route,
-        file: Range<u64>,
         memory: &[u8],
         base: u64,
     ) -> Result<(), Fault> {
         route.room();
         let Route { parts, packet, .. } = route;
         let mut at = 0;
-        for (index, count) in parts.iter() {
-            let packed = &mut packet[at..at + *count as usize];
-            let share = self.share(view, *index);
+        for part in parts.iter() {
+            let end = at + part.bytes as usize;
+            let packed = &mut packet[at..end];
+            let share = self.share(view, part.piece, part.index);
             share
-                .gather_left(file.clone(), memory.into(), base, packed)
+                .gather_left(part.file.clone(), memory.into(), base, packed)
                 .map_err(|e| crate::access::write::internal(&e))?;
-            at += *count as usize;
+            at = end;
         }
         Ok(())
     }
@@ -203,18 +240,18 @@ impl Split {
         &self,
         view: &Registered,
         route: &Route,
-        file: Range<u64>,
         memory: &mut [u8],
         base: u64,
     ) -> Result<(), Fault> {
         let mut at = 0;
-        for (index, count) in &route.parts {
-            let packed = &route.packet[at..at + *count as usize];
+        for part in &route.parts {
+            let end = at + part.bytes as usize;
+            let packed = &route.packet[at..end];
             let target = SharedBytesMut::from_slice(&mut *memory);
-            self.share(view, *index)
-                .scatter_left(file.clone(), packed, target, base)
+            self.share(view, part.piece, part.index)
+                .scatter_left(part.file.clone(), packed, target, base)
                 .map_err(|e| crate::access::write::internal(&e))?;
-            at += *count as usize;
+            at = end;
         }
         Ok(())
     }

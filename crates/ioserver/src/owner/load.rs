@@ -87,7 +87,7 @@ impl Owner {
         let FileStateIs { layout, size, .. } = self.cluster.file_state(file.id)?;
         self.demand_owned(file.id, &layout)?;
         // A layout that was changed may have had another owner, whose leases the servers remember.
-        let is_first = layout.pieces.iter().all(|piece| piece.generation == 1);
+        let is_first = layout.step == 1;
         let is_known = is_first
             && layout.owner.incarnation == self.cluster.incarnation()
             && !lock(&self.let_go).contains(&file.id);

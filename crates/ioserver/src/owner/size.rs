@@ -56,6 +56,20 @@ impl Owner {
         file.wait(state, &file.changed, asker, limit, |s| s.size_is())
     }
 
+    /// The size as far as it is known; at least that of the last report.
+    pub fn size_now(&self, file: FileId) -> Result<SizeIs, Refused> {
+        let file = self.file(file)?;
+        self.settle_doubt(&file)?;
+        let size = file.lock().size_is();
+        match size {
+            Some(size) => Ok(size),
+            None => refuse(
+                Status::Busy,
+                "the size of the file is being found out; try again",
+            ),
+        }
+    }
+
     /// The size of a frozen file, whose servers run nothing of it: what they have is counted even if
     /// the clients that wrote it did not come to say so.
     pub fn size_of_frozen(&self, file: FileId) -> Result<SizeIs, Refused> {

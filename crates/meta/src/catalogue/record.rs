@@ -597,12 +597,14 @@ pub(crate) fn read_removal(key: &[u8], bytes: &[u8]) -> Result<(u64, Vec<u32>), 
 }
 
 /// How a move of a file goes on after a restart; where it is stands in the layout state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MoveRecord {
     /// What was asked for.
     pub options: MoveOptions,
     /// Somebody wants it to rest, or it cannot go on by itself.
     pub is_paused: bool,
+    /// Everything is to move back.
+    pub wants_cancel: bool,
     /// Why.
     pub why: String,
     /// Bytes to move when it began, or when it was cancelled.
@@ -618,6 +620,7 @@ pub(crate) fn put_move(rows: &mut Writing<'_>, file: FileId, record: &MoveRecord
         options.lanes,
         u64::from(options.in_place),
         u64::from(record.is_paused),
+        u64::from(record.wants_cancel),
         record.total_bytes,
     ] {
         put_number(&mut out, n);
@@ -636,6 +639,7 @@ pub(crate) fn read_move(key: &[u8], bytes: &[u8]) -> Result<MoveRecord, MetaErro
                 in_place: flag(r)?,
             },
             is_paused: flag(r)?,
+            wants_cancel: flag(r)?,
             total_bytes: r.number()?,
             why: r.text()?.to_owned(),
         })

@@ -427,14 +427,3 @@ impl Batch<'_> {
         })
     }
 }
-
-impl Default for MoveRecord {
-    fn default() -> Self {
-        MoveRecord {
-            options: Default::default(),
-            is_paused: false,
-            why: String::new(),
-            total_bytes: 0,
-        }
-    }
-}

@@ -26,7 +26,8 @@ enum Pulls {
 struct Asked {
     names: Vec<String>,
     pulls: Pulls,
-    pulled: Option<Pull>,
+    pulled: Option<PullWindows>,
+    fences: Vec<FenceWindows>,
     size: u64,
 }
 
@@ -61,23 +62,25 @@ impl Service for FakeServer {
         let kind = exchange.header().kind;
         let mut asked = self.asked.lock().unwrap();
         let name = wire::message::KINDS.iter().find(|k| k.number == kind);
-        if kind != PullProgress::KIND {
-            asked.names.push(name.unwrap().name.to_owned());
-        }
+        asked.names.push(name.unwrap().name.to_owned());
         self.changed.notify_all();
         match kind {
-            Freeze::KIND => {
-                let size = asked.size;
+            FenceWindows::KIND => {
+                let fence: FenceWindows = exchange.request().unwrap();
+                let end = if fence.asks_size { asked.size } else { 0 };
+                asked.fences.push(fence);
                 drop(asked);
-                let end = size;
-                exchange.answer(&Frozen {
-                    size,
+                let size = Frozen {
+                    size: end,
                     epoch: 0,
                     end,
-                })
+                };
+                exchange.answer(&Fenced { accesses: 0, size })
             }
-            Pull::KIND => {
-                asked.pulled = Some(exchange.request().unwrap());
+            PullWindows::KIND => {
+                let pull: PullWindows = exchange.request().unwrap();
+                let bytes = pull.windows.iter().map(|w| w.end - w.start).sum::<u64>();
+                asked.pulled = Some(pull);
                 self.changed.notify_all();
                 asked = self
                     .changed
@@ -88,11 +91,7 @@ impl Service for FakeServer {
                 if fails {
                     return exchange.refuse(Status::NoSpace, &Refusal::new("it is full"));
                 }
-                exchange.answer(&())
-            }
-            PullProgress::KIND => {
-                drop(asked);
-                exchange.answer(&11u64)
+                exchange.answer(&bytes)
             }
             _ => {
                 drop(asked);
@@ -118,6 +117,7 @@ impl Fake {
                 names: Vec::new(),
                 pulls: Pulls::AtOnce,
                 pulled: None,
+                fences: Vec::new(),
                 size: 1000,
             }),
             changed: Condvar::new(),
@@ -145,7 +145,14 @@ impl Fake {
         asked.names.clear();
     }
 
-    fn wait_for_pull(&self) -> Pull {
+    /// The fences since the last time: what was fenced, and with which step.
+    fn fences(&self) -> Vec<FenceWindows> {
+        let mut asked = self.running.service().asked.lock().unwrap();
+        asked.names.clear();
+        std::mem::take(&mut asked.fences)
+    }
+
+    fn wait_for_pull(&self) -> PullWindows {
         let service = self.running.service();
         let asked = service.asked.lock().unwrap();
         let (asked, _) = service
@@ -203,18 +210,35 @@ fn relayout(layout: &str) -> Relayout {
 /// Waits for the end of the move.
 fn ended(c: &mut Asker, file: FileId, state: MoveState) -> Progress {
     let progress = RelayoutProgress { file };
-    c.wait(&progress, |p| {
-        p.as_ref().unwrap().state != MoveState::Moving
-    });
+    c.wait(&progress, |p| p.as_ref().unwrap().state.is_over());
     let progress = c.ask(&progress);
     assert_eq!(progress.state, state, "{}", progress.failure);
     progress
 }
 
+/// Waits for a state of a move that is not over.
+fn in_state(c: &mut Asker, file: FileId, state: MoveState) -> Progress {
+    let progress = RelayoutProgress { file };
+    c.wait(&progress, |p| p.as_ref().unwrap().state == state);
+    c.ask(&progress)
+}
+
+fn control(file: FileId, what: MoveControl) -> ControlRelayout {
+    ControlRelayout {
+        file,
+        what,
+        limit_bytes: 0,
+    }
+}
+
+fn layout_of(c: &mut Asker) -> LayoutAnswer {
+    c.ask(&GetLayout { path: "/f".into() })
+}
+
 const NEW: &str = "striped(1KiB) over [1,2]";
 
 #[test]
-fn file_is_frozen_moved_and_thawed() {
+fn file_is_fenced_moved_and_let_go() {
     let mut s = setting("moved");
     for server in &s.servers {
         server.set(Pulls::Waits);
@@ -223,13 +247,16 @@ fn file_is_frozen_moved_and_thawed() {
     assert_eq!(progress.state, MoveState::Moving);
     assert_eq!((progress.file, progress.total_bytes), (s.file, 1000));
     let pull = s.servers[2].wait_for_pull();
-    assert_eq!((pull.file, pull.size), (s.file, 1000));
-    assert_eq!(pull.state.pieces.len(), 2);
-    assert_eq!(pull.state.pieces[1].generation, progress.generation);
+    assert_eq!((pull.file, pull.step), (s.file, 2));
+    let window = ByteRange {
+        start: 0,
+        end: 1000,
+    };
+    assert_eq!(pull.windows, [window.clone()]);
     assert_eq!(s.servers[1].wait_for_pull(), pull);
-    // Both say 11.
-    let under_way = RelayoutProgress { file: s.file };
-    assert_eq!(s.c.ask(&under_way).moved_bytes, 22);
+    let state = layout_of(&mut s.c).state;
+    assert_eq!((state.step, state.pieces.len()), (2, 2));
+    assert_eq!(state.pieces[1].generation, progress.generation);
     s.c.refused(&relayout(NEW), Status::Busy);
     assert_eq!(s.c.ask(&stat("/f")).attributes.size, 1000);
     for server in &s.servers {
@@ -237,12 +264,31 @@ fn file_is_frozen_moved_and_thawed() {
     }
     let done = ended(&mut s.c, s.file, MoveState::Done);
     assert_eq!(done.moved_bytes, 1000);
-    s.servers[0].expect(&["Freeze", "Thaw"]);
-    s.servers[1].expect(&["Freeze", "Pull", "Thaw"]);
-    s.servers[2].expect(&["Freeze", "Pull", "Thaw"]);
-    let layout = s.c.ask(&GetLayout { path: "/f".into() });
-    assert_eq!(layout.text, NEW);
-    assert_eq!(layout.state.pieces.len(), 1);
+    // Everything to find the end, then the window, and in the end nothing; each with a step of its own.
+    let fences = s.servers[0].fences();
+    let seen: Vec<(u64, bool, u64)> = fences
+        .iter()
+        .map(|f| {
+            (
+                f.step,
+                f.is_settling,
+                f.windows.first().map_or(0, |w| w.end),
+            )
+        })
+        .collect();
+    let first = [(1, false, u64::MAX), (2, true, 0)];
+    assert_eq!(seen[..2], first);
+    assert!(seen.contains(&(2, false, 1000)), "{seen:?}");
+    assert_eq!(seen.last(), Some(&(4, true, 0)), "{seen:?}");
+    assert!(fences.windows(2).all(|w| w[0].round < w[1].round));
+    // What has moved is told and given back with the next message, not before.
+    let told: Vec<&FenceWindows> = fences.iter().filter(|f| !f.frees.is_empty()).collect();
+    assert!(
+        told.iter()
+            .all(|f| f.step >= 3 && f.frees == [window.clone()])
+    );
+    let layout = layout_of(&mut s.c);
+    assert_eq!((layout.text.as_str(), layout.state.pieces.len()), (NEW, 1));
     assert_eq!(layout.state.pieces[0].generation, done.generation);
     // The old bytes are to be removed.
     let removals = s.servers[0].joiner.report().removals;
@@ -254,45 +300,78 @@ fn file_is_frozen_moved_and_thawed() {
 }
 
 #[test]
-fn failed_move_leaves_the_file_as_it_was() {
-    let mut s = setting("failed");
+fn move_without_space_rests_until_it_is_resumed() {
+    let mut s = setting("full");
     s.servers[2].set(Pulls::Fails);
     s.c.ask(&relayout(NEW));
-    let failed = ended(&mut s.c, s.file, MoveState::Failed);
-    assert!(failed.failure.contains("it is full"), "{}", failed.failure);
-    s.servers[0].expect(&["Freeze", "Thaw"]);
-    s.servers[2].expect(&["Freeze", "Pull", "Thaw"]);
-    let layout = s.c.ask(&GetLayout { path: "/f".into() });
+    let paused = in_state(&mut s.c, s.file, MoveState::Paused);
+    assert!(paused.failure.contains("it is full"), "{}", paused.failure);
+    // Nothing is fenced, and nothing has moved.
+    assert_eq!(s.servers[0].fences().last().unwrap().windows, []);
+    let layout = layout_of(&mut s.c);
     assert_eq!(layout.text, "striped(4KiB) over [0,1]");
-    assert_eq!(layout.state.pieces.len(), 1);
-    // What cannot begin freezes nothing.
-    s.c.refused(&relayout("striped(4KiB"), Status::InvalidArgument);
-    s.c.refused(&relayout("striped(4KiB) over [0,7]"), Status::Unreachable);
-    s.servers[0].expect(&["Freeze", "Thaw"]);
-    s.servers[2].expect(&[]);
+    assert_eq!(layout.state.pieces[0].ranges.len(), 1);
     s.servers[2].set(Pulls::AtOnce);
-    s.c.ask(&relayout(NEW));
+    let resumed = s.c.ask(&control(s.file, MoveControl::Resume));
+    assert_eq!(resumed.state, MoveState::Moving);
     ended(&mut s.c, s.file, MoveState::Done);
+    assert_eq!(layout_of(&mut s.c).text, NEW);
+    // What cannot begin lets go of everything.
+    s.servers[0].fences();
+    s.c.refused(&relayout("striped(4KiB"), Status::InvalidArgument);
+    assert!(s.servers[1].fences().last().unwrap().windows.is_empty());
     assert_eq!(s.c.ask(&Check {}), []);
 }
 
 #[test]
-fn death_of_a_server_ends_the_move() {
+fn cancelled_move_ends_where_it_began() {
+    let mut s = setting("cancelled");
+    s.servers[2].set(Pulls::Fails);
+    s.c.ask(&relayout(NEW));
+    in_state(&mut s.c, s.file, MoveState::Paused);
+    let cancelling = s.c.ask(&control(s.file, MoveControl::Cancel));
+    assert_eq!(cancelling.state, MoveState::Cancelling);
+    ended(&mut s.c, s.file, MoveState::Cancelled);
+    let layout = layout_of(&mut s.c);
+    assert_eq!(layout.text, "striped(4KiB) over [0,1]");
+    assert_eq!(layout.state.pieces.len(), 1);
+    assert_eq!(layout.state.pieces[0].generation, 1);
+    let removals = s.servers[2].joiner.report().removals;
+    assert_eq!((removals.len(), removals[0].generation), (1, 2));
+    s.c.refused(
+        &control(s.file, MoveControl::Cancel),
+        Status::InvalidArgument,
+    );
+    assert_eq!(s.c.ask(&Check {}), []);
+}
+
+#[test]
+fn move_waits_for_a_server_that_is_away() {
     let mut s = setting("dies");
+    s.servers[0].set(Pulls::Waits);
     s.servers[2].set(Pulls::Waits);
     s.c.ask(&relayout(NEW));
     s.servers[2].wait_for_pull();
     // Its process hangs, but its membership is over.
+    let before = s.servers[2].joiner.joined.member.clone();
     s.servers[2].joiner.asker.link.shutdown();
-    ended(&mut s.c, s.file, MoveState::Failed);
-    s.servers[0].expect(&["Freeze", "Thaw"]);
-    let layout = s.c.ask(&GetLayout { path: "/f".into() });
-    assert_eq!(layout.state.pieces.len(), 1);
-    s.c.refused(&relayout(NEW), Status::Unreachable);
+    let waiting = in_state(&mut s.c, s.file, MoveState::Waiting);
+    assert!(!waiting.failure.is_empty());
+    assert_eq!(layout_of(&mut s.c).state.pieces.len(), 2);
+    s.servers[2].set(Pulls::AtOnce);
+    s.servers[2].joiner = Joiner::with(
+        &s.scratch.socket(),
+        Join {
+            server: Some(before.server),
+            continues: Some(before.incarnation),
+            ..join(&before.address)
+        },
+    );
+    ended(&mut s.c, s.file, MoveState::Done);
 }
 
 #[test]
-fn move_is_given_up_when_the_manager_is_started_again() {
+fn move_goes_on_when_the_manager_is_started_again() {
     let mut s = setting("restarted");
     for server in &s.servers {
         server.set(Pulls::Waits);
@@ -300,15 +379,12 @@ fn move_is_given_up_when_the_manager_is_started_again() {
     s.c.ask(&relayout(NEW));
     s.servers[2].wait_for_pull();
     s.servers[1].wait_for_pull();
+    let last = s.servers[1].fences().last().unwrap().round;
     s.manager.take().unwrap().stop();
     let manager = s.scratch.start();
     let mut c = s.c.again(&s.scratch.socket()).unwrap();
-    let progress = c.ask(&RelayoutProgress { file: s.file });
-    assert_eq!(progress.state, MoveState::Failed);
-    let layout = c.ask(&GetLayout { path: "/f".into() });
-    assert_eq!(layout.text, "striped(4KiB) over [0,1]");
-    assert_eq!(layout.state.pieces.len(), 1);
-    for (i, server) in s.servers.iter_mut().enumerate() {
+    in_state(&mut c, s.file, MoveState::Waiting);
+    for server in &mut s.servers {
         let before = server.joiner.joined.member.clone();
         server.joiner = Joiner::with(
             &s.scratch.socket(),
@@ -318,21 +394,18 @@ fn move_is_given_up_when_the_manager_is_started_again() {
                 ..join(&before.address)
             },
         );
-        let asked: &[&str] = match i {
-            0 => &["Freeze", "Thaw"],
-            _ => &["Freeze", "Pull", "Thaw"],
-        };
-        server.expect(asked);
         server.set(Pulls::AtOnce);
     }
-    c.ask(&relayout(NEW));
     ended(&mut c, s.file, MoveState::Done);
+    let rounds = s.servers[1].fences();
+    assert!(rounds.iter().all(|f| f.round > last), "rounds go on");
+    assert_eq!(layout_of(&mut c).text, NEW);
     manager.stop();
 }
 
-/// A server that joins again serves what it was told to freeze, so what it took meanwhile would be lost.
+/// A server that joins again has let accesses in, so what it took meanwhile would be lost.
 #[test]
-fn server_that_joins_again_in_a_move_ends_it() {
+fn window_of_a_server_that_joins_again_is_moved_again() {
     // The first only has old bytes, the third only new ones.
     for index in [0, 2] {
         let mut s = setting(&format!("again-{index}"));
@@ -341,7 +414,7 @@ fn server_that_joins_again_in_a_move_ends_it() {
         }
         s.c.ask(&relayout(NEW));
         s.servers[1].wait_for_pull();
-        s.servers[2].wait_for_pull();
+        let first = s.servers[2].wait_for_pull();
         let before = s.servers[index].joiner.joined.member.clone();
         s.servers[index].joiner = Joiner::with(
             &s.scratch.socket(),
@@ -354,30 +427,126 @@ fn server_that_joins_again_in_a_move_ends_it() {
         for server in &s.servers {
             server.set(Pulls::AtOnce);
         }
-        let failed = ended(&mut s.c, s.file, MoveState::Failed);
-        assert!(
-            failed.failure.contains("joined again"),
-            "{}",
-            failed.failure
-        );
-        s.c.ask(&relayout(NEW));
         ended(&mut s.c, s.file, MoveState::Done);
+        let again = s.servers[1].wait_for_pull();
+        assert!(again.round > first.round, "{again:?}");
+        assert_eq!((again.step, &again.windows), (2, &first.windows));
     }
 }
 
 /// Servers that have not come back to a manager that was started again could not be held.
 #[test]
-fn move_waits_until_servers_are_back_at_a_manager_that_was_started_again() {
+fn move_does_not_begin_before_servers_are_back() {
     let mut s = setting("not-back");
     s.manager.take().unwrap().stop();
     let manager = s.scratch.start();
     let mut c = s.c.again(&s.scratch.socket()).unwrap();
-    let refused = c.refused(&relayout(NEW), Status::Busy);
-    assert!(refused.contains("has not come back"), "{refused}");
+    let refused = c.refused(&relayout(NEW), Status::Unreachable);
+    assert!(refused.contains("is away"), "{refused}");
     for server in &s.servers {
         server.expect(&[]);
     }
     manager.stop();
+}
+
+#[test]
+fn drained_server_has_nothing_and_gets_nothing() {
+    let mut s = setting("drained");
+    let server = s.servers[0].joiner.joined.member.server;
+    let drain = Drain {
+        server,
+        is_over: false,
+        options: MoveOptions::default(),
+    };
+    let draining = s.c.ask(&drain);
+    assert!(draining.is_draining && draining.files == 1, "{draining:?}");
+    s.c.wait(&DrainProgress { server }, |d| {
+        d.as_ref().unwrap().files == 0
+    });
+    let layout = layout_of(&mut s.c);
+    let servers: Vec<u64> = layout.state.pieces[0]
+        .places
+        .iter()
+        .map(|p| p[0].server)
+        .collect();
+    assert_eq!(servers, [2, 1]);
+    assert_eq!(
+        layout.state.pieces[0].stores,
+        [2, 1],
+        "what stays keeps its bytes"
+    );
+    assert_ne!(layout.state.owner.server, server.0);
+    assert!(
+        s.servers[1]
+            .running
+            .service()
+            .asked
+            .lock()
+            .unwrap()
+            .pulled
+            .is_none()
+    );
+    let mut create = create("/g");
+    create.options.layout.layout = Some("striped(4KiB) over 3".into());
+    s.c.ask(&create);
+    let path = "/g".into();
+    let state = s.c.ask(&GetLayout { path }).state;
+    assert!(
+        state.pieces[0]
+            .places
+            .iter()
+            .flatten()
+            .all(|p| p.server != server.0)
+    );
+    let back = s.c.ask(&Drain {
+        is_over: true,
+        ..drain
+    });
+    assert!(!back.is_draining);
+    assert_eq!(s.c.ask(&Check {}), []);
+}
+
+#[test]
+fn rebalancing_moves_single_subfiles() {
+    let mut s = setting("balanced");
+    let mut create = create("/b");
+    create.options.layout.layout = Some("striped(1KiB) over [0,1]".into());
+    s.c.ask(&create);
+    s.c.ask(&Relayout {
+        path: "/b".into(),
+        ..relayout("striped(64) over 4")
+    });
+    let file = s.c.ask(&stat("/b")).attributes.file;
+    ended(&mut s.c, file, MoveState::Done);
+    let rebalance = Rebalance {
+        path: "/b".into(),
+        is_trial: true,
+        options: MoveOptions::default(),
+    };
+    let plan = s.c.ask(&rebalance);
+    // Four subfiles of some 250 bytes on three servers: nothing is better than two, one and one.
+    assert_eq!(plan, []);
+    s.c.ask(&Relayout {
+        path: "/b".into(),
+        servers: vec![0],
+        ..relayout("")
+    });
+    ended(&mut s.c, file, MoveState::Done);
+    let plan = s.c.ask(&rebalance);
+    assert_eq!(plan.len(), 2, "{plan:?}");
+    assert!(plan.iter().all(|m| m.from.0 == 0 && m.path == "/b"));
+    let begun = s.c.ask(&Rebalance {
+        is_trial: false,
+        ..rebalance
+    });
+    assert_eq!(begun, plan);
+    ended(&mut s.c, file, MoveState::Done);
+    let path = "/b".into();
+    let state = s.c.ask(&GetLayout { path }).state;
+    for step in plan {
+        let places = &state.pieces[0].places[step.subfile as usize];
+        assert_eq!(places[0].server, step.to.0);
+    }
 }
 
 #[test]

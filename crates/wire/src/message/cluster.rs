@@ -201,23 +201,14 @@ record! {
         pub file: FileId,
     }
 
-    /// Fetch the bytes of your subfiles of the new generation from the servers of the old one and
-    /// make them durable. The file is frozen.
-    pub struct Pull {
-        /// The file.
-        pub file: FileId,
-        /// State with both generations, the old one first.
-        pub state: LayoutState,
-        /// File bytes below this are moved.
-        pub size: u64,
-    }
-
     /// From the metadata manager to a server of a file that is moved: the state of the file is of this step,
     /// so let go of what was fenced; then keep accesses out of `windows` until the next of these.
     /// Answered when nothing runs in them.
     pub struct FenceWindows {
         /// The file.
         pub file: FileId,
+        /// Counts up; an earlier one that comes late is refused.
+        pub round: u64,
         /// Who has this step learns `moved` and has the next one; others ask.
         pub from: u64,
         /// The step that is durable.
@@ -226,12 +217,15 @@ record! {
         pub moved: Vec<ByteRange>,
         /// What is moved next; empty if nothing is.
         pub windows: Vec<ByteRange>,
-        /// The first piece has no use for the bytes of `moved` any more: give their space back.
-        pub frees: bool,
+        /// Bytes that the first piece has no use for any more: give their space back.
+        pub frees: Vec<ByteRange>,
         /// The set of servers has changed: the owner tells those who are new what they have to know.
         pub is_settling: bool,
-        /// Also says how big the file is; the owner gives no place away until the next of these.
+        /// Also says how big the file is.
         pub asks_size: bool,
+        /// Another server is to be the owner: the one that is lets no locks and places be taken until the next of
+        /// these, and counts what was given away.
+        pub hands_over: bool,
     }
 
     /// Nothing runs in the windows.
@@ -255,6 +249,8 @@ record! {
     pub struct PullWindows {
         /// The file.
         pub file: FileId,
+        /// The round in which they were fenced.
+        pub round: u64,
         /// The step of its state.
         pub step: u64,
         /// Which.
@@ -267,6 +263,8 @@ record! {
     pub struct Lend {
         /// The file.
         pub file: FileId,
+        /// The round in which they were fenced.
+        pub round: u64,
         /// The step of its state.
         pub step: u64,
         /// Which.
@@ -302,12 +300,6 @@ record! {
     /// Owner, group, mode or directory of the file have changed: keep its bytes apart from those of
     /// others accordingly, with what the metadata manager says now. Answered when that is done.
     pub struct Redomain {
-        /// The file.
-        pub file: FileId,
-    }
-
-    /// How many bytes were pulled so far.
-    pub struct PullProgress {
         /// The file.
         pub file: FileId,
     }

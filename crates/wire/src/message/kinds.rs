@@ -87,8 +87,6 @@ kinds! {
     0x4a AskNumber => u64;
     0x4b Freeze => Frozen;
     0x4c Thaw => ();
-    0x4d Pull => ();
-    0x4e PullProgress => u64;
     0x4f Redomain => ();
     0x50 FenceWindows => Fenced;
     0x51 PullWindows => u64;

@@ -9,7 +9,7 @@ use wire::message::direct::SegmentIs;
 use wire::{ClientId, FileId, HandleId, ServerId, SizeState, Time};
 
 use super::catalogue::{member, members};
-use super::{Samples, one_piece, two_pieces};
+use super::{Samples, two_pieces};
 
 pub(super) fn add(list: &mut Samples) {
     for (word, server, resumes, store) in [
@@ -116,15 +116,6 @@ fn add_moves(list: &mut Samples) {
     list.pair("", Freeze { file }, frozen.clone());
     add_windows(list, frozen);
     list.pair("", Thaw { file }, ());
-    for (word, state) in [("one", one_piece()), ("two", two_pieces())] {
-        let pull = Pull {
-            file,
-            state,
-            size: 1 << 30,
-        };
-        list.pair(word, pull, ());
-    }
-    list.pair("", PullProgress { file }, u64::MAX);
     list.pair("", Redomain { file }, ());
 }
 
@@ -141,7 +132,9 @@ fn add_windows(list: &mut Samples, size: Frozen) {
             step: 4,
             moved: vec![range(0), range(1 << 40)],
             windows: if flag { vec![] } else { vec![range(77)] },
-            frees: !flag,
+            round: 1 << 40,
+            frees: if flag { vec![] } else { vec![range(3)] },
+            hands_over: !flag,
             is_settling: flag,
             asks_size: flag,
         };
@@ -154,12 +147,14 @@ fn add_windows(list: &mut Samples, size: Frozen) {
     let windows = || vec![range(1), range(1 << 39)];
     let pull = PullWindows {
         file,
+        round: 9,
         step: 4,
         windows: windows(),
     };
     list.pair("", pull, 1 << 40);
     let lend = Lend {
         file,
+        round: 9,
         step: 4,
         windows: windows(),
     };

@@ -1,0 +1,344 @@
+//! What the metadata manager said about a file, ready for use: its layout state and the subfiles that are here.
+//!
+//! A [`Known`] is never changed, only replaced; what is derived from it (shares, open subfiles) lives with its
+//! [`Shape`], which later steps of the same move share.
+//!
+//! Left to others: who may use it when (`files`).
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use falls::Periodic;
+use layout::FileOffset;
+use store::{Domain, Identity, Subfile, SubfileId};
+use wire::message::cluster::FileStateIs;
+use wire::{FileId, LayoutState, Piece, Place, ServerId, Status};
+
+use crate::refused::Refused;
+use crate::stored::Stored;
+use crate::views::Shares;
+
+/// One subfile of a layout whose place is this server.
+pub(crate) struct Own {
+    /// Its index in the layout.
+    pub(crate) index: u32,
+    /// Its piece of the layout state.
+    pub(crate) piece: usize,
+    /// The generation under which its bytes are stored.
+    pub(crate) store: u64,
+    /// Its bytes in the file.
+    pub(crate) bytes: Periodic,
+    place: Place,
+    open: OnceLock<Arc<dyn Subfile>>,
+}
+
+/// The subfiles of a file that are here, of all pieces, and what was compiled for them. Lives as long as they stay
+/// the same, over many steps of a move.
+pub(crate) struct Shape {
+    /// By piece, ascending by index.
+    pub(crate) own: Vec<Own>,
+    /// Where the second piece begins in `own`.
+    second: usize,
+    pub(crate) shares: Mutex<HashMap<Arc<[u8]>, Arc<Shares>>>,
+    /// Differs for any two of a process.
+    pub(crate) serial: u64,
+}
+
+/// What the metadata manager said about a file, ready for use.
+pub(crate) struct Known {
+    file: FileId,
+    told: FileStateIs,
+    version: Vec<u8>,
+    shape: Arc<Shape>,
+}
+
+impl std::ops::Deref for Known {
+    type Target = Shape;
+
+    fn deref(&self) -> &Shape {
+        &self.shape
+    }
+}
+
+impl std::fmt::Debug for Known {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Known").field("told", &self.told).finish()
+    }
+}
+
+impl Shape {
+    fn new(layout: &LayoutState, server: ServerId) -> Shape {
+        static SERIAL: AtomicU64 = AtomicU64::new(1);
+        let mut own = own_of(layout, 0, server);
+        let second = own.len();
+        own.extend(own_of(layout, 1, server));
+        Shape {
+            own,
+            second,
+            shares: Mutex::default(),
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+}
+
+/// Whether two states differ in ranges and step at most.
+fn is_same_shape(a: &LayoutState, b: &LayoutState) -> bool {
+    let same = |(a, b): (&Piece, &Piece)| {
+        a.generation == b.generation && a.stores == b.stores && a.places == b.places
+    };
+    a.pieces.len() == b.pieces.len() && a.pieces.iter().zip(&b.pieces).all(same)
+}
+
+impl Known {
+    pub(crate) fn new(
+        file: FileId,
+        told: FileStateIs,
+        server: ServerId,
+        before: Option<&Known>,
+    ) -> Known {
+        let mut version = Vec::new();
+        told.layout.version().put(&mut version);
+        let shape = match before.filter(|b| is_same_shape(&b.told.layout, &told.layout)) {
+            Some(before) => Arc::clone(&before.shape),
+            None => Arc::new(Shape::new(&told.layout, server)),
+        };
+        Known {
+            file,
+            told,
+            version,
+            shape,
+        }
+    }
+
+    /// The same file as another server has it.
+    pub(crate) fn at_server(&self, server: ServerId) -> Known {
+        Known::new(self.file, self.told.clone(), server, None)
+    }
+
+    /// The same file in another step.
+    pub(crate) fn with_layout(&self, layout: LayoutState) -> FileStateIs {
+        FileStateIs {
+            layout,
+            ..self.told.clone()
+        }
+    }
+
+    /// Whether it is just this.
+    pub(crate) fn is(&self, told: &FileStateIs) -> bool {
+        self.told == *told
+    }
+
+    /// Which file it is.
+    pub(crate) fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// The version of the layout state, as it travels.
+    pub(crate) fn version(&self) -> &[u8] {
+        &self.version
+    }
+
+    /// The subfiles of one piece, with the position of the first in `own`.
+    pub(crate) fn of_piece(&self, piece: usize) -> (usize, &[Own]) {
+        match piece {
+            0 => (0, &self.own[..self.second]),
+            _ => (self.second, &self.own[self.second..]),
+        }
+    }
+
+    /// Whether bytes that are stored under a generation here belong to the file.
+    pub(crate) fn names(&self, store: u64, subfiles: &[u32]) -> bool {
+        let is_meant = |own: &Own| subfiles.is_empty() || subfiles.contains(&own.index);
+        self.own
+            .iter()
+            .any(|own| own.store == store && is_meant(own))
+    }
+
+    /// Whether the subfile of a piece has the same stored bytes in the other one.
+    pub(crate) fn stays(&self, own: &Own) -> bool {
+        match &self.told.layout.pieces[..] {
+            [first, second] => control::moves::stays(first, second, own.index as usize),
+            _ => true,
+        }
+    }
+
+    /// Where the bytes are.
+    pub(crate) fn layout(&self) -> &LayoutState {
+        &self.told.layout
+    }
+
+    /// Visits the positions in `own` of all subfiles that may have a byte of a file range, with the part of the range
+    /// that their piece governs: pieces in order, of each its ranges in order, of each the subfiles ascending.
+    pub(crate) fn visit_meeting(
+        &self,
+        file: &Range<u64>,
+        mut visit: impl FnMut(usize, Range<u64>),
+    ) {
+        for (p, piece) in self.told.layout.pieces.iter().enumerate() {
+            let (first, own) = self.of_piece(p);
+            let from = piece.ranges.partition_point(|r| r.end <= file.start);
+            for range in &piece.ranges[from..] {
+                let range = range.start.max(file.start)..range.end.min(file.end);
+                if range.is_empty() {
+                    break;
+                }
+                let meeting = FileOffset(range.start)..FileOffset(range.end);
+                piece.partition.visit_meeting(meeting, |index| {
+                    if let Ok(slot) = own.binary_search_by_key(&index, |o| o.index as usize) {
+                        visit(first + slot, range.clone());
+                    }
+                });
+            }
+        }
+    }
+
+    /// The server that keeps size, locks and pointers.
+    pub(crate) fn owner(&self) -> Place {
+        self.told.layout.owner
+    }
+
+    /// Who may share memory with its bytes.
+    pub(crate) fn domain(&self) -> Domain {
+        Domain {
+            owner: self.told.owner,
+            group: self.told.group,
+            mode: self.told.mode,
+            directory: self.told.directory.0,
+        }
+    }
+
+    /// Name of a subfile in the store.
+    pub(crate) fn id(&self, own: &Own) -> SubfileId {
+        SubfileId {
+            file: self.file.0,
+            generation: own.store,
+            index: own.index,
+        }
+    }
+
+    /// The subfile if anything was ever written to it.
+    pub(crate) fn find<'a>(
+        &self,
+        own: &'a Own,
+        store: &Stored,
+    ) -> Result<Option<&'a Arc<dyn Subfile>>, Refused> {
+        if let Some(open) = own.open.get() {
+            return Ok(Some(open));
+        }
+        match store.open(self.id(own)) {
+            Ok(open) => Ok(Some(own.open.get_or_init(|| open))),
+            Err(store::Error::NotFound(_)) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// The subfile if it was used before.
+    pub(crate) fn opened(&self, own: &Own) -> Option<Arc<dyn Subfile>> {
+        own.open.get().cloned()
+    }
+
+    /// The subfile, made if there is none.
+    pub(crate) fn make<'a>(
+        &self,
+        own: &'a Own,
+        store: &Stored,
+        incarnation: u64,
+    ) -> store::Result<&'a Arc<dyn Subfile>> {
+        if let Some(open) = own.open.get() {
+            return Ok(open);
+        }
+        let id = self.id(own);
+        let made = match store.open(id) {
+            Err(store::Error::NotFound(_)) => {
+                let mut identity = Identity::new(id, self.domain(), incarnation);
+                identity.note = self.told.note.0.clone();
+                identity.note.truncate(store::NOTE_BYTES);
+                match store.create(&identity) {
+                    Err(store::Error::Exists(_)) => store.open(id)?,
+                    other => other?,
+                }
+            }
+            other => other?,
+        };
+        Ok(own.open.get_or_init(|| made))
+    }
+
+    /// The subfile of an index whose stored bytes carry a generation; it must be here.
+    pub(crate) fn own_at(&self, generation: u64, index: u32) -> Result<&Own, Refused> {
+        let mut own = self.own.iter();
+        let found = own.find(|own| own.index == index && own.store == generation);
+        found.ok_or_else(|| {
+            Refused::new(
+                Status::InvalidArgument,
+                format!(
+                    "subfile {index} of generation {generation} of {} is not at this server",
+                    self.file
+                ),
+            )
+        })
+    }
+
+    /// The step of the layout state. One as long as a file is frozen while it moves.
+    pub(crate) fn step(&self) -> u64 {
+        self.told.layout.step
+    }
+
+    /// Refuses a subfile whose bytes are not those of this start of the server.
+    pub(crate) fn check_place(
+        &self,
+        own: &Own,
+        kept_since: u64,
+        incarnation: u64,
+    ) -> Result<(), Refused> {
+        let bound = own.place.incarnation;
+        if (kept_since..=incarnation).contains(&bound) {
+            return Ok(());
+        }
+        if bound < kept_since {
+            return Err(Refused::new(
+                Status::Lost,
+                format!(
+                    "subfile {} of {} was in the memory of an earlier start of this server and is lost",
+                    own.index, self.file
+                ),
+            ));
+        }
+        Err(Refused::new(
+            Status::WrongIncarnation,
+            format!(
+                "the layout names start {bound} of this server, which is start {incarnation}; ask again for the layout"
+            ),
+        ))
+    }
+
+    pub(crate) fn stale(&self) -> Refused {
+        Refused::with_detail(
+            Status::StaleLayout,
+            format!("{} has another layout now; the answer has it", self.file),
+            &self.told.layout,
+        )
+    }
+}
+
+/// The subfiles of one piece of a state whose place is `server`.
+pub(crate) fn own_of(layout: &LayoutState, number: usize, server: ServerId) -> Vec<Own> {
+    let Some(piece) = layout.pieces.get(number) else {
+        return Vec::new();
+    };
+    let places = piece.places.iter().enumerate();
+    places
+        .filter_map(|(index, places)| {
+            let place = places.iter().find(|p| p.server == server.0)?;
+            Some(Own {
+                index: u32::try_from(index).ok()?,
+                piece: number,
+                store: piece.stores[index],
+                bytes: piece.partition.subfile(index),
+                place: *place,
+                open: OnceLock::new(),
+            })
+        })
+        .collect()
+}

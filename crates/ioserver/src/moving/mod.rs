@@ -1,0 +1,190 @@
+//! The part of a server in moving a file: fencing windows, fetching its bytes of them, lending its memory.
+//!
+//! ```text
+//!  FenceWindows   learn the state -> fence -> give space back -> accesses and claims in the windows end
+//!  PullWindows    bytes of the windows from the servers of the first piece into own subfiles of the second
+//!  Lend           where own bytes of the windows are in memory, for a server of this host that pulls
+//! ```
+//!
+//! Invariants
+//! - One round after the other: a request of an earlier round that comes late is refused, and a fence waits for
+//!   a pull that still runs. So nothing of an abandoned round is stored after the next one has begun.
+//! - What is pulled belongs to nobody before the state says so, and all of a window is written or cleared: what an
+//!   earlier attempt has left is never read.
+//! - Lent memory stays where it is until the next round.
+//! - A truncate waits for a pull, and a pull of a state from before it is refused.
+//!
+//! Left to others: which windows when (`metaserver`), states (`control::moves`), the gate (`files`).
+
+mod lend;
+mod pull;
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use store::Pins;
+use wire::message::cluster::{ByteRange, FenceWindows, Fenced, Frozen};
+use wire::{FileId, Status};
+
+use crate::context::Context;
+use crate::files::{FileEntry, MOVE};
+use crate::refused::Refused;
+use crate::service::IoService;
+
+pub(crate) use lend::{Lenders, LentSegments, lend};
+use pull::Compiled;
+pub(crate) use pull::pull_windows;
+
+/// What a server keeps of a move of one file.
+#[derive(Default)]
+pub(crate) struct Moving {
+    compiled: Compiled,
+    /// Accesses that were told.
+    accesses: u64,
+}
+
+/// What was lent in a round.
+#[derive(Default)]
+pub(crate) struct Lending {
+    round: u64,
+    pins: Vec<Pins>,
+}
+
+fn ranges(list: &[ByteRange]) -> Vec<Range<u64>> {
+    control::moves::normal(list.iter().map(|r| r.start..r.end).collect())
+}
+
+/// Kills this process if a test wants it to die here: `PARIO_CRASH_AT` is the name of the point, with `:n` for the
+/// n-th time.
+pub(crate) fn crash_point(name: &str) {
+    control::moves::crash_point(name);
+}
+
+fn other_round(file: FileId) -> Refused {
+    Refused::new(
+        Status::StaleLayout,
+        format!("another round of the move of {file} has begun"),
+    )
+}
+
+/// Serves [`FenceWindows`].
+pub(crate) fn fence_windows(service: &IoService, r: &FenceWindows) -> Result<Fenced, Refused> {
+    let context = &*service.context;
+    let entry = context.entry(r.file);
+    crash_point("server_before_fence");
+    // Waits for a pull of the round before.
+    let mut moving = crate::files::lock(&entry.moving);
+    if r.round <= entry.round.load(Ordering::SeqCst) {
+        return Err(other_round(r.file));
+    }
+    let is_found = learn(context, &entry, r)?;
+    if !is_found {
+        service.owner.removed(r.file);
+        context.applied.forget(r.file);
+        return Err(Refused::new(
+            Status::NotFound,
+            format!("{} was removed", r.file),
+        ));
+    }
+    entry.round.store(r.round, Ordering::SeqCst);
+    *crate::files::lock(&entry.lending) = Lending {
+        round: r.round,
+        pins: Vec::new(),
+    };
+    let windows = ranges(&r.windows);
+    entry.fence(MOVE, windows.clone());
+    context.direct.show(&entry);
+    if !r.frees.is_empty() {
+        crash_point("server_before_free");
+        free(context, &entry, &ranges(&r.frees));
+    }
+    let mut accesses = 0;
+    if !windows.is_empty() {
+        let fenced = entry
+            .drain_ranges(&windows, &context.hurry())
+            .and_then(|()| context.stop_claims(&entry));
+        match fenced {
+            Ok(claims) => accesses += claims,
+            Err(refused) => {
+                entry.fence(MOVE, Vec::new());
+                context.direct.show(&entry);
+                return Err(refused);
+            }
+        }
+    }
+    if r.is_settling
+        && let Some(known) = entry.known()
+    {
+        service.owner.layout_is(r.file, known.layout());
+    }
+    let size = match r.asks_size || r.hands_over {
+        true => service.size_at_rest(r.file, r.hands_over)?,
+        false => Frozen {
+            size: 0,
+            epoch: 0,
+            end: 0,
+        },
+    };
+    let now = entry.accesses.load(Ordering::Relaxed);
+    accesses += now - std::mem::replace(&mut moving.accesses, now);
+    crash_point("server_after_fence");
+    Ok(Fenced { accesses, size })
+}
+
+/// Has the state of a step, by what has moved since or by asking; `false` if there is no such file.
+fn learn(
+    context: &Context,
+    entry: &std::sync::Arc<FileEntry>,
+    r: &FenceWindows,
+) -> Result<bool, Refused> {
+    if let Some(known) = entry.known()
+        && known.step() == r.from
+        && r.from < r.step
+        && let Some(next) = control::moves::advance(known.layout(), &ranges(&r.moved))
+        && next.step == r.step
+        && !r.moved.is_empty()
+    {
+        entry.learn(known.with_layout(next), context.server);
+    }
+    let mut known = entry.known();
+    if known.as_ref().is_none_or(|k| k.step() < r.step) {
+        known = match context.refresh_now(entry) {
+            Ok(known) => Some(known),
+            Err(refused) if refused.status == Status::NotFound => return Ok(false),
+            Err(refused) => return Err(refused),
+        };
+    }
+    match known.is_some_and(|known| known.step() == r.step) {
+        true => Ok(true),
+        false => Err(Refused::new(
+            Status::StaleLayout,
+            format!("{} is in another step of its move", r.file),
+        )),
+    }
+}
+
+/// Gives back the space of bytes that have moved away. What cannot be given back now goes at the end.
+fn free(context: &Context, entry: &FileEntry, moved: &[Range<u64>]) {
+    let Some(known) = entry.known() else {
+        return;
+    };
+    let layout = known.layout();
+    if layout.pieces.len() < 2 {
+        return;
+    }
+    for own in known.of_piece(0).1.iter().filter(|own| !known.stays(own)) {
+        let Ok(Some(subfile)) = known.find(own, &context.stored) else {
+            continue;
+        };
+        // Never what the piece governs, whatever was asked for.
+        let moved = control::moves::without(moved, &layout.pieces[0].ranges);
+        for range in moved {
+            let end = range.end.min(falls::MAX_OFFSET);
+            let part = own.bytes.rank(range.start.min(end))..own.bytes.rank(end);
+            let part = part.start..part.end.min(subfile.len().max(part.start));
+            if !part.is_empty() {
+                let _ = subfile.punch(part);
+            }
+        }
+    }
+}

@@ -1,0 +1,598 @@
+//! Fetching bytes of windows into own subfiles of the second piece.
+//!
+//! Where the bytes are in memory of this server or of one on the same host they are copied once, by the compiled
+//! share of both subfiles, from extents to extents. What is elsewhere comes by message, through a buffer. Holes stay
+//! holes, and what an earlier attempt may have left in their place is cleared.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use falls::Periodic;
+use kernels::{Share, SharedBytes, SharedBytesMut};
+use layout::FileOffset;
+use store::{Grant, Piece as StoredPiece, Pins, Subfile, UNIT};
+use wire::ask::{AskError, decode_answer};
+use wire::frame::Header;
+use wire::link::Link;
+use wire::message::Bytes;
+use wire::message::access::{Access, Done, READ};
+use wire::message::cluster::{Lend, PullWindows};
+use wire::message::file::{SetView, SetViewPart};
+use wire::{ServerId, Status, describe};
+
+use super::lend::Lender;
+use super::{crash_point, other_round, ranges};
+use crate::context::Context;
+use crate::files::{FileEntry, Known, Own, Planned, lock};
+use crate::links::Links;
+use crate::refused::Refused;
+use crate::statistics::add;
+
+/// Subfile bytes that are granted at a time.
+const CHUNK: u64 = 2 << 20;
+/// The view under which a pulling server registers.
+const VIEW: u64 = 1;
+/// Bytes of a description in one message.
+const PART_BYTES: usize = 512 << 10;
+
+/// Shares of subfiles of the first piece with subfiles of the second, kept from round to round.
+#[derive(Default)]
+pub(super) struct Compiled {
+    serial: u64,
+    shares: HashMap<(u32, u32), Arc<Share>>,
+    /// The elements of the first piece, by index.
+    elements: HashMap<u32, Arc<Periodic>>,
+}
+
+impl Compiled {
+    fn of(&mut self, known: &Known) -> &mut Compiled {
+        if self.serial != known.serial {
+            *self = Compiled {
+                serial: known.serial,
+                ..Compiled::default()
+            };
+        }
+        self
+    }
+
+    fn element(&mut self, known: &Known, source: u32) -> Arc<Periodic> {
+        let make = || Arc::new(known.layout().pieces[0].partition.subfile(source as usize));
+        Arc::clone(self.elements.entry(source).or_insert_with(make))
+    }
+
+    fn share(&mut self, known: &Known, source: u32, own: &Own) -> Arc<Share> {
+        let element = self.element(known, source);
+        let make = || Arc::new(Share::new(&element, &own.bytes));
+        Arc::clone(self.shares.entry((source, own.index)).or_insert_with(make))
+    }
+}
+
+/// A run of a subfile of the first piece in memory.
+struct Extent<'a> {
+    offset: u64,
+    bytes: SharedBytes<'a>,
+}
+
+impl Extent<'_> {
+    fn end(&self) -> u64 {
+        self.offset + self.bytes.len() as u64
+    }
+}
+
+/// What one subfile of the first piece shares with one of the second.
+struct Pair<'a> {
+    share: Arc<Share>,
+    element: Arc<Periodic>,
+    from: From<'a>,
+}
+
+enum From<'a> {
+    /// Ascending; what is missing is a hole.
+    Memory(&'a [Extent<'a>]),
+    /// A server elsewhere.
+    Message(ServerId),
+}
+
+/// Serves [`PullWindows`].
+pub(crate) fn pull_windows(context: &Arc<Context>, r: &PullWindows) -> Result<u64, Refused> {
+    let entry = context.entry(r.file);
+    let mut moving = lock(&entry.moving);
+    let is_current = || entry.round.load(std::sync::atomic::Ordering::SeqCst) == r.round;
+    if !is_current() || !entry.is_fenced() {
+        return Err(other_round(r.file));
+    }
+    let known = context.known(&entry)?;
+    if known.step() != r.step || known.layout().pieces.len() != 2 {
+        return Err(other_round(r.file));
+    }
+    // Counted, so that a truncate waits.
+    let planned = Planned {
+        version: known.version(),
+        file: None,
+        holder: 0,
+        epoch: 0,
+        number: 0,
+        is_server: true,
+    };
+    let (_running, known, _) = context.enter(&entry, &planned)?;
+    if known.step() != r.step {
+        return Err(other_round(r.file));
+    }
+    crash_point("server_during_pull");
+    let windows = ranges(&r.windows);
+    let pull = Pull {
+        context,
+        entry: &entry,
+        known: &known,
+        r,
+        windows: &windows,
+    };
+    let pulled = pull.run(moving.compiled.of(&known))?;
+    add(&context.statistics.pulled_bytes, pulled);
+    crash_point("server_after_pull");
+    Ok(pulled)
+}
+
+struct Pull<'a> {
+    context: &'a Arc<Context>,
+    entry: &'a Arc<FileEntry>,
+    known: &'a Known,
+    r: &'a PullWindows,
+    windows: &'a [Range<u64>],
+}
+
+impl Pull<'_> {
+    fn run(&self, compiled: &mut Compiled) -> Result<u64, Refused> {
+        let targets: Vec<&Own> = self.targets();
+        if targets.is_empty() {
+            return Ok(0);
+        }
+        let servers = self.sources();
+        // Whose memory can be had is asked for all at once.
+        let mut lenders: BTreeMap<u64, Lender> = BTreeMap::new();
+        let mut pins: BTreeMap<u32, Pins> = BTreeMap::new();
+        let own_server = self.context.server.0;
+        for (&server, subfiles) in &servers {
+            if server == own_server {
+                for &index in subfiles {
+                    pins.insert(index, self.pin_own(index)?);
+                }
+            } else if let Some(mut lender) = self.context.lenders.take(self.context, server) {
+                let lend = Lend {
+                    file: self.r.file,
+                    round: self.r.round,
+                    step: self.r.step,
+                    windows: self.r.windows.clone(),
+                };
+                if lender.ask(&lend)? {
+                    lenders.insert(server, lender);
+                }
+            }
+        }
+        let mut extents: BTreeMap<u32, Vec<Extent<'_>>> = BTreeMap::new();
+        for (&index, pins) in &pins {
+            extents.insert(index, pieces_of(pins));
+        }
+        for (server, lender) in &lenders {
+            for &index in &servers[server] {
+                extents.insert(index, Vec::new());
+            }
+            lender.each(|lent, bytes| {
+                if let Some(list) = extents.get_mut(&lent.subfile) {
+                    list.push(Extent {
+                        offset: lent.offset,
+                        bytes,
+                    });
+                }
+            });
+        }
+        let mut sum = 0;
+        let mut has_cleared = false;
+        for own in targets {
+            let incarnation = self.context.incarnation();
+            let kept_since = self.context.kept_since();
+            self.known.check_place(own, kept_since, incarnation)?;
+            let mut pairs = Vec::new();
+            for (server, subfiles) in &servers {
+                for &index in subfiles {
+                    let share = compiled.share(self.known, index, own);
+                    if self.windows.iter().all(|w| share.count(w.clone()) == 0) {
+                        continue;
+                    }
+                    pairs.push(Pair {
+                        share,
+                        element: compiled.element(self.known, index),
+                        from: match extents.get(&index) {
+                            Some(list) => From::Memory(list),
+                            None => From::Message(ServerId(*server)),
+                        },
+                    });
+                }
+            }
+            sum += self.fill(own, &pairs, &mut has_cleared)?;
+        }
+        drop(extents);
+        for (server, lender) in lenders {
+            self.context.lenders.give(server, lender);
+        }
+        // Somebody may have mapped what an earlier attempt had left.
+        if has_cleared {
+            self.context.void_maps(self.entry)?;
+        }
+        self.context.stored.wrote();
+        Ok(sum)
+    }
+
+    /// Own subfiles of the second piece that get bytes.
+    fn targets(&self) -> Vec<&Own> {
+        let own = self.known.of_piece(1).1.iter();
+        let own = own.filter(|own| !self.known.stays(own));
+        own.filter(|own| {
+            self.windows
+                .iter()
+                .any(|w| own.bytes.rank(w.start) < own.bytes.rank(w.end))
+        })
+        .collect()
+    }
+
+    /// The subfiles of the first piece that have bytes in the windows, by server.
+    fn sources(&self) -> BTreeMap<u64, Vec<u32>> {
+        let piece = &self.known.layout().pieces[0];
+        let target = &self.known.layout().pieces[1];
+        let mut found: Vec<usize> = Vec::new();
+        for window in self.windows {
+            let range = FileOffset(window.start)..FileOffset(window.end);
+            piece
+                .partition
+                .visit_meeting(range, |index| found.push(index));
+        }
+        found.sort_unstable();
+        found.dedup();
+        let mut servers: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+        for index in found {
+            if !control::moves::stays(piece, target, index) {
+                let server = piece.places[index][0].server;
+                servers.entry(server).or_default().push(index as u32);
+            }
+        }
+        servers
+    }
+
+    /// Own bytes of the first piece.
+    fn pin_own(&self, index: u32) -> Result<Pins, Refused> {
+        let (known, context) = (self.known, self.context);
+        let mut pins = Pins::new();
+        let own = known.of_piece(0).1.iter().find(|own| own.index == index);
+        let Some(own) = own else {
+            return Ok(pins);
+        };
+        known.check_place(own, context.kept_since(), context.incarnation())?;
+        let Some(subfile) = known.find(own, &context.stored)? else {
+            return Ok(pins);
+        };
+        for window in self.windows {
+            let part = own.bytes.rank(window.start)..own.bytes.rank(window.end);
+            if !part.is_empty() {
+                context.with_room(|| subfile.pin(part.clone(), &mut pins))?;
+            }
+        }
+        Ok(pins)
+    }
+
+    /// All bytes of the windows that belong to one subfile.
+    fn fill(&self, own: &Own, pairs: &[Pair<'_>], has_cleared: &mut bool) -> Result<u64, Refused> {
+        let context = self.context;
+        let incarnation = context.incarnation();
+        let subfile = self.known.make(own, &context.stored, incarnation)?;
+        let mut sum = 0;
+        let mut grant = Grant::new();
+        for window in self.windows {
+            let part = own.bytes.rank(window.start)..own.bytes.rank(window.end);
+            let most = match pairs.iter().all(|p| matches!(p.from, From::Memory(_))) {
+                true => CHUNK,
+                false => CHUNK.min(context.message_bytes),
+            };
+            for chunk in chunks(part, most) {
+                let bytes = chunk.end - chunk.start;
+                self.fill_chunk(own, &**subfile, pairs, chunk, &mut grant, has_cleared)?;
+                sum += bytes;
+            }
+        }
+        if context.stored.is_durable() {
+            subfile.sync()?;
+        }
+        Ok(sum)
+    }
+
+    fn fill_chunk(
+        &self,
+        own: &Own,
+        subfile: &dyn Subfile,
+        pairs: &[Pair<'_>],
+        chunk: Range<u64>,
+        grant: &mut Grant,
+        has_cleared: &mut bool,
+    ) -> Result<(), Refused> {
+        let file = file_range(&own.bytes, &chunk)?;
+        if pairs
+            .iter()
+            .any(|p| matches!(p.from, From::Message(_)) && p.share.count(file.clone()) > 0)
+        {
+            return self.fill_through_buffer(own, subfile, pairs, chunk, has_cleared);
+        }
+        let mut covered = 0;
+        for pair in pairs {
+            each_meeting(pair, &file, |part, _| {
+                covered += pair.share.count(part);
+                Ok(())
+            })?;
+        }
+        if covered == chunk.end - chunk.start {
+            self.context.with_room(|| {
+                grant.abandon();
+                subfile.grant(chunk.clone(), grant)
+            })?;
+            self.copy(own, pairs, grant)?;
+            return Ok(grant.commit()?);
+        }
+        *has_cleared |= clear(subfile, &chunk)?;
+        if covered == 0 {
+            return Ok(());
+        }
+        if chunk.end - chunk.start > UNIT {
+            for part in chunks(chunk, UNIT) {
+                self.fill_chunk(own, subfile, pairs, part, grant, has_cleared)?;
+            }
+            return Ok(());
+        }
+        self.context.with_room(|| {
+            grant.abandon();
+            subfile.grant_gaps(chunk.clone(), grant)
+        })?;
+        self.copy(own, pairs, grant)?;
+        Ok(grant.commit()?)
+    }
+
+    fn copy(&self, own: &Own, pairs: &[Pair<'_>], grant: &mut Grant) -> Result<(), Refused> {
+        for (offset, mut bytes) in grant.pieces() {
+            let piece = offset..offset + bytes.len() as u64;
+            let file = file_range(&own.bytes, &piece)?;
+            for pair in pairs {
+                each_meeting(pair, &file, |part, extent| {
+                    pair.share
+                        .copy_left_to_right(
+                            part,
+                            extent.bytes,
+                            extent.offset,
+                            bytes.reborrow(),
+                            offset,
+                        )
+                        .map_err(internal)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fill_through_buffer(
+        &self,
+        own: &Own,
+        subfile: &dyn Subfile,
+        pairs: &[Pair<'_>],
+        chunk: Range<u64>,
+        has_cleared: &mut bool,
+    ) -> Result<(), Refused> {
+        let file = file_range(&own.bytes, &chunk)?;
+        let mut buffer = vec![0; (chunk.end - chunk.start) as usize];
+        let mut asked: BTreeMap<ServerId, Vec<&Share>> = BTreeMap::new();
+        for pair in pairs {
+            match &pair.from {
+                From::Memory(_) => each_meeting(pair, &file, |part, extent| {
+                    let target = SharedBytesMut::from_slice(&mut buffer);
+                    pair.share
+                        .copy_left_to_right(part, extent.bytes, extent.offset, target, chunk.start)
+                        .map_err(internal)
+                })?,
+                // In ascending index, as the other side has them.
+                From::Message(server) => asked.entry(*server).or_default().push(&pair.share),
+            }
+        }
+        for (server, shares) in asked {
+            self.fetch(server, &shares, own, &chunk, &file, &mut buffer)?;
+        }
+        *has_cleared |= clear(subfile, &chunk)?;
+        let mut offset = chunk.start;
+        for part in buffer.chunks(UNIT as usize) {
+            if part.iter().any(|&b| b != 0) {
+                self.context.with_room(|| subfile.write_at(offset, part))?;
+            }
+            offset += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads what a server elsewhere has of a range of an own subfile.
+    fn fetch(
+        &self,
+        server: ServerId,
+        shares: &[&Share],
+        own: &Own,
+        chunk: &Range<u64>,
+        file: &Range<u64>,
+        buffer: &mut [u8],
+    ) -> Result<(), Refused> {
+        let bytes: u64 = shares.iter().map(|s| s.count(file.clone())).sum();
+        if bytes == 0 {
+            return Ok(());
+        }
+        let links: Arc<Links> = self.context.peers.to(&self.context.member(server)?)?;
+        let access = Access {
+            view: VIEW,
+            lo: chunk.start,
+            hi: chunk.end,
+            bytes,
+            epoch: 0,
+            number: 0,
+            end: 0,
+            version: self.known.version(),
+        };
+        let mut packet = Vec::new();
+        links
+            .with(|link, number, out| {
+                read_once(link, number, out, self.r, &own.bytes, &access, &mut packet)
+            })
+            .map_err(|e| {
+                let mut refused = Refused::from(e);
+                refused.refusal.text = format!("{server}: {}", refused.refusal.text);
+                refused
+            })?;
+        add(&self.context.peers.asked, 2);
+        let mut packed = &packet[..];
+        for share in shares {
+            let n = share.count(file.clone()) as usize;
+            let (these, rest) = packed.split_at(n);
+            let target = SharedBytesMut::from_slice(&mut *buffer);
+            share
+                .scatter_right(file.clone(), these, target, chunk.start)
+                .map_err(internal)?;
+            packed = rest;
+        }
+        Ok(())
+    }
+}
+
+fn internal(error: kernels::BoundsError) -> Refused {
+    Refused::new(Status::Internal, error.to_string())
+}
+
+fn pieces_of(pins: &Pins) -> Vec<Extent<'_>> {
+    pins.pieces()
+        .filter_map(|piece| match piece {
+            StoredPiece::Bytes { offset, bytes } => Some(Extent { offset, bytes }),
+            StoredPiece::Hole { .. } => None,
+        })
+        .collect()
+}
+
+/// Cuts a range at multiples of `step`.
+fn chunks(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> {
+    let mut at = range.start;
+    std::iter::from_fn(move || {
+        let end = ((at / step + 1) * step).min(range.end);
+        let part = at..end;
+        at = end;
+        (!part.is_empty()).then_some(part)
+    })
+}
+
+/// From the first to the last file byte of a range of a subfile.
+fn file_range(bytes: &Periodic, range: &Range<u64>) -> Result<Range<u64>, Refused> {
+    let first = bytes.select(range.start);
+    let last = bytes.select(range.end - 1);
+    match (first, last) {
+        (Some(first), Some(last)) => Ok(first..last + 1),
+        _ => Err(Refused::new(
+            Status::Internal,
+            "a subfile reaches beyond 2^63",
+        )),
+    }
+}
+
+/// The extents of a pair that have bytes of a file range, with the part of it that lies in each.
+fn each_meeting(
+    pair: &Pair<'_>,
+    file: &Range<u64>,
+    mut take: impl FnMut(Range<u64>, &Extent<'_>) -> Result<(), Refused>,
+) -> Result<(), Refused> {
+    let From::Memory(extents) = pair.from else {
+        return Ok(());
+    };
+    let wanted = pair.element.rank(file.start)..pair.element.rank(file.end);
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let first = extents.partition_point(|e| e.end() <= wanted.start);
+    for extent in &extents[first..] {
+        if extent.offset >= wanted.end {
+            break;
+        }
+        let start = match extent.offset <= wanted.start {
+            true => file.start,
+            false => pair.element.select(extent.offset).unwrap_or(file.end),
+        };
+        let end = match extent.end() >= wanted.end {
+            true => file.end,
+            false => pair.element.select(extent.end()).unwrap_or(file.end),
+        };
+        let part = start.max(file.start)..end.min(file.end);
+        if !part.is_empty() && pair.share.count(part.clone()) > 0 {
+            take(part, extent)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a range a hole; whether there was anything.
+fn clear(subfile: &dyn Subfile, range: &Range<u64>) -> Result<bool, Refused> {
+    let mut pins = Pins::new();
+    subfile.pin(range.clone(), &mut pins)?;
+    let has_bytes = pins
+        .pieces()
+        .any(|piece| matches!(piece, StoredPiece::Bytes { .. }));
+    drop(pins);
+    if has_bytes {
+        subfile.punch(range.clone())?;
+    }
+    Ok(has_bytes)
+}
+
+/// Registers the view and reads through it, on one connection.
+fn read_once(
+    link: &mut Link,
+    number: u64,
+    out: &mut Vec<u8>,
+    r: &PullWindows,
+    view: &Periodic,
+    access: &Access<'_>,
+    packet: &mut Vec<u8>,
+) -> Result<(), AskError> {
+    let mut description = Vec::new();
+    describe::put_periodic(&mut description, view);
+    let head = description.len().min(PART_BYTES);
+    let set_view = SetView {
+        view: VIEW,
+        file: r.file,
+        capability: Bytes::default(),
+        description_bytes: description.len() as u64,
+        description: Bytes(description[..head].to_vec()),
+    };
+    link.ask(number, &set_view, out)?;
+    for part in description[head..].chunks(PART_BYTES) {
+        let part = SetViewPart {
+            view: VIEW,
+            part: Bytes(part.to_vec()),
+        };
+        link.ask(number, &part, out)?;
+    }
+    access.encode(out);
+    let header = Header {
+        kind: READ,
+        status: Status::Ok,
+        flags: 0,
+        request: number,
+        control_bytes: 0,
+        payload_bytes: 0,
+    };
+    link.send(header, out, &[])?;
+    let (header, control) = link.receive()?;
+    if !header.status.is_ok() {
+        return decode_answer::<()>(header.status, control);
+    }
+    Done::decode(control).map_err(AskError::Answer)?;
+    if header.payload_bytes != access.bytes || header.kind != READ {
+        return Err(AskError::Answer(wire::DecodeError::BadNumber));
+    }
+    packet.resize(access.bytes as usize, 0);
+    Ok(link.receive_payload(packet)?)
+}

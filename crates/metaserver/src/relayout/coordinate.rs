@@ -1,0 +1,731 @@
+//! The coordinator of a move: rounds of fencing, fetching and making durable, until everything has moved.
+//!
+//! ```text
+//!  begin    all fenced -> where the bytes end -> two pieces durable -> servers know
+//!  round    windows fenced -> fetched -> durable: moved -> (with the next fence) unfenced, space given back
+//!  cancel   all fenced -> where the bytes end -> pieces change their roles, durable -> servers know
+//!  finish   (all fenced if the owner changes) -> one piece durable -> servers know
+//! ```
+//!
+//! Invariants
+//! - A window is unfenced only after it is durable that it has moved, or after it is sure that it has not.
+//! - What is made durable is refused if a server that was fenced has joined again since: it has let accesses in.
+//! - Rounds and truncates of a file take turns.
+//! - Whatever fails, servers are unfenced, or lift the fence when they join again or hear of a later step.
+//!
+//! Left to others: how much and how often (`pace`), what moves mean (`control::moves`).
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use control::moves::{self, Counting, crash_point};
+use meta::catalogue::{Batch, MemberState, MoveRecord, MoveTarget};
+use wire::message::catalogue::MoveState;
+use wire::message::cluster::{ByteRange, FenceWindows, Fenced, Frozen, PullWindows};
+use wire::{FileId, LayoutState, Piece, ServerId, Status, Time};
+
+use super::pace::{Pace, Round};
+use super::{Move, Next};
+use crate::committer::Refused;
+use crate::manager::{Manager, now};
+use crate::servers::{ServerError, ServerLink};
+
+/// How long servers may take to let accesses end.
+const FENCE_LIMIT: Duration = Duration::from_secs(30);
+/// Between two looks for a server that is away.
+const LOOK: Duration = Duration::from_millis(200);
+/// Lanes that a move has unless somebody says how many.
+const LANES: u64 = 4;
+
+/// Why a round did not end.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// There is no such file any more.
+    Gone,
+    /// Somebody else has changed the state.
+    Reload,
+    /// A server is away.
+    Wait(String),
+    /// Somebody has to do something.
+    Pause(String),
+    /// Bytes are lost.
+    Lost(String),
+    /// This process ends.
+    Ending,
+}
+
+impl From<Refused> for Stop {
+    fn from(refused: Refused) -> Stop {
+        let text = refused.1.text;
+        match refused.0 {
+            Status::NotFound => Stop::Gone,
+            Status::StaleLayout => Stop::Reload,
+            Status::Lost | Status::WrongIncarnation => Stop::Lost(text),
+            Status::ShuttingDown => Stop::Ending,
+            Status::Busy | Status::Unreachable | Status::TimedOut => Stop::Wait(text),
+            _ => Stop::Pause(text),
+        }
+    }
+}
+
+impl From<ServerError> for Stop {
+    fn from(error: ServerError) -> Stop {
+        Refused::new(error.status(), error.to_string()).into()
+    }
+}
+
+impl Stop {
+    /// As an answer to whoever wanted it to begin.
+    pub(super) fn refused(self) -> Refused {
+        match self {
+            Stop::Gone => Refused::new(Status::NotFound, "the file was removed"),
+            Stop::Reload => Refused::new(Status::Busy, "the file was changed meanwhile; try again"),
+            Stop::Wait(text) => Refused::new(Status::Unreachable, text),
+            Stop::Pause(text) => Refused::new(Status::Io, text),
+            Stop::Lost(text) => Refused::new(Status::Lost, text),
+            Stop::Ending => Refused::new(
+                Status::ShuttingDown,
+                "the metadata manager is shutting down",
+            ),
+        }
+    }
+}
+
+struct Peer {
+    link: ServerLink,
+    token: u64,
+}
+
+/// What a message to all servers says besides.
+#[derive(Clone, Copy, Debug, Default)]
+struct Says {
+    is_settling: bool,
+    asks_size: bool,
+    hands_over: bool,
+}
+
+/// See the [module](self).
+pub(super) struct Coordinator<'m> {
+    manager: &'m Manager,
+    mv: &'m Move,
+    state: LayoutState,
+    counting: Counting,
+    pace: Pace,
+    total: u64,
+    peers: BTreeMap<u64, Peer>,
+    /// The step that all servers know.
+    told: u64,
+    /// What has moved since.
+    moved: Vec<Range<u64>>,
+    frees: Vec<Range<u64>>,
+    is_fenced: bool,
+    accesses: u64,
+}
+
+fn places(state: &LayoutState) -> Vec<wire::Place> {
+    let of = |piece: &Piece| piece.places.iter().flatten().copied().collect::<Vec<_>>();
+    let mut all: Vec<wire::Place> = state.pieces.iter().flat_map(of).collect();
+    all.push(state.owner);
+    all.sort_by_key(|p| (p.server, p.incarnation));
+    all.dedup();
+    all
+}
+
+fn wire_ranges(list: &[Range<u64>]) -> Vec<ByteRange> {
+    let range = |r: &Range<u64>| ByteRange {
+        start: r.start,
+        end: r.end,
+    };
+    list.iter().map(range).collect()
+}
+
+fn everything() -> Vec<Range<u64>> {
+    std::iter::once(0..u64::MAX).collect()
+}
+
+impl<'m> Coordinator<'m> {
+    pub(super) fn new(manager: &'m Manager, mv: &'m Move) -> Result<Coordinator<'m>, Stop> {
+        let mut made = Coordinator {
+            manager,
+            mv,
+            state: load(manager, mv.file)?,
+            counting: Counting::all(),
+            pace: Pace::new(0),
+            total: 0,
+            peers: BTreeMap::new(),
+            told: 0,
+            moved: Vec::new(),
+            frees: Vec::new(),
+            is_fenced: false,
+            accesses: 0,
+        };
+        made.take(made.state.clone())?;
+        Ok(made)
+    }
+
+    fn file(&self) -> FileId {
+        self.mv.file
+    }
+
+    /// Whether a move is under way already.
+    pub(super) fn is_moving(&self) -> bool {
+        self.state.pieces.len() > 1
+    }
+
+    /// Goes on with a state that somebody else may have made.
+    fn take(&mut self, state: LayoutState) -> Result<(), Stop> {
+        self.state = state;
+        self.told = self.state.step;
+        self.moved.clear();
+        self.frees.clear();
+        if self.state.pieces.len() < 2 {
+            return Ok(());
+        }
+        self.counting = Counting::new(&self.state);
+        let record = self.manager.snapshot()?.move_record(self.file());
+        let record = record.map_err(Refused::from)?.unwrap_or_default();
+        self.pace = Pace::new(record.options.window_bytes);
+        self.total = record.total_bytes;
+        // What a crash has left of the first piece is given back by the way.
+        let end = self.state.pieces[0].ranges.last().map_or(0, |r| r.end);
+        self.frees = moves::meeting(&self.state.pieces[1].ranges, &[0..end.max(self.total)]);
+        self.show(MoveState::Moving, "");
+        Ok(())
+    }
+
+    /// Lets everybody see how far it is.
+    fn show(&self, state: MoveState, why: &str) {
+        let is_back = moves::is_cancelled(&self.state);
+        let left = match &self.state.pieces[..] {
+            [source, _] => self.counting.count_all(&source.ranges),
+            _ => 0,
+        };
+        self.mv.show(|p| {
+            p.state = match state {
+                MoveState::Moving if is_back => MoveState::Cancelling,
+                state => state,
+            };
+            p.failure = why.to_owned();
+            p.total_bytes = self.total;
+            p.moved_bytes = self.total.saturating_sub(left);
+            p.rate_bytes = self.pace.rate();
+            if let [source, target] = &self.state.pieces[..] {
+                p.lanes = source.ranges.len() as u64;
+                p.generation = target.generation;
+            }
+        });
+    }
+
+    /// Connections to all servers of the file.
+    fn connect(&mut self) -> Result<(), Stop> {
+        if self.manager.is_ending() {
+            return Err(Stop::Ending);
+        }
+        let manager = self.manager;
+        let mut members = None;
+        for place in places(&self.state) {
+            let server = ServerId(place.server);
+            if let Some(peer) = self.peers.get(&place.server) {
+                if manager.members.is_token(server, peer.token) {
+                    continue;
+                }
+                self.peers.remove(&place.server);
+            }
+            if members.is_none() {
+                members = Some(manager.snapshot()?.members().map_err(Refused::from)?);
+            }
+            let list = members.as_deref().unwrap_or_default();
+            let Some(member) = list.iter().find(|m| m.server == server) else {
+                return Err(Stop::Lost(format!("{server} never joined")));
+            };
+            if !member.keeps(place.incarnation) {
+                let text = format!("bytes of the file are lost with {server}");
+                return Err(Stop::Lost(text));
+            }
+            let token = manager.members.token(server, member.incarnation);
+            let Some(token) = token.filter(|_| member.state != MemberState::Dead) else {
+                return Err(Stop::Wait(format!("{server} is away")));
+            };
+            let link = manager.connect(member)?;
+            if let Some(second) = link.second() {
+                self.mv.watch(server, second);
+            }
+            // A death before the link was noted did not cut it.
+            if !manager.members.is_token(server, token) {
+                return Err(Stop::Wait(format!("{server} is away")));
+            }
+            self.peers.insert(place.server, Peer { link, token });
+        }
+        Ok(())
+    }
+
+    /// Tells servers the state and fences windows; what they say. All are asked before any is waited for.
+    fn tell_some(
+        &mut self,
+        servers: &[u64],
+        windows: &[Range<u64>],
+        says: Says,
+    ) -> Result<Vec<(u64, Fenced)>, Stop> {
+        let request = FenceWindows {
+            file: self.file(),
+            round: self.mv.next_round(self.manager),
+            from: self.told,
+            step: self.state.step,
+            moved: wire_ranges(&self.moved),
+            windows: wire_ranges(windows),
+            frees: wire_ranges(&self.frees),
+            is_settling: says.is_settling,
+            asks_size: says.asks_size,
+            hands_over: says.hands_over,
+        };
+        let answers = ask_all(&mut self.peers, servers, &request, Some(FENCE_LIMIT));
+        let mut told = Vec::with_capacity(answers.len());
+        let mut failed = None;
+        for (server, answer) in answers {
+            match answer {
+                Ok(fenced) => {
+                    self.accesses += fenced.accesses;
+                    told.push((server, fenced));
+                }
+                Err(error) => {
+                    failed.get_or_insert(Stop::from(error));
+                }
+            }
+        }
+        match failed {
+            Some(stop) => Err(stop),
+            None => Ok(told),
+        }
+    }
+
+    fn tell(&mut self, windows: &[Range<u64>], says: Says) -> Result<Vec<(u64, Fenced)>, Stop> {
+        let all: Vec<u64> = self.peers.keys().copied().collect();
+        if !windows.is_empty() {
+            self.is_fenced = true;
+        }
+        let owner = self.state.owner.server;
+        let mut told = Vec::new();
+        if says.is_settling && all.contains(&owner) {
+            // Servers that are new are told by the owner what they have to know before they serve.
+            told = self.tell_some(&[owner], windows, says)?;
+            let others: Vec<u64> = all.into_iter().filter(|s| *s != owner).collect();
+            told.extend(self.tell_some(&others, windows, says)?);
+        } else {
+            told.extend(self.tell_some(&all, windows, says)?);
+        }
+        self.told = self.state.step;
+        self.moved.clear();
+        self.frees.clear();
+        self.is_fenced = !windows.is_empty();
+        self.mv.said(self.told);
+        Ok(told)
+    }
+
+    /// Lets accesses in wherever that can be told.
+    fn unfence(&mut self) {
+        if !self.is_fenced {
+            return;
+        }
+        let all: Vec<u64> = self.peers.keys().copied().collect();
+        for server in all {
+            // One that does not hear it joins again, or hears of a later step.
+            let _ = self.tell_some(&[server], &[], Says::default());
+        }
+        self.is_fenced = false;
+    }
+
+    /// Makes a change durable, if every server that was fenced still is.
+    fn commit<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Batch<'_>) -> Result<T, Refused> + Send + 'static,
+    ) -> Result<T, Stop> {
+        let tokens: Vec<(u64, u64)> = self.peers.iter().map(|(s, p)| (*s, p.token)).collect();
+        let this = self.manager.this();
+        let done = self.manager.committer.run(move |b| {
+            let Some(manager) = this.upgrade() else {
+                return Err(Refused::new(Status::ShuttingDown, "it ends"));
+            };
+            for (server, token) in tokens {
+                let server = ServerId(server);
+                if !manager.members.is_token(server, token) {
+                    let text = format!("{server} has joined again or is away");
+                    return Err(Refused::new(Status::Busy, text));
+                }
+            }
+            change(b)
+        });
+        Ok(done?)
+    }
+
+    /// Where the bytes of the file end, and what the owner says, while nothing runs.
+    fn fence_everything(&mut self, says: Says) -> Result<Frozen, Stop> {
+        self.connect()?;
+        let told = self.tell(&everything(), says)?;
+        let mut found = Frozen {
+            size: 0,
+            epoch: 0,
+            end: 0,
+        };
+        for (server, fenced) in told {
+            let end = found.end.max(fenced.size.end).max(fenced.size.size);
+            if server == self.state.owner.server {
+                found = fenced.size;
+            }
+            found.end = end;
+        }
+        Ok(found)
+    }
+
+    /// Begins to move a file that is in one piece.
+    pub(super) fn begin(
+        &mut self,
+        target: MoveTarget,
+        mut record: MoveRecord,
+        check: impl FnOnce(&mut Batch<'_>) -> Result<(), Refused> + Send + 'static,
+    ) -> Result<(), Stop> {
+        let asks = Says {
+            asks_size: true,
+            ..Says::default()
+        };
+        if record.options.lanes == 0 {
+            record.options.lanes = LANES;
+        }
+        let begun = self.fence_everything(asks).and_then(|frozen| {
+            let (file, step) = (self.file(), self.state.step);
+            self.commit(move |b| {
+                check(b)?;
+                let (size, epoch, end) = (frozen.size, frozen.epoch, frozen.end);
+                b.report_size(file, epoch, size, Time(0))?;
+                let state = b
+                    .begin_relayout(file, &target, end, record, now())?
+                    .decode()?;
+                match state.step == step + 1 {
+                    true => Ok(state),
+                    false => Err(Refused::new(Status::Busy, "the file was changed meanwhile")),
+                }
+            })
+        });
+        match begun {
+            Ok(state) => {
+                crash_point("coordinator_after_start");
+                let before = self.told;
+                self.take(state)?;
+                self.told = before;
+                self.frees.clear();
+                self.is_fenced = true;
+                Ok(())
+            }
+            Err(stop) => {
+                self.unfence();
+                Err(stop)
+            }
+        }
+    }
+
+    /// Lets the servers know a state with another set of servers.
+    pub(super) fn settle(&mut self) -> Result<(), Stop> {
+        self.connect()?;
+        let settles = Says {
+            is_settling: true,
+            ..Says::default()
+        };
+        self.tell(&[], settles).map(drop)
+    }
+
+    /// Runs until the move is over. Returns how it ended, or `None` if this process ends.
+    pub(super) fn run(&mut self) -> Option<(MoveState, String)> {
+        let mut is_settled = false;
+        loop {
+            if self.manager.is_ending() {
+                return None;
+            }
+            let done = match self.mv.next(self.is_fenced) {
+                Next::Unfence => self.connect().map(|()| self.unfence()).map(|()| false),
+                Next::Pause(why) => {
+                    self.unfence();
+                    self.show(MoveState::Paused, &why);
+                    self.mv.wait(LOOK * 5);
+                    self.look()
+                }
+                Next::Cancel if !moves::is_cancelled(&self.state) => self.cancel().map(|()| false),
+                Next::Cancel | Next::Go => match is_settled {
+                    true => self.round(),
+                    false => self.settle().map(|()| {
+                        is_settled = true;
+                        false
+                    }),
+                },
+            };
+            self.mv.end_round();
+            let stop = match done {
+                Ok(true) => {
+                    let is_back = self.mv.is_back();
+                    let state = match is_back {
+                        true => MoveState::Cancelled,
+                        false => MoveState::Done,
+                    };
+                    return Some((state, String::new()));
+                }
+                Ok(false) => continue,
+                Err(stop) => stop,
+            };
+            if !matches!(stop, Stop::Ending) {
+                self.unfence();
+            }
+            match stop {
+                Stop::Gone => {
+                    return Some((MoveState::Failed, "the file was removed".into()));
+                }
+                Stop::Ending => return None,
+                Stop::Lost(why) => return Some((MoveState::Failed, why)),
+                Stop::Reload => {}
+                Stop::Wait(why) => {
+                    self.peers.clear();
+                    is_settled = false;
+                    self.show(MoveState::Waiting, &why);
+                    self.mv.wait(LOOK);
+                }
+                Stop::Pause(why) => {
+                    let _ = self.manager.pause_move(self.mv, &why);
+                }
+            }
+            if let Err(Stop::Gone) = self.reload() {
+                return Some((MoveState::Failed, "the file was removed".into()));
+            }
+        }
+    }
+
+    /// Looks whether the file is still there.
+    fn look(&mut self) -> Result<bool, Stop> {
+        load(self.manager, self.file()).map(|_| false)
+    }
+
+    fn reload(&mut self) -> Result<(), Stop> {
+        let state = load(self.manager, self.file())?;
+        if state.step != self.state.step {
+            self.take(state)?;
+        }
+        Ok(())
+    }
+
+    /// One round; whether the move is over.
+    fn round(&mut self) -> Result<bool, Stop> {
+        if self.mv.has_been_cut() {
+            self.reload()?;
+        }
+        self.connect()?;
+        let [source, _] = &self.state.pieces[..] else {
+            return Ok(true);
+        };
+        if source.ranges.is_empty() {
+            return self.finish().map(|()| true);
+        }
+        let started = Instant::now();
+        let lanes = source.ranges.len() as u64;
+        let each = (self.pace.window() / lanes).max(1);
+        let window = |range: &Range<u64>| self.counting.window(range, each);
+        let windows: Vec<Range<u64>> = source.ranges.iter().map(window).collect();
+        self.tell(&windows, Says::default())?;
+        crash_point("coordinator_after_fence");
+        let bytes = self.pull(&windows)?;
+        crash_point("coordinator_after_pull");
+        let (file, step, moved) = (self.file(), self.state.step, windows.clone());
+        let state =
+            self.commit(move |b| Ok(b.advance_relayout(file, step, &moved)?.decode()?))?;
+        crash_point("coordinator_after_frontier");
+        self.state = state;
+        self.moved = windows.clone();
+        self.frees = windows;
+        let round = Round {
+            bytes,
+            took: started.elapsed(),
+            accesses: std::mem::take(&mut self.accesses),
+        };
+        let rest = self.pace.after(round, self.mv.limit());
+        self.show(MoveState::Moving, "");
+        if !rest.is_zero() {
+            self.tell(&[], Says::default())?;
+            crash_point("coordinator_after_unfence");
+            self.mv.end_round();
+            self.mv.wait(rest);
+        }
+        Ok(false)
+    }
+
+    /// All servers of the second piece fetch their bytes at once.
+    fn pull(&mut self, windows: &[Range<u64>]) -> Result<u64, Stop> {
+        let request = PullWindows {
+            file: self.file(),
+            round: self.mv.round(),
+            step: self.state.step,
+            windows: wire_ranges(windows),
+        };
+        let target = &self.state.pieces[1];
+        let mut servers: Vec<u64> = target
+            .places
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| !moves::stays(&self.state.pieces[0], target, *i))
+            .flat_map(|(_, places)| places.iter().map(|p| p.server))
+            .collect();
+        servers.sort_unstable();
+        servers.dedup();
+        let mut sum = 0;
+        let mut failed = None;
+        for (_, answer) in ask_all(&mut self.peers, &servers, &request, None) {
+            match answer {
+                Ok(bytes) => sum += bytes,
+                Err(error) => {
+                    failed.get_or_insert(Stop::from(error));
+                }
+            }
+        }
+        failed.map_or(Ok(sum), Err)
+    }
+
+    fn cancel(&mut self) -> Result<(), Stop> {
+        let asks = Says {
+            asks_size: true,
+            ..Says::default()
+        };
+        let frozen = self.fence_everything(asks)?;
+        crash_point("coordinator_in_cancel");
+        let (file, step, end) = (self.file(), self.state.step, frozen.end);
+        let state = self.commit(move |b| Ok(b.cancel_relayout(file, step, end)?.decode()?))?;
+        let before = self.told;
+        self.take(state)?;
+        self.told = before;
+        self.frees.clear();
+        self.is_fenced = true;
+        self.settle()
+    }
+
+    /// Everything has moved.
+    fn finish(&mut self) -> Result<(), Stop> {
+        let owner = moves::owner_of(self.state.owner, &self.state.pieces[1]);
+        let mut frozen = None;
+        if owner.server != self.state.owner.server {
+            frozen = Some(self.hand_over()?);
+        }
+        crash_point("coordinator_before_commit");
+        let (file, step) = (self.file(), self.state.step);
+        let is_back = moves::is_cancelled(&self.state);
+        let done = self.commit(move |b| {
+            if let Some(Frozen { size, epoch, .. }) = frozen {
+                b.report_size(file, epoch, size, Time(0))?;
+            }
+            Ok(b.finish_relayout(file, step)?.decode()?)
+        });
+        let state = match done {
+            Ok(state) => state,
+            Err(stop) => {
+                self.keep_owner();
+                return Err(stop);
+            }
+        };
+        crash_point("coordinator_after_commit");
+        self.mv.ended(is_back);
+        self.state = state;
+        self.moved.clear();
+        // Whoever does not hear it now hears it from whoever comes with the new state.
+        let settles = Says {
+            is_settling: true,
+            ..Says::default()
+        };
+        if self.connect().is_ok() && self.tell(&[], settles).is_err() {
+            self.is_fenced = true;
+            self.unfence();
+        }
+        Ok(())
+    }
+
+    /// The owner gives its duties up: first it takes no new ones and those that it has end, then everything rests.
+    fn hand_over(&mut self) -> Result<Frozen, Stop> {
+        let hands = Says {
+            hands_over: true,
+            ..Says::default()
+        };
+        let owner = self.state.owner.server;
+        if let Err(stop) = self.tell_some(&[owner], &[], hands) {
+            if let Stop::Wait(why) = &stop {
+                self.show(MoveState::Waiting, why);
+            }
+            self.keep_owner();
+            return Err(stop);
+        }
+        let frozen = self.fence_everything(hands);
+        if frozen.is_err() {
+            self.keep_owner();
+        }
+        frozen
+    }
+
+    /// The owner goes on as it was.
+    fn keep_owner(&mut self) {
+        let settles = Says {
+            is_settling: true,
+            ..Says::default()
+        };
+        let owner = self.state.owner.server;
+        let _ = self.tell_some(&[owner], &[], settles);
+    }
+}
+
+fn load(manager: &Manager, file: FileId) -> Result<LayoutState, Stop> {
+    let layout = manager.snapshot()?.layout(file).map_err(Refused::from)?;
+    Ok(layout.decode().map_err(Refused::from)?)
+}
+
+/// Asks several servers at once and waits for all; those that fail are connected to again the next time.
+fn ask_all<R: wire::message::Request>(
+    peers: &mut BTreeMap<u64, Peer>,
+    servers: &[u64],
+    request: &R,
+    limit: Option<Duration>,
+) -> Vec<(u64, Result<R::Answer, ServerError>)> {
+    let mut begun = Vec::with_capacity(servers.len());
+    for &server in servers {
+        let sent = match peers.get_mut(&server) {
+            Some(peer) => peer.link.begin(request, limit),
+            None => Err(ServerError::new(
+                ServerId(server),
+                Status::Unreachable,
+                "it is away",
+            )),
+        };
+        begun.push((server, sent));
+    }
+    let mut answers = Vec::with_capacity(servers.len());
+    for (server, sent) in begun {
+        let answer = sent.and_then(|()| match peers.get_mut(&server) {
+            Some(peer) => peer.link.end::<R>(),
+            None => Err(ServerError::new(
+                ServerId(server),
+                Status::Unreachable,
+                "it is away",
+            )),
+        });
+        if answer.as_ref().is_err_and(ServerError::is_broken) {
+            peers.remove(&server);
+        }
+        answers.push((server, answer));
+    }
+    answers
+}
+
+impl Manager {
+    /// A move cannot go on by itself.
+    fn pause_move(&self, mv: &Move, why: &str) -> Result<(), Refused> {
+        let (file, text) = (mv.file, why.to_owned());
+        mv.pause(why);
+        self.committer
+            .run(move |b| {
+                Ok(b.change_move(file, |record| {
+                    record.is_paused = true;
+                    record.why = text;
+                })?)
+            })
+            .map(drop)
+    }
+}

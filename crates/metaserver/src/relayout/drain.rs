@@ -1,0 +1,298 @@
+//! Taking everything away from a server, and moving single subfiles to servers that have less.
+//!
+//! A server that is drained gets nothing new from the moment that this is durable. A thread moves its subfiles and
+//! what it owns elsewhere, a few files at a time, for as long as there are any; after a restart of the metadata
+//! manager it goes on. Both are moves like any other, with the same layout and other servers.
+//!
+//! Left to others: where subfiles go (`meta`), moving them (`coordinate`).
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use meta::catalogue::{MoveTarget, Snapshot};
+use wire::message::catalogue::{
+    Drain, DrainProgress, Draining, MemberState, MoveOptions, Rebalance, SubfileMove,
+};
+use wire::{FileId, ServerId, Status};
+
+use crate::committer::Refused;
+use crate::manager::{Manager, Session};
+
+/// Files that are moved away from a server at a time.
+const AT_ONCE: usize = 2;
+/// Between two looks at what is left.
+const LOOK: Duration = Duration::from_millis(100);
+/// Subfiles that are moved by one request.
+const MOST_MOVES: usize = 256;
+
+#[derive(Clone, Debug, Default)]
+struct Now {
+    options: MoveOptions,
+    failure: String,
+}
+
+/// Servers that are being drained, each by a thread.
+#[derive(Debug, Default)]
+pub(super) struct Drains(Mutex<BTreeMap<ServerId, Now>>);
+
+impl Drains {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ServerId, Now>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes of each subfile of the last piece of a file, by its durable size.
+fn subfile_bytes(snapshot: &Snapshot, file: FileId) -> Result<Vec<(u64, u64)>, Refused> {
+    let state = snapshot.layout(file)?.decode()?;
+    let size = snapshot.size(file)?.size;
+    let Some(piece) = state.pieces.last() else {
+        return Ok(Vec::new());
+    };
+    let bytes = |i: usize| piece.partition.subfile(i).rank(size.min(falls::MAX_OFFSET));
+    let places = piece.places.iter().enumerate();
+    Ok(places.map(|(i, p)| (p[0].server, bytes(i))).collect())
+}
+
+impl Manager {
+    /// Begins or ends the draining of a server.
+    pub(crate) fn drain(&self, session: &mut Session, r: Drain) -> Result<Draining, Refused> {
+        self.demand_operator(session)?;
+        let (server, is_over) = (r.server, r.is_over);
+        let snapshot = self.snapshot()?;
+        let others = snapshot
+            .members()?
+            .into_iter()
+            .any(|m| m.server != server && m.state == MemberState::Alive && !m.is_draining);
+        if !is_over && !others {
+            return Err(Refused::new(
+                Status::InUse,
+                format!("{server} is the only one that takes subfiles; start another one first"),
+            ));
+        }
+        self.committer
+            .run(move |b| Ok(b.set_draining(server, !is_over)?))?;
+        if is_over {
+            self.moves.drains.lock().remove(&server);
+        } else {
+            self.run_drain(server, r.options)?;
+        }
+        self.draining(server)
+    }
+
+    /// How far the draining of a server has come.
+    pub(crate) fn drain_progress(
+        &self,
+        session: &mut Session,
+        r: DrainProgress,
+    ) -> Result<Draining, Refused> {
+        self.read(session)?;
+        self.draining(r.server)
+    }
+
+    fn draining(&self, server: ServerId) -> Result<Draining, Refused> {
+        let snapshot = self.snapshot()?;
+        let members = snapshot.members()?;
+        let member = members.iter().find(|m| m.server == server);
+        let member = member.ok_or(meta::MetaError::NoSuchServer(server))?;
+        let parts = snapshot.parts_at(server)?;
+        let mut bytes = 0;
+        for part in &parts {
+            let of = subfile_bytes(&snapshot, part.file).unwrap_or_default();
+            let here = part.subfiles.iter().filter_map(|&i| of.get(i as usize));
+            bytes += here.map(|(_, bytes)| bytes).sum::<u64>();
+        }
+        let failure = self
+            .moves
+            .drains
+            .lock()
+            .get(&server)
+            .map(|d| d.failure.clone());
+        Ok(Draining {
+            server,
+            is_draining: member.is_draining,
+            files: parts.len() as u64,
+            bytes,
+            moves: parts.iter().filter(|p| p.is_moving).count() as u64,
+            failure: failure.unwrap_or_default(),
+        })
+    }
+
+    /// Goes on with servers that were being drained.
+    pub(super) fn resume_drains(&self) -> Result<(), Refused> {
+        for member in self.snapshot()?.members()? {
+            if member.is_draining {
+                self.run_drain(member.server, MoveOptions::default())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run_drain(&self, server: ServerId, options: MoveOptions) -> Result<(), Refused> {
+        let now = Now {
+            options,
+            ..Now::default()
+        };
+        if self.moves.drains.lock().insert(server, now).is_some() {
+            return Ok(()); // Its thread has the new options.
+        }
+        let Some(this) = self.this().upgrade() else {
+            return Ok(());
+        };
+        let spawned = thread::Builder::new()
+            .name(format!("drain {}", server.0))
+            .spawn(move || {
+                while this.timer.pause(LOOK) {
+                    let now = this.moves.drains.lock().get(&server).cloned();
+                    let Some(now) = now else {
+                        return;
+                    };
+                    let failure = match this.drain_some(server, &now.options) {
+                        Ok(failure) => failure,
+                        Err(refused) if refused.0 == Status::ShuttingDown => return,
+                        Err(refused) => refused.1.text,
+                    };
+                    if let Some(now) = this.moves.drains.lock().get_mut(&server) {
+                        now.failure = failure;
+                    }
+                }
+            });
+        spawned.map(drop).map_err(|e| {
+            self.moves.drains.lock().remove(&server);
+            Refused::new(Status::NoMemory, format!("no thread to drain with: {e}"))
+        })
+    }
+
+    /// Begins some moves; what stands against others.
+    fn drain_some(&self, server: ServerId, options: &MoveOptions) -> Result<String, Refused> {
+        let parts = self.snapshot()?.parts_at(server)?;
+        let mut moving = parts.iter().filter(|p| p.is_moving).count();
+        let mut failure = String::new();
+        for part in parts.iter().filter(|p| !p.is_moving) {
+            if moving >= AT_ONCE {
+                break;
+            }
+            let target = MoveTarget::default();
+            match self.begin_move(part.file, &target, options, |_| Ok(())) {
+                Ok(_) => moving += 1,
+                Err(refused) if refused.0 == Status::ShuttingDown => return Err(refused),
+                Err(refused) => failure = format!("{}: {}", part.file, refused.1.text),
+            }
+        }
+        for mv in self.moves.all() {
+            let progress = mv.progress();
+            if !progress.failure.is_empty() && parts.iter().any(|p| p.file == progress.file) {
+                failure = format!("{}: {}", progress.file, progress.failure);
+            }
+        }
+        Ok(failure)
+    }
+
+    /// Moves subfiles from servers that have many bytes to servers that have few.
+    pub(crate) fn rebalance(
+        &self,
+        session: &mut Session,
+        r: Rebalance,
+    ) -> Result<Vec<SubfileMove>, Refused> {
+        let snapshot = self.read(session)?;
+        let members: Vec<_> = snapshot.members()?;
+        let mut loads: BTreeMap<u64, u64> = BTreeMap::new();
+        for m in &members {
+            if m.state == MemberState::Alive && !m.is_draining {
+                loads.insert(m.server.0, m.used_bytes);
+            }
+        }
+        let mut files = Vec::new();
+        if r.path.is_empty() {
+            self.demand_operator(session)?;
+            for server in loads.keys().copied().collect::<Vec<_>>() {
+                for part in snapshot.parts_at(ServerId(server))? {
+                    if !part.is_moving && !files.contains(&part.file) {
+                        files.push(part.file);
+                    }
+                }
+            }
+        } else {
+            let target = MoveTarget::default();
+            files.push(snapshot.may_relayout(&session.credentials, &r.path, &target)?);
+            // Of one file only its own bytes are balanced.
+            loads.values_mut().for_each(|load| *load = 0);
+            for (server, bytes) in subfile_bytes(&snapshot, files[0])? {
+                if let Some(load) = loads.get_mut(&server) {
+                    *load += bytes;
+                }
+            }
+        }
+        let plan = plan(&snapshot, &files, &mut loads)?;
+        if !r.is_trial {
+            let mut by_file: BTreeMap<FileId, Vec<(u32, ServerId)>> = BTreeMap::new();
+            for step in &plan {
+                by_file
+                    .entry(step.file)
+                    .or_default()
+                    .push((step.subfile, step.to));
+            }
+            for (file, subfiles) in by_file {
+                let target = MoveTarget {
+                    subfiles,
+                    ..MoveTarget::default()
+                };
+                self.begin_move(file, &target, &r.options, |_| Ok(()))?;
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// Single moves, each from the server with most bytes to the one with least, as long as that makes the larger of
+/// the two smaller.
+fn plan(
+    snapshot: &Snapshot,
+    files: &[FileId],
+    loads: &mut BTreeMap<u64, u64>,
+) -> Result<Vec<SubfileMove>, Refused> {
+    let mut subfiles: Vec<SubfileMove> = Vec::new();
+    for &file in files {
+        let path = snapshot.path_of(file)?.unwrap_or_default();
+        for (i, (server, bytes)) in subfile_bytes(snapshot, file)?.into_iter().enumerate() {
+            subfiles.push(SubfileMove {
+                file,
+                path: path.clone(),
+                subfile: i as u32,
+                from: ServerId(server),
+                to: ServerId(server),
+                bytes,
+            });
+        }
+    }
+    let mut plan: Vec<SubfileMove> = Vec::new();
+    while plan.len() < MOST_MOVES {
+        let most = loads.iter().max_by_key(|(_, load)| **load);
+        let least = loads.iter().min_by_key(|(_, load)| **load);
+        let (Some((&from, &high)), Some((&to, &low))) = (most, least) else {
+            break;
+        };
+        let half = (high - low) / 2;
+        let is_good = |s: &&mut SubfileMove| s.to.0 == from && s.bytes > 0 && s.bytes < high - low;
+        let best = subfiles
+            .iter_mut()
+            .filter(is_good)
+            .min_by_key(|s| s.bytes.abs_diff(half));
+        let Some(best) = best else {
+            break;
+        };
+        // What is hardly better is not worth a move.
+        if best.bytes.min(high - low - best.bytes) * 16 < high - low {
+            break;
+        }
+        best.to = ServerId(to);
+        *loads.entry(from).or_default() -= best.bytes;
+        *loads.entry(to).or_default() += best.bytes;
+        plan.retain(|p| (p.file, p.subfile) != (best.file, best.subfile));
+        if best.from != best.to {
+            plan.push(best.clone());
+        }
+    }
+    Ok(plan)
+}

@@ -1,0 +1,589 @@
+//! Moving files between layouts and servers, while they are used.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `coordinate` | the rounds of one move: who is asked what, and what is made durable when |
+//! | `pace` | how much moves at a time, how long a move rests |
+//! | `drain` | taking everything away from a server, moving single subfiles |
+//!
+//! A move goes on in a thread of its own, whether or not whoever asked is still there, and after a restart of the
+//! metadata manager by itself: where it is stands in the layout state of the file, how to go on in a row
+//! beside it. How moves ended is remembered for the last [`REMEMBERED`] files.
+//!
+//! Invariants
+//! - Nothing is fenced for somebody who may not change the file.
+//! - One move per file at a time.
+
+mod coordinate;
+mod drain;
+mod pace;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use meta::catalogue::{Batch, Caller, Member, MoveRecord, MoveTarget};
+use meta::{FileId, MetaError};
+use wire::link::Link;
+use wire::message::catalogue::{
+    ControlRelayout, ListMoves, MoveControl, MoveIs, MoveOptions, MoveState, Progress, Relayout,
+    RelayoutProgress,
+};
+use wire::message::cluster::Thaw;
+use wire::{ServerId, Status};
+
+use crate::committer::Refused;
+use crate::manager::{Manager, Session, now};
+use coordinate::{Coordinator, Stop};
+use drain::Drains;
+
+/// Files whose last move is remembered.
+const REMEMBERED: usize = 1024;
+/// How long a server may take to serve a file again.
+const THAW_LIMIT: Duration = Duration::from_secs(5);
+/// Between two attempts to tell.
+const RETRY: Duration = Duration::from_millis(500);
+/// How often a move that meets something that ends soon tries to begin, and the pause between.
+const ATTEMPTS: usize = 40;
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What a coordinator does next.
+enum Next {
+    /// Others wait for the file: let them in first.
+    Unfence,
+    Pause(String),
+    Cancel,
+    Go,
+}
+
+/// A move under way.
+pub(crate) struct Move {
+    file: FileId,
+    now: Mutex<Now>,
+    changed: Condvar,
+    round: AtomicU64,
+    was_back: AtomicBool,
+}
+
+struct Now {
+    progress: Progress,
+    /// Somebody wants it to rest; why.
+    paused: Option<String>,
+    wants_cancel: bool,
+    is_in_round: bool,
+    /// Truncates that wait or are made durable.
+    cuts: usize,
+    has_been_cut: bool,
+    /// Connections of the coordinator, to be cut when a server dies.
+    links: BTreeMap<ServerId, Link>,
+    is_woken: bool,
+}
+
+impl Move {
+    fn new(file: FileId, record: &MoveRecord) -> Move {
+        Move {
+            file,
+            now: Mutex::new(Now {
+                progress: Progress {
+                    file,
+                    generation: 0,
+                    moved_bytes: 0,
+                    total_bytes: record.total_bytes,
+                    rate_bytes: 0,
+                    lanes: 0,
+                    limit_bytes: record.options.limit_bytes,
+                    state: MoveState::Moving,
+                    failure: String::new(),
+                },
+                paused: record.is_paused.then(|| record.why.clone()),
+                wants_cancel: record.wants_cancel,
+                is_in_round: false,
+                cuts: 0,
+                has_been_cut: false,
+                links: BTreeMap::new(),
+                is_woken: false,
+            }),
+            changed: Condvar::new(),
+            round: AtomicU64::new(0),
+            was_back: AtomicBool::new(false),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        self.lock().is_woken = true;
+        self.changed.notify_all();
+    }
+
+    /// What to do next; a round has begun with `Go`. Waits while a truncate is made durable.
+    fn next(&self, is_fenced: bool) -> Next {
+        let mut now = self.lock();
+        while now.cuts > 0 {
+            if is_fenced {
+                return Next::Unfence;
+            }
+            now = self
+                .changed
+                .wait(now)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if now.wants_cancel {
+            now.is_in_round = true;
+            return Next::Cancel;
+        }
+        if let Some(why) = &now.paused {
+            return Next::Pause(why.clone());
+        }
+        now.is_in_round = true;
+        Next::Go
+    }
+
+    fn end_round(&self) {
+        self.lock().is_in_round = false;
+        self.changed.notify_all();
+    }
+
+    /// Waits for that long, or until somebody wants something.
+    fn wait(&self, time: Duration) {
+        let now = self.lock();
+        let (mut now, _) = self
+            .changed
+            .wait_timeout_while(now, time, |now| !now.is_woken && now.cuts == 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        now.is_woken = false;
+    }
+
+    fn show(&self, change: impl FnOnce(&mut Progress)) {
+        change(&mut self.lock().progress);
+    }
+
+    fn progress(&self) -> Progress {
+        self.lock().progress.clone()
+    }
+
+    fn limit(&self) -> u64 {
+        self.lock().progress.limit_bytes
+    }
+
+    fn watch(&self, server: ServerId, link: Link) {
+        self.lock().links.insert(server, link);
+    }
+
+    fn next_round(&self, manager: &Manager) -> u64 {
+        let round = manager.moves.rounds.fetch_add(1, Ordering::SeqCst) + 1;
+        // Higher than those of every start before.
+        let round = manager.starts << 40 | round;
+        self.round.store(round, Ordering::SeqCst);
+        round
+    }
+
+    fn round(&self) -> u64 {
+        self.round.load(Ordering::SeqCst)
+    }
+
+    fn said(&self, _step: u64) {}
+
+    fn has_been_cut(&self) -> bool {
+        std::mem::take(&mut self.lock().has_been_cut)
+    }
+
+    fn pause(&self, why: &str) {
+        self.lock().paused = Some(why.to_owned());
+    }
+
+    /// It is over, and where it came from if it was cancelled.
+    fn ended(&self, is_back: bool) {
+        self.was_back.store(is_back, Ordering::SeqCst);
+    }
+
+    fn is_back(&self) -> bool {
+        self.was_back.load(Ordering::SeqCst)
+    }
+}
+
+/// A truncate that is being made durable: no round runs meanwhile.
+pub(crate) struct Cutting(Arc<Move>);
+
+impl Drop for Cutting {
+    fn drop(&mut self) {
+        let mut now = self.0.lock();
+        now.cuts -= 1;
+        now.has_been_cut = true;
+        drop(now);
+        self.0.changed.notify_all();
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    under_way: HashMap<FileId, Arc<Move>>,
+    over: HashMap<FileId, Progress>,
+    /// Files of `over`, oldest first.
+    order: VecDeque<FileId>,
+}
+
+/// All moves.
+#[derive(Default)]
+pub(crate) struct Moves {
+    table: Mutex<Table>,
+    rounds: AtomicU64,
+    drains: Drains,
+}
+
+impl Moves {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, file: FileId) -> Option<Arc<Move>> {
+        self.lock().under_way.get(&file).cloned()
+    }
+
+    fn all(&self) -> Vec<Arc<Move>> {
+        self.lock().under_way.values().cloned().collect()
+    }
+
+    /// Whether a file is being moved.
+    pub(crate) fn is_moving(&self, file: FileId) -> bool {
+        self.lock().under_way.contains_key(&file)
+    }
+
+    /// How many are under way.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().under_way.len()
+    }
+
+    /// Nobody waits any longer for a server that is dead.
+    pub(crate) fn server_died(&self, server: ServerId) {
+        for mv in self.all() {
+            if let Some(link) = mv.lock().links.remove(&server) {
+                link.shutdown();
+            }
+            mv.wake();
+        }
+    }
+
+    /// A server is there: whoever waits looks again.
+    pub(crate) fn server_joined(&self) {
+        self.all().iter().for_each(|mv| mv.wake());
+    }
+
+    /// Nobody waits any longer for anybody.
+    pub(crate) fn cut(&self) {
+        for mv in self.all() {
+            mv.lock().links.values().for_each(Link::shutdown);
+            mv.wake();
+        }
+    }
+
+    fn finish(&self, progress: Progress) {
+        let file = progress.file;
+        let mut table = self.lock();
+        table.under_way.remove(&file);
+        if table.over.insert(file, progress).is_none() {
+            table.order.push_back(file);
+        }
+        if table.order.len() > REMEMBERED
+            && let Some(oldest) = table.order.pop_front()
+        {
+            table.over.remove(&oldest);
+        }
+    }
+
+    /// Waits for the round of a file, and lets no other begin.
+    pub(crate) fn cutting(&self, file: FileId) -> Option<Cutting> {
+        let mv = self.find(file)?;
+        let mut now = mv.lock();
+        now.cuts += 1;
+        mv.changed.notify_all();
+        while now.is_in_round {
+            now = mv.changed.wait(now).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(now);
+        Some(Cutting(mv))
+    }
+}
+
+impl Manager {
+    /// Starts a move; it goes on when this has returned.
+    pub(crate) fn relayout(&self, session: &mut Session, r: Relayout) -> Result<Progress, Refused> {
+        let target = MoveTarget {
+            layout: r.layout.clone(),
+            servers: r.servers.clone(),
+            subfiles: Vec::new(),
+        };
+        let file = self
+            .read(session)?
+            .may_relayout(&session.credentials, &r.path, &target)?;
+        let client = session.client()?;
+        let credentials = Arc::clone(&session.credentials);
+        let path = r.path.clone();
+        let check = move |b: &mut Batch<'_>| {
+            let caller = Caller {
+                client,
+                credentials: &credentials,
+                now: now(),
+            };
+            // Names may have changed since the file was found.
+            match b.find(&caller, &path)? == file {
+                true => Ok(()),
+                false => Err(MetaError::Busy("the file was changed meanwhile; try again").into()),
+            }
+        };
+        self.begin_move(file, &target, &r.options, check)
+    }
+
+    /// Begins a move, or says why not. What ends soon is waited for.
+    fn begin_move(
+        &self,
+        file: FileId,
+        target: &MoveTarget,
+        options: &MoveOptions,
+        check: impl Fn(&mut Batch<'_>) -> Result<(), Refused> + Clone + Send + 'static,
+    ) -> Result<Progress, Refused> {
+        let record = MoveRecord {
+            options: options.clone(),
+            ..MoveRecord::default()
+        };
+        let mv = Arc::new(Move::new(file, &record));
+        {
+            let mut table = self.moves.lock();
+            if table.under_way.contains_key(&file) {
+                return Err(MetaError::Busy("a re-layout of the file is under way").into());
+            }
+            table.under_way.insert(file, Arc::clone(&mv));
+        }
+        let mut attempts = 0;
+        let begun = loop {
+            attempts += 1;
+            let begun = Coordinator::new(self, &mv).and_then(|mut coordinator| {
+                if coordinator.is_moving() {
+                    return Err(Stop::Pause("a move of the file waits to be resumed".into()));
+                }
+                let begun = coordinator.begin(target.clone(), record.clone(), check.clone());
+                begun.map(|()| {
+                    // Those who cannot be told now are told by the thread.
+                    let _ = coordinator.settle();
+                })
+            });
+            match begun {
+                Err(Stop::Wait(_) | Stop::Reload) if attempts < ATTEMPTS => {
+                    if !self.timer.pause(ATTEMPT_PAUSE) {
+                        break Err(Stop::Ending);
+                    }
+                }
+                begun => break begun,
+            }
+        };
+        if let Err(stop) = begun {
+            self.moves.lock().under_way.remove(&file);
+            return Err(stop.refused());
+        }
+        let progress = mv.progress();
+        self.run_move(mv)?;
+        Ok(progress)
+    }
+
+    /// Lets a move go on in a thread.
+    fn run_move(&self, mv: Arc<Move>) -> Result<(), Refused> {
+        let Some(this) = self.this().upgrade() else {
+            return Ok(());
+        };
+        let file = mv.file;
+        let spawned = thread::Builder::new()
+            .name(format!("relayout {}", file.0))
+            .spawn(move || {
+                let mut looks = 0;
+                let mut coordinator = loop {
+                    match Coordinator::new(&this, &mv) {
+                        Ok(coordinator) => break coordinator,
+                        Err(Stop::Ending) => return,
+                        Err(Stop::Wait(_)) if looks < 100 => {
+                            looks += 1;
+                            mv.wait(RETRY);
+                        }
+                        Err(stop) => {
+                            let refused = stop.refused();
+                            return this.moves.finish(Progress {
+                                state: MoveState::Failed,
+                                failure: refused.1.text,
+                                ..mv.progress()
+                            });
+                        }
+                    }
+                };
+                let Some((state, failure)) = coordinator.run() else {
+                    return;
+                };
+                let progress = mv.progress();
+                let moved_bytes = match state {
+                    MoveState::Failed => progress.moved_bytes,
+                    _ => progress.total_bytes,
+                };
+                this.moves.finish(Progress {
+                    state,
+                    failure,
+                    moved_bytes,
+                    lanes: 0,
+                    ..progress
+                });
+            });
+        match spawned {
+            Ok(_) => Ok(()),
+            Err(e) => {
+                // The state is durable: the next start of the metadata manager, or whoever resumes it, goes on.
+                self.moves.lock().under_way.remove(&file);
+                let text = format!("no thread for the move, which waits to be resumed: {e}");
+                Err(Refused::new(Status::NoMemory, text))
+            }
+        }
+    }
+
+    /// Goes on with the moves of an earlier start.
+    pub(crate) fn resume_moves(&self) -> Result<(), Refused> {
+        let snapshot = self.snapshot()?;
+        for file in snapshot.moving_files()? {
+            self.resume_move(file)?;
+        }
+        self.resume_drains()
+    }
+
+    fn resume_move(&self, file: FileId) -> Result<Arc<Move>, Refused> {
+        let record = self.snapshot()?.move_record(file)?.unwrap_or_default();
+        let mv = Arc::new(Move::new(file, &record));
+        {
+            let mut table = self.moves.lock();
+            if let Some(found) = table.under_way.get(&file) {
+                return Ok(Arc::clone(found));
+            }
+            table.under_way.insert(file, Arc::clone(&mv));
+        }
+        self.run_move(Arc::clone(&mv))?;
+        Ok(mv)
+    }
+
+    /// How far a move has come.
+    pub(crate) fn relayout_progress(
+        &self,
+        session: &mut Session,
+        r: RelayoutProgress,
+    ) -> Result<Progress, Refused> {
+        self.read(session)?;
+        if let Some(mv) = self.moves.find(r.file) {
+            return Ok(mv.progress());
+        }
+        let found = self.moves.lock().over.get(&r.file).cloned();
+        found.ok_or_else(|| {
+            let text = format!("{} has not been moved to another layout", r.file);
+            Refused::new(Status::NotFound, text)
+        })
+    }
+
+    /// Pauses, resumes, cancels or limits a move; durable when this returns.
+    pub(crate) fn control_relayout(
+        &self,
+        session: &mut Session,
+        r: ControlRelayout,
+    ) -> Result<Progress, Refused> {
+        let snapshot = self.read(session)?;
+        let operator = self.demand_operator(session);
+        if operator.is_err() {
+            snapshot.may_write(&session.credentials, r.file)?;
+        }
+        let user = session.credentials.user;
+        let why = format!("paused by user {user}");
+        let text = why.clone();
+        let (file, what, limit) = (r.file, r.what, r.limit_bytes);
+        self.committer.run(move |b| {
+            Ok(b.change_move(file, |record| match what {
+                MoveControl::Pause => {
+                    record.is_paused = true;
+                    record.why = text;
+                }
+                MoveControl::Resume => {
+                    record.is_paused = false;
+                    record.why.clear();
+                }
+                MoveControl::Cancel => record.wants_cancel = true,
+                MoveControl::Limit => record.options.limit_bytes = limit,
+            })?)
+        })?;
+        // One that had failed goes on, or fails again.
+        let mv = self.resume_move(file)?;
+        let mut now = mv.lock();
+        match what {
+            MoveControl::Pause => {
+                now.progress.failure.clone_from(&why);
+                now.paused = Some(why);
+                now.progress.state = MoveState::Paused;
+            }
+            MoveControl::Resume => {
+                now.paused = None;
+                now.progress.failure.clear();
+                now.progress.state = MoveState::Moving;
+            }
+            MoveControl::Cancel => {
+                now.wants_cancel = true;
+                now.progress.state = MoveState::Cancelling;
+            }
+            MoveControl::Limit => now.progress.limit_bytes = limit,
+        }
+        let progress = now.progress.clone();
+        drop(now);
+        mv.wake();
+        Ok(progress)
+    }
+
+    /// The moves that are under way.
+    pub(crate) fn list_moves(
+        &self,
+        session: &mut Session,
+        _: ListMoves,
+    ) -> Result<Vec<MoveIs>, Refused> {
+        let snapshot = self.read(session)?;
+        let mut list = Vec::new();
+        for mv in self.moves.all() {
+            let path = snapshot.path_of(mv.file).ok().flatten();
+            list.push(MoveIs {
+                path: path.unwrap_or_default(),
+                progress: mv.progress(),
+            });
+        }
+        list.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(list)
+    }
+
+    /// Lets servers look at a layout that was replaced while the file was empty. Those that cannot be told now are
+    /// told later, as long as they live.
+    pub(crate) fn thaw(&self, file: FileId, members: Vec<Member>) {
+        let left = self.thaw_once(file, members);
+        let Some(this) = self.this().upgrade().filter(|_| !left.is_empty()) else {
+            return;
+        };
+        let mut left = left;
+        // Without a thread whoever comes with the new layout tells them.
+        let _ = thread::Builder::new()
+            .name(format!("thaw {}", file.0))
+            .spawn(move || {
+                while !left.is_empty() && this.timer.pause(RETRY) {
+                    left.retain(|m| this.members.has(m.server, m.incarnation));
+                    left = this.thaw_once(file, std::mem::take(&mut left));
+                }
+            });
+    }
+
+    /// Those that were not told.
+    fn thaw_once(&self, file: FileId, members: Vec<Member>) -> Vec<Member> {
+        if self.is_ending() {
+            return Vec::new();
+        }
+        let answers = self.ask_all(&members, &Thaw { file }, THAW_LIMIT);
+        let failed = members.into_iter().zip(answers).filter(|(_, a)| a.is_err());
+        failed.map(|(member, _)| member).collect()
+    }
+}
