@@ -24,7 +24,7 @@ use wire::{ServerId, Status, describe};
 use super::lend::Lender;
 use super::{crash_point, other_round, ranges};
 use crate::context::Context;
-use crate::files::{FileEntry, Known, Own, Planned, lock};
+use crate::files::{Known, Own, Planned, lock};
 use crate::links::Links;
 use crate::refused::Refused;
 use crate::statistics::add;
@@ -115,7 +115,7 @@ pub(crate) fn pull_windows(context: &Arc<Context>, r: &PullWindows) -> Result<u6
         number: 0,
         is_server: true,
     };
-    let (_running, known, _) = context.enter(&entry, &planned)?;
+    let (running, known, _) = context.enter(&entry, &planned)?;
     if known.step() != r.step {
         return Err(other_round(r.file));
     }
@@ -123,12 +123,16 @@ pub(crate) fn pull_windows(context: &Arc<Context>, r: &PullWindows) -> Result<u6
     let windows = ranges(&r.windows);
     let pull = Pull {
         context,
-        entry: &entry,
         known: &known,
         r,
         windows: &windows,
     };
-    let pulled = pull.run(moving.compiled.of(&known))?;
+    let (pulled, has_cleared) = pull.run(moving.compiled.of(&known))?;
+    drop(running);
+    // Somebody may have mapped what an earlier attempt had left.
+    if has_cleared {
+        context.void_maps(&entry)?;
+    }
     add(&context.statistics.pulled_bytes, pulled);
     crash_point("server_after_pull");
     Ok(pulled)
@@ -136,17 +140,16 @@ pub(crate) fn pull_windows(context: &Arc<Context>, r: &PullWindows) -> Result<u6
 
 struct Pull<'a> {
     context: &'a Arc<Context>,
-    entry: &'a Arc<FileEntry>,
     known: &'a Known,
     r: &'a PullWindows,
     windows: &'a [Range<u64>],
 }
 
 impl Pull<'_> {
-    fn run(&self, compiled: &mut Compiled) -> Result<u64, Refused> {
+    fn run(&self, compiled: &mut Compiled) -> Result<(u64, bool), Refused> {
         let targets: Vec<&Own> = self.targets();
         if targets.is_empty() {
-            return Ok(0);
+            return Ok((0, false));
         }
         let servers = self.sources();
         // Whose memory can be had is asked for all at once.
@@ -216,12 +219,8 @@ impl Pull<'_> {
         for (server, lender) in lenders {
             self.context.lenders.give(server, lender);
         }
-        // Somebody may have mapped what an earlier attempt had left.
-        if has_cleared {
-            self.context.void_maps(self.entry)?;
-        }
         self.context.stored.wrote();
-        Ok(sum)
+        Ok((sum, has_cleared))
     }
 
     /// Own subfiles of the second piece that get bytes.
@@ -533,18 +532,30 @@ fn each_meeting(
     Ok(())
 }
 
-/// Makes a range a hole; whether there was anything.
+/// Makes a range zero; whether it was anything else.
 fn clear(subfile: &dyn Subfile, range: &Range<u64>) -> Result<bool, Refused> {
     let mut pins = Pins::new();
-    subfile.pin(range.clone(), &mut pins)?;
-    let has_bytes = pins
-        .pieces()
-        .any(|piece| matches!(piece, StoredPiece::Bytes { .. }));
-    drop(pins);
-    if has_bytes {
-        subfile.punch(range.clone())?;
+    let mut bytes = [0; 4096];
+    for part in chunks(range.clone(), UNIT) {
+        pins.clear();
+        subfile.pin(part.clone(), &mut pins)?;
+        let has_memory = pins
+            .pieces()
+            .any(|piece| matches!(piece, StoredPiece::Bytes { .. }));
+        pins.clear();
+        if !has_memory {
+            continue;
+        }
+        for few in chunks(part, bytes.len() as u64) {
+            let bytes = &mut bytes[..(few.end - few.start) as usize];
+            subfile.read_at(few.start, bytes)?;
+            if bytes.iter().any(|&b| b != 0) {
+                subfile.punch(range.clone())?;
+                return Ok(true);
+            }
+        }
     }
-    Ok(has_bytes)
+    Ok(false)
 }
 
 /// Registers the view and reads through it, on one connection.
