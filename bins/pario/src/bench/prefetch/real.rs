@@ -197,7 +197,7 @@ pub(super) fn inside(order: &str) -> Result<(), Error> {
         let layout = format!("striped(64KiB) over {SERVERS}");
         let handle = connect()?.open(file, &options.layout(&layout))?;
         if handle.size()? < SEGMENT * SEGMENTS {
-            let bytes: Vec<u8> = (0..SEGMENT).map(|i| (i * 31 >> 3) as u8).collect();
+            let bytes: Vec<u8> = (0..SEGMENT).map(|i| ((i * 31) >> 3) as u8).collect();
             for number in 0..SEGMENTS {
                 handle.write_at(number * SEGMENT, &bytes)?;
             }
