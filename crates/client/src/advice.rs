@@ -79,7 +79,7 @@ impl Client {
     /// Which layouts would suit what was observed of a file. The search takes at most `budget`, and no longer than half of
     /// what the observed accesses are predicted to take.
     pub fn advise(&self, path: &str, budget: Option<Duration>) -> Result<FileAdvice> {
-        self.advise_on(path, budget, &Machine::HOST)
+        self.advise_on(path, budget, &self.machine())
     }
 
     /// The same with costs of one's own.

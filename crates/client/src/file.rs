@@ -183,6 +183,7 @@ impl File {
         self.open.check_right(Rights::READ)?;
         if self.open.ahead.is_on() {
             if self.read_buffered(offset, buffer) {
+                self.open.record(false, offset, &Ok(buffer.len()));
                 return Ok(buffer.len());
             }
             let read = self.read_now(offset, buffer)?;

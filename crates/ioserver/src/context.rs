@@ -29,6 +29,7 @@ use crate::links::{Links, Peers, no_member};
 use crate::moving::Lenders;
 use crate::owner::Cluster;
 use crate::refused::Refused;
+use crate::seen_uses::SeenUses;
 use crate::sessions::Sessions;
 use crate::statistics::{Statistics, add};
 use crate::stored::Stored;
@@ -57,6 +58,8 @@ pub(crate) struct Context {
     pub(crate) buffers: Buffers,
     pub(crate) ahead: Ahead,
     pub(crate) statistics: Statistics,
+    /// What was seen of clients, for the profiles of files.
+    pub(crate) seen_uses: Arc<SeenUses>,
     /// Collective accesses that are directed here.
     pub(crate) operations: Operations,
     pub(crate) manager: Links,
@@ -110,6 +113,7 @@ impl Context {
             buffers: parts.buffers,
             ahead: Ahead::default(),
             statistics: Statistics::default(),
+            seen_uses: Arc::default(),
             operations: Operations::default(),
             manager: parts.manager,
             peers: parts.peers,

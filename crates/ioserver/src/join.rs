@@ -161,6 +161,11 @@ pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candi
             Ok(answer) => {
                 number += 1;
                 failures.tell(context, connected, number, &mut out);
+                if let Some(seen) = context.seen_uses.take() {
+                    number += 1;
+                    // What is lost is a statistic; a connection that is broken is noticed by the next report.
+                    let _ = connected.ask(number, &seen, &mut out);
+                }
                 removed = context.remove(answer.removals, |file| owner.removed(file));
                 members_are(context, owner, answer.members);
                 // What was removed is confirmed at once.

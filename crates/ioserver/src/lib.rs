@@ -42,6 +42,7 @@ mod moving;
 pub mod owner;
 mod refused;
 mod rendezvous;
+mod seen_uses;
 mod service;
 mod sessions;
 mod set_view;

@@ -180,6 +180,8 @@ fn register(
                 description,
                 &permit.capability,
                 permit.works_for,
+                session.client.id,
+                Arc::clone(&context.seen_uses),
             );
             session.client.register(number, registered);
             Ok(())

@@ -14,6 +14,7 @@ use wire::{ClientId, FileId, Rights};
 use crate::ahead::Reading;
 use crate::files::{Known, lock};
 use crate::gateway::{History, Split};
+use crate::seen_uses::{SeenUses, ViewUse};
 
 /// A view that a client registered.
 pub(crate) struct Registered {
@@ -34,9 +35,20 @@ pub(crate) struct Registered {
     pub(crate) history: History,
     /// What it is read for, and what comes next.
     pub(crate) reading: Reading,
+    /// Accesses by message through it, for the profile of the file.
+    pub(crate) used: ViewUse,
+    client: ClientId,
+    seen: Arc<SeenUses>,
     split: Mutex<Option<Arc<Split>>>,
     description: Arc<[u8]>,
     latest: Mutex<Option<Arc<Shares>>>,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.used
+            .end(&self.seen, self.client, self.file, &self.view);
+    }
 }
 
 impl std::fmt::Debug for Registered {
@@ -70,6 +82,8 @@ impl Registered {
         description: Arc<[u8]>,
         capability: &[u8],
         works_for: Option<ClientId>,
+        client: ClientId,
+        seen: Arc<SeenUses>,
     ) -> Self {
         static SERIAL: AtomicU64 = AtomicU64::new(1);
         Registered {
@@ -81,6 +95,9 @@ impl Registered {
             capability: capability.into(),
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             history: History::default(),
+            used: ViewUse::default(),
+            client: works_for.unwrap_or(client),
+            seen,
             reading: Reading::default(),
             split: Mutex::default(),
             description,

@@ -28,6 +28,7 @@ use super::site::{Site, Spread, Wanted};
 use super::table::Table;
 use super::workers::{Path, Team};
 use super::{Report, Row, machine};
+use crate::calibrate::{local, network};
 use crate::commands::connection::refused;
 use crate::commands::{Error, output};
 
@@ -255,6 +256,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
         table: Table::new(aside, "GB/s"),
         rows: Vec::new(),
         agreed: (0, 0),
+        machine: match arguments.tiny {
+            true => Machine::HOST,
+            false => calibrated()?,
+        },
     };
     let is_wanted = |kind: &str, name: &str| {
         let only = &arguments.only;
@@ -309,6 +314,17 @@ struct Run<'a> {
     rows: Vec<Row>,
     /// Pairs of strategies that were ranked as measured, and all.
     agreed: (u64, u64),
+    /// What things cost here.
+    machine: Machine,
+}
+
+/// What things cost on this host, with servers as the workloads have them.
+fn calibrated() -> Result<Machine, Error> {
+    let site = Site::start(&Wanted::memory(SERVERS, 256 << 20), None)?;
+    let client = connect(&site)?;
+    let mut machine = local::measure()?.machine;
+    network::measure(&client, &mut machine)?;
+    Ok(machine)
 }
 
 /// A layout that is measured: a file that all teams have open.
@@ -491,7 +507,7 @@ impl Run<'_> {
             .advise_on(
                 "/observed",
                 Some(std::time::Duration::from_secs(5)),
-                &Machine::HOST,
+                &self.machine,
             )
             .map_err(refused)?;
         let candidates = to_measure(&advice);
@@ -617,7 +633,7 @@ impl Run<'_> {
             is_collective: false,
             store: StoreKind::Memory,
         };
-        let ways = alternatives(&Machine::HOST, &access, &home);
+        let ways = alternatives(&self.machine, &access, &home);
         let predicted =
             |is_it: fn(&Way) -> bool| ways.iter().find(|p| is_it(&p.way)).map(|p| p.seconds);
         let mut said = vec![

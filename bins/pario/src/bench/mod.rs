@@ -22,6 +22,7 @@ pub(crate) mod parallel;
 pub(crate) mod plan;
 pub(crate) mod prediction;
 pub(crate) mod prefetch;
+pub(crate) mod profile;
 pub(crate) mod ranks;
 pub(crate) mod redistribute;
 pub(crate) mod redistribution;

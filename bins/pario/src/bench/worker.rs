@@ -208,7 +208,12 @@ impl Worker {
         let (name, path) = (order.text("name")?, order.text("path")?);
         let array = self.array.as_ref().ok_or("no part was given")?.to_string();
         let mut hints = Hints::new();
-        for hint in ["strategy", "ind_rd_buffer_size", "ind_wr_buffer_size"] {
+        for hint in [
+            "profile",
+            "strategy",
+            "ind_rd_buffer_size",
+            "ind_wr_buffer_size",
+        ] {
             if let Some(value) = order.0[hint].as_str() {
                 hints.set(hint, value).map_err(refused)?;
             }

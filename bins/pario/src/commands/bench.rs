@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use super::Error;
 use crate::bench::{
     Report, advise, contiguous, ddio, kernels, matching, matrix, move_bytes, mpiio, plan, prefetch,
-    relayout, small, socket, strided, vipios, worker,
+    profile, relayout, small, socket, strided, vipios, worker,
 };
 
 /// Arguments of `pario bench`.
@@ -41,6 +41,8 @@ enum Bench {
     Vipios(vipios::Arguments),
     /// An array through MPI_File_*, against the MPI library's own
     Mpiio(mpiio::Arguments),
+    /// What recording the use of a file costs an access
+    Profile(profile::Arguments),
     /// Whether advised layouts are the best, and strategies ranked as measured
     Advise(advise::Arguments),
     /// A stored file changes its layout, beside nobody and beside a busy client
@@ -101,6 +103,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Error> {
         }
         Bench::Mpiio(arguments) => {
             let report = mpiio::run(&arguments)?;
+            write(&report, arguments.json.as_deref())?;
+        }
+        Bench::Profile(arguments) => {
+            let report = profile::run(&arguments)?;
             write(&report, arguments.json.as_deref())?;
         }
         Bench::Advise(arguments) => {

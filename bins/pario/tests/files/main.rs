@@ -9,6 +9,7 @@ mod hints;
 mod layouts;
 mod names;
 mod prediction;
+mod profile;
 
 use std::fs;
 use std::io::Write;

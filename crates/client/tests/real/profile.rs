@@ -103,7 +103,7 @@ fn profiles_are_merged_over_ranks_and_runs_and_outlive_the_manager() {
             .map(|(key, _)| key.rank)
             .collect();
         assert_eq!(ranks, [0, 1, 2, 3]);
-        for (_, entry) in &entries {
+        for (_, entry) in entries.iter().filter(|(key, _)| key.application == "bands") {
             assert_eq!((entry.read.count(), entry.processes), (2, 4));
         }
         let origin = profile.origin("bands", Some(&"u8[64,1024]".parse().unwrap()), 64 << 10);
@@ -144,4 +144,121 @@ fn recording_can_be_switched_off() {
     file.write_at(0, &[1; 100]).unwrap();
     file.close().unwrap();
     assert!(client.profile("/f").unwrap().profile.is_empty());
+}
+
+/// Servers tell what they saw by message of clients that record nothing, once these are gone.
+#[test]
+fn servers_record_clients_that_do_not() {
+    let service = Service::start(2);
+    let watcher = service.connect();
+    let silent = ConnectOptions::default()
+        .with_profile(false)
+        .with_direct(false);
+    let client = connect(&service, silent);
+    let file = create(&client, "/f", "u8[64,64]", "(block, *) onto 2");
+    file.write_at(0, &pattern(4096, 1)).unwrap();
+    file.set_view_text("(*, block) onto 2 [1]").unwrap();
+    let mut buffer = vec![0; 2048];
+    file.read_at(0, &mut buffer).unwrap();
+    file.close().unwrap();
+    drop(file);
+    drop(client);
+    until("the servers have told", || {
+        let total = watcher.profile("/f").unwrap().profile.total().clone();
+        (total.read.bytes, total.written.bytes) == (2048, 4096)
+    });
+    let profile = watcher.profile("/f").unwrap().profile;
+    assert_eq!(profile.applications(), ["unnamed"]);
+    let views: Vec<u64> = profile
+        .entries()
+        .iter()
+        .filter(|(_, e)| !e.read.is_empty())
+        .map(|(_, e)| e.view.len_within(4096))
+        .collect();
+    assert_eq!(views, [2048], "through the view that was set");
+}
+
+/// Waits until something is so; the service does it by itself.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !is_so() {
+        assert!(std::time::Instant::now() < end, "never: {what}");
+        std::thread::park_timeout(std::time::Duration::from_millis(20));
+    }
+}
+
+/// Members of a team that read a file by columns, again and again.
+fn read_by_columns(service: &Service, path: &str, times: usize) {
+    let mut members = Team::threads(4);
+    std::thread::scope(|scope| {
+        for member in members.drain(..) {
+            let options = ConnectOptions::default()
+                .with_application("columns")
+                .with_direct(false);
+            let client = connect(service, options);
+            scope.spawn(move || {
+                let open = OpenOptions::new().read();
+                let file = client.open_together(&member, path, &open).unwrap();
+                let text = format!("(*, cyclic) onto 4 [{}]", member.rank());
+                file.set_view_text_together(&member, &text).unwrap();
+                let mut buffer = vec![0; 512 * 128 * 4];
+                for _ in 0..times {
+                    assert_eq!(file.read_at(0, &mut buffer).unwrap(), buffer.len());
+                }
+                file.close().unwrap();
+            });
+        }
+    });
+}
+
+/// Statement 40: with `auto_layout` a file moves by itself when that pays, and not again while nothing changes.
+#[test]
+fn seed004_s40_a_file_moves_by_itself_when_that_pays() {
+    let service = Service::start(4);
+    let client = service.connect();
+    client.mkdir("/auto", None).unwrap();
+    let hints = client::Hints::new().with("auto_layout", "apply").unwrap();
+    client.set_hints("/auto", &hints, &[]).unwrap();
+    let bytes = pattern(512 * 512 * 4, 7);
+    for path in ["/auto/f", "/still"] {
+        let file = create(&client, path, "f32[512,512]", "(block, *) onto 4");
+        file.write_at(0, &bytes).unwrap();
+        file.close().unwrap();
+        client.clear_profile(path).unwrap();
+        read_by_columns(&service, path, 100);
+    }
+    until("the file in the hinted directory moves", || {
+        client.profile("/auto/f").unwrap().moves == 1
+    });
+    let found = client.profile("/auto/f").unwrap();
+    assert_eq!(found.auto_layout, "apply");
+    assert!(found.why.contains("saves"), "{}", found.why);
+    let layout = |path: &str| client.layout(path).unwrap().text;
+    until("it is in the other layout", || {
+        layout("/auto/f") != "(block, *) onto 4"
+    });
+    assert_eq!(layout("/still"), "(block, *) onto 4");
+    assert_eq!(client.profile("/still").unwrap().auto_layout, "off");
+    // Its bytes are the same, and more of the same work moves it no more.
+    let file = client.open("/auto/f", &OpenOptions::new().read()).unwrap();
+    let mut read = vec![0; bytes.len()];
+    assert_eq!(file.read_at(0, &mut read).unwrap(), bytes.len());
+    assert!(read == bytes);
+    file.close().unwrap();
+    let there = layout("/auto/f");
+    for _ in 0..3 {
+        read_by_columns(&service, "/auto/f", 40);
+    }
+    let reports = client.profile("/auto/f").unwrap().profile.total().reports;
+    assert!(reports >= 8);
+    // A suggestion is kept for a file that is not to be moved.
+    let hints = client::Hints::new().with("auto_layout", "suggest").unwrap();
+    client.set_hints("/still", &hints, &[]).unwrap();
+    read_by_columns(&service, "/still", 100);
+    until("a layout is suggested", || {
+        !client.profile("/still").unwrap().suggestion.is_empty()
+    });
+    assert_eq!(layout("/still"), "(block, *) onto 4");
+    assert_eq!(layout("/auto/f"), there);
+    assert_eq!(client.profile("/auto/f").unwrap().moves, 1);
 }

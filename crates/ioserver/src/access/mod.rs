@@ -220,6 +220,11 @@ pub(crate) fn admit(
         .busy_with(view.file, context.sessions.now_ms());
     let (running, known, is_older) = context.enter(&view.entry, &planned)?;
     let shares = view.shares(&known);
+    if !planned.is_server {
+        let writes = rights.allow(Rights::WRITE);
+        view.used
+            .record(writes, access.lo, access.bytes, context.server);
+    }
     Ok(Opened {
         _running: running,
         _busy: busy,

@@ -1,0 +1,117 @@
+//! `pario bench profile`: what recording the use of a file costs an access.
+//!
+//! ```text
+//!  direct|socket / read|write / b=BYTES     value: time of an access while it is recorded; `off`: the same without
+//! ```
+//!
+//! Two handles of one file in one process take turns, one of them with the hint `profile=off`. Accesses are at places
+//! that do not follow each other. Column `extra_ns` is what recording adds.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Map, json};
+
+use super::contest::{Contestant, Effort, contest};
+use super::site::{Site, Wanted};
+use super::table::Table;
+use super::workers::{Rounds, Team, paths};
+use super::{Report, Row, machine};
+use crate::commands::Error;
+
+/// Arguments of `pario bench profile`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Arguments {
+    /// Write the report as JSON to this file; without a file to standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Sizes of accesses
+    #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_value = "8,64,512,4096,65536,1048576", value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
+    sizes: Vec<u64>,
+
+    /// Turns per contestant, at least 7
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(7..))]
+    turns: u64,
+
+    /// Least milliseconds of a turn
+    #[arg(long, value_name = "MS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    turn_ms: u64,
+}
+
+/// Bytes of the file that is accessed.
+const FILE: u64 = 16 << 20;
+
+/// Runs the benchmark.
+pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
+    let mut machine = machine::facts();
+    machine.insert(
+        "statistic".into(),
+        json!(format!("best of {}", arguments.turns)),
+    );
+    let aside = arguments.json.as_deref() == Some(std::path::Path::new("-"));
+    let mut table = Table::new(aside, "ns");
+    let mut rows = Vec::new();
+    for path in paths()? {
+        let site = Site::start(&Wanted::memory(1, 2 * FILE), None)?;
+        let mut team = Team::start(&site, 1, path, None)?;
+        let array = format!("u8[{FILE}]");
+        team.every(&json!({ "do": "part", "array": array, "view": "whole", "salt": 3 }))?;
+        for (name, profile) in [("on", "on"), ("off", "off")] {
+            team.every(
+                &json!({ "do": "open", "name": name, "path": "/f", "create": true,
+                                "layout": "whole", "profile": profile }),
+            )?;
+            let stamp = team.stamp();
+            team.every(&json!({ "do": "write", "name": name, "stamp": stamp }))?;
+        }
+        let team = RefCell::new(team);
+        for op in ["read", "write"] {
+            for &bytes in &arguments.sizes {
+                // What is written carries a stamp that the other handle does not know of.
+                for name in ["on", "off"] {
+                    let mut team = team.borrow_mut();
+                    let stamp = team.stamp();
+                    for name in [name, if name == "on" { "off" } else { "on" }] {
+                        team.every(&json!({ "do": "write", "name": name, "stamp": stamp }))?;
+                    }
+                }
+                let order = |name: &str| json!({ "do": "repeat", "what": op, "name": name, "bytes": bytes, "times": 1 });
+                let mut on = Rounds::pario(&team, order("on"));
+                let mut off = Rounds::yardstick(&team, order("off"));
+                let mut contestants: [&mut dyn Contestant; 2] = [&mut on, &mut off];
+                let effort = Effort {
+                    turns: arguments.turns as usize,
+                    turn_ns: arguments.turn_ms as f64 * 1e6,
+                };
+                let outcomes = contest(effort, &mut contestants);
+                team.borrow().outcome()?;
+                let on = outcomes[0].ok_or("the recorded access did not run")?;
+                let mut row = Row {
+                    case: format!("{}/{op}/b={bytes}", path.word()),
+                    value: on.best,
+                    unit: "ns",
+                    spread: on.spread(),
+                    first: None,
+                    columns: Map::new(),
+                    ratios: Vec::new(),
+                };
+                if let Some(off) = outcomes[1] {
+                    row.ratios.push(("off", off.best / on.best));
+                    let extra = (10.0 * (on.best - off.best)).round() / 10.0;
+                    row.columns.insert("extra_ns".into(), json!(extra));
+                    let median = (10.0 * (on.median - off.median)).round() / 10.0;
+                    row.columns.insert("extra_median_ns".into(), json!(median));
+                }
+                table.row(&row)?;
+                rows.push(row);
+            }
+        }
+    }
+    Ok(Report {
+        bench: "profile",
+        machine,
+        rows,
+    })
+}
