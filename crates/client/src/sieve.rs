@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  view     ..xx....xx....xx....xx..     read   lock the window, read it, copy the wanted pieces out of it
-//!           |---window---|---window---|  write  lock the window, read it, copy the pieces in, write it back
+//!           |---window---|---window---|  write  lock the window, hold it at the servers, read it, copy the pieces
+//!                                              in, write it back
 //! ```
 //!
 //! What systems do that know no views at their servers (ROMIO, and MEMFS before its view
@@ -11,8 +12,11 @@
 //! it and is never longer than the hints `ind_rd_buffer_size` and `ind_wr_buffer_size` say.
 //!
 //! Invariants
-//! - The bytes are those of the normal way, also beside other sieving writers in the holes: a window
-//!   that is written is locked as a whole, holes included, and so is a write without holes.
+//! - The bytes are those of the normal way, also beside others who write in the holes, whichever way: a window
+//!   that is written back is held at all servers of the file from its read to its write, so nobody else gets in,
+//!   by message or directly. Sieving writers take turns by locks before that, so that holders do not meet.
+//! - A window is held through one connection per server, and with the end of that the hold is over; a write whose hold
+//!   was lost is an error.
 //! - Nothing beyond the last wanted byte is written, so the file grows as it would otherwise.
 //!
 //! Left to others: atomic mode, which has locks of its own and does not sieve.
@@ -20,14 +24,16 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use wire::Status;
+use wire::message::directed::{HoldRange, LetGo};
 use wire::message::file::{Admit, Unlock};
+use wire::{Place, ServerId, Status};
 
 use crate::access::{How, file_range};
 use crate::atomic::MOST_ADMISSIONS;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::file::File;
 use crate::lane::Lane;
+use crate::patience::Patience;
 use crate::seen::{Seen, is_whole};
 use crate::strategy::Strategy;
 
@@ -124,7 +130,18 @@ impl File {
             let len = (file.end - file.start) as usize;
             // Also a window without holes: it may be a hole in somebody else's.
             let request = self.lock_window(lane, &whole, &file, true)?;
-            let replaced = if wanted == file.end - file.start {
+            let has_holes = wanted != file.end - file.start;
+            let held = match has_holes {
+                true => self.hold_window(lane, &whole, &file),
+                false => Ok(Vec::new()),
+            };
+            let (held, is_held) = match held {
+                Ok(held) => (held, Ok(())),
+                Err((held, error)) => (held, Err(error)),
+            };
+            let replaced = if is_held.is_err() {
+                Ok(0)
+            } else if !has_holes {
                 let part = &bytes[done..done + len];
                 done += len;
                 self.open
@@ -142,10 +159,13 @@ impl File {
                         .write_range(lane, &whole, file.start, window, How::default())
                 })
             };
+            let let_go = self.let_go(lane, &whole, &held);
             let unlocked = self
                 .open
                 .ask_owner(lane, &whole, |view| Unlock { view, request });
+            is_held?;
             replaced?;
+            let_go?;
             unlocked.map(|()| true)
         });
         lane.work.described = window;
@@ -174,6 +194,59 @@ impl File {
                 other => return other,
             }
         }
+    }
+
+    /// Keeps everybody else out of a window, at all servers of the file. What was held when it failed is told too.
+    fn hold_window(
+        &self,
+        lane: &mut Lane,
+        whole: &Seen,
+        file: &Range<u64>,
+    ) -> std::result::Result<Vec<(Place, u64)>, (Vec<(Place, u64)>, Error)> {
+        let mut held: Vec<(Place, u64)> = Vec::new();
+        let mut patience = Patience::new(&self.open.session.options);
+        let mut places = whole.plan(&self.open.state()).places.clone();
+        // Everybody in the same order, so that nobody waits for somebody who waits for him.
+        places.sort_unstable_by_key(|place| place.server);
+        for place in places {
+            loop {
+                let hold = |view| HoldRange {
+                    view,
+                    lo: file.start,
+                    hi: file.end,
+                };
+                match self.open.ask_once(lane, whole, place, hold) {
+                    Ok(number) => {
+                        held.push((place, number));
+                        break;
+                    }
+                    Err(trouble) => {
+                        let repaired = self.open.repair(lane, whole, place, trouble, &mut patience);
+                        if let Err(error) = repaired {
+                            return Err((held, error));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(held)
+    }
+
+    /// Lets others in again. A server that knows nothing of it has let them in before.
+    fn let_go(&self, lane: &mut Lane, whole: &Seen, held: &[(Place, u64)]) -> Result<()> {
+        let mut result = Ok(());
+        for (place, number) in held {
+            let number = *number;
+            let done = self
+                .open
+                .ask_once(lane, whole, *place, |view| LetGo { view, number });
+            if let Err(trouble) = done {
+                let server = ServerId(place.server);
+                let address = self.open.session.address(place.server);
+                result = Err(trouble.into_error(Some(server), &address));
+            }
+        }
+        result
     }
 
     /// Reads a window as it is in the file; what lies beyond the end is zero. Returns where the bytes

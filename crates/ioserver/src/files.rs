@@ -340,6 +340,23 @@ impl FileEntry {
         self.changed.notify_all();
     }
 
+    /// Keeps everybody but `who` out of ranges, unless another holder has bytes of them; whether it does.
+    pub(crate) fn fence_alone(&self, who: u64, ranges: Vec<Range<u64>>) -> bool {
+        let mut gate = lock(&self.gate);
+        let meets = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
+        let is_held = gate.fences.iter().any(|held| {
+            held.who != MOVE
+                && held
+                    .ranges
+                    .iter()
+                    .any(|a| ranges.iter().any(|b| meets(a, b)))
+        });
+        if !is_held {
+            gate.fences.push(Held { who, ranges });
+        }
+        !is_held
+    }
+
     /// Lets accesses in that a round of a move keeps out, unless another one has begun; whether it did.
     pub(crate) fn lift(&self, round: u64) -> bool {
         let mut gate = lock(&self.gate);

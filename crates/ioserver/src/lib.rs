@@ -19,6 +19,7 @@
 //! | `access`, `buffers`, `rendezvous` | moving bytes |
 //! | `directed` | collective accesses in the order of the store |
 //! | `direct` | memory shared with clients of this host, and taking it back |
+//! | `holds` | ranges that one client keeps others out of |
 //! | `gateway` | whole requests of clients that talk through this server |
 //! | `pull` | the bytes of a new generation |
 //! | `stored`, `applied` | the store, and what must survive beside it |
@@ -35,6 +36,7 @@ mod direct;
 mod directed;
 mod files;
 mod gateway;
+mod holds;
 mod join;
 mod known;
 mod links;

@@ -17,7 +17,7 @@ use wire::message::cluster::{
     Redomain, Tell, Thaw,
 };
 use wire::message::direct::{Attach, Map};
-use wire::message::directed::{Follow, Lead};
+use wire::message::directed::{Follow, HoldRange, Lead, LetGo};
 use wire::message::file::{
     Admit, Allocated, Appended, DropView, Grow, JoinPointer, LeaveAtomic, LeavePointer,
     ListSubfiles, Lock, MovePointer, Preallocate, Release, Reserve, Scrub, Scrubbed, SetView,
@@ -37,6 +37,7 @@ use crate::context::Context;
 use crate::direct::{attach, map};
 use crate::directed;
 use crate::gateway;
+use crate::holds;
 use crate::moving;
 use crate::owner::{Asker, Owner};
 use crate::refused::Refused;
@@ -605,6 +606,10 @@ impl Service for IoService {
                 session.connection.idle();
                 done
             }
+            HoldRange::KIND => {
+                self.answer(exchange, |r: HoldRange| holds::hold(context, session, &r))
+            }
+            LetGo::KIND => self.answer(exchange, |r: LetGo| holds::let_go(context, session, &r)),
             Attach::KIND => attach(self, session, exchange),
             Ping::KIND => self.answer(exchange, |_: Ping| Ok(())),
             SetView::KIND => self.answer(exchange, |r: SetView| {
@@ -669,6 +674,9 @@ impl Service for IoService {
     }
 
     fn ended(&self, session: Session) {
+        for hold in &session.holds {
+            holds::release(&self.context, hold.file, hold.number);
+        }
         let is_last = self.context.sessions.close(&session);
         let Who::Client { client, .. } = session.who else {
             return;

@@ -18,6 +18,7 @@ use wire::{ClientId, FileId, ServerId, Status};
 use crate::access::Part;
 use crate::direct::{Attachment, Given};
 use crate::files::lock;
+use crate::holds::Hold;
 use crate::moving::LentSegments;
 use crate::refused::Refused;
 use crate::set_view::Permit;
@@ -295,6 +296,8 @@ pub(crate) struct Session {
     pub(crate) scratch: Scratch,
     /// The process at the other end of a Unix socket.
     pub(crate) process: Option<u64>,
+    /// Ranges that are held through this connection.
+    pub(crate) holds: Vec<Hold>,
     /// Segments that went over this connection.
     pub(crate) given: Given,
     /// The same for servers that pull.
@@ -394,6 +397,7 @@ impl Sessions {
             locks: Vec::new(),
             scratch: Scratch::default(),
             process: None,
+            holds: Vec::new(),
             given: Given::default(),
             lent: LentSegments::default(),
         };

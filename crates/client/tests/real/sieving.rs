@@ -143,3 +143,51 @@ fn a_strategy_that_is_changed_during_accesses_leaves_no_wrong_bytes() {
         }
     }
 }
+
+#[test]
+fn seed004_s85_windows_of_sieved_writes_are_fenced_against_every_other_writer() {
+    let service = Service::start(2);
+    let client = service.connect();
+    let size = 200_000;
+    let file = create(&client, "/f", "", "striped(3000) over 2");
+    file.write_at(0, &vec![0; size]).unwrap();
+    file.sync().unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Others write between the pieces, through shared memory and by message, and find what they wrote.
+        for (element, is_direct) in [(1, true), (2, false)] {
+            let (service, is_over) = (&service, &is_over);
+            scope.spawn(move || {
+                let client = service.connect_how(is_direct);
+                let options = OpenOptions::new().read().write();
+                let file = client.open("/f", &options).unwrap();
+                let view = format!("striped(50) over 4 [{element}]");
+                file.set_view_text(&view).unwrap();
+                let mut back = vec![0; size / 4];
+                let mut round = 0u64;
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) || round < 5 {
+                    round += 1;
+                    let bytes = pattern(size / 4, (round as usize) * 2 + element);
+                    assert_eq!(file.write_at(0, &bytes), Ok(size / 4));
+                    assert_eq!(file.read_at(0, &mut back), Ok(size / 4));
+                    assert!(
+                        back == bytes,
+                        "round {round} of the one who is direct: {is_direct}"
+                    );
+                }
+                let went = client.direct_statistics();
+                assert!(is_direct || went.reads + went.writes == 0);
+            });
+        }
+        let sieved = sieving(&client, "/f", 40_000);
+        sieved.set_view_text("striped(50) over 4 [0]").unwrap();
+        for round in 0..30 {
+            let bytes = pattern(size / 4, round);
+            assert_eq!(sieved.write_at(0, &bytes), Ok(size / 4));
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let whole = everything(&client, "/f");
+    let mine: Vec<u8> = whole.chunks(200).flat_map(|c| c[..50].to_vec()).collect();
+    assert!(mine == pattern(size / 4, 29));
+}

@@ -210,7 +210,7 @@ pub(crate) fn admit(
     let planned = Planned {
         version: access.version,
         file: Some(file.start.0..file.end.0),
-        holder: 0,
+        holder: crate::holds::holder(session, view.file),
         epoch: access.epoch,
         number: access.number,
         is_server: session.is_server() && !is_forwarded,
