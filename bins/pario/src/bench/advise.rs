@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     tiny: bool,
 
     /// Turns per contestant, at least 7
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(7..))]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(7..))]
     turns: u64,
 }
 
@@ -226,7 +226,7 @@ impl Workload {
             false => view.to_owned(),
         };
         view.replace("UNEVEN", &uneven)
-            .replace('K', &rank.to_string())
+            .replace("[K]", &format!("[{rank}]"))
     }
 }
 
