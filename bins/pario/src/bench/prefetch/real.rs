@@ -28,7 +28,7 @@ const RANKS: usize = 4;
 const SERVERS: usize = 2;
 const TURNS: usize = 7;
 const SEGMENT: u64 = 4 << 20;
-const SEGMENTS: u64 = 12;
+const SEGMENTS: u64 = 48;
 const MBIT: u64 = 1000;
 const FORMS: [(&str, &str); 4] = [
     ("NO-PRE", "none"),
@@ -90,7 +90,7 @@ fn on_site(sheet: &mut Sheet, place: &str, hosts: Option<&Hosts>) -> Result<(), 
     let site = Wanted {
         store: Store::Disk,
         // A third of the file: most of it comes from the data files again in every turn.
-        memory: SEGMENT * SEGMENTS / SERVERS as u64 / 3 + (32 << 20),
+        memory: SEGMENT * SEGMENTS / SERVERS as u64 / 3,
         ..Wanted::disk(SERVERS)
     };
     let site = Site::start(&site, spread.as_ref())?;
