@@ -12,12 +12,23 @@ use control::locks::{Event, Mode, Refusal, Ticket, ViewKey};
 use wire::message::file::Admitted;
 use wire::{HandleId, Status, describe};
 
-use super::file::{Wait, lock_refused};
+use super::file::{State, Wait, lock_refused};
 use super::statistics::count;
 use super::{Asker, Owner, Refused, refuse};
 
 /// Names that are tried for a view before it is refused: a hash may be taken by another view.
 const NAMES: u64 = 8;
+
+/// Refuses new duties of an owner that is giving them up.
+fn demand_stays(state: &State) -> Result<(), Refused> {
+    match state.is_frozen {
+        true => refuse(
+            Status::Busy,
+            "another server is about to own the file; repeat later",
+        ),
+        false => Ok(()),
+    }
+}
 
 impl Owner {
     /// Enters atomic mode with the view, for [`Admit`](wire::message::file::Admit).
@@ -31,6 +42,7 @@ impl Owner {
         let who = (client, handle);
         let mut work = Vec::new();
         let mut state = file.enter(self, asker)?;
+        demand_stays(&state)?;
         state.clients.insert(client);
         let id = state.number();
         state.admit_waits.push((who, id, Wait::new(&bell)));
@@ -107,6 +119,7 @@ impl Owner {
         let bell = Arc::new(Condvar::new());
         let mut work = Vec::new();
         let mut state = file.enter(self, asker)?;
+        demand_stays(&state)?;
         if state.lock_waits.contains_key(&ticket) {
             return Err(lock_refused(Refusal::BadTicket));
         }

@@ -75,7 +75,18 @@ impl Owner {
     pub fn size_of_frozen(&self, file: FileId) -> Result<SizeIs, Refused> {
         let file = self.file(file)?;
         self.settle_doubt(&file)?;
-        let servers: Vec<ServerId> = file.lock().servers.keys().copied().collect();
+        let servers: Vec<ServerId> = {
+            let mut state = file.lock();
+            // Nothing new is given away from now on; what is held ends by itself.
+            state.is_frozen = true;
+            if state.locks.held().next().is_some() {
+                return refuse(
+                    Status::Busy,
+                    "locks of the file are held; another server can own it when they are free",
+                );
+            }
+            state.servers.keys().copied().collect()
+        };
         let ends = ask_all(&servers, |server| self.cluster.ask_end(server, file.id));
         let mut state = file.lock();
         for end in ends {

@@ -35,6 +35,9 @@ use crate::servers::{ServerError, ServerLink};
 const FENCE_LIMIT: Duration = Duration::from_secs(30);
 /// Between two looks for a server that is away.
 const LOOK: Duration = Duration::from_millis(200);
+/// How often an owner is asked whether the locks it has given are free, and the pause between.
+const HAND_OVER_LOOKS: usize = 100;
+const HAND_OVER_PAUSE: Duration = Duration::from_millis(20);
 /// Lanes that a move has unless somebody says how many.
 const LANES: u64 = 4;
 
@@ -647,12 +650,19 @@ impl<'m> Coordinator<'m> {
             ..Says::default()
         };
         let owner = self.state.owner.server;
-        if let Err(stop) = self.tell_some(&[owner], &[], hands) {
-            if let Stop::Wait(why) = &stop {
-                self.show(MoveState::Waiting, why);
+        let mut looks = 0;
+        while let Err(stop) = self.tell_some(&[owner], &[], hands) {
+            looks += 1;
+            match &stop {
+                Stop::Wait(why) if looks < HAND_OVER_LOOKS && !self.manager.is_ending() => {
+                    self.show(MoveState::Waiting, why);
+                    self.mv.wait(HAND_OVER_PAUSE);
+                }
+                _ => {
+                    self.keep_owner();
+                    return Err(stop);
+                }
             }
-            self.keep_owner();
-            return Err(stop);
         }
         let frozen = self.fence_everything(hands);
         if frozen.is_err() {
