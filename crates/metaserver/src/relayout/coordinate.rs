@@ -192,7 +192,8 @@ impl<'m> Coordinator<'m> {
         self.total = record.total_bytes;
         // What a crash has left of the first piece is given back by the way.
         let end = self.state.pieces[0].ranges.last().map_or(0, |r| r.end);
-        self.frees = moves::meeting(&self.state.pieces[1].ranges, &[0..end.max(self.total)]);
+        let below: Vec<Range<u64>> = std::iter::once(0..end.max(self.total)).collect();
+        self.frees = moves::meeting(&self.state.pieces[1].ranges, &below);
         self.show(MoveState::Moving, "");
         Ok(())
     }
@@ -321,7 +322,6 @@ impl<'m> Coordinator<'m> {
         self.moved.clear();
         self.frees.clear();
         self.is_fenced = !windows.is_empty();
-        self.mv.said(self.told);
         Ok(told)
     }
 

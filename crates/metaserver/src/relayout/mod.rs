@@ -186,8 +186,6 @@ impl Move {
         self.round.load(Ordering::SeqCst)
     }
 
-    fn said(&self, _step: u64) {}
-
     fn has_been_cut(&self) -> bool {
         std::mem::take(&mut self.lock().has_been_cut)
     }
