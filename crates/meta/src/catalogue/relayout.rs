@@ -135,6 +135,29 @@ impl Snapshot {
     }
 }
 
+/// The text of a layout that lists servers, with those of a piece; other texts as they are.
+fn with_servers(text: &str, piece: &Piece) -> String {
+    let servers: Vec<String> = piece
+        .places
+        .iter()
+        .map(|p| p[0].server.to_string())
+        .collect();
+    for word in [" at [", " over ["] {
+        let Some(at) = text.rfind(word).map(|at| at + word.len()) else {
+            continue;
+        };
+        let Some(len) = text[at..].find(']') else {
+            continue;
+        };
+        let new = format!("{}{}{}", &text[..at], servers.join(","), &text[at + len..]);
+        // What the list cannot say, as one server twice, stays as it was.
+        if new.parse::<layout::Layout>().is_ok() {
+            return new;
+        }
+    }
+    text.to_owned()
+}
+
 impl Batch<'_> {
     /// The number of what has this path now.
     pub fn find(&mut self, caller: &Caller<'_>, path: &str) -> Result<FileId, MetaError> {
@@ -162,10 +185,11 @@ impl Batch<'_> {
             let state = layout_state(&b.rows, file)?;
             let generation = body.next_generation;
             let (piece, text) = match target.layout.is_empty() {
-                true => (
-                    b.moved_piece(&state, target, generation)?,
-                    body.layout.clone(),
-                ),
+                true => {
+                    let piece = b.moved_piece(&state, target, generation)?;
+                    let text = with_servers(&body.layout, &piece);
+                    (piece, text)
+                }
                 false => {
                     let expected = Expected::default();
                     let chosen =

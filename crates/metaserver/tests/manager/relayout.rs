@@ -475,6 +475,7 @@ fn drained_server_has_nothing_and_gets_nothing() {
         [2, 1],
         "what stays keeps its bytes"
     );
+    assert_eq!(layout.text, "striped(4KiB) over [2,1]");
     assert_ne!(layout.state.owner.server, server.0);
     assert!(
         s.servers[1]
