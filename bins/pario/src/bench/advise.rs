@@ -682,7 +682,7 @@ impl Run<'_> {
         let mut row = row(format!("ways/{}/read", workload.name), bytes, first);
         row.ratios
             .push(("agrees", agreed as f64 / (pairs as f64).max(1.0)));
-        row.ratios.push(("best", best / first.best));
+        row.ratios.push(("fastest", best / first.best));
         for (i, name) in names.iter().enumerate() {
             let us = |s: f64| (s * 1e6).round();
             row.columns
