@@ -30,7 +30,7 @@ use wire::{Place, ServerId, Status};
 
 use crate::access::{How, file_range};
 use crate::atomic::MOST_ADMISSIONS;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::file::File;
 use crate::lane::Lane;
 use crate::patience::Patience;
@@ -131,13 +131,10 @@ impl File {
             // Also a window without holes: it may be a hole in somebody else's.
             let request = self.lock_window(lane, &whole, &file, true)?;
             let has_holes = wanted != file.end - file.start;
-            let held = match has_holes {
-                true => self.hold_window(lane, &whole, &file),
-                false => Ok(Vec::new()),
-            };
-            let (held, is_held) = match held {
-                Ok(held) => (held, Ok(())),
-                Err((held, error)) => (held, Err(error)),
+            let mut held = Vec::new();
+            let is_held = match has_holes {
+                true => self.hold_window(lane, &whole, &file, &mut held),
+                false => Ok(()),
             };
             let replaced = if is_held.is_err() {
                 Ok(0)
@@ -196,14 +193,15 @@ impl File {
         }
     }
 
-    /// Keeps everybody else out of a window, at all servers of the file. What was held when it failed is told too.
+    /// Keeps everybody else out of a window, at all servers of the file. What was held when it failed is in
+    /// the list too.
     fn hold_window(
         &self,
         lane: &mut Lane,
         whole: &Seen,
         file: &Range<u64>,
-    ) -> std::result::Result<Vec<(Place, u64)>, (Vec<(Place, u64)>, Error)> {
-        let mut held: Vec<(Place, u64)> = Vec::new();
+        held: &mut Vec<(Place, u64)>,
+    ) -> Result<()> {
         let mut patience = Patience::new(&self.open.session.options);
         let mut places = whole.plan(&self.open.state()).places.clone();
         // Everybody in the same order, so that nobody waits for somebody who waits for him.
@@ -221,15 +219,13 @@ impl File {
                         break;
                     }
                     Err(trouble) => {
-                        let repaired = self.open.repair(lane, whole, place, trouble, &mut patience);
-                        if let Err(error) = repaired {
-                            return Err((held, error));
-                        }
+                        self.open
+                            .repair(lane, whole, place, trouble, &mut patience)?;
                     }
                 }
             }
         }
-        Ok(held)
+        Ok(())
     }
 
     /// Lets others in again. A server that knows nothing of it has let them in before.

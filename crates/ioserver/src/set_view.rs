@@ -175,11 +175,9 @@ fn register(
             let description = Arc::from(description);
             let registered = Registered::new(
                 entry,
-                permit.rights,
                 view,
                 description,
-                &permit.capability,
-                permit.works_for,
+                permit,
                 session.client.id,
                 Arc::clone(&context.seen_uses),
             );

@@ -15,6 +15,7 @@ use crate::ahead::Reading;
 use crate::files::{Known, lock};
 use crate::gateway::{History, Split};
 use crate::seen_uses::{SeenUses, ViewUse};
+use crate::set_view::Permit;
 
 /// A view that a client registered.
 pub(crate) struct Registered {
@@ -77,26 +78,24 @@ impl Shares {
 impl Registered {
     pub(crate) fn new(
         entry: Arc<crate::files::FileEntry>,
-        rights: Rights,
         view: View,
         description: Arc<[u8]>,
-        capability: &[u8],
-        works_for: Option<ClientId>,
+        permit: &Permit,
         client: ClientId,
         seen: Arc<SeenUses>,
     ) -> Self {
         static SERIAL: AtomicU64 = AtomicU64::new(1);
         Registered {
             file: entry.id(),
-            rights,
+            rights: permit.rights,
             view,
             entry,
-            works_for,
-            capability: capability.into(),
+            works_for: permit.works_for,
+            capability: permit.capability.as_slice().into(),
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             history: History::default(),
             used: ViewUse::default(),
-            client: works_for.unwrap_or(client),
+            client: permit.works_for.unwrap_or(client),
             seen,
             reading: Reading::default(),
             split: Mutex::default(),
