@@ -41,7 +41,7 @@ fn the_latest_calibration_of_two_hosts_is_kept_over_a_restart() {
     put(&mut fixture, &calibration("a", "b", 9, 5e-9)).unwrap();
     assert_eq!(
         kept(&fixture, Some("a")),
-        [first.clone()],
+        std::slice::from_ref(&first),
         "older is ignored"
     );
     // Names are not cut at the wrong place: "a" with "bc" is not "ab" with "c".

@@ -1,6 +1,8 @@
 //! Tests of the catalogue from outside: by example, against a model, over crashes, over formats.
 //!
 //! One binary, so that the simulated disk is built once.
+// Lists of ranges with one range are lists of ranges.
+#![allow(clippy::single_range_in_vec_init)]
 
 mod calibrations;
 mod crash;

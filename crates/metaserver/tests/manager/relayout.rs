@@ -252,7 +252,7 @@ fn file_is_fenced_moved_and_let_go() {
         start: 0,
         end: 1000,
     };
-    assert_eq!(pull.windows, [window.clone()]);
+    assert_eq!(pull.windows, std::slice::from_ref(&window));
     assert_eq!(s.servers[1].wait_for_pull(), pull);
     let state = layout_of(&mut s.c).state;
     assert_eq!((state.step, state.pieces.len()), (2, 2));
