@@ -82,7 +82,19 @@ impl File {
         mut run: impl FnMut(&mut Lane, How) -> Result<T>,
     ) -> Result<T> {
         let hi = lo.saturating_add(len).min(falls::MAX_OFFSET);
-        let (mut owner, mut request) = self.lock_at_owner(lane, seen, lo, hi, is_write)?;
+        let mut left = MOST_ADMISSIONS;
+        // Another owner than the one that admitted the handle does not know it.
+        let mut take = |lane: &mut Lane| loop {
+            match self.lock_at_owner(lane, seen, lo, hi, is_write) {
+                Err(e) if e.status() == Status::StaleLease && left > 0 => {
+                    left -= 1;
+                    self.admit(lane, seen)?;
+                }
+                other => return other,
+            }
+        };
+        let (mut owner, mut request) = take(lane)?;
+        how.lease = lock(&self.open.lease).map_or(0, |lease| lease.number);
         let mut left = MOST_ADMISSIONS;
         let result = loop {
             match run(lane, how) {
@@ -93,7 +105,7 @@ impl File {
                     }
                     how.lease = lock(&self.open.lease).map_or(0, |lease| lease.number);
                     if self.open.owner().server != owner {
-                        match self.lock_at_owner(lane, seen, lo, hi, is_write) {
+                        match take(lane) {
                             Ok(locked) => (owner, request) = locked,
                             Err(error) => break Err(error),
                         }

@@ -18,7 +18,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use client::{Client, File, OpenOptions, View};
+use client::{Client, File, OpenOptions, Status, View};
 use layout::ViewOffset;
 
 use crate::layouts::{LOGICAL, views_of};
@@ -39,6 +39,8 @@ pub const SHARED: u64 = 150_000;
 const MOST: u64 = 120_000;
 /// What is written and read in atomic mode.
 const ATOMIC: (u64, usize) = (777, 5000);
+/// Instead of a number of kills: what the file holds has to be looked at.
+const UNKNOWN: u64 = u64::MAX - 1;
 /// Accesses of other files between two of the log.
 const PER_RECORD: u64 = 12;
 
@@ -448,6 +450,14 @@ impl Worker<'_> {
 
     /// What an access came to: errors are allowed when something died.
     fn judge(&mut self, target: &mut Target, result: Result<(), Failure>) -> Result<(), Failure> {
+        // The metadata manager is killed too, and whoever needs it meanwhile is told that it is away. Nothing is lost
+        // by that, but whether the access was done is not known.
+        if let Err(error) = &result
+            && self.orders.kills.is_some()
+            && is_away(error)
+        {
+            target.base = UNKNOWN;
+        }
         let is_calm = self.is_calm(target);
         match result {
             Err(error) if is_calm || error.is::<Wrong>() => {
@@ -591,7 +601,10 @@ impl Worker<'_> {
         match appended {
             Ok(at) => records.acknowledged.push((at, number)),
             Err(error) if is_calm && before == records.base => {
-                return Err(format!("log: {error}").into());
+                let error: Failure = error.into();
+                if self.orders.kills.is_none() || !is_away(&error) {
+                    return Err(format!("log: {error}").into());
+                }
             }
             Err(_) => {}
         }
@@ -677,6 +690,12 @@ impl Worker<'_> {
             }
         }
     }
+}
+
+/// Whether somebody could not be reached.
+fn is_away(error: &Failure) -> bool {
+    let known = error.downcast_ref::<client::Error>();
+    known.is_some_and(|e| matches!(e.status(), Status::Unreachable | Status::TimedOut))
 }
 
 /// What a worker has appended to the log.

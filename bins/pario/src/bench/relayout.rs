@@ -72,9 +72,8 @@ fn text_of(word: &str, servers: u64) -> String {
         "rows" => format!("(block, *) onto {servers}"),
         "cols" => format!("(*, block) onto {servers}"),
         "block" => format!("(block, *) onto {servers}"),
-        // Servers have numbers from 1 on.
-        "here" => list(1),
-        "there" => list(1 + half),
+        "here" => list(0),
+        "there" => list(half),
         "cyclic8" => format!("striped(8) over {servers}"),
         word => {
             let size = word.trim_start_matches(|c: char| c.is_ascii_lowercase());
@@ -500,7 +499,7 @@ mod tests {
             assert!(read.is_ok(), "{word}: {text}");
         }
         assert_eq!(text_of("stripe64K", 4), "striped(64KiB) over 4");
-        assert_eq!(text_of("there", 4), "striped(1MiB) over [3,4]");
+        assert_eq!(text_of("there", 4), "striped(1MiB) over [2,3]");
     }
 
     #[test]

@@ -83,7 +83,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         bar.set_total(Some(most));
         bar.set(most - now.bytes);
         let is_stuck = now.moves == 0 && !now.failure.is_empty();
-        let is_over = now.files == 0 || !now.is_draining || is_stuck;
+        // What has moved is removed a little later.
+        let is_empty = now.files == 0 && client.subfiles(server).is_ok_and(|left| left.is_empty());
+        let is_over = is_empty || !now.is_draining || is_stuck;
         Ok(is_over.then_some(now))
     })?;
     let time = bar.so_far().1;

@@ -2,7 +2,7 @@
 //! cancels a move that is under way. The service moves the file whether or not anybody follows.
 
 use clap::Args;
-use client::{Client, Kind, MoveState, Progress as Moved, Relayout};
+use client::{Client, Kind, MoveState, Progress as Moved, Relayout, Status};
 use serde_json::json;
 
 use super::connection::{self, refused};
@@ -136,7 +136,17 @@ impl Arguments {
     /// What is asked of a move that is under way.
     fn control(&self, client: &Client) -> Result<(), Error> {
         let mut bar = self.bar();
-        let mut moving = client.follow_relayout(&self.path).map_err(refused)?;
+        client.attributes(&self.path).map_err(refused)?;
+        let mut moving = client.follow_relayout(&self.path).map_err(|error| {
+            let path = shown(&absolute(&self.path));
+            match error.status() {
+                Status::NotFound => format!(
+                    "{path} has not been moved lately; begin with `pario relayout {path} --layout '...'`"
+                )
+                .into(),
+                _ => refused(error),
+            }
+        })?;
         let mut now = moving.progress().map_err(refused)?;
         if let Some(limit) = self.limit {
             now = moving.limit(limit).map_err(refused)?;
@@ -187,7 +197,7 @@ impl Arguments {
                 shown(&now.failure)
             )
             .into()),
-            MoveState::Paused if !self.pause && !now.failure.is_empty() => Err(format!(
+            MoveState::Paused if self.is_awaited() && !now.failure.is_empty() => Err(format!(
                 "the move of {path} is paused: {}; `pario relayout {path} --resume` lets it go on, --cancel \
                  takes it back",
                 shown(&now.failure)
@@ -195,6 +205,11 @@ impl Arguments {
             .into()),
             _ => self.print(now),
         }
+    }
+
+    /// Whether the command was to return when the move is over.
+    fn is_awaited(&self) -> bool {
+        (self.layout.is_some() || self.resume || self.follow) && !self.detach
     }
 
     fn print(&self, now: &Moved) -> Result<(), Error> {

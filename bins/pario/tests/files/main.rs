@@ -7,6 +7,7 @@ mod bad_input;
 mod bytes;
 mod hints;
 mod layouts;
+mod moving;
 mod names;
 mod prediction;
 mod profile;

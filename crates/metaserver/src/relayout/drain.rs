@@ -200,7 +200,7 @@ impl Manager {
         let mut loads: BTreeMap<u64, u64> = BTreeMap::new();
         for m in &members {
             if m.state == MemberState::Alive && !m.is_draining {
-                loads.insert(m.server.0, m.used_bytes);
+                loads.insert(m.server.0, 0);
             }
         }
         let mut files = Vec::new();
@@ -216,9 +216,11 @@ impl Manager {
         } else {
             let target = MoveTarget::default();
             files.push(snapshot.may_relayout(&session.credentials, &r.path, &target)?);
-            // Of one file only its own bytes are balanced.
-            loads.values_mut().for_each(|load| *load = 0);
-            for (server, bytes) in subfile_bytes(&snapshot, files[0])? {
+        }
+        // By the sizes of files: what servers report as used is of a while ago, and of other files too when one
+        // is balanced by itself.
+        for &file in &files {
+            for (server, bytes) in subfile_bytes(&snapshot, file)? {
                 if let Some(load) = loads.get_mut(&server) {
                     *load += bytes;
                 }

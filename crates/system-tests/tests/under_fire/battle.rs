@@ -1,0 +1,241 @@
+//! Movers: threads of the test that move the files of a ground from layout to layout, pause, limit and cancel
+//! moves, and rename files meanwhile.
+//!
+//! What they ask for may fail while something is dead; then it is asked for again. Two of them may want to move
+//! the same file, and one of them is told so.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use client::{Client, Error, MoveOptions, MoveState, OpenOptions, Relayout, Status};
+use system_tests::random_layout::{of_array, of_bytes};
+use system_tests::{Random, pause};
+
+use crate::Ground;
+
+/// What was done, and whether to go on.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    pub(crate) is_over: AtomicBool,
+    pub(crate) begun: AtomicU64,
+    pub(crate) done: AtomicU64,
+    pub(crate) cancelled: AtomicU64,
+    pub(crate) paused: AtomicU64,
+    pub(crate) unlinked: AtomicU64,
+}
+
+impl Orders {
+    /// Moves that are over.
+    pub(crate) fn over(&self) -> u64 {
+        self.done.load(Ordering::Relaxed) + self.cancelled.load(Ordering::Relaxed)
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+}
+
+pub(crate) struct Mover<'a> {
+    pub(crate) client: Client,
+    pub(crate) ground: &'a Ground,
+    pub(crate) servers: u64,
+    pub(crate) random: Random,
+    pub(crate) orders: &'a Orders,
+    /// Whether servers or the metadata manager may be dead.
+    pub(crate) is_deadly: bool,
+}
+
+/// Longest time for a move of these small files, dead servers included.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn add(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Mover<'_> {
+    /// Moves files until told to stop.
+    pub(crate) fn run(&mut self) {
+        while !self.orders.is_over() {
+            match self.random.below(12) {
+                0 => self.unlink_while_moving(),
+                _ => self.one(),
+            }
+        }
+    }
+
+    /// Small windows, so that small files move in many rounds.
+    fn options(&mut self) -> MoveOptions {
+        MoveOptions {
+            limit_bytes: match self.random.below(6) {
+                0 => self.random.within(200_000..5_000_000),
+                _ => 0,
+            },
+            window_bytes: match self.random.below(3) {
+                0 => 0,
+                _ => 1 << self.random.within(11..17),
+            },
+            lanes: self.random.below(6),
+            in_place: self.random.below(3) == 0,
+        }
+    }
+
+    /// A random layout for a file.
+    fn layout(&mut self, array: Option<(u64, u64)>) -> String {
+        match array {
+            Some((rows, columns)) => of_array(&mut self.random, self.servers, rows, columns),
+            None => of_bytes(&mut self.random, self.servers),
+        }
+    }
+
+    /// What may fail because others move the file, or something is dead.
+    fn may_fail(&self, error: &Error) -> bool {
+        let is_taken = matches!(error.status(), Status::Busy | Status::NotFound);
+        is_taken || self.is_deadly
+    }
+
+    /// Starts a move of some file; nothing if it cannot be started now.
+    fn begin(&mut self) -> Option<(String, Relayout)> {
+        let paths = self.ground.paths();
+        let (path, array) = paths[self.random.index(paths.len())].clone();
+        let layout = self.layout(array);
+        let options = self.options();
+        match self.client.relayout_with(&path, &layout, &options) {
+            Ok(moving) => {
+                add(&self.orders.begun);
+                Some((path, moving))
+            }
+            Err(error) => {
+                assert!(self.may_fail(&error), "{path} to {layout}: {error}");
+                pause(Duration::from_millis(3));
+                None
+            }
+        }
+    }
+
+    /// Moves one file, and waits until it is there or back again.
+    fn one(&mut self) {
+        let Some((path, mut moving)) = self.begin() else {
+            return;
+        };
+        let what = self.random.below(10);
+        if what < 3 {
+            pause(Duration::from_micros(self.random.below(20_000)));
+        }
+        let said = match what {
+            0 => moving.cancel(),
+            1 => {
+                add(&self.orders.paused);
+                let paused = moving.pause();
+                pause(Duration::from_micros(self.random.below(20_000)));
+                paused.and_then(|_| moving.resume())
+            }
+            2 => moving.limit(self.random.within(500_000..20_000_000)),
+            3 => {
+                self.rename(&path);
+                moving.progress()
+            }
+            _ => moving.progress(),
+        };
+        if let Err(error) = said {
+            let is_over = error.status() == Status::InvalidArgument;
+            assert!(is_over || self.may_fail(&error), "{path}: {error}");
+        }
+        self.follow(&path, moving);
+    }
+
+    /// There and back: workers have it open, and movers know it by its first name.
+    fn rename(&self, path: &str) {
+        let other = format!("{path}-renamed");
+        for (from, to) in [(path, &other[..]), (&other[..], path)] {
+            let end = Instant::now() + LIMIT;
+            while let Err(error) = self.client.rename(from, to) {
+                let is_done = matches!(error.status(), Status::NotFound | Status::Exists)
+                    || matches!(error, Error::Uncertain { .. });
+                if is_done {
+                    break;
+                }
+                assert!(self.is_deadly && Instant::now() < end, "{from}: {error}");
+                pause(Duration::from_millis(10));
+            }
+        }
+    }
+
+    /// A file that is removed while it moves takes nothing with it.
+    fn unlink_while_moving(&mut self) {
+        let path = format!("{}/gone-{:x}", self.ground.dir, self.random.draw());
+        let new = OpenOptions::new().read().write().exclusive();
+        let bytes = self.random.bytes(30_000);
+        let layouts = [self.layout(None), self.layout(None)];
+        let begun = (|| {
+            let file = self.client.open(&path, &new.layout(&layouts[0]))?;
+            file.write_at(0, &bytes)?;
+            let options = self.options();
+            let moving = self.client.relayout_with(&path, &layouts[1], &options)?;
+            self.client.unlink(&path)?;
+            // Whoever has it open still reads it.
+            let mut found = vec![0; bytes.len()];
+            let n = file.read_at(0, &mut found)?;
+            Ok((moving, n, found, file))
+        })();
+        match begun {
+            Ok((mut moving, n, found, file)) => {
+                let is_same = n == bytes.len() && found == bytes;
+                assert!(is_same || self.is_deadly, "{path}: read after unlink");
+                let closed = file.close();
+                assert!(closed.is_ok() || self.is_deadly, "{path}: {closed:?}");
+                add(&self.orders.unlinked);
+                let end = Instant::now() + LIMIT;
+                // It ends, or is forgotten.
+                while let Ok(now) = moving.progress() {
+                    if now.state.is_over() {
+                        break;
+                    }
+                    assert!(
+                        Instant::now() < end,
+                        "{path}: moves without a file: {now:?}"
+                    );
+                    pause(Duration::from_millis(2));
+                }
+            }
+            Err(error) => {
+                let error: Error = error;
+                assert!(self.is_deadly, "{path}: {error}");
+                let _ = self.client.unlink(&path);
+            }
+        }
+    }
+
+    /// Waits until a move is over.
+    fn follow(&mut self, path: &str, mut moving: Relayout) {
+        let end = Instant::now() + LIMIT;
+        let mut wait = Duration::from_micros(200);
+        loop {
+            match moving.progress() {
+                Ok(now) => match now.state {
+                    MoveState::Done => return add(&self.orders.done),
+                    MoveState::Cancelled => return add(&self.orders.cancelled),
+                    MoveState::Failed => {
+                        assert!(self.is_deadly, "{path}: {}", now.failure);
+                        return;
+                    }
+                    MoveState::Paused => {
+                        // Of the other mover, or a resume that was lost with the manager.
+                        let resumed = moving.resume();
+                        assert!(resumed.is_ok() || self.is_deadly, "{path}: {resumed:?}");
+                    }
+                    _ => assert!(Instant::now() < end, "{path}: does not end: {now:?}"),
+                },
+                Err(error) => {
+                    assert!(self.is_deadly, "{path}: {error}");
+                    if error.status() == Status::NotFound {
+                        // Over before the metadata manager was killed.
+                        return add(&self.orders.done);
+                    }
+                    assert!(Instant::now() < end, "{path}: {error}");
+                }
+            }
+            pause(wait);
+            wait = (wait * 2).min(Duration::from_millis(20));
+        }
+    }
+}
