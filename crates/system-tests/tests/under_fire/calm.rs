@@ -1,4 +1,5 @@
 //! No server dies: every read is exact. Clients stand still for a while and go on, or are killed and replaced.
+//! Servers that die are in `crashes`.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Numbered statements about changing layouts and servers, by the program as its users see it.
+//! Numbered statements about changing layouts and servers, by the program as its users see it: one move each, and
+//! nothing dies.
 
 use client::OpenOptions;
 use system_tests::plain_file::assert_bytes;
