@@ -215,7 +215,7 @@ impl Summary {
     }
 }
 
-/// See the [module](self).
+/// How a file was used.
 ///
 /// ```
 /// use advise::profile::{Entry, Profile};

@@ -40,7 +40,7 @@ struct Slot {
     written: AtomicU64,
 }
 
-/// See the [module](self).
+/// Counts the accesses of one handle until they are handed over.
 ///
 /// ```
 /// use advise::profile::{Order, Recorder};

@@ -9,11 +9,11 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`work`] | the phases of what was observed, and what they cost in a layout |
-//! | [`candidates`] | layouts that are worth a look, each with its reason |
-//! | [`near`] | which server holds which subfile: near to the processes that use it |
-//! | [`decide`] | whether a file is moved by itself |
-//! | [`search`] | neighbours of good layouts, all block maps where there are few |
+//! | `work` | the phases of what was observed, and what they cost in a layout |
+//! | `candidates` | layouts that are worth a look, each with its reason |
+//! | `near` | which server holds which subfile: near to the processes that use it |
+//! | `decide` | whether a file is moved by itself |
+//! | `search` | neighbours of good layouts, all block maps where there are few |
 //!
 //! Invariants
 //! - Deterministic: the same question and the same number of steps give the same answer; there is no randomness.
