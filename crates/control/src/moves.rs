@@ -192,33 +192,32 @@ pub fn cancel(state: &LayoutState, end: u64) -> Option<LayoutState> {
     })
 }
 
-/// Bytes whose home may be another one in the newer of two states, ascending: of those that are not named a
-/// request that was planned with the older state is still right.
-pub fn changed(older: &LayoutState, newer: &LayoutState) -> Vec<Range<u64>> {
-    let of = |state: &LayoutState, generation: u64| {
-        let mut pieces = state.pieces.iter();
-        pieces.position(|p| p.generation == generation)
-    };
-    // Requests go through pieces in order: another order is another request.
-    let mut last = None;
-    for piece in &older.pieces {
-        let Some(at) = of(newer, piece.generation) else {
-            continue;
-        };
-        if last.is_some_and(|last| at < last) {
-            return whole();
-        }
-        last = Some(at);
+/// The generations of a state and what each governs, in order: what decides on the parts of a request and on
+/// their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts(Vec<(u64, Vec<Range<u64>>)>);
+
+impl Parts {
+    /// Of a state.
+    pub fn new(state: &LayoutState) -> Parts {
+        let of = |piece: &Piece| (piece.generation, piece.ranges.clone());
+        Parts(state.pieces.iter().map(of).collect())
     }
-    let mut out = Vec::new();
-    for piece in &older.pieces {
-        let now: &[Range<u64>] = match of(newer, piece.generation) {
-            Some(at) => &newer.pieces[at].ranges,
-            None => &[],
-        };
-        out.extend(without(&piece.ranges, now));
+
+    /// The parts of a file range: pieces in order, of each its ranges in order.
+    fn within<'a>(&'a self, file: &'a Range<u64>) -> impl Iterator<Item = (u64, Range<u64>)> + 'a {
+        self.0.iter().flat_map(move |(generation, ranges)| {
+            let from = ranges.partition_point(|r| r.end <= file.start);
+            let meeting = ranges[from..].iter().take_while(|r| r.start < file.end);
+            meeting.map(move |r| (*generation, r.start.max(file.start)..r.end.min(file.end)))
+        })
     }
-    normal(out)
+
+    /// Whether a request for a file range has the same parts in the same order under both states. Bytes that are at
+    /// the same home are not enough: a lane that begins inside of a range changes the order of what travels.
+    pub fn is_same_within(&self, other: &Parts, file: &Range<u64>) -> bool {
+        self.within(file).eq(other.within(file))
+    }
 }
 
 /// Places where a metadata manager that moves files can be killed by a test.

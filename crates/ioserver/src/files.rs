@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use control::moves::Parts;
 use wire::message::cluster::FileStateIs;
 use wire::message::file::SizeIs;
 use wire::{FileId, Reader, ServerId, StateVersion, Status};
@@ -47,8 +48,8 @@ struct Gate {
     fences: Vec<Held>,
     /// The step of the state with which a move has fenced.
     fenced_at: u64,
-    /// Which bytes changed their home in which steps, oldest first.
-    moved: VecDeque<Moved>,
+    /// Steps that were known here, oldest first.
+    earlier: VecDeque<Earlier>,
     /// File ranges of accesses that run, where they are known; free ones are empty.
     inside: Vec<Range<u64>>,
     /// The truncate epoch that was applied here.
@@ -71,15 +72,14 @@ struct Held {
     ranges: Vec<Range<u64>>,
 }
 
-/// Bytes that changed their home from one step to another.
-struct Moved {
-    from: u64,
-    to: u64,
-    ranges: Vec<Range<u64>>,
+/// What requests that were planned with an earlier step looked like.
+struct Earlier {
+    step: u64,
+    parts: Parts,
 }
 
 /// Steps that are remembered.
-const REMEMBERED: usize = 1000;
+const REMEMBERED: usize = 256;
 /// Who fences windows because they move.
 pub(crate) const MOVE: u64 = 0;
 
@@ -95,37 +95,35 @@ impl Gate {
         })
     }
 
-    /// Whether no byte of a range has another home than in an earlier step.
+    /// Whether a request for a range that was planned with an earlier step has the same parts in the same order now.
     fn is_unchanged(&self, since: u64, file: Option<&Range<u64>>) -> bool {
         let Some(file) = file else {
             return true;
         };
-        let later = self.moved.partition_point(|m| m.to <= since);
-        let mut at = since;
-        for moved in self.moved.iter().skip(later) {
-            // A step that was passed over may have had another arrangement than those on either side.
-            if moved.from != at {
-                return false;
-            }
-            let meets = |r: &Range<u64>| r.start < file.end && file.start < r.end;
-            if moved.ranges.iter().any(meets) {
-                return false;
-            }
-            at = moved.to;
-        }
-        self.known.as_ref().is_some_and(|known| at == known.step())
+        // A step that was passed over here is not known.
+        let (Ok(at), Some(known)) = (
+            self.earlier.binary_search_by_key(&since, |e| e.step),
+            &self.known,
+        ) else {
+            return false;
+        };
+        self.earlier[at].parts.is_same_within(known.parts(), file)
     }
 
     /// Takes another state.
     fn replace(&mut self, known: Arc<Known>) {
-        if let Some(before) = &self.known {
-            let (from, to) = (before.step(), known.step());
-            if from < to {
-                let ranges = control::moves::changed(before.layout(), known.layout());
-                self.moved.push_back(Moved { from, to, ranges });
-                if self.moved.len() > REMEMBERED {
-                    self.moved.pop_front();
-                }
+        if let Some(before) = &self.known
+            && before.step() < known.step()
+        {
+            match known.has_places_of(before) {
+                true => self.earlier.push_back(Earlier {
+                    step: before.step(),
+                    parts: before.parts().clone(),
+                }),
+                false => self.earlier.clear(),
+            }
+            if self.earlier.len() > REMEMBERED {
+                self.earlier.pop_front();
             }
         }
         // Whoever fenced with an earlier step has made a later one durable since, or has given up.

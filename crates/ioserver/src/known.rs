@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use control::moves::Parts;
 use falls::Periodic;
 use layout::FileOffset;
 use store::{Domain, Identity, Subfile, SubfileId};
@@ -51,6 +52,7 @@ pub(crate) struct Known {
     file: FileId,
     told: FileStateIs,
     version: Vec<u8>,
+    parts: Parts,
     shape: Arc<Shape>,
 }
 
@@ -106,6 +108,7 @@ impl Known {
         };
         Known {
             file,
+            parts: Parts::new(&told.layout),
             told,
             version,
             shape,
@@ -138,6 +141,20 @@ impl Known {
     /// The version of the layout state, as it travels.
     pub(crate) fn version(&self) -> &[u8] {
         &self.version
+    }
+
+    /// What decides on the parts of a request.
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    /// Whether every generation that both have has the same subfiles at the same places.
+    pub(crate) fn has_places_of(&self, before: &Known) -> bool {
+        let (mine, theirs) = (&self.told.layout.pieces, &before.told.layout.pieces);
+        mine.iter().all(|a| {
+            let mut same = theirs.iter().filter(|b| b.generation == a.generation);
+            same.all(|b| a.stores == b.stores && a.places == b.places)
+        })
     }
 
     /// The subfiles of one piece, with the position of the first in `own`.
