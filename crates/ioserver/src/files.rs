@@ -134,10 +134,11 @@ impl Gate {
         self.is_stale = false;
     }
 
-    /// What direct clients compare: twice the step, and one more while something is fenced.
+    /// What direct clients compare: twice the step, and one more while something is fenced or there may be a later
+    /// step.
     fn word(&self) -> u64 {
         let step = self.known.as_ref().map_or(0, |known| known.step());
-        step << 1 | u64::from(!self.fences.is_empty())
+        step << 1 | u64::from(!self.fences.is_empty() || self.is_stale)
     }
 }
 
@@ -356,7 +357,8 @@ impl FileEntry {
         !is_held
     }
 
-    /// Lets accesses in that a round of a move keeps out, unless another one has begun; whether it did.
+    /// Lets accesses in that a round of a move keeps out, unless another one has begun; whether it did. The round may
+    /// have been made durable, so the first of them asks for the state.
     pub(crate) fn lift(&self, round: u64) -> bool {
         let mut gate = lock(&self.gate);
         let is_held = gate.fences.iter().any(|held| held.who == MOVE);
@@ -364,6 +366,7 @@ impl FileEntry {
             return false;
         }
         gate.fences.retain(|held| held.who != MOVE);
+        gate.is_stale = true;
         drop(gate);
         self.changed.notify_all();
         true

@@ -265,7 +265,6 @@ fn rejoin(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candidate) -> 
     // The metadata manager counts nothing as fenced that was fenced before; what it fences from now on is.
     for (entry, round) in rounds {
         if entry.lift(round) {
-            entry.forget();
             context.direct.show(&entry);
         }
     }

@@ -434,12 +434,13 @@ impl Worker<'_> {
         for (x, byte) in places.zip(bytes) {
             if let Some(wrong) = t.marks.wrong(x, *byte, is_calm) {
                 let text = format!(
-                    "{} of worker {} at view byte {at}, {} bytes: {wrong}; {:?}, {} pieces",
+                    "{} of worker {} at view byte {at}, {} bytes: {wrong}; {}; {:?}, {}",
                     t.name,
                     self.orders.me,
                     bytes.len(),
+                    t.whose(at, bytes),
                     t.file.last_access(),
-                    t.file.layout().pieces.len(),
+                    t.state(),
                 );
                 return Err(Box::new(Wrong(text)));
             }
@@ -721,6 +722,53 @@ impl std::fmt::Display for Wrong {
 impl std::error::Error for Wrong {}
 
 impl Target {
+    /// The step of the layout state that the client knows, and what governs what.
+    fn state(&self) -> String {
+        let state = self.file.layout();
+        let of = |p: &wire::Piece| format!("generation {} of {:?}", p.generation, p.ranges);
+        let pieces: Vec<String> = state.pieces.iter().map(of).collect();
+        format!("step {}: {}", state.step, pieces.join("; "))
+    }
+
+    /// Where bytes of a read belong that are not those of their places: the first few runs.
+    fn whose(&self, at: u64, bytes: &[u8]) -> String {
+        let places: Vec<u64> = ranges(&self.view, at, bytes.len() as u64)
+            .into_iter()
+            .flatten()
+            .collect();
+        let is_of_place = |i: usize| (0..TAGS).any(|t| pattern_byte(t, places[i]) == bytes[i]);
+        let mut out = Vec::new();
+        let mut i = 0;
+        while i < bytes.len() && out.len() < 8 {
+            if bytes[i] == self.marks.byte(places[i]) || is_of_place(i) {
+                i += 1;
+                continue;
+            }
+            let zeros = bytes[i..].iter().take_while(|b| **b == 0).count();
+            if zeros > 3 {
+                out.push(format!("{} and {} more are zero", places[i], zeros - 1));
+                i += zeros;
+                continue;
+            }
+            // As long as one tag and one distance explain it.
+            let most = (bytes.len() - i).min(200);
+            let same = |tag: u64, x: u64| {
+                let is =
+                    |k: &usize| pattern_byte(tag, places[i + k] - places[i] + x) == bytes[i + k];
+                (0..most).take_while(is).count()
+            };
+            let all = (0..TAGS).flat_map(|tag| (0..SHARED).map(move |x| (tag, x)));
+            let best = all.map(|(tag, x)| (same(tag, x), tag, x)).max();
+            let (n, tag, x) = best.unwrap_or_default();
+            out.push(format!(
+                "{} bytes from {} are those of {x} with tag {tag}",
+                n, places[i]
+            ));
+            i += n.max(1);
+        }
+        out.join(", ")
+    }
+
     /// A write is about to be made.
     fn note(&mut self, at: u64, len: u64, tag: u8) {
         for range in ranges(&self.view, at, len) {
