@@ -9,9 +9,11 @@
 mod battle;
 mod calm;
 mod crashes;
+mod meanwhile;
 mod statements;
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use client::{Client, OpenOptions};
 use system_tests::firing::{self, Left, SHARED};
@@ -119,7 +121,7 @@ impl Ground {
         )
     }
 
-    /// Starts workers, of which every other one goes by message only.
+    /// Starts workers, of which some go by message only and some through a gateway.
     fn open_fire(&self, service: &Service, random: &mut Random) -> Vec<Worker> {
         (0..self.all)
             .map(|me| {
@@ -135,7 +137,13 @@ impl Ground {
     fn recruit(&self, service: &Service, me: u64) -> Worker {
         let url = service.url().to_string();
         let is_direct = system_tests::service::is_direct() && !me.is_multiple_of(3);
-        let mut worker = Worker::start_how(&url, None, is_direct);
+        let mut command = Command::new(system_tests::programs::worker());
+        command.arg(&url).env_remove("PARIO_SECRET");
+        command.env("PARIO_DIRECT", if is_direct { "1" } else { "0" });
+        // Of four one goes through a gateway.
+        let is_through = me % 4 == 3;
+        command.env("PARIO_MAPPING", if is_through { "buddy" } else { "" });
+        let mut worker = Worker::of(&mut command);
         worker.answered();
         worker
     }
