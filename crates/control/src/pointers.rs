@@ -9,8 +9,9 @@
 //! ends with its last member. A client's reservations are given back only after it is fenced: until
 //! then its bytes may still arrive. What is given back in the middle is a hole and reads as zeros.
 //!
-//! Values in, values out: no I/O, no clock. A restarted owner starts with no pointers; clients open
-//! their groups again with the positions they know.
+//! Values in, values out: no I/O, no clock. An owner that gives its duties up [tells](SharedPointers::told)
+//! the next one. A restarted owner starts with no pointers; clients open their groups again with the
+//! positions they know.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,6 +19,7 @@ use std::ops::Range;
 
 use crate::locks::Ticket;
 use wire::ClientId;
+use wire::message::cluster::{PointerIs, PointerMember};
 
 /// A collective opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -123,6 +125,49 @@ impl SharedPointers {
         self.ask(group, ticket, |old| {
             (position <= falls::MAX_OFFSET).then_some((position, old))
         })
+    }
+
+    /// All of them, for another owner.
+    pub fn told(&self) -> Vec<PointerIs> {
+        let group = |(id, group): (&GroupId, &Group)| PointerIs {
+            group: id.0,
+            position: group.position,
+            members: group
+                .members
+                .iter()
+                .map(|&client| {
+                    let (request, answer) = group.answered.get(&client).copied().unwrap_or((0, 0));
+                    PointerMember {
+                        client,
+                        request,
+                        answer,
+                    }
+                })
+                .collect(),
+        };
+        self.groups.iter().map(group).collect()
+    }
+
+    /// As an owner before has told them.
+    pub fn inherited(told: &[PointerIs]) -> SharedPointers {
+        let mut pointers = SharedPointers::default();
+        for is in told {
+            for member in &is.members {
+                pointers.join(GroupId(is.group), member.client, is.position);
+                if let Some(group) = pointers.groups.get_mut(&GroupId(is.group))
+                    && member.request != 0
+                {
+                    let answer = (member.request, member.answer);
+                    group.answered.insert(member.client, answer);
+                }
+            }
+        }
+        pointers
+    }
+
+    /// Who takes part in any.
+    pub fn members(&self) -> impl Iterator<Item = ClientId> + '_ {
+        self.groups.values().flat_map(|g| g.members.iter().copied())
     }
 
     /// The position.
@@ -303,6 +348,22 @@ mod tests {
         p.leave(GROUP, ClientId(1));
         p.leave(GROUP, ClientId(7));
         assert_eq!(p.position(GROUP), None);
+    }
+
+    #[test]
+    fn another_owner_goes_on_where_the_first_one_stood() {
+        let mut p = pointers(2);
+        p.join(GroupId(2), ClientId(5), 70);
+        assert_eq!(p.fetch_add(GROUP, ticket(0, 4), 10), Ok(0));
+        assert_eq!(p.fetch_add(GROUP, ticket(1, 9), 10), Ok(10));
+        let mut q = SharedPointers::inherited(&p.told());
+        assert_eq!(q.told(), p.told());
+        // A question whose answer was lost on the way is not counted twice.
+        assert_eq!(q.fetch_add(GROUP, ticket(1, 9), 10), Ok(10));
+        assert_eq!(q.fetch_add(GROUP, ticket(0, 5), 1), Ok(20));
+        assert_eq!(q.fetch_add(GroupId(2), ticket(5, 1), 1), Ok(70));
+        let members: Vec<u64> = q.members().map(|c| c.0).collect();
+        assert_eq!(members, [0, 1, 5]);
     }
 
     #[test]

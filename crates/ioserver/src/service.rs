@@ -13,8 +13,8 @@ use serving::{Exchange, Outcome, Peer, Service, Watch, this_process};
 use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::ahead::{Confirm, Deposit, ReadAhead};
 use wire::message::cluster::{
-    ApplyTruncate, AskEnd, AskNumber, Fence, FenceWindows, Freeze, Frozen, Lend, PullWindows,
-    Redomain, Tell, Thaw,
+    ApplyTruncate, AskEnd, AskNumber, Fence, FenceWindows, Freeze, Frozen, Lend, PointerIs,
+    PullWindows, Redomain, TakePointers, Tell, Thaw,
 };
 use wire::message::direct::{Attach, Map};
 use wire::message::directed::{Follow, HoldRange, Lead, LetGo};
@@ -232,6 +232,10 @@ impl IoService {
                 self.answer(exchange, |r: PullWindows| moving::pull_windows(context, &r))
             }
             Lend::KIND => moving::lend(self, session, exchange),
+            TakePointers::KIND => self.answer(exchange, |r: TakePointers| {
+                self.owner.take_pointers(r.file, r.pointers);
+                Ok(())
+            }),
             Redomain::KIND => self.answer(exchange, |r: Redomain| context.redomain(r.file)),
             _ => self.refuse(
                 exchange,
@@ -283,6 +287,12 @@ impl IoService {
             (frozen.size, frozen.epoch) = (size.size, size.epoch);
         }
         Ok(frozen)
+    }
+
+    /// The shared pointers of a file that another server is to own.
+    pub(crate) fn pointers_at_rest(&self, file: FileId) -> Result<Vec<PointerIs>, Refused> {
+        let told = self.owner.pointers_of_frozen(file);
+        told.map_err(|(status, refusal)| Refused { status, refusal })
     }
 
     fn frozen_size(&self, request: &Freeze) -> Result<Frozen, Refused> {
@@ -668,7 +678,7 @@ impl Service for IoService {
                 })
             }
             Deposit::KIND | Confirm::KIND => self.exchange_request(session, exchange),
-            0x46..=0x52 => self.server_request(session, exchange),
+            0x46..=0x53 => self.server_request(session, exchange),
             _ => self.owner_request(session, exchange),
         }
     }

@@ -17,6 +17,7 @@ mod hints;
 mod host_teams;
 mod mapping;
 mod memory;
+mod moves;
 mod names;
 mod profile;
 mod service;

@@ -125,10 +125,20 @@ pub(crate) fn fence_windows(service: &IoService, r: &FenceWindows) -> Result<Fen
             end: 0,
         },
     };
+    let is_owner =
+        |known: std::sync::Arc<crate::files::Known>| known.owner().server == context.server.0;
+    let pointers = match r.hands_over && entry.known().is_some_and(is_owner) {
+        true => service.pointers_at_rest(r.file)?,
+        false => Vec::new(),
+    };
     let now = entry.accesses.load(Ordering::Relaxed);
     accesses += now - std::mem::replace(&mut moving.accesses, now);
     crash_point("server_after_fence");
-    Ok(Fenced { accesses, size })
+    Ok(Fenced {
+        accesses,
+        size,
+        pointers,
+    })
 }
 
 /// Has the state of a step, by what has moved since or by asking; `false` if there is no such file.

@@ -119,6 +119,8 @@ pub(super) struct State {
     /// The size was told to whoever gives the file another layout; no place is reserved until that
     /// is over, since the next owner would not know it.
     pub(super) is_frozen: bool,
+    /// The next owner may know the shared pointers already.
+    pub(super) has_told_pointers: bool,
     numbers: u64,
 }
 
@@ -146,6 +148,7 @@ impl OwnedFile {
                 modified: Time(0),
                 is_reporting: false,
                 is_frozen: false,
+                has_told_pointers: false,
                 numbers: 0,
             }),
             changed: Condvar::new(),

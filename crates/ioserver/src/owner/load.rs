@@ -7,15 +7,16 @@
 //!
 //! One thread loads; others who ask about the file wait for it.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use std::sync::{Arc, PoisonError};
 
 use control::locks::{self, LockManager};
+use control::pointers::SharedPointers;
 use control::sizes::{self, SizeOwner};
 
 use wire::message::cluster::FileStateIs;
 use wire::message::{Bytes, Refusal};
-use wire::{FileId, LayoutState, ServerId, Status};
+use wire::{ClientId, FileId, LayoutState, ServerId, Status};
 
 use super::file::{OwnedFile, Part, Phase};
 use super::work::Work;
@@ -105,6 +106,17 @@ impl Owner {
             (state.locks, lock_effects) = LockManager::restarted(servers);
         }
         state.sizes = sizes;
+        if let Some(told) = lock(&self.inherited).remove(&file.id) {
+            state.pointers = SharedPointers::inherited(&told);
+            // Those who died on the way were told of to the owner before.
+            let members: BTreeSet<ClientId> = state.pointers.members().collect();
+            for client in members {
+                match self.is_dead(client) {
+                    true => state.pointers.died(client),
+                    false => drop(state.clients.insert(client)),
+                }
+            }
+        }
         for effect in size_effects {
             match effect {
                 sizes::Effect::Apply { epoch, to, servers } => {
@@ -169,6 +181,7 @@ impl Owner {
 
     /// A file is no longer: its bytes are removed.
     pub fn removed(&self, file: FileId) {
+        lock(&self.inherited).remove(&file);
         let found = lock(&self.files).get(&file).cloned();
         if let Some(found) = found {
             let refused = refuse::<()>(Status::NotFound, format!("{file} was removed"));
@@ -191,6 +204,7 @@ impl Owner {
         {
             let mut state = found.lock();
             state.is_frozen = false;
+            state.has_told_pointers = false;
             if !matches!(state.phase, Phase::Ready) {
                 return;
             }

@@ -55,6 +55,7 @@ use std::time::Duration;
 use layout::View;
 use wire::message::Refusal;
 use wire::message::catalogue::Member;
+use wire::message::cluster::PointerIs;
 use wire::{ClientId, FileId, Rights, ServerId, Status};
 
 pub use cluster::{Cluster, Refused};
@@ -113,6 +114,8 @@ pub struct Owner {
     files: Mutex<HashMap<FileId, Arc<OwnedFile>>>,
     /// Files that this start has owned and let go; their sizes have to be asked for.
     let_go: Mutex<HashSet<FileId>>,
+    /// Shared pointers of files that this server is about to own.
+    inherited: Mutex<HashMap<FileId, Vec<PointerIs>>>,
     members: Mutex<BTreeMap<ServerId, Member>>,
     dead: Mutex<HashSet<ClientId>>,
     counters: Counters,
@@ -136,6 +139,7 @@ impl Owner {
             patience: PATIENCE,
             files: Mutex::default(),
             let_go: Mutex::default(),
+            inherited: Mutex::default(),
             members: Mutex::default(),
             dead: Mutex::default(),
             counters: Counters::default(),

@@ -4,11 +4,25 @@
 
 use control::locks::Ticket;
 use control::pointers::GroupId;
+use wire::message::cluster::PointerIs;
 use wire::message::file::PointerMove;
+use wire::{FileId, Status};
 
 use super::append::pointer_refused;
+use super::file::State;
 use super::size::demand_offset;
-use super::{Asker, Owner, Refused};
+use super::{Asker, Owner, Refused, lock, refuse};
+
+/// Refuses to move what another server was told.
+fn demand_untold(state: &State) -> Result<(), Refused> {
+    match state.has_told_pointers {
+        true => refuse(
+            Status::Busy,
+            "another server is about to own the file; repeat later",
+        ),
+        false => Ok(()),
+    }
+}
 
 impl Owner {
     /// Takes part, for [`JoinPointer`](wire::message::file::JoinPointer).
@@ -21,6 +35,7 @@ impl Owner {
         demand_offset("position", position)?;
         let file = self.file(asker.file)?;
         let mut state = file.enter(self, asker)?;
+        demand_untold(&state)?;
         state.clients.insert(asker.client);
         state.pointers.join(GroupId(group), asker.client, position);
         Ok(())
@@ -30,6 +45,7 @@ impl Owner {
     pub fn leave_pointer(&self, asker: &Asker<'_>, group: u64) -> Result<(), Refused> {
         let file = self.file(asker.file)?;
         let mut state = file.enter(self, asker)?;
+        demand_untold(&state)?;
         state.pointers.leave(GroupId(group), asker.client);
         Ok(())
     }
@@ -45,6 +61,7 @@ impl Owner {
     ) -> Result<u64, Refused> {
         let file = self.file(asker.file)?;
         let mut state = file.enter(self, asker)?;
+        demand_untold(&state)?;
         let ticket = Ticket {
             client: asker.client,
             request,
@@ -56,5 +73,23 @@ impl Owner {
             PointerMove::Stay => state.pointers.fetch_add(group, ticket, 0),
         };
         moved.map_err(pointer_refused)
+    }
+
+    /// The pointers of a file whose duties are being handed over.
+    pub fn pointers_of_frozen(&self, file: FileId) -> Result<Vec<PointerIs>, Refused> {
+        let file = self.file(file)?;
+        let mut state = file.lock();
+        // They stand still until somebody owns the file for good.
+        state.has_told_pointers = true;
+        Ok(state.pointers.told())
+    }
+
+    /// Keeps what an owner before has told, until somebody asks about the file.
+    pub fn take_pointers(&self, file: FileId, pointers: Vec<PointerIs>) {
+        let mut inherited = lock(&self.inherited);
+        match pointers.is_empty() {
+            true => inherited.remove(&file),
+            false => inherited.insert(file, pointers),
+        };
     }
 }

@@ -22,7 +22,9 @@ use std::time::{Duration, Instant};
 use control::moves::{self, Counting, crash_point};
 use meta::catalogue::{Batch, MemberState, MoveRecord, MoveTarget};
 use wire::message::catalogue::MoveState;
-use wire::message::cluster::{ByteRange, FenceWindows, Fenced, Frozen, PullWindows};
+use wire::message::cluster::{
+    ByteRange, FenceWindows, Fenced, Frozen, PointerIs, PullWindows, TakePointers,
+};
 use wire::{FileId, LayoutState, Piece, ServerId, Status, Time};
 
 use super::pace::{Pace, Round};
@@ -124,6 +126,8 @@ pub(super) struct Coordinator<'m> {
     frees: Vec<Range<u64>>,
     is_fenced: bool,
     accesses: u64,
+    /// What the owner had when everything was fenced, if it hands its duties over.
+    pointers: Vec<PointerIs>,
 }
 
 fn places(state: &LayoutState) -> Vec<wire::Place> {
@@ -162,6 +166,7 @@ impl<'m> Coordinator<'m> {
             frees: Vec::new(),
             is_fenced: false,
             accesses: 0,
+            pointers: Vec::new(),
         };
         made.take(made.state.clone())?;
         Ok(made)
@@ -370,10 +375,12 @@ impl<'m> Coordinator<'m> {
             epoch: 0,
             end: 0,
         };
+        self.pointers.clear();
         for (server, fenced) in told {
             let end = found.end.max(fenced.size.end).max(fenced.size.size);
             if server == self.state.owner.server {
                 found = fenced.size;
+                self.pointers = fenced.pointers;
             }
             found.end = end;
         }
@@ -445,6 +452,8 @@ impl<'m> Coordinator<'m> {
             }
             let done = match self.mv.next(self.is_fenced) {
                 Next::Unfence => self.connect().map(|()| self.unfence()).map(|()| false),
+                // Whoever pauses a move at its very end has come too late.
+                Next::Pause(_) if !self.is_moving() => Ok(true),
                 Next::Pause(why) => {
                     self.unfence();
                     self.show(MoveState::Paused, &why);
@@ -609,7 +618,7 @@ impl<'m> Coordinator<'m> {
         let owner = moves::owner_of(self.state.owner, &self.state.pieces[1]);
         let mut frozen = None;
         if owner.server != self.state.owner.server {
-            frozen = Some(self.hand_over()?);
+            frozen = Some(self.hand_over(owner.server)?);
         }
         crash_point("coordinator_before_commit");
         let (file, step) = (self.file(), self.state.step);
@@ -643,8 +652,9 @@ impl<'m> Coordinator<'m> {
         Ok(())
     }
 
-    /// The owner gives its duties up: first it takes no new ones and those that it has end, then everything rests.
-    fn hand_over(&mut self) -> Result<Frozen, Stop> {
+    /// The owner gives its duties up: first it takes no new ones and those that it has end, then everything rests
+    /// and the next one gets what is not durable, before anybody can ask it.
+    fn hand_over(&mut self, next: u64) -> Result<Frozen, Stop> {
         let hands = Says {
             hands_over: true,
             ..Says::default()
@@ -664,7 +674,17 @@ impl<'m> Coordinator<'m> {
                 }
             }
         }
-        let frozen = self.fence_everything(hands);
+        let frozen = self.fence_everything(hands).and_then(|frozen| {
+            let request = TakePointers {
+                file: self.file(),
+                pointers: std::mem::take(&mut self.pointers),
+            };
+            let told = ask_all(&mut self.peers, &[next], &request, Some(FENCE_LIMIT));
+            for (_, answer) in told {
+                answer?;
+            }
+            Ok(frozen)
+        });
         if frozen.is_err() {
             self.keep_owner();
         }

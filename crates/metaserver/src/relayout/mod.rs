@@ -511,6 +511,13 @@ impl Manager {
                 MoveControl::Limit => record.options.limit_bytes = limit,
             })?)
         })?;
+        // It may have come to its end meanwhile: nothing is left to be paused.
+        if self.moves.find(file).is_none()
+            && self.snapshot()?.layout(file)?.decode()?.pieces.len() < 2
+            && let Some(over) = self.moves.lock().over.get(&file)
+        {
+            return Ok(over.clone());
+        }
         // One that had failed goes on, or fails again.
         let mv = self.resume_move(file)?;
         let mut now = mv.lock();

@@ -75,7 +75,12 @@ impl Service for FakeServer {
                     epoch: 0,
                     end,
                 };
-                exchange.answer(&Fenced { accesses: 0, size })
+                let pointers = Vec::new();
+                exchange.answer(&Fenced {
+                    accesses: 0,
+                    size,
+                    pointers,
+                })
             }
             PullWindows::KIND => {
                 let pull: PullWindows = exchange.request().unwrap();

@@ -234,6 +234,37 @@ record! {
         pub accesses: u64,
         /// What was asked about the size; 0 unless it was.
         pub size: Frozen,
+        /// Shared pointers of an owner that hands its duties over, while nothing else runs.
+        pub pointers: Vec<PointerIs>,
+    }
+
+    /// A shared pointer on its way to another owner.
+    pub struct PointerIs {
+        /// The group of handles that it belongs to.
+        pub group: u64,
+        /// Where it stands.
+        pub position: u64,
+        /// Who takes part.
+        pub members: Vec<PointerMember>,
+    }
+
+    /// One who takes part in a shared pointer.
+    pub struct PointerMember {
+        /// Who.
+        pub client: ClientId,
+        /// Its last question, 0 if it has none; it may be repeated.
+        pub request: u64,
+        /// The answer to it.
+        pub answer: u64,
+    }
+
+    /// From the metadata manager to the server that is about to own a file: with these shared pointers it begins,
+    /// in place of any that it was told before.
+    pub struct TakePointers {
+        /// The file.
+        pub file: FileId,
+        /// All of them.
+        pub pointers: Vec<PointerIs>,
     }
 
     /// Bytes of a file.

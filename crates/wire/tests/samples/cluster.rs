@@ -11,6 +11,19 @@ use wire::{ClientId, FileId, HandleId, ServerId, SizeState, Time};
 use super::catalogue::{member, members};
 use super::{Samples, two_pieces};
 
+fn pointers() -> Vec<PointerIs> {
+    let member = |client, request| PointerMember {
+        client: ClientId(client),
+        request,
+        answer: 1 << 33,
+    };
+    vec![PointerIs {
+        group: 3,
+        position: 1 << 40,
+        members: vec![member(7, 0), member(300, 12)],
+    }]
+}
+
 pub(super) fn add(list: &mut Samples) {
     for (word, server, resumes, store) in [
         ("first", None, None, StoreKind::Memory),
@@ -141,6 +154,7 @@ fn add_windows(list: &mut Samples, size: Frozen) {
         let fenced = Fenced {
             accesses: 300,
             size: size.clone(),
+            pointers: if flag { vec![] } else { pointers() },
         };
         list.pair(word, fence, fenced);
     }
@@ -175,4 +189,6 @@ fn add_windows(list: &mut Samples, size: Frozen) {
         gone: vec![u64::MAX],
     };
     list.pair("", lend, lent);
+    let pointers = pointers();
+    list.pair("", TakePointers { file, pointers }, ());
 }

@@ -1,0 +1,79 @@
+//! What a move between layouts and servers keeps: shared pointers over a change of the owner.
+//!
+//! That bytes are right while servers die is looked at with servers in processes of their own.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use client::{MoveOptions, OpenOptions};
+
+use crate::service::Service;
+
+/// How long a move may take.
+const LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
+
+#[test]
+fn a_shared_pointer_goes_with_the_owner_and_deals_out_every_place_once() {
+    const RECORD: usize = 24;
+    let service = Service::start(2);
+    let clients = [service.connect(), service.connect_how(false)];
+    let options = OpenOptions::new().read().write().create();
+    let options = options.shared_pointer(7).layout("whole");
+    let files = clients.each_ref().map(|c| c.open("/f", &options).unwrap());
+    let is_over = AtomicBool::new(false);
+    let (files, is_over) = (&files, &is_over);
+    let mut owners = Vec::new();
+    let written: u64 = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..4u8)
+            .map(|t| {
+                scope.spawn(move || {
+                    let file = &files[usize::from(t) % 2];
+                    let mut count = 0u64;
+                    while !is_over.load(Ordering::Relaxed) && count < 20_000 {
+                        assert_eq!(file.write_shared(&[t + 1; RECORD]).unwrap(), RECORD);
+                        count += 1;
+                    }
+                    count
+                })
+            })
+            .collect();
+        let _over = Over(is_over);
+        for round in 0..6 {
+            let to = service.servers[round % 2].server();
+            let moving = clients[0].move_subfiles("/f", &[to], &MoveOptions::default());
+            if let Ok(mut moving) = moving {
+                let end = std::time::Instant::now() + LIMIT;
+                loop {
+                    let now = moving.progress().unwrap();
+                    if now.state.is_over() {
+                        break;
+                    }
+                    assert!(std::time::Instant::now() < end, "it does not end: {now:?}");
+                    std::thread::yield_now();
+                }
+            }
+            let now = clients[0].open("/f", &OpenOptions::new().read()).unwrap();
+            owners.push(now.layout().owner.server);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        writers.into_iter().map(|w| w.join().unwrap()).sum()
+    });
+    owners.dedup();
+    assert!(owners.len() > 4, "the owner has changed: {owners:?}");
+    let size = written as usize * RECORD;
+    assert_eq!(files[1].position_shared().unwrap(), size as u64);
+    let mut bytes = vec![0; size + 1];
+    assert_eq!(files[0].read_at(0, &mut bytes).unwrap(), size);
+    for (i, record) in bytes[..size].chunks(RECORD).enumerate() {
+        let is_whole = record[0] > 0 && record.iter().all(|b| *b == record[0]);
+        assert!(is_whole, "record {i}: {record:?}");
+    }
+}
+
+/// Threads that write end however the rest ends.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
