@@ -279,7 +279,9 @@ fn move_to(client: &Client, layout: &str) -> Result<f64, Error> {
         let now = moving.progress().map_err(refused)?;
         match now.state {
             MoveState::Done => return Ok(started.elapsed().as_secs_f64()),
-            state if state.is_over() => return Err(now.failure.into()),
+            state if state.is_over() || state == MoveState::Paused => {
+                return Err(format!("the move ended as {state:?}: {}", now.failure).into());
+            }
             // Nobody wakes this thread: servers do not call clients.
             _ => std::thread::park_timeout(LOOK),
         }

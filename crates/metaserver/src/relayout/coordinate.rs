@@ -37,6 +37,8 @@ use crate::servers::{ServerError, ServerLink};
 const FENCE_LIMIT: Duration = Duration::from_secs(30);
 /// Between two looks for a server that is away.
 const LOOK: Duration = Duration::from_millis(200);
+/// Looks for room before a move pauses by itself.
+const ROOM_LOOKS: u32 = 15;
 /// How often an owner is asked whether the locks it has given are free, and the pause between.
 const HAND_OVER_LOOKS: usize = 100;
 const HAND_OVER_PAUSE: Duration = Duration::from_millis(20);
@@ -52,6 +54,8 @@ pub(super) enum Stop {
     Reload,
     /// A server is away.
     Wait(String),
+    /// A server has no room for what it fetches. What was freed may take a moment to be there again.
+    Room(String),
     /// Somebody has to do something.
     Pause(String),
     /// Bytes are lost.
@@ -69,6 +73,7 @@ impl From<Refused> for Stop {
             Status::Lost | Status::WrongIncarnation => Stop::Lost(text),
             Status::ShuttingDown => Stop::Ending,
             Status::Busy | Status::Unreachable | Status::TimedOut => Stop::Wait(text),
+            Status::NoSpace | Status::NoMemory => Stop::Room(text),
             _ => Stop::Pause(text),
         }
     }
@@ -87,6 +92,7 @@ impl Stop {
             Stop::Gone => Refused::new(Status::NotFound, "the file was removed"),
             Stop::Reload => Refused::new(Status::Busy, "the file was changed meanwhile; try again"),
             Stop::Wait(text) => Refused::new(Status::Unreachable, text),
+            Stop::Room(text) => Refused::new(Status::NoSpace, text),
             Stop::Pause(text) => Refused::new(Status::Io, text),
             Stop::Lost(text) => Refused::new(Status::Lost, text),
             Stop::Ending => Refused::new(
@@ -446,6 +452,7 @@ impl<'m> Coordinator<'m> {
     /// Runs until the move is over. Returns how it ended, or `None` if this process ends.
     pub(super) fn run(&mut self) -> Option<(MoveState, String)> {
         let mut is_settled = false;
+        let mut without_room = 0;
         loop {
             if self.manager.is_ending() {
                 return None;
@@ -479,7 +486,10 @@ impl<'m> Coordinator<'m> {
                     };
                     return Some((state, String::new()));
                 }
-                Ok(false) => continue,
+                Ok(false) => {
+                    without_room = 0;
+                    continue;
+                }
                 Err(stop) => stop,
             };
             if !matches!(stop, Stop::Ending) {
@@ -498,7 +508,13 @@ impl<'m> Coordinator<'m> {
                     self.show(MoveState::Waiting, &why);
                     self.mv.wait(LOOK);
                 }
-                Stop::Pause(why) => {
+                Stop::Room(why) if without_room < ROOM_LOOKS => {
+                    without_room += 1;
+                    self.show(MoveState::Waiting, &why);
+                    self.mv.wait(LOOK);
+                }
+                Stop::Room(why) | Stop::Pause(why) => {
+                    without_room = 0;
                     let _ = self.manager.pause_move(self.mv, &why);
                 }
             }
