@@ -31,6 +31,8 @@ use crate::manager::Manager;
 
 /// Longest search.
 const MOST_SEARCH: Duration = Duration::from_millis(500);
+/// Calibrations that are looked at.
+const MOST_CALIBRATIONS: usize = 64;
 /// A server with less room left than one in so many is full.
 const FULL: u64 = 20;
 /// A server whose load is so many times that of the average, and not small, is overloaded.
@@ -212,6 +214,7 @@ impl Manager {
         let array: Option<ArrayType> = attributes.array.as_deref().and_then(|a| a.parse().ok());
         let array = array.filter(|a| a.bytes() > 0);
         let is_disk = members.iter().any(|m| m.store == StoreKind::Disk);
+        let machine = machine_of(snapshot)?;
         let question = Question {
             profile,
             array: array.as_ref(),
@@ -223,7 +226,7 @@ impl Manager {
             homes: &homes,
             servers: &servers,
             store: if is_disk { Store::Disk } else { Store::Memory },
-            machine: &Machine::HOST,
+            machine: &machine,
         };
         let end = Instant::now() + MOST_SEARCH;
         let advised = recommend(&question, &mut || Instant::now() < end);
@@ -232,6 +235,22 @@ impl Manager {
             is_pressed,
         }))
     }
+}
+
+/// The defaults with what was calibrated on hosts of the service; the latest counts. The way between hosts is taken from
+/// calibrations between them.
+fn machine_of(snapshot: &meta::catalogue::Snapshot) -> Result<Machine, Refused> {
+    let mut rows = snapshot.calibrations(None, MOST_CALIBRATIONS)?;
+    rows.sort_by_key(|row| row.taken);
+    let mut machine = Machine::HOST;
+    for row in &rows {
+        for parameter in &row.parameters {
+            if parameter.name.starts_with("far.") == (row.from != row.to) {
+                machine.set(&parameter.name, f64::from_bits(parameter.bits));
+            }
+        }
+    }
+    Ok(machine)
 }
 
 fn is_full(member: &Member) -> bool {
