@@ -6,7 +6,7 @@
 use super::style::AccessStyle;
 
 /// Fewer accesses say nothing.
-const LEAST: u64 = 16;
+const LEAST: u128 = 16;
 
 /// How a file was used, in counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,11 +35,11 @@ impl Observed {
     /// ```
     pub fn style(&self) -> AccessStyle {
         let counts = [self.sequential, self.reverse, self.strided, self.random];
-        let all = counts.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
+        let all: u128 = counts.iter().map(|n| u128::from(*n)).sum();
         if all < LEAST {
             return AccessStyle::default();
         }
-        let is_plain = |count: u64| count >= all - all / 8;
+        let is_plain = |count: u64| u128::from(count) >= all - all / 8;
         let mut words = Vec::new();
         for (count, word) in [
             (self.sequential, "sequential"),

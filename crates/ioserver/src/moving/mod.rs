@@ -187,11 +187,17 @@ fn free(context: &Context, entry: &FileEntry, moved: &[Range<u64>]) {
             continue;
         };
         // Never what the piece governs, whatever was asked for.
-        let moved = control::moves::without(moved, &layout.pieces[0].ranges);
-        for range in moved {
-            let end = range.end.min(falls::MAX_OFFSET);
-            let part = own.bytes.rank(range.start.min(end))..own.bytes.rank(end);
-            let part = part.start..part.end.min(subfile.len().max(part.start));
+        let everything = 0..u64::MAX;
+        let gone =
+            control::moves::without(std::slice::from_ref(&everything), &layout.pieces[0].ranges);
+        let rank = |at: u64| own.bytes.rank(at.min(falls::MAX_OFFSET));
+        for range in control::moves::without(moved, &layout.pieces[0].ranges) {
+            // An extent in which the window before ended is given back as a whole only with all of it.
+            let since = gone.iter().find(|g| g.contains(&range.start));
+            let since = rank(since.map_or(range.start, |g| g.start));
+            let start = rank(range.start);
+            let start = since.max(start / store::CHUNK * store::CHUNK);
+            let part = start..rank(range.end).min(subfile.len().max(start));
             if !part.is_empty() {
                 let _ = subfile.punch(part);
             }
