@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use control::moves::Parts;
 use wire::message::cluster::FileStateIs;
 use wire::message::file::SizeIs;
-use wire::{FileId, Reader, ServerId, StateVersion, Status};
+use wire::{ClientId, FileId, Reader, ServerId, StateVersion, Status};
 
 use crate::directed::Watch;
 use crate::refused::Refused;
@@ -69,6 +69,8 @@ struct Gate {
 /// Ranges that are fenced.
 struct Held {
     who: u64,
+    /// The client that holds them, if it is one: what other servers forward for it gets in too.
+    client: Option<ClientId>,
     ranges: Vec<Range<u64>>,
 }
 
@@ -91,7 +93,10 @@ impl Gate {
         let meets = |r: &Range<u64>| r.start < file.end && file.start < r.end;
         let mut fences = self.fences.iter();
         fences.any(|held| {
-            (held.who != planned.holder || held.who == MOVE) && held.ranges.iter().any(meets)
+            let is_own = held.who != MOVE
+                && (held.who == planned.holder
+                    || (held.client.is_some() && held.client == planned.works_for));
+            !is_own && held.ranges.iter().any(meets)
         })
     }
 
@@ -179,6 +184,8 @@ pub(crate) struct Planned<'a> {
     pub(crate) file: Option<Range<u64>>,
     /// Under which number it has fenced ranges; 0 if it has not.
     pub(crate) holder: u64,
+    /// The client that another server forwards it for.
+    pub(crate) works_for: Option<ClientId>,
     pub(crate) epoch: u64,
     pub(crate) number: u64,
     /// Another server, which reads while a file is moved.
@@ -331,7 +338,12 @@ impl FileEntry {
         let mut gate = lock(&self.gate);
         gate.fences.retain(|held| held.who != who);
         if !ranges.is_empty() {
-            gate.fences.push(Held { who, ranges });
+            let client = None;
+            gate.fences.push(Held {
+                who,
+                client,
+                ranges,
+            });
         }
         if who == MOVE {
             gate.fenced_at = gate.known.as_ref().map_or(0, |known| known.step());
@@ -341,7 +353,7 @@ impl FileEntry {
     }
 
     /// Keeps everybody but `who` out of ranges, unless another holder has bytes of them; whether it does.
-    pub(crate) fn fence_alone(&self, who: u64, ranges: Vec<Range<u64>>) -> bool {
+    pub(crate) fn fence_alone(&self, who: u64, client: ClientId, ranges: Vec<Range<u64>>) -> bool {
         let mut gate = lock(&self.gate);
         let meets = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
         let is_held = gate.fences.iter().any(|held| {
@@ -352,7 +364,11 @@ impl FileEntry {
                     .any(|a| ranges.iter().any(|b| meets(a, b)))
         });
         if !is_held {
-            gate.fences.push(Held { who, ranges });
+            gate.fences.push(Held {
+                who,
+                client: Some(client),
+                ranges,
+            });
         }
         !is_held
     }

@@ -6,6 +6,7 @@
 //!
 //! Invariants
 //! - Ranges of two holders do not meet: whoever comes second is told to repeat.
+//! - What other servers forward for the client that holds a range gets in: its requests may go through one of them.
 //! - A hold ends with its connection, so a client that dies keeps nobody out.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,7 +69,7 @@ pub(crate) fn hold(
         start: request.lo,
         end: request.hi,
     }];
-    if !entry.fence_alone(number, ranges.clone()) {
+    if !entry.fence_alone(number, session.client.id, ranges.clone()) {
         return Err(Refused::new(
             Status::Busy,
             format!(

@@ -362,6 +362,7 @@ impl IoService {
             version: &version,
             file: None,
             holder: 0,
+            works_for: None,
             epoch: request.epoch,
             number: 0,
             is_server: false,

@@ -13,15 +13,16 @@ use super::record::ServerUse;
 use super::tally::{Order, SIZES, Tally, Touched, size_class};
 
 /// Servers that a recorder tells apart; bytes of others are counted with the last.
-pub const SERVER_SLOTS: usize = 16;
+pub const SERVER_SLOTS: usize = 8;
 
 /// How often [`Recorder::record`] says that it is time to look at the clock.
-const LOOK: u64 = 1 << 16;
+const LOOK: u32 = 1 << 16;
 
 #[derive(Debug, Default)]
 struct Kind {
     bytes: AtomicU64,
-    sizes: [AtomicU64; SIZES],
+    /// Counts between two times that they are handed over, which is often.
+    sizes: [AtomicU32; SIZES],
     orders: [AtomicU64; 4],
     low: AtomicU64,
     high: AtomicU64,
@@ -69,7 +70,9 @@ impl Recorder {
     #[inline]
     pub fn record(&self, writes: bool, offset: u64, len: u64) -> bool {
         let kind = &self.kinds[usize::from(writes)];
-        let count = add(&kind.sizes[size_class(len)], 1);
+        let size = &kind.sizes[size_class(len)];
+        let count = size.load(Relaxed).saturating_add(1);
+        size.store(count, Relaxed);
         add(&kind.bytes, len);
         let (start, end) = (kind.last_start.load(Relaxed), kind.last_end.load(Relaxed));
         let next = offset.wrapping_add(len);
@@ -204,7 +207,7 @@ impl Kind {
         let take = |counter: &AtomicU64| counter.swap(0, Relaxed);
         let mut tally = Tally {
             bytes: take(&self.bytes),
-            sizes: from_fn(|i| take(&self.sizes[i])),
+            sizes: from_fn(|i| u64::from(self.sizes[i].swap(0, Relaxed))),
             orders: from_fn(|i| take(&self.orders[i])),
             hull: (take(&self.low).saturating_sub(1), take(&self.high)),
             touched: Touched {

@@ -211,6 +211,7 @@ pub(crate) fn admit(
         version: access.version,
         file: Some(file.start.0..file.end.0),
         holder: crate::holds::holder(session, view.file),
+        works_for: view.works_for.filter(|_| is_forwarded),
         epoch: access.epoch,
         number: access.number,
         is_server: session.is_server() && !is_forwarded,

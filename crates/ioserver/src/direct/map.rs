@@ -174,6 +174,7 @@ fn make(
         // Where bytes are in memory is no access to them.
         file: None,
         holder: 0,
+        works_for: None,
         epoch: request.epoch,
         number: 0,
         is_server: false,

@@ -118,6 +118,7 @@ impl Blocks<'_> {
             version: self.version,
             file: Some(self.plan.distribution.hull()),
             holder: 0,
+            works_for: None,
             epoch: self.epoch,
             number: 0,
             is_server: false,

@@ -165,6 +165,7 @@ fn begin(
         version: &lead.version.0,
         file: None,
         holder: 0,
+        works_for: None,
         epoch: lead.epoch,
         number: 0,
         is_server: false,

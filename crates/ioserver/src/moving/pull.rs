@@ -111,6 +111,7 @@ pub(crate) fn pull_windows(context: &Arc<Context>, r: &PullWindows) -> Result<u6
         version: known.version(),
         file: None,
         holder: 0,
+        works_for: None,
         epoch: 0,
         number: 0,
         is_server: true,
