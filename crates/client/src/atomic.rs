@@ -4,6 +4,8 @@
 //! A number that is no longer good (`StaleLease`) means that views were admitted or left meanwhile:
 //! the handle asks again and repeats the access, with a lock if it is told so.
 
+use std::time::Duration;
+
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use wire::Status;
@@ -14,10 +16,12 @@ use crate::error::{Error, Result, Trouble};
 use crate::file::File;
 use crate::lane::Lane;
 use crate::open::Lease;
-use crate::patience::Patience;
+use crate::patience::{Patience, pause_for};
 use crate::seen::Seen;
 use crate::session::lock;
 
+/// Before an owner that gave the same number again is asked once more.
+const OWNER_PAUSE: Duration = Duration::from_millis(2);
 /// Times an access asks to be admitted again.
 pub(crate) const MOST_ADMISSIONS: u32 = 1000;
 
@@ -28,10 +32,16 @@ impl File {
             view,
             handle: self.open.handle(),
         })?;
-        *lock(&self.open.lease) = Some(Lease {
+        let before = lock(&self.open.lease).replace(Lease {
             number: admitted.number,
             use_locks: admitted.use_locks,
         });
+        if before.is_some_and(|lease| lease.number == admitted.number) {
+            // Somebody else gives the numbers now: a file that moves has got another owner, and the one that was
+            // asked does not know yet.
+            self.open.fetch_state(lane)?;
+            pause_for(OWNER_PAUSE);
+        }
         Ok(())
     }
 
