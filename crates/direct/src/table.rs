@@ -125,20 +125,11 @@ impl ServerTable {
         self.word(entry).fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Lets maps of an entry be used by whoever planned with this step of the layout state.
-    pub fn open(&self, entry: u32, step: u64) {
-        self.fence_word(entry).store(step << 1, Ordering::SeqCst);
-    }
-
-    /// Both in one: the word is twice the step, and one more if nobody may use maps.
+    /// Says who may use maps of an entry, which stay good: those who planned with the step that the word is twice
+    /// of, and nobody if it is odd. Who copies at this moment is found in the slots afterwards
+    /// ([`crate::ServerPage::claims`]).
     pub fn set_fence(&self, entry: u32, word: u64) {
         self.fence_word(entry).store(word, Ordering::SeqCst);
-    }
-
-    /// Lets nobody use maps of an entry until it is opened again; they stay good. Who copies at this moment is
-    /// found in the slots afterwards ([`crate::ServerPage::claims`]).
-    pub fn fence(&self, entry: u32) {
-        self.fence_word(entry).fetch_or(1, Ordering::SeqCst);
     }
 
     fn word(&self, entry: u32) -> &AtomicU64 {

@@ -68,18 +68,18 @@ fn a_fence_stops_those_who_come_and_shows_those_who_are_there() {
     let (table, page, client_table, client_page) = pair();
     let entry = table.take().unwrap();
     let epoch = table.epoch(entry);
-    table.open(entry, 7);
+    table.set_fence(entry, 2 * 7);
     assert!(client_table.is_current(entry, epoch, 7));
     assert!(!client_table.is_current(entry, epoch, 6), "planned before");
     let claim = client_page.claim(entry, epoch, true).unwrap();
-    table.fence(entry);
+    table.set_fence(entry, 2 * 7 + 1);
     assert!(!client_table.is_current(entry, epoch, 7), "a window moves");
     assert!(client_table.is_good(entry, epoch), "maps stay");
     let found: Vec<_> = page.claims(entry).collect();
     assert_eq!(found.len(), 1);
     assert_eq!(page.claims(entry + 1).count(), 0);
     assert!(claim.end() && !page.is_active(&found[0]));
-    table.open(entry, 8);
+    table.set_fence(entry, 2 * 8);
     assert!(!client_table.is_current(entry, epoch, 7));
     assert!(client_table.is_current(entry, epoch, 8));
 }

@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RATE", value_parser = moving::rate)]
     limit: Option<u64>,
 
-    /// Give space back as the move goes, also where that costs time
+    /// Use as little extra space as possible: one lane and short windows, which takes longer
     #[arg(long, requires = "layout")]
     in_place: bool,
 

@@ -22,8 +22,6 @@
 //! Left to others: the words in shared memory (`direct`), extents (`store`), the gate (`files`).
 
 mod attached;
-#[expect(dead_code, reason = "files are frozen while they move")]
-mod fence;
 mod map;
 mod marks;
 mod quarantine;

@@ -44,6 +44,8 @@ const HAND_OVER_LOOKS: usize = 100;
 const HAND_OVER_PAUSE: Duration = Duration::from_millis(20);
 /// Lanes that a move has unless somebody says how many.
 const LANES: u64 = 4;
+/// Bytes of a window of a move that is to use little space.
+const IN_PLACE_WINDOW: u64 = 4 << 20;
 
 /// Why a round did not end.
 #[derive(Debug)]
@@ -404,8 +406,17 @@ impl<'m> Coordinator<'m> {
             asks_size: true,
             ..Says::default()
         };
-        if record.options.lanes == 0 {
-            record.options.lanes = LANES;
+        let options = &mut record.options;
+        // Space is always given back as it goes; what lies between is lanes times window, and an extent each.
+        let (lanes, window) = match options.in_place {
+            true => (1, IN_PLACE_WINDOW),
+            false => (LANES, 0),
+        };
+        if options.lanes == 0 {
+            options.lanes = lanes;
+        }
+        if options.window_bytes == 0 {
+            options.window_bytes = window;
         }
         let begun = self.fence_everything(asks).and_then(|frozen| {
             let (file, step) = (self.file(), self.state.step);

@@ -465,7 +465,7 @@ record! {
         pub window_bytes: u64,
         /// Parts of the file that move at once; 0 lets the service choose.
         pub lanes: u64,
-        /// Gives space back as it goes, also where that costs time.
+        /// Uses little extra space: one lane and short windows, where they are not given.
         pub in_place: bool,
     }
 
