@@ -41,7 +41,8 @@ struct Slot {
     written: AtomicU64,
 }
 
-/// Counts the accesses of one handle until they are handed over.
+/// Counts the accesses of one handle until they are handed over. A handle begins at offset 0, so that a first access there
+/// goes on in sequence.
 ///
 /// ```
 /// use advise::profile::{Order, Recorder};
@@ -49,7 +50,7 @@ struct Slot {
 /// (0..4).for_each(|i| drop(recorder.record(false, 100 * i, 100)));
 /// let [read, written] = recorder.take();
 /// assert_eq!((read.bytes, read.count(), read.hull), (400, 4, (0, 400)));
-/// assert_eq!(read.orders[Order::Sequential as usize], 3);
+/// assert_eq!(read.orders[Order::Sequential as usize], 4);
 /// assert!(written.is_empty() && recorder.is_empty());
 /// ```
 #[derive(Debug, Default)]
