@@ -12,9 +12,9 @@
 //!
 //! Left to others: what a profile means (`advise`), what follows from it (`auto_layout`).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use advise::profile::Profile;
 use wire::message::Bytes;
@@ -30,6 +30,10 @@ pub(crate) const SETTLE: Duration = Duration::from_secs(1);
 const MOST_WAITING: usize = 256;
 /// Files of clients that do not record, in all.
 const MOST_ASIDE: usize = 1024;
+/// Servers have told of a client by then.
+const LINGER: Duration = Duration::from_secs(2);
+/// Clients that are known to record by themselves.
+const MOST_RECORDING: usize = 1 << 14;
 
 #[derive(Debug, Default)]
 struct Table {
@@ -38,10 +42,13 @@ struct Table {
     is_scheduled: bool,
     /// Ranks of clients without one, by application: the order of arrival.
     arrivals: HashMap<String, BTreeMap<u64, ClientId>>,
-    /// Clients that record by themselves.
-    recording: HashSet<ClientId>,
+    /// Clients that record by themselves, or did: servers tell of views after their client is gone. At most
+    /// [`MOST_RECORDING`], the latest; a living one that is dropped for others comes back with what it hands over next.
+    recording: BTreeSet<ClientId>,
     /// What servers saw of others.
     aside: HashMap<(ClientId, FileId), Profile>,
+    /// Others that are gone and keep their rank for [`LINGER`], as all servers have to count them under the same.
+    departed: VecDeque<(Instant, ClientId)>,
 }
 
 /// See the [module](self).
@@ -67,6 +74,23 @@ impl Table {
         rank
     }
 
+    /// Ranks of clients that were gone long before `now` can be given again.
+    fn forget_departed(&mut self, now: Instant) {
+        while let Some((since, client)) = self.departed.front().copied()
+            && now.duration_since(since) > LINGER
+        {
+            self.departed.pop_front();
+            self.free_rank(client);
+        }
+    }
+
+    fn free_rank(&mut self, client: ClientId) {
+        for ranks in self.arrivals.values_mut() {
+            ranks.retain(|_, c| *c != client);
+        }
+        self.arrivals.retain(|_, ranks| !ranks.is_empty());
+    }
+
     fn add(&mut self, file: FileId, profile: &Profile) {
         self.waiting.entry(file).or_default().merge(profile);
     }
@@ -88,6 +112,9 @@ impl Manager {
         let near = self.clients.buddy(client).map(|server| server.0);
         let mut table = self.profiles.lock();
         table.recording.insert(client);
+        if table.recording.len() > MOST_RECORDING {
+            table.recording.pop_first();
+        }
         table.aside.retain(|(c, _), _| *c != client);
         let profile = given.of_process(near, |application| match r.rank {
             Some(rank) => rank,
@@ -102,6 +129,8 @@ impl Manager {
     pub(crate) fn report_use(&self, session: &mut Session, r: ReportUse) -> Result<(), Refused> {
         session.demand_server()?;
         let mut table = self.profiles.lock();
+        let now = Instant::now();
+        table.forget_departed(now);
         for seen in &r.seen {
             if table.recording.contains(&seen.client) {
                 continue;
@@ -109,7 +138,11 @@ impl Manager {
             let profile = load(&seen.profile)?;
             let near = self.clients.buddy(seen.client).map(|server| server.0);
             let profile = profile.of_process(near, |name| table.rank(name, seen.client));
-            if !self.clients.has(seen.client) || table.aside.len() >= MOST_ASIDE {
+            let is_gone = !self.clients.has(seen.client);
+            if is_gone && table.departed.iter().all(|(_, c)| *c != seen.client) {
+                table.departed.push_back((now, seen.client));
+            }
+            if is_gone || table.aside.len() >= MOST_ASIDE {
                 table.add(seen.file, &profile);
                 continue;
             }
@@ -124,11 +157,12 @@ impl Manager {
     /// A client is gone: what servers saw of it counts, unless it has recorded by itself.
     pub(crate) fn profile_client_gone(&self, client: ClientId) {
         let mut table = self.profiles.lock();
-        table.recording.remove(&client);
-        for ranks in table.arrivals.values_mut() {
-            ranks.retain(|_, c| *c != client);
+        let now = Instant::now();
+        table.forget_departed(now);
+        match table.recording.contains(&client) {
+            true => table.free_rank(client),
+            false => table.departed.push_back((now, client)),
         }
-        table.arrivals.retain(|_, ranks| !ranks.is_empty());
         let files: Vec<FileId> = table
             .aside
             .keys()
@@ -244,5 +278,19 @@ mod tests {
         table.arrivals.get_mut("sor").unwrap().remove(&1);
         assert_eq!(table.rank("sor", ClientId(50)), 1);
         assert_eq!(table.rank("sor", ClientId(51)), 4);
+    }
+
+    #[test]
+    fn a_client_that_is_gone_keeps_its_rank_for_a_while() {
+        let mut table = Table::default();
+        let gone = Instant::now();
+        assert_eq!(table.rank("unnamed", ClientId(7)), 0);
+        table.departed.push_back((gone, ClientId(7)));
+        table.forget_departed(gone + LINGER);
+        assert_eq!(table.rank("unnamed", ClientId(7)), 0);
+        assert_eq!(table.rank("unnamed", ClientId(8)), 1);
+        table.forget_departed(gone + 2 * LINGER);
+        assert_eq!(table.rank("unnamed", ClientId(9)), 0);
+        assert!(table.departed.is_empty());
     }
 }

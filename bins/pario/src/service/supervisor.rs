@@ -31,6 +31,8 @@ const START: Duration = Duration::from_secs(30);
 const FLUSH: Duration = Duration::from_secs(120);
 /// The metadata manager may take so long to end.
 const FAREWELL: Duration = Duration::from_secs(20);
+/// A signal that comes so soon after the first is the same wish: `timeout` and terminals tell the process and its group.
+const ECHO: Duration = Duration::from_millis(500);
 const MOST_DEATHS: u32 = 6;
 const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -381,12 +383,13 @@ impl Supervisor {
     /// Ends all workers: I/O servers first, then the metadata manager. A second signal ends them
     /// without ceremony.
     fn stop(&mut self) {
+        let begun = Instant::now();
         let io: Vec<Role> = self.seats.iter().skip(1).map(|s| s.role).collect();
-        self.stop_these(&io, FLUSH);
-        self.stop_these(&[Role::Meta], FAREWELL);
+        self.stop_these(&io, FLUSH, begun);
+        self.stop_these(&[Role::Meta], FAREWELL, begun);
     }
 
-    fn stop_these(&mut self, roles: &[Role], patience: Duration) {
+    fn stop_these(&mut self, roles: &[Role], patience: Duration, begun: Instant) {
         for seat in self.seats.iter().filter(|s| roles.contains(&s.role)) {
             if let Some(worker) = &seat.worker {
                 worker.terminate();
@@ -412,6 +415,7 @@ impl Supervisor {
                     }
                     continue;
                 }
+                Some(Event::Signal(_)) if begun.elapsed() < ECHO => continue,
                 Some(Event::Signal(signal)) => signal.to_owned(),
                 Some(_) => continue,
                 None if killed => return,

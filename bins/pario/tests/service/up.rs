@@ -171,6 +171,19 @@ fn interrupt_ends_a_service_in_the_foreground() {
     assert!(!scratch.path("here/service.json").exists());
 }
 
+/// A terminal and `timeout` tell the process and its group: one wish, which kills nobody.
+#[test]
+fn two_signals_at_once_end_a_service_in_order() {
+    let scratch = Scratch::new("echo");
+    let mut service = Foreground::new(scratch.pario(&["up", "--servers", "2", "--dir", "here"]));
+    service.line();
+    service.signal(Signal::SIGTERM);
+    service.signal(Signal::SIGINT);
+    assert_eq!(service.ended().code(), Some(0), "{}", service.errors());
+    let errors = service.errors();
+    assert!(!errors.contains("killed"), "{errors}");
+}
+
 #[test]
 fn second_service_in_a_directory_is_refused_by_name() {
     let scratch = Scratch::new("second");

@@ -178,6 +178,34 @@ fn servers_record_clients_that_do_not() {
     assert_eq!(views, [2048], "through the view that was set");
 }
 
+/// What a client has recorded counts once, although servers tell what they saw of it after it is gone.
+#[test]
+fn clients_that_record_count_once_after_their_end() {
+    let service = Service::start(2);
+    let watcher = service.connect();
+    let run = |application: &str, is_recording: bool| {
+        let options = ConnectOptions::default()
+            .with_application(application)
+            .with_profile(is_recording)
+            .with_direct(false);
+        let client = connect(&service, options);
+        let open = OpenOptions::new().read().write().create();
+        let file = client.open("/f", &open).unwrap();
+        file.write_at(0, &pattern(100_000, 1)).unwrap();
+        file.close().unwrap();
+    };
+    run("told", true);
+    // Servers tell in order of their reports: when this one has come, so has what they saw of the first.
+    run("silent", false);
+    let bytes = || watcher.profile("/f").unwrap().profile.total().written.bytes;
+    until("the servers have told of the silent one", || {
+        bytes() >= 200_000
+    });
+    assert_eq!(bytes(), 200_000);
+    let profile = watcher.profile("/f").unwrap().profile;
+    assert_eq!(profile.applications(), ["told", "unnamed"]);
+}
+
 /// Waits until something is so; the service does it by itself.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = std::time::Instant::now() + std::time::Duration::from_secs(30);

@@ -427,6 +427,14 @@ pub(super) fn first_window(at: u64, len: u64, window: u64) -> u64 {
 
 /// Fills what is granted from the socket.
 fn receive(exchange: &mut Exchange, grant: &mut Grant) -> Result<(), Fault> {
+    receive_into(exchange, grant.pieces().map(|(_, bytes)| bytes))
+}
+
+/// Fills places from the socket, in this order.
+pub(crate) fn receive_into<'a>(
+    exchange: &mut Exchange,
+    places: impl Iterator<Item = SharedBytesMut<'a>>,
+) -> Result<(), Fault> {
     let mut targets: [SharedBytesMut<'_>; PLACES] =
         std::array::from_fn(|_| SharedBytesMut::from_slice(&mut []));
     let mut filled = 0;
@@ -436,8 +444,8 @@ fn receive(exchange: &mut Exchange, grant: &mut Grant) -> Result<(), Fault> {
         exchange.received(bytes, ahead);
         Ok(())
     };
-    for (_, bytes) in grant.pieces() {
-        targets[filled] = bytes;
+    for place in places {
+        targets[filled] = place;
         filled += 1;
         if filled == PLACES {
             fill(&mut targets)?;

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use kernels::{Share, SharedBytes, SharedBytesMut, receive_after, send_all};
+use kernels::{Share, SharedBytes, send_all};
 use serving::Exchange;
 use store::{Grant, Piece, Pins};
 use wire::link::LinkError;
@@ -23,6 +23,7 @@ use wire::{FileId, Status};
 use super::internal;
 use super::operation::{Memory, Operation, Plan, Round, Waiting};
 use super::prefetch::Packed;
+use crate::access::write::receive_into;
 use crate::access::{Fault, Window, piece_range};
 use crate::context::Context;
 use crate::refused::Refused;
@@ -491,28 +492,13 @@ fn receive_straight(
     grant: &Grant,
     range: Range<u64>,
 ) -> Result<(), Fault> {
-    let mut targets: [SharedBytesMut<'_>; PLACES] =
-        std::array::from_fn(|_| SharedBytesMut::from_slice(&mut []));
-    let mut filled = 0;
-    let mut fill = |targets: &mut [SharedBytesMut<'_>]| -> Result<(), Fault> {
-        let bytes = targets.iter().map(|t| t.len() as u64).sum();
-        let ahead = receive_after(exchange.socket(), exchange.ahead(), targets)?;
-        exchange.received(bytes, ahead);
-        Ok(())
-    };
-    for (offset, bytes) in grant.shared_pieces() {
+    let places = grant.shared_pieces().filter_map(|(offset, bytes)| {
         let end = offset + bytes.len() as u64;
         let part = offset.max(range.start)..end.min(range.end);
-        if part.is_empty() {
-            continue;
-        }
-        let place = (part.start - offset) as usize..(part.end - offset) as usize;
-        targets[filled] = bytes.range(place).expect("inside the piece");
-        filled += 1;
-        if filled == PLACES {
-            fill(&mut targets)?;
-            filled = 0;
-        }
-    }
-    fill(&mut targets[..filled])
+        (!part.is_empty()).then(|| {
+            let place = (part.start - offset) as usize..(part.end - offset) as usize;
+            bytes.range(place).expect("inside the piece")
+        })
+    });
+    receive_into(exchange, places)
 }
