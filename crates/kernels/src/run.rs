@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 
+use crate::inner::copy_any;
 use crate::order::Loops;
 use crate::program::{Dim, Op, Ops, Program};
 
@@ -165,9 +166,7 @@ unsafe fn dims_window(
         let (lo, len) = (window.start as usize, (window.end - window.start) as usize);
         // SAFETY: the window lies within the block.
         unsafe {
-            target
-                .wrapping_add(lo)
-                .copy_from_nonoverlapping(source.wrapping_add(lo), len)
+            copy_any(source.wrapping_add(lo), target.wrapping_add(lo), len);
         };
         return;
     };

@@ -9,6 +9,8 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use crate::inner::copy_any;
+
 /// A readable range of memory that others may be writing.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedBytes<'a> {
@@ -193,7 +195,7 @@ impl<'a> SharedBytesMut<'a> {
     pub fn copy_from(self, source: SharedBytes<'_>) {
         assert_eq!(self.len, source.len, "a copy between unequal lengths");
         // SAFETY: the constructors of both promise that they are valid and apart.
-        unsafe { self.ptr.copy_from_nonoverlapping(source.ptr, source.len) };
+        unsafe { copy_any(source.ptr, self.ptr, source.len) };
     }
 
     /// Memory that nobody else uses is shared memory too.

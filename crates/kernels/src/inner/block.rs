@@ -4,6 +4,7 @@
 //! Small lengths that are no power of two are two overlapping copies of the largest power below
 //! (`0..H` and `len-H..len`), so a class of lengths `H..=2H` needs no branch.
 
+use super::long::{LONG, copy_long};
 use crate::list::{Place, UniformFn};
 
 /// Copies exactly `B` bytes: a load and a store or two.
@@ -49,7 +50,8 @@ pub(crate) unsafe fn copy_any(source: *const u8, target: *mut u8, len: usize) {
             9..=16 => copy_class::<8>(source, target, len),
             17..=32 => copy_class::<16>(source, target, len),
             33..=64 => copy_class::<32>(source, target, len),
-            _ => target.copy_from_nonoverlapping(source, len),
+            65..LONG => target.copy_from_nonoverlapping(source, len),
+            _ => copy_long(source, target, len),
         }
     }
 }
@@ -86,8 +88,9 @@ uniform!(uniform_const, B, |source, target, len| copy_const::<B>(
 uniform!(uniform_class, H, |source, target, len| copy_class::<H>(
     source, target, len
 ));
-uniform!(uniform_long, H, |source, target, len| target
-    .copy_from_nonoverlapping(source, len));
+uniform!(uniform_long, H, |source, target, len| copy_any(
+    source, target, len
+));
 
 /// The copy for a list of blocks of this length.
 pub(crate) fn uniform_copy(len: usize) -> UniformFn {

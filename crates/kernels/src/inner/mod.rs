@@ -13,6 +13,7 @@
 pub(crate) mod block;
 pub(crate) mod dense;
 pub(crate) mod gather;
+pub(crate) mod long;
 pub(crate) mod masked;
 pub(crate) mod stream;
 pub(crate) mod strided;

@@ -1,11 +1,13 @@
 //! Two loop levels around a block at any strides, specialised by the length of the block: lengths
-//! that are powers of two are one load and one store, others fall into a class or call `memcpy`.
+//! that are powers of two are one load and one store, others fall into a class, call `memcpy` or have a
+//! loop of their own (`long`).
 //!
 //! [`strided`] is the kernel everything else is measured against; [`plain`] is its relative for
 //! jobs that miss the caches.
 
 use super::Kernel;
 use super::block::{copy_class, copy_const, prefetch_far};
+use super::long::{LONG, strided_long};
 use crate::program::Dim;
 
 /// Runs `row` for every iteration of the outer level.
@@ -76,7 +78,7 @@ unsafe fn strided_class<const H: usize>(
     });
 }
 
-unsafe fn strided_long(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
+unsafe fn strided_memcpy(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: usize) {
     // SAFETY: as above.
     walk(source, target, a, b, |from, to| unsafe {
         to.copy_from_nonoverlapping(from, len)
@@ -99,7 +101,8 @@ pub(crate) fn strided(len: usize) -> Kernel {
         17..=31 => strided_class::<16>,
         33..=63 => strided_class::<32>,
         65..=128 => strided_class::<64>,
-        _ => strided_long,
+        129..LONG => strided_memcpy,
+        _ => strided_long().unwrap_or(strided_memcpy),
     }
 }
 

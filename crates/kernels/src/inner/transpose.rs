@@ -20,7 +20,7 @@
 //! neither side touches more pages than the second TLB holds.
 
 use super::Kernel;
-use super::block::{copy_class, copy_const};
+use super::block::{copy_any, copy_class, copy_const};
 use super::gather::gather;
 use super::stream::stream_crossed;
 use super::strided::strided;
@@ -134,7 +134,7 @@ unsafe fn tiles_long(source: *const u8, target: *mut u8, a: Dim, b: Dim, len: us
     tiles(source, target, (a, b), 8, |from, to, height, width| {
         // SAFETY: as above.
         one_by_one(from, to, (a, height), (b, width), |from, to| unsafe {
-            to.copy_from_nonoverlapping(from, len);
+            copy_any(from, to, len);
         });
     });
 }
