@@ -2,7 +2,8 @@
 //! of any length.
 //!
 //! Small lengths that are no power of two are two overlapping copies of the largest power below
-//! (`0..H` and `len-H..len`), so a class of lengths `H..=2H` needs no branch.
+//! (`0..H` and `len-H..len`), so a class of lengths `H..=2H` needs no branch. Lists have the common sums of
+//! powers of two as lengths of their own, as `strided` has.
 
 use super::long::{LONG, copy_long};
 use crate::list::{Place, UniformFn};
@@ -102,6 +103,12 @@ pub(crate) fn uniform_copy(len: usize) -> UniformFn {
         16 => uniform_const::<16>,
         32 => uniform_const::<32>,
         64 => uniform_const::<64>,
+        12 => uniform_const::<12>,
+        20 => uniform_const::<20>,
+        24 => uniform_const::<24>,
+        40 => uniform_const::<40>,
+        48 => uniform_const::<48>,
+        56 => uniform_const::<56>,
         3 => uniform_class::<2>,
         5..=7 => uniform_class::<4>,
         9..=15 => uniform_class::<8>,

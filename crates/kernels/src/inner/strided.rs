@@ -1,6 +1,8 @@
 //! Two loop levels around a block at any strides, specialised by the length of the block: lengths
-//! that are powers of two are one load and one store, others fall into a class, call `memcpy` or have a
-//! loop of their own (`long`).
+//! that are powers of two are one load and one store, the common sums of two or three of them (12, 20, 24,
+//! 40, 48, 56) that many, others fall into a class, call `memcpy` or have a loop of their own (`long`). A
+//! class stores two halves that overlap, which the processor cannot put together: 24 bytes every 48 in cache
+//! took 1.0 ns a block as a class and take 0.6 as 16 and 8; 40 bytes 1.9 and 0.9.
 //!
 //! [`strided`] is the kernel everything else is measured against; [`plain`] is its relative for
 //! jobs that miss the caches.
@@ -95,6 +97,12 @@ pub(crate) fn strided(len: usize) -> Kernel {
         16 => strided_const::<16>,
         32 => strided_const::<32>,
         64 => strided_const::<64>,
+        12 => strided_const::<12>,
+        20 => strided_const::<20>,
+        24 => strided_const::<24>,
+        40 => strided_const::<40>,
+        48 => strided_const::<48>,
+        56 => strided_const::<56>,
         3 => strided_class::<2>,
         5..=7 => strided_class::<4>,
         9..=15 => strided_class::<8>,
