@@ -12,9 +12,10 @@ use advise::hints::{
     AccessStyle, Given, Life, ReadAhead, Section, Source, Standing, Verdict, canonical, judge,
     known, matches, server_list, upcoming,
 };
+use control::hints::{given_of, source_of, travelling};
 use wire::message::hints::{
-    ClearFailed, DiskFailed, FailedServer, GetHints, GivenHint, HintOutcome, HintSource, HintText,
-    HintUse, HintsAre, ListFailed, MakeBuffers, SetHints,
+    ClearFailed, DiskFailed, FailedServer, GetHints, GivenHint, HintOutcome, HintText, HintUse,
+    HintsAre, ListFailed, MakeBuffers, SetHints,
 };
 use wire::{ServerId, Status};
 
@@ -89,31 +90,6 @@ pub(crate) struct Heard {
     acted: Vec<(String, std::result::Result<String, String>)>,
 }
 
-/// A source by how it travels.
-pub(crate) fn source_of(source: HintSource) -> Source {
-    match source {
-        HintSource::Profile => Source::Profile,
-        HintSource::Directory => Source::Directory,
-        HintSource::File => Source::File,
-        HintSource::Compiler => Source::Compiler,
-        HintSource::Connect => Source::Connect,
-        HintSource::Program => Source::Program,
-        HintSource::Dynamic => Source::Dynamic,
-    }
-}
-
-fn wire_source(source: Source) -> HintSource {
-    match source {
-        Source::Profile => HintSource::Profile,
-        Source::Directory => HintSource::Directory,
-        Source::File => HintSource::File,
-        Source::Compiler => HintSource::Compiler,
-        Source::Connect => HintSource::Connect,
-        Source::Program => HintSource::Program,
-        Source::Dynamic => HintSource::Dynamic,
-    }
-}
-
 fn of_program(hints: &Hints) -> impl Iterator<Item = Given> {
     hints.iter().map(|(name, value)| {
         let source = match known(name).map(|k| k.life) {
@@ -136,13 +112,7 @@ impl Session {
     pub(crate) fn creation_hints(&self, path: &str, program: &Hints) -> Vec<GivenHint> {
         let all = self.hints_of(path).chain(of_program(program));
         all.filter(|given| given.source != Source::Dynamic)
-            .map(|given| GivenHint {
-                source: wire_source(given.source),
-                name: given.name,
-                value: given.value,
-                place: given.place,
-                distance: 0,
-            })
+            .map(|given| travelling(&given))
             .collect()
     }
 }
@@ -150,10 +120,7 @@ impl Session {
 impl Heard {
     /// What is known when a file is opened.
     pub(crate) fn at_open(session: &Session, path: &str, kept: &[GivenHint]) -> Heard {
-        let mut given: Vec<Given> = kept
-            .iter()
-            .map(|h| Given::new(source_of(h.source), &h.name, &h.value).at(&h.place, h.distance))
-            .collect();
+        let mut given: Vec<Given> = kept.iter().map(given_of).collect();
         given.extend(session.hints_of(path));
         Heard {
             given,
@@ -386,9 +353,7 @@ impl Client {
         let kept: HintsAre = self
             .session
             .manager(Repeat::Same, || GetHints { path: path.clone() })?;
-        let given = kept.given.iter();
-        let given = given
-            .map(|h| Given::new(source_of(h.source), &h.name, &h.value).at(&h.place, h.distance));
+        let given = kept.given.iter().map(given_of);
         Ok(KeptHints {
             standing: judge(given.collect(), check_value),
             uses: kept.uses.iter().map(report_of).collect(),

@@ -4,7 +4,7 @@
 //! volatile state machines. [`moves`] says how the layout state of a file changes while it is moved.
 //! [`capability`] is what the metadata manager seals and the I/O servers
 //! check: what a client may do with a file, and who it is. [`introduction`] is what both ends of a
-//! new connection compute.
+//! new connection compute. [`hints`] is the one place where hints change between what travels and what is judged.
 //!
 //! Invariants
 //! - No sockets and no clocks: time comes in as an argument, messages come in as events and go out
@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capability;
+pub mod hints;
 pub mod introduction;
 pub mod locks;
 pub mod moves;

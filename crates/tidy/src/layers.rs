@@ -36,7 +36,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("lockfile", &[]),
     ("store", &["falls", "kernels", "lockfile"]),
     ("wire", &["falls", "layout"]),
-    ("control", &["falls", "layout", "wire"]),
+    ("control", &["advise", "falls", "layout", "wire"]),
     (
         "meta",
         &["advise", "control", "falls", "layout", "lockfile", "wire"],

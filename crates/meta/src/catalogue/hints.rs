@@ -14,12 +14,11 @@ use advise::hints::{
     AccessStyle, Given, Kind, Life, Observed, Source, Standing, Verdict, canonical, check, judge,
     known, number, server_list,
 };
+use control::hints::{given_of, travelling};
 use layout::ByteSize;
 use wire::message::Field;
 use wire::message::catalogue::{Expected, LayoutSpec};
-use wire::message::hints::{
-    FailedServer, GivenHint, HintOutcome, HintSource, HintText, HintUse, HintsAre,
-};
+use wire::message::hints::{FailedServer, GivenHint, HintOutcome, HintText, HintUse, HintsAre};
 use wire::{DecodeError, HandleId, Reader, Status, put_number};
 
 use super::access::{Caller, demand_owner};
@@ -134,41 +133,6 @@ pub(crate) fn failed_servers(rows: &dyn Rows) -> Result<Vec<FailedServer>, MetaE
         Ok(())
     })?;
     Ok(failed)
-}
-
-/// A source as it travels.
-pub fn to_wire(source: Source) -> HintSource {
-    match source {
-        Source::Profile => HintSource::Profile,
-        Source::Directory => HintSource::Directory,
-        Source::File => HintSource::File,
-        Source::Compiler => HintSource::Compiler,
-        Source::Connect => HintSource::Connect,
-        Source::Program => HintSource::Program,
-        Source::Dynamic => HintSource::Dynamic,
-    }
-}
-
-fn from_wire(source: HintSource) -> Source {
-    match source {
-        HintSource::Profile => Source::Profile,
-        HintSource::Directory => Source::Directory,
-        HintSource::File => Source::File,
-        HintSource::Compiler => Source::Compiler,
-        HintSource::Connect => Source::Connect,
-        HintSource::Program => Source::Program,
-        HintSource::Dynamic => Source::Dynamic,
-    }
-}
-
-fn travelling(given: &Given) -> GivenHint {
-    GivenHint {
-        name: given.name.clone(),
-        value: given.value.clone(),
-        source: to_wire(given.source),
-        place: given.place.clone(),
-        distance: given.distance,
-    }
 }
 
 /// The hints kept with a directory and those above it, nearest first.
@@ -345,10 +309,7 @@ impl Batch<'_> {
         expected: &Expected,
         hints: &[GivenHint],
     ) -> Result<Hinted, MetaError> {
-        let mut given: Vec<Given> = hints
-            .iter()
-            .map(|h| Given::new(from_wire(h.source), &h.name, &h.value).at(&h.place, h.distance))
-            .collect();
+        let mut given: Vec<Given> = hints.iter().map(given_of).collect();
         given.extend(above(&self.rows, directory)?);
         let mut trial = Trial {
             standing: judge(given, |_, _| Ok(())),

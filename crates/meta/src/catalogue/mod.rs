@@ -48,7 +48,6 @@ pub use redb::StorageBackend;
 pub use access::Caller;
 pub use check::Finding;
 pub use choose_layout::MAX_SUBFILES;
-pub use hints::to_wire as source_to_wire;
 pub use layouts::{CutByViews, LaidOutByViews, LayoutInfo};
 pub use opening::Opened;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES};
