@@ -184,6 +184,7 @@ impl Team {
             state: Mutex::new(State {
                 rounds: HashMap::new(),
                 gone: vec![false; count],
+                spare: Vec::new(),
             }),
             changed: Condvar::new(),
         });
@@ -384,12 +385,23 @@ struct State {
     rounds: HashMap<u64, Round>,
     /// Ranks that were dropped.
     gone: Vec<bool>,
+    /// Memory of earlier exchanges.
+    spare: Vec<Vec<u8>>,
 }
 
 #[derive(Debug)]
 struct Round {
-    given: Vec<Option<Vec<u8>>>,
+    given: Vec<Option<Gift>>,
     taken: usize,
+}
+
+/// What a member gives.
+#[derive(Debug)]
+enum Gift {
+    /// To all of them.
+    All(Vec<u8>),
+    /// To each its own.
+    Each(Vec<Vec<u8>>),
 }
 
 /// A member that shares memory with the others.
@@ -410,46 +422,41 @@ impl Exchange for Thread {
     }
 
     fn allgather(&self, bytes: &[u8], drive: Drive<'_>) -> Result<Vec<Vec<u8>>> {
-        let mut waits = Waits::new(self.shared.timeout, drive);
-        let mut number = waits.turn(&self.round);
-        let (size, round) = (self.shared.size, *number);
-        *number += 1;
-        let mut state = lock(&self.shared.state);
-        let found = state.rounds.entry(round).or_insert_with(|| Round {
-            given: vec![None; size],
-            taken: 0,
-        });
-        found.given[self.rank] = Some(bytes.to_vec());
-        self.shared.changed.notify_all();
-        loop {
-            let State { rounds, gone } = &mut *state;
-            let found = rounds.get_mut(&round).expect("kept until all have taken");
-            let missing = found.given.iter().position(Option::is_none);
-            let Some(missing) = missing else {
-                let all = found.given.iter().flatten().cloned().collect();
-                found.taken += 1;
-                if found.taken == size {
-                    rounds.remove(&round);
-                }
-                return Ok(all);
-            };
-            let dead = (0..size).find(|&r| gone[r] && found.given[r].is_none());
-            if let Some(rank) = dead {
-                return Err(absent(rank, "has ended"));
-            }
-            let Some(pause) = waits.pause() else {
-                let timeout = self.shared.timeout.unwrap_or_default();
-                return Err(late(missing, timeout));
-            };
-            let waited = self.shared.changed.wait_timeout(state, pause);
-            let (again, waited) = waited.unwrap_or_else(|e| e.into_inner());
-            state = again;
-            if waited.timed_out() && drive.is_some() {
-                drop(state);
-                waits.drive();
-                state = lock(&self.shared.state);
-            }
+        self.round(Gift::All(bytes.to_vec()), drive, |gift| match gift {
+            Gift::All(bytes) => Some(bytes.clone()),
+            Gift::Each(_) => None,
+        })
+    }
+
+    fn exchange(&self, parts: &[&[u8]], drive: Drive<'_>) -> Result<Vec<Vec<u8>>> {
+        let mut got = Vec::new();
+        self.exchange_into(parts, &mut got, drive)?;
+        Ok(got)
+    }
+
+    /// Every part is copied once, by who gives it, into memory that the team keeps.
+    fn exchange_into(
+        &self,
+        parts: &[&[u8]],
+        got: &mut Vec<Vec<u8>>,
+        drive: Drive<'_>,
+    ) -> Result<()> {
+        let mut memory = {
+            let mut state = lock(&self.shared.state);
+            state.spare.append(got);
+            let keep = state.spare.len().saturating_sub(parts.len());
+            state.spare.split_off(keep)
+        };
+        memory.resize_with(parts.len(), Vec::new);
+        for (memory, part) in memory.iter_mut().zip(parts) {
+            memory.clear();
+            memory.extend_from_slice(part);
         }
+        *got = self.round(Gift::Each(memory), drive, |gift| match gift {
+            Gift::Each(parts) => parts.get_mut(self.rank).map(std::mem::take),
+            Gift::All(_) => None,
+        })?;
+        Ok(())
     }
 
     fn is_near(&self) -> bool {
@@ -507,6 +514,62 @@ impl<'a> Waits<'a> {
                     pause_for(self.pause);
                     self.drive();
                 }
+            }
+        }
+    }
+}
+
+impl Thread {
+    /// One round: gives, waits for all, and takes from what each has given.
+    fn round(
+        &self,
+        gift: Gift,
+        drive: Drive<'_>,
+        take: impl FnMut(&mut Gift) -> Option<Vec<u8>>,
+    ) -> Result<Vec<Vec<u8>>> {
+        let mut waits = Waits::new(self.shared.timeout, drive);
+        let mut number = waits.turn(&self.round);
+        let (size, round) = (self.shared.size, *number);
+        *number += 1;
+        let mut state = lock(&self.shared.state);
+        let found = state.rounds.entry(round).or_insert_with(|| Round {
+            given: (0..size).map(|_| None).collect(),
+            taken: 0,
+        });
+        found.given[self.rank] = Some(gift);
+        // The last one wakes the others.
+        if found.given.iter().all(Option::is_some) {
+            self.shared.changed.notify_all();
+        }
+        loop {
+            let State { rounds, gone, .. } = &mut *state;
+            let found = rounds.get_mut(&round).expect("kept until all have taken");
+            let missing = found.given.iter().position(Option::is_none);
+            let Some(missing) = missing else {
+                let all: Option<Vec<_>> = found.given.iter_mut().flatten().map(take).collect();
+                found.taken += 1;
+                if found.taken == size {
+                    rounds.remove(&round);
+                }
+                return all.ok_or_else(|| {
+                    Error::argument("team", "members are in different collective operations")
+                });
+            };
+            let dead = (0..size).find(|&r| gone[r] && found.given[r].is_none());
+            if let Some(rank) = dead {
+                return Err(absent(rank, "has ended"));
+            }
+            let Some(pause) = waits.pause() else {
+                let timeout = self.shared.timeout.unwrap_or_default();
+                return Err(late(missing, timeout));
+            };
+            let waited = self.shared.changed.wait_timeout(state, pause);
+            let (again, waited) = waited.unwrap_or_else(|e| e.into_inner());
+            state = again;
+            if waited.timed_out() && drive.is_some() {
+                drop(state);
+                waits.drive();
+                state = lock(&self.shared.state);
             }
         }
     }
@@ -678,6 +741,33 @@ mod tests {
             }
         }
         assert!(team[0].exchange(&[]).is_err(), "a part for every member");
+    }
+
+    #[test]
+    fn memory_of_exchanges_is_used_again_and_holds_only_what_was_given_last() {
+        let team = Team::threads(2);
+        run(&team, |member| {
+            let mut got = Vec::new();
+            for round in 0..20usize {
+                let parts = [0, 1].map(|to| vec![round as u8; 1000 - 40 * round + to]);
+                let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+                member.exchange_into(&parts, &mut got).unwrap();
+                let mine = vec![round as u8; 1000 - 40 * round + member.rank()];
+                assert_eq!(got, [mine.clone(), mine]);
+            }
+            // Shorter parts came in the memory of longer ones.
+            assert!(got.iter().all(|part| part.capacity() >= 1000 - 40));
+        });
+    }
+
+    #[test]
+    fn members_in_different_operations_are_told() {
+        let team = Team::threads(2);
+        let errors = run(&team, |member| match member.rank() {
+            0 => member.exchange(&[b"a", b"b"]).unwrap_err().status(),
+            _ => member.allgather(b"c").unwrap_err().status(),
+        });
+        assert_eq!(errors, [Status::InvalidArgument; 2]);
     }
 
     #[test]

@@ -47,6 +47,22 @@ pub(crate) struct TwoPhases {
 }
 
 impl File {
+    /// What both directions have in common: memory, and the end with all ranks. `rounds` fails if ranks cannot
+    /// be reached; what goes wrong at this rank alone is its answer, which the others hear at the end.
+    fn in_two_phases(
+        &self,
+        team: &Team,
+        how: Collective,
+        places: &Places,
+        rounds: impl FnOnce(&mut TwoPhases) -> Result<Result<usize>>,
+    ) -> Result<usize> {
+        let started = Instant::now();
+        let mut memory = std::mem::take(&mut *lock(&self.open.together.memory));
+        let ended = rounds(&mut memory);
+        *lock(&self.open.together.memory) = memory;
+        self.end_two_phases(team, how, ended?, places, started)
+    }
+
     pub(crate) fn write_in_two_phases(
         &self,
         team: &Team,
@@ -55,59 +71,34 @@ impl File {
         origin: usize,
         places: &Places,
     ) -> Result<usize> {
-        let started = Instant::now();
-        let rank = team.rank();
-        let offset = regrouped.wanted[rank].offset;
-        let TwoPhases {
-            domain: mut buffer,
-            mut sent,
-            mut got,
-        } = std::mem::take(&mut *lock(&self.open.together.memory));
-        let mut failed: Result<()> = Ok(());
-        let mut moved = Ok(());
-        for round in 0..regrouped.rounds() {
-            let ranges: Vec<Range<u64>> = (0..team.size())
-                .map(|to| regrouped.positions(rank, &regrouped.domain(round, to)))
-                .collect();
-            let first = ranges.first().map_or(0, |r| r.start);
-            let last = ranges.last().map_or(0, |r| r.end);
-            grow(&mut sent, last - first);
-            // Domains ascend, so what goes to them is one range of the access.
-            let packed = &mut sent[..(last - first) as usize];
-            places.gather(memory, origin, first - offset, packed.into());
-            let packed = &sent[..(last - first) as usize];
-            let parts: Vec<&[u8]> = ranges
-                .iter()
-                .map(|r| &packed[(r.start - first) as usize..(r.end - first) as usize])
-                .collect();
-            self.open.together.exchanged(packed.len());
-            match team.exchange_into(&parts, &mut got) {
-                Ok(()) => {
-                    // Where servers direct, all ranks have to come.
-                    if failed.is_ok() || regrouped.how == Collective::TwoPhaseDdio {
-                        let written = self.write_domain(regrouped, round, rank, &got, &mut buffer);
-                        failed = failed.and(written);
-                    }
-                }
-                Err(error) => {
-                    moved = Err(error);
-                    break;
+        self.in_two_phases(team, regrouped.how, places, |own| {
+            let rank = team.rank();
+            let offset = regrouped.wanted[rank].offset;
+            let mut failed: Result<()> = Ok(());
+            for round in 0..regrouped.rounds() {
+                let ranges: Vec<Range<u64>> = (0..team.size())
+                    .map(|to| regrouped.positions(rank, &regrouped.domain(round, to)))
+                    .collect();
+                let first = ranges.first().map_or(0, |r| r.start);
+                let last = ranges.last().map_or(0, |r| r.end);
+                // Domains ascend, so what goes to them is one range of the access.
+                let packed = grown(&mut own.sent, last - first);
+                places.gather(memory, origin, first - offset, (&mut *packed).into());
+                let parts: Vec<&[u8]> = ranges
+                    .iter()
+                    .map(|r| &packed[(r.start - first) as usize..(r.end - first) as usize])
+                    .collect();
+                self.open.together.exchanged(packed.len());
+                team.exchange_into(&parts, &mut own.got)?;
+                // Where servers direct, all ranks have to come.
+                if failed.is_ok() || regrouped.how == Collective::TwoPhaseDdio {
+                    let TwoPhases { domain, got, .. } = own;
+                    let written = self.write_domain(regrouped, round, rank, got, domain);
+                    failed = failed.and(written);
                 }
             }
-        }
-        *lock(&self.open.together.memory) = TwoPhases {
-            domain: buffer,
-            sent,
-            got,
-        };
-        moved?;
-        self.end_two_phases(
-            team,
-            regrouped.how,
-            failed.map(|()| places.size() as usize),
-            places,
-            started,
-        )
+            Ok(failed.map(|()| places.size() as usize))
+        })
     }
 
     /// Puts a domain together and writes it.
@@ -124,8 +115,7 @@ impl File {
         if domain.is_empty() && !is_directed {
             return Ok(());
         }
-        grow(buffer, domain.end - domain.start);
-        let bytes = &mut buffer[..(domain.end - domain.start) as usize];
+        let bytes = grown(buffer, domain.end - domain.start);
         let mut put = Ok(());
         for (from, part) in got.iter().enumerate() {
             let positions = regrouped.positions(from, &domain);
@@ -168,94 +158,93 @@ impl File {
         origin: usize,
         places: &Places,
     ) -> Result<usize> {
-        let started = Instant::now();
-        let rank = team.rank();
-        let offset = regrouped.wanted[rank].offset;
-        let TwoPhases {
-            domain: mut buffer,
-            mut sent,
-            mut got,
-        } = std::mem::take(&mut *lock(&self.open.together.memory));
-        let mut failed: Result<()> = Ok(());
-        let mut done = 0;
-        let mut moved = Ok(());
-        // Once the file has ended, nothing more comes.
-        let mut has_ended = false;
-        for round in 0..regrouped.rounds() {
-            let domain = regrouped.domain(round, rank);
-            // What goes to whom if all of the domain is in the file, which directed accesses know.
-            let mut ends = Vec::with_capacity(team.size());
-            let mut at = 0;
-            for to in 0..team.size() {
-                let positions = regrouped.positions(to, &domain);
-                let end = at + (positions.end - positions.start) as usize;
-                ends.push(at..end);
-                at = end;
-            }
-            grow(&mut sent, at as u64);
-            let read = match regrouped.how {
-                Collective::TwoPhaseDdio => {
-                    self.read_domain_directed(regrouped, round, rank, &mut buffer, &mut sent, &ends)
-                }
-                _ => self
-                    .read_domain(regrouped, round, rank, &mut buffer)
-                    .map(|found| (found, false)),
-            };
-            let (found, is_packed) = read.unwrap_or_else(|error| {
-                if failed.is_ok() {
-                    failed = Err(error);
-                }
-                (0, false)
-            });
-            if !is_packed {
-                let there = domain.start..domain.start + found;
-                at = 0;
-                for (to, range) in ends.iter_mut().enumerate() {
-                    let positions = regrouped.positions(to, &there);
-                    let end = at + (positions.end - positions.start) as usize;
-                    let source = SharedBytes::from_slice(&buffer[..found as usize]);
-                    let stream = &regrouped.agreed.ranks[to].stream;
-                    let packed = &mut sent[at..end];
-                    if stream
-                        .gather(positions, source, domain.start, packed)
-                        .is_err()
-                    {
-                        failed = failed.and(Err(other_bytes(to)));
+        self.in_two_phases(team, regrouped.how, places, |own| {
+            let rank = team.rank();
+            let offset = regrouped.wanted[rank].offset;
+            let mut failed: Result<()> = Ok(());
+            let mut done = 0;
+            // Once the file has ended, nothing more comes.
+            let mut has_ended = false;
+            for round in 0..regrouped.rounds() {
+                let packed = self.read_and_pack(regrouped, round, rank, own);
+                let ends = match packed {
+                    Ok(ends) => ends,
+                    Err(error) => {
+                        failed = failed.and(Err(error));
+                        vec![0..0; team.size()]
                     }
-                    *range = at..end;
-                    at = end;
+                };
+                let parts: Vec<&[u8]> = ends.iter().map(|range| &own.sent[range.clone()]).collect();
+                self.open
+                    .together
+                    .exchanged(parts.iter().map(|part| part.len()).sum());
+                team.exchange_into(&parts, &mut own.got)?;
+                for (from, part) in own.got.iter().enumerate() {
+                    let positions = regrouped.positions(rank, &regrouped.domain(round, from));
+                    let want = positions.end - positions.start;
+                    if part.len() as u64 > want {
+                        failed = Err(other_bytes(from));
+                        continue;
+                    }
+                    if has_ended || part.is_empty() {
+                        has_ended |= want > 0;
+                        continue;
+                    }
+                    let at = positions.start - offset;
+                    places.scatter(part[..].into(), memory.reborrow(), origin, at);
+                    done += part.len();
+                    has_ended = (part.len() as u64) < want;
                 }
             }
-            let parts: Vec<&[u8]> = ends.iter().map(|range| &sent[range.clone()]).collect();
-            self.open.together.exchanged(at);
-            if let Err(error) = team.exchange_into(&parts, &mut got) {
-                moved = Err(error);
-                break;
-            }
-            for (from, part) in got.iter().enumerate() {
-                let positions = regrouped.positions(rank, &regrouped.domain(round, from));
-                let want = positions.end - positions.start;
-                if part.len() as u64 > want {
-                    failed = Err(other_bytes(from));
-                    continue;
-                }
-                if has_ended || part.is_empty() {
-                    has_ended |= want > 0;
-                    continue;
-                }
-                let at = positions.start - offset;
-                places.scatter(part[..].into(), memory.reborrow(), origin, at);
-                done += part.len();
-                has_ended = (part.len() as u64) < want;
-            }
-        }
-        *lock(&self.open.together.memory) = TwoPhases {
-            domain: buffer,
-            sent,
-            got,
+            Ok(failed.map(|()| done))
+        })
+    }
+
+    /// Reads the domain of a round and packs it for all ranks; where in `sent` what goes to each is.
+    fn read_and_pack(
+        &self,
+        regrouped: &Grouped,
+        round: u64,
+        rank: usize,
+        own: &mut TwoPhases,
+    ) -> Result<Vec<Range<usize>>> {
+        let TwoPhases { domain, sent, .. } = own;
+        let wanted = regrouped.domain(round, rank);
+        // What goes to whom of a part of the domain that is in the file.
+        let places = |there: &Range<u64>| -> Vec<Range<usize>> {
+            let mut at = 0;
+            let place = |to: usize| {
+                let positions = regrouped.positions(to, there);
+                let start = at;
+                at += (positions.end - positions.start) as usize;
+                start..at
+            };
+            (0..regrouped.wanted.len()).map(place).collect()
         };
-        moved?;
-        self.end_two_phases(team, regrouped.how, failed.map(|()| done), places, started)
+        // All of it is, if servers direct: they know.
+        let all = places(&wanted);
+        let sent = grown(sent, all.last().map_or(0, |last| last.end as u64));
+        let (found, is_packed) = match regrouped.how {
+            Collective::TwoPhaseDdio => {
+                self.read_domain_directed(regrouped, round, rank, domain, sent, &all)?
+            }
+            _ => (self.read_domain(regrouped, round, rank, domain)?, false),
+        };
+        if is_packed {
+            return Ok(all);
+        }
+        let there = wanted.start..wanted.start + found;
+        let ends = places(&there);
+        for (to, range) in ends.iter().enumerate() {
+            let source = SharedBytes::from_slice(&domain[..found as usize]);
+            let stream = &regrouped.agreed.ranks[to].stream;
+            let positions = regrouped.positions(to, &there);
+            let packed = &mut sent[range.clone()];
+            stream
+                .gather(positions, source, wanted.start, packed)
+                .map_err(|_| other_bytes(to))?;
+        }
+        Ok(ends)
     }
 
     /// Reads a domain; how many bytes of it are in the file.
@@ -272,8 +261,7 @@ impl File {
         if !is_wanted {
             return Ok(0);
         }
-        grow(buffer, domain.end - domain.start);
-        let into = &mut buffer[..(domain.end - domain.start) as usize];
+        let into = grown(buffer, domain.end - domain.start);
         let _gate = self.beside();
         let whole = self.open.whole.clone();
         let found = self.open.session.with_lane(|lane| {
@@ -356,9 +344,8 @@ impl File {
     ) -> Result<(u64, bool)> {
         let domain = regrouped.domain(round, rank);
         let len = domain.end - domain.start;
-        grow(buffer, len);
         let mut ends = Domain {
-            bytes: &mut buffer[..len as usize],
+            bytes: grown(buffer, len),
             start: domain.start,
             early: Some(Early {
                 regrouped,
@@ -489,10 +476,12 @@ impl Early<'_> {
     }
 }
 
-fn grow(buffer: &mut Vec<u8>, len: u64) {
+/// The first `len` bytes of memory that is kept.
+fn grown(buffer: &mut Vec<u8>, len: u64) -> &mut [u8] {
     if (buffer.len() as u64) < len {
         buffer.resize(len as usize, 0);
     }
+    &mut buffer[..len as usize]
 }
 
 fn other_bytes(rank: usize) -> Error {
