@@ -536,9 +536,16 @@ impl<'a> Case<'a> {
         // The server reads or writes each byte once, in its own order, while it sends or receives.
         let mut stored: Vec<(u64, u64)> = vec![(0, 0); spent.server.len()];
         for pair in &self.pairs {
+            stored[pair.server].0 += pair.counts.bytes;
+            stored[pair.server].1 += 1;
+        }
+        for pair in &self.pairs {
             let c = &pair.counts;
             let link = *self.link(pair.process, pair.server);
-            let blocks = c.bytes.div_ceil(BLOCK_BYTES).max(1);
+            // Blocks that a process has bytes in: all of them where its pieces are shorter than blocks.
+            let own = c.bytes.div_ceil(BLOCK_BYTES).max(1);
+            let all = stored[pair.server].0.div_ceil(BLOCK_BYTES).max(1);
+            let blocks = own.saturating_add(c.target.runs.saturating_sub(1)).min(all);
             let (messages, packed, unpacked) = match form {
                 // Twice for writes: each piece is asked for and comes.
                 DiskDirected::Piece => (c.runs.max(1), false, false),
@@ -546,7 +553,8 @@ impl<'a> Case<'a> {
                 DiskDirected::MultiBlock { blocks: round } => {
                     (blocks.div_ceil(round.max(1)), true, true)
                 }
-                DiskDirected::TwoPhase => (blocks, false, false),
+                // Of domains, which are contiguous and as long.
+                DiskDirected::TwoPhase => (own.div_ceil(ROUND_BLOCKS), false, false),
             };
             let messages = match (form, op) {
                 (DiskDirected::Piece, Op::Write) => 2 * messages,
@@ -575,8 +583,6 @@ impl<'a> Case<'a> {
             spent.messages += messages;
             spent.longest_flow = spent.longest_flow.max(messages);
             spent.waits = spent.waits.max(link.round_trip_s);
-            stored[pair.server].0 += c.bytes;
-            stored[pair.server].1 += 1;
         }
         if form == DiskDirected::TwoPhase {
             self.add_exchange(&mut spent);

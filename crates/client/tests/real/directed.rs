@@ -7,7 +7,9 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use client::{Collective, File, Hints, OpenOptions, Places, Reason, SharedBytes, Team};
+use client::{
+    Collective, File, Hints, MoveOptions, OpenOptions, Places, Reason, SharedBytes, Team,
+};
 use ioserver::StoreOptions;
 use store::{Directory, Disk, DiskFile, Space};
 
@@ -320,8 +322,9 @@ fn seed002_s62_blocks_are_accessed_in_the_order_of_the_disk_and_once() {
     }
 }
 
+/// That both are busy at the very same moment is shown frame by frame in the tests of the I/O server.
 #[test]
-fn seed002_s63_store_and_network_are_busy_at_the_same_time() {
+fn seed002_s63_steps_of_store_and_network_overlap_in_both_directions() {
     let service = Service::start(1);
     let seen = Mutex::new(Vec::new());
     let look = |_| {
@@ -719,4 +722,84 @@ fn a_server_that_has_died_fails_all_ranks_and_holds_up_none() {
             after.wait();
         });
     }
+}
+
+/// A file with two pieces is never directed: ranks that know it do not ask, and those that do not are refused and go for themselves. Bytes are
+/// right throughout, and when the move is over servers direct again.
+#[test]
+fn a_file_that_is_given_another_layout_is_not_directed_until_that_is_over() {
+    let service = Service::start(3);
+    let size = 600_000;
+    for strategy in DIRECTED {
+        let path = format!("/moved-{strategy}");
+        let hints = hints(strategy, 4096, 4);
+        in_threads(&service, 3, false, |client, team| {
+            let view = cyclic(3000, 3)(team.rank());
+            let layout = "striped(5000) over 2";
+            let file = open(client, team, &path, None, layout, &view, &hints);
+            write_all(&file, team, size, 1);
+            let directed = || counter_of_all(&service, "directed_operations");
+            let how = || {
+                let choice = file.last_choice().unwrap();
+                (file.last_access().collective.unwrap(), choice.reason)
+            };
+            assert_eq!(how().1, Reason::Forced);
+            team.barrier().unwrap();
+            // A move that has begun and gets nowhere.
+            let moving = (team.rank() == 0).then(|| {
+                let slow = MoveOptions {
+                    limit_bytes: 1,
+                    ..MoveOptions::default()
+                };
+                let mut moving = client
+                    .relayout_with(&path, "striped(7000) over 3", &slow)
+                    .unwrap();
+                moving.pause().unwrap();
+                moving
+            });
+            team.barrier().unwrap();
+            let before = directed();
+            team.barrier().unwrap();
+            // Nobody has heard of it: servers refuse. Ranks that regroup then access their domains by themselves.
+            read_all(&file, team, size, 1);
+            let expected = match strategy {
+                "two_phase_ddio" => (Collective::TwoPhaseDdio, Reason::Forced),
+                _ => (Collective::Independent, Reason::Refused),
+            };
+            assert_eq!(how(), expected);
+            // Then all know.
+            team.barrier().unwrap();
+            for salt in [2, 3] {
+                write_all(&file, team, size, salt);
+                assert_eq!(how(), (Collective::Independent, Reason::OtherLayout));
+                team.barrier().unwrap();
+                read_all(&file, team, size, salt);
+                assert_eq!(how(), (Collective::Independent, Reason::OtherLayout));
+                team.barrier().unwrap();
+            }
+            assert_eq!(directed(), before, "no server has directed anything");
+            team.barrier().unwrap();
+            if let Some(mut moving) = moving {
+                moving.limit(0).unwrap();
+                moving.resume().unwrap();
+                moving.wait().unwrap();
+            }
+            team.barrier().unwrap();
+            // Whoever has the state of before is refused once more; then servers direct again.
+            let mut last = None;
+            for _ in 0..3 {
+                read_all(&file, team, size, 3);
+                last = Some(how());
+                team.barrier().unwrap();
+            }
+            let (how, reason) = last.unwrap();
+            assert_eq!((how.word(), reason), (strategy, Reason::Forced));
+        });
+    }
+}
+
+fn counter_of_all(service: &Service, name: &str) -> u64 {
+    (0..service.servers.len())
+        .map(|server| counter(service, server, name))
+        .sum()
 }

@@ -102,6 +102,8 @@ pub(super) struct Distribution {
     views: Arc<Views>,
     pub(super) ranks: Vec<RankHere>,
     hull: Range<u64>,
+    /// No two ranks have file ranges that meet, as the domains of two phases.
+    have_own_ranges: bool,
     pub(super) block_bytes: u64,
     pub(super) blocks: u64,
 }
@@ -181,7 +183,11 @@ impl Distribution {
         let used = || ranks.iter().filter(|rank| !rank.file.is_empty());
         let start = used().map(|rank| rank.file.start).min().unwrap_or(0);
         let end = used().map(|rank| rank.file.end).max().unwrap_or(0);
+        let mut ranges: Vec<&Range<u64>> = used().map(|rank| &rank.file).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        let have_own_ranges = ranges.windows(2).all(|pair| pair[0].end <= pair[1].start);
         let mut distribution = Distribution {
+            have_own_ranges,
             known: Arc::clone(known),
             views,
             ranks,
@@ -223,6 +229,10 @@ impl Distribution {
 
     /// Whether no two ranks have a byte in common, as far as that is easily seen.
     fn are_apart(&self) -> bool {
+        self.have_own_ranges || self.views_are_apart()
+    }
+
+    fn views_are_apart(&self) -> bool {
         *self.views.are_apart.get_or_init(|| {
             let (views, of) = (&self.views.list, &self.views.of);
             let apart = |a: usize, b: usize| {

@@ -1,12 +1,21 @@
 //! Collective accesses that a server directs, frame by frame: ranks that go away, do not come, or are not who they
-//! say they are.
+//! say they are; what the store does while ranks are served, and where what they write comes to lie.
 
-use layout::View;
-use wire::message::directed::{Directed, Follow, Lead, Packet, Portion, RankRange, WANT};
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use ioserver::{Options, StoreOptions};
+use layout::{FileOffset, View};
+use store::{Directory, Disk, DiskFile, Space};
+use wire::message::directed::{Directed, Follow, Lead, MORE, Packet, Portion, RankRange, WANT};
 use wire::message::{self, Bytes, Request};
+use wire::url::Endpoint;
 use wire::{ClientId, Status};
 
 use crate::rig::{Client, File, Rig, header, pattern, refusal};
+use crate::sharer::Sharer;
 
 /// Two clients with one file at one server, and a view of it each.
 fn two(rig: &Rig) -> (Client, Client, File, u64) {
@@ -143,4 +152,300 @@ fn late_ranks_hear_of_a_failure_and_strangers_are_refused() {
     }
     assert_eq!(next(&mut first, server), Ok(None));
     assert_eq!(next(&mut second, server), Ok(None));
+}
+
+/// Reads from this length on are of data, shorter ones of tables of checksums.
+const DATA_BYTES: usize = 16 << 10;
+/// How long a test waits for something that has to come.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Data reads that have begun, and how many may end.
+#[derive(Debug, Default)]
+struct Gate {
+    begun: usize,
+    allowed: usize,
+}
+
+/// A disk whose reads of data end when they are allowed to.
+#[derive(Debug)]
+struct Gated(Directory, Arc<(Mutex<Gate>, Condvar)>);
+
+#[derive(Debug)]
+struct GatedFile(Box<dyn DiskFile>, Arc<(Mutex<Gate>, Condvar)>);
+
+impl Disk for Gated {
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(GatedFile(self.0.create(name)?, self.1.clone())))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(GatedFile(self.0.open(name)?, self.1.clone())))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.0.names()
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        self.0.sync_names()
+    }
+
+    fn space(&self) -> io::Result<Space> {
+        self.0.space()
+    }
+
+    fn lock(&self) -> io::Result<Box<dyn fmt::Debug + Send + Sync>> {
+        self.0.lock()
+    }
+
+    fn label(&self) -> String {
+        self.0.label()
+    }
+}
+
+impl DiskFile for GatedFile {
+    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<usize> {
+        if target.len() >= DATA_BYTES {
+            let (gate, changed) = &*self.1;
+            let mut gate = gate.lock().unwrap();
+            gate.begun += 1;
+            let number = gate.begun;
+            changed.notify_all();
+            let waited = changed.wait_timeout_while(gate, LIMIT, |gate| gate.allowed < number);
+            if waited.unwrap().1.timed_out() {
+                return Err(io::Error::other("nobody allows the read to end"));
+            }
+        }
+        self.0.read_at(offset, target)
+    }
+
+    fn write_at(&self, offset: u64, source: &[u8]) -> io::Result<usize> {
+        self.0.write_at(offset, source)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.0.punch(offset, len)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.0.reserve(offset, len)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        self.0.next_data(offset)
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        self.0.allocated()
+    }
+}
+
+/// Receives the next packet of a read as a whole; its first part and its bytes.
+fn packet(client: &mut Client, server: u64) -> (Portion, Vec<u8>) {
+    let link = client.lane(server);
+    let (answer, said) = link.receive().unwrap();
+    assert!(answer.status.is_ok() && answer.flags & MORE != 0);
+    let portion = message::decode(said).unwrap();
+    let mut bytes = vec![0; answer.payload_bytes as usize];
+    link.receive_payload(&mut bytes).unwrap();
+    (portion, bytes)
+}
+
+/// While the ranks are sent one round, the store reads the next one, and the other way round: with the store held in a read
+/// all packets of the round before arrive, and before anybody has taken a byte of a round the next one is read.
+#[test]
+fn seed002_s63_the_store_reads_a_round_while_another_one_is_sent() {
+    // Packets that no socket's buffer holds: a rank that does not receive holds up its round.
+    const BLOCK: u64 = 8 << 20;
+    const BLOCKS: u64 = 3;
+    const RECORD: u64 = 64 << 10;
+    let gate: Arc<(Mutex<Gate>, Condvar)> = Arc::default();
+    let mut rig = Rig::new(0);
+    let start = |rig: &mut Rig| {
+        let socket = Endpoint::Unix(rig.dir.path().join("io-0.sock"));
+        let dirs = vec![rig.dir.path().join("disk-0")];
+        std::fs::create_dir_all(&dirs[0]).unwrap();
+        let store = StoreOptions::Disk {
+            dirs,
+            memory_limit_bytes: 256 << 20,
+        };
+        let mut options = Options::new(rig.meta_endpoint.clone(), socket, store);
+        options.write_through = true;
+        let gate = gate.clone();
+        let server = ioserver::start_on(options, |directory| {
+            Arc::new(Gated(directory, gate.clone()))
+        });
+        rig.servers = vec![Some(server.unwrap())];
+    };
+    start(&mut rig);
+    let data = pattern(BLOCKS * BLOCK, 9);
+    {
+        let mut writer = rig.client();
+        let file = writer.open("/f", None, Some("striped(1GiB) over 1"));
+        writer.set_view(&file, 1, &View::whole_file());
+        let number = file.servers()[0];
+        for at in (0..data.len()).step_by(1 << 20) {
+            let (lo, hi) = (at as u64, at as u64 + (1 << 20));
+            let access = file.access(1, lo, hi, 1 << 20);
+            let part = &data[at..at + (1 << 20)];
+            writer.write_at(number, access, &file, part).unwrap();
+        }
+    }
+    // Another start has nothing in its cache.
+    rig.servers.pop().unwrap().unwrap().stop();
+    start(&mut rig);
+    let (mut first, mut second, file, server) = two(&rig);
+    let ids = [first.welcome.client, second.welcome.client];
+    let view = |rank: u64| {
+        let set = falls::FallsSet::segment(rank * RECORD, RECORD).unwrap();
+        View::new(FileOffset(0), 2 * RECORD, set).unwrap()
+    };
+    let mut request = lead(&file, ids, 1);
+    request.writes = false;
+    request.block_bytes = BLOCK;
+    request.views = vec![view(0), view(1)];
+    for (rank, range) in request.ranks.iter_mut().enumerate() {
+        range.view = rank as u32;
+        (range.lo, range.hi) = (0, BLOCKS * BLOCK / 2);
+    }
+    let begun = |wanted: &dyn Fn(&Gate) -> bool| {
+        let (gate, changed) = &*gate;
+        let gate = gate.lock().unwrap();
+        let waited = changed.wait_timeout_while(gate, LIMIT, |gate| !wanted(gate));
+        let (gate, waited) = waited.unwrap();
+        assert!(!waited.timed_out(), "{gate:?}");
+        gate.begun
+    };
+    let allow = |reads: usize| {
+        gate.0.lock().unwrap().allowed = reads;
+        gate.1.notify_all();
+    };
+    send(&mut first, server, &request, &[]);
+    // The second rank has not come, so no round is over. All reads of the first are allowed, and the store
+    // still goes on to the second one.
+    let one = begun(&|gate| gate.begun > 0);
+    assert_eq!(one, 1, "a read at a time");
+    allow(usize::MAX);
+    let (portion, bytes) = packet(&mut first, server);
+    let check = |rank: u64, block: u64, portion: &Portion, bytes: &[u8]| {
+        assert_eq!(bytes.len() as u64, BLOCK / 2);
+        assert_eq!(portion.parts[0].start / BLOCK, block);
+        for (at, byte) in bytes.iter().enumerate() {
+            let (record, inside) = (at as u64 / RECORD, at as u64 % RECORD);
+            let file = block * BLOCK + (2 * record + rank) * RECORD + inside;
+            assert_eq!(*byte, data[file as usize], "byte {file}");
+        }
+    };
+    check(0, 0, &portion, &bytes);
+    let rounds = || rig.count(0, "directed_rounds");
+    let until = std::time::Instant::now() + LIMIT;
+    while rounds() < 2 {
+        assert!(std::time::Instant::now() < until, "the store is not ahead");
+        std::thread::yield_now();
+    }
+    // Two buffers: the third round has to wait for the first. From here on the store is held in its next read.
+    let before = gate.0.lock().unwrap().begun;
+    allow(before);
+    let follow = Follow {
+        view: 1,
+        leader: ids[0],
+        operation: 1,
+        rank: 1,
+    };
+    send(&mut second, server, &follow, &[]);
+    let (portion, bytes) = packet(&mut second, server);
+    check(1, 0, &portion, &bytes);
+    assert_eq!(begun(&|gate| gate.begun > before), before + 1);
+    // Nobody has received a packet of the second round yet, and they are longer than what sockets hold: all of
+    // this goes over the network while the store reads.
+    for (rank, client) in [(0, &mut first), (1, &mut second)] {
+        let (portion, bytes) = packet(client, server);
+        check(rank, 1, &portion, &bytes);
+    }
+    assert_eq!(gate.0.lock().unwrap().begun, before + 1, "still in it");
+    assert_eq!(rounds(), 2);
+    allow(usize::MAX);
+    for (rank, client) in [(0, &mut first), (1, &mut second)] {
+        let (portion, bytes) = packet(client, server);
+        check(rank, 2, &portion, &bytes);
+    }
+    for client in [&mut first, &mut second] {
+        assert_eq!(next(client, server), Ok(None));
+    }
+    assert!(rig.count(0, "directed_overlaps") > 0);
+}
+
+/// What a collective write makes lies in memory in as few stretches as its length needs, block behind block, however
+/// small the blocks are in which it comes, and although somebody else takes memory between any two of them.
+#[test]
+fn seed002_s67_blocks_of_a_collective_write_are_contiguous_in_memory() {
+    const BLOCK: u64 = 4096;
+    const BLOCKS: u64 = 1024;
+    let rig = Rig::new(1);
+    let (mut first, mut second, file, server) = two(&rig);
+    let ids = [first.welcome.client, second.welcome.client];
+    let mut request = lead(&file, ids, 1);
+    request.block_bytes = BLOCK;
+    request.blocks = 4;
+    let half = BLOCK * BLOCKS / 2;
+    for (rank, range) in request.ranks.iter_mut().enumerate() {
+        (range.lo, range.hi) = (rank as u64 * half, (rank as u64 + 1) * half);
+    }
+    let follow = Follow {
+        view: 1,
+        leader: ids[0],
+        operation: 1,
+        rank: 1,
+    };
+    send(&mut first, server, &request, &[]);
+    send(&mut second, server, &follow, &[]);
+    let data = pattern(BLOCK * BLOCKS, 3);
+    std::thread::scope(|scope| {
+        for (rank, client) in [&mut first, &mut second].into_iter().enumerate() {
+            let (data, rig) = (&data, &rig);
+            scope.spawn(move || {
+                let mut number = 0;
+                let mut beside = rig.client();
+                let path = format!("/beside-{rank}");
+                let other = beside.open(&path, None, Some("striped(4096) over 1"));
+                beside.set_view(&other, 1, &View::whole_file());
+                while let Some(portion) = next(client, server).unwrap() {
+                    let at = number * BLOCK;
+                    let access = other.access(1, at, at + BLOCK, BLOCK);
+                    let one = vec![7; BLOCK as usize];
+                    beside.write_at(server, access, &other, &one).unwrap();
+                    let part = &portion.parts[0];
+                    let bytes = &data[part.start as usize..part.end as usize];
+                    send(client, server, &Packet { number }, bytes);
+                    number += 1;
+                }
+                assert_eq!(number, half / BLOCK / 4);
+            });
+        }
+    });
+    let map = |client: &mut Client, file: &File, end: u64| {
+        let mut sharer = Sharer::attach(client, server).unwrap();
+        sharer.map(file, 1, false, &[(0, 0, end)]).unwrap().extents
+    };
+    let extents = map(&mut first, &file, BLOCK * BLOCKS);
+    // Extents have powers of two of blocks, up to the longest that there are.
+    assert!(extents.len() <= 3, "{extents:?}");
+    let mut next = 0;
+    for extent in &extents {
+        assert_eq!(extent.offset, next, "block behind block: {extents:?}");
+        next += extent.len;
+    }
+    assert!(next >= BLOCK * BLOCKS);
+    let (back, _) = first
+        .read(&file, 1, &View::whole_file(), 0, BLOCK * BLOCKS)
+        .unwrap();
+    assert!(back == data);
 }
