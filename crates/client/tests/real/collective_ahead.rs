@@ -187,6 +187,28 @@ fn seed002_s71_what_is_prepared_stays_within_the_buffer() {
 }
 
 #[test]
+fn what_was_exchanged_leaves_the_buffer_to_other_forms() {
+    // Just room for what a server has of a segment.
+    let buffer = "50000";
+    let (service, bytes) = begin(false, 8);
+    run(&service, "exchanged", buffer, |_, file, team| {
+        for number in 0..4 {
+            segment(file, team, number, &bytes);
+            rest(&service, team, "exchanged", 1);
+        }
+    });
+    let before = counted(&service, "prefetched_bytes");
+    run(&service, "packets", buffer, |_, file, team| {
+        for number in 4..7 {
+            segment(file, team, number, &bytes);
+            let segments = number - 3;
+            let whole = PART * RANKS as u64;
+            rest(&service, team, "packets", before + segments * whole);
+        }
+    });
+}
+
+#[test]
 fn seed002_s73_what_is_ready_is_sent_and_the_rest_read_as_ever() {
     let (service, bytes) = begin(false, 8);
     // Room for a part of a segment only.

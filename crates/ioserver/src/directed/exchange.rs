@@ -10,7 +10,9 @@
 //! into it, and the owner sends nothing of it itself. What is not confirmed in time is dropped, and the owner
 //! hears that and sends it.
 //!
-//! When all bytes of a rank are here they are put into the order of its view, and it has nothing to unpack.
+//! Bytes of a rank are put into the order of its view as they come, this server's own too. When all of them are
+//! here there is nothing to do on request but to send them, and the rank has nothing to unpack; when some are
+//! missing the others are taken out again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -21,10 +23,10 @@ use wire::message::ahead::{Confirm, Deposit};
 use wire::message::directed::{IN_VIEW, Lead, Portion, PortionPart};
 use wire::{ClientId, FileId, ServerId};
 
-use kernels::{Share, SharedBytesMut};
+use kernels::{Share, SharedBytes, SharedBytesMut};
 
 use super::distribution::{Compiled, Distribution};
-use super::prefetch::{Packed, ReadyRound};
+use super::prefetch::Packed;
 use crate::context::Context;
 use crate::files::{Known, lock};
 
@@ -104,7 +106,23 @@ pub(super) fn homes(known: &Known, lead: &Lead, here: ServerId) -> Homes {
 struct Held {
     rank: usize,
     portion: Portion,
-    bytes: Vec<u8>,
+    bytes: u64,
+}
+
+/// What owners have deposited for one request.
+#[derive(Default)]
+struct Request {
+    owners: HashMap<ServerId, FromOwner>,
+    /// By rank its bytes in the order of its view, as far as they have come.
+    ordered: HashMap<usize, Arc<Mutex<Vec<u8>>>>,
+    homes: Arc<Homes>,
+}
+
+impl Request {
+    fn bytes(&self) -> u64 {
+        let packets = self.owners.values().flat_map(|from| &from.packets);
+        packets.map(|held| held.bytes).sum()
+    }
 }
 
 /// What one owner has deposited for one request.
@@ -119,8 +137,8 @@ struct FromOwner {
 
 #[derive(Default)]
 struct State {
-    /// By file and key, then by owner.
-    held: HashMap<(FileId, u64), HashMap<ServerId, FromOwner>>,
+    /// By file and key.
+    held: HashMap<(FileId, u64), Request>,
     bytes: u64,
     /// Operations whose deposits were taken: too late for more.
     begun: VecDeque<(ClientId, u64)>,
@@ -135,26 +153,24 @@ pub(crate) struct Deposits {
 
 impl State {
     fn drop_request(&mut self, request: &(FileId, u64)) {
-        let gone = self.held.remove(request).into_iter().flatten();
-        let bytes: usize = gone
-            .flat_map(|(_, from)| from.packets)
-            .map(|p| p.bytes.len())
-            .sum();
-        self.bytes -= bytes as u64;
+        if let Some(gone) = self.held.remove(request) {
+            self.bytes -= gone.bytes();
+        }
     }
 }
 
 impl State {
     /// Drops what is held for other requests of the file. An owner may be one operation ahead of this server,
     /// so what was confirmed for one that has not come yet stays, unless it never comes.
-    fn drop_others(&mut self, key: (FileId, u64)) {
-        let is_due = |held: &HashMap<ServerId, FromOwner>| {
-            held.values().any(|from| {
+    fn drop_others(&mut self, file: FileId, but: Option<u64>) {
+        let is_due = |held: &Request| {
+            held.owners.values().any(|from| {
                 from.confirmed.is_some_and(|(_, _, n)| n > 0)
                     && from.confirmed_at.is_some_and(|at| at.elapsed() < DUE)
             })
         };
-        let others = self.held.iter().filter(|(k, _)| k.0 == key.0 && **k != key);
+        let others = self.held.iter();
+        let others = others.filter(|(k, _)| k.0 == file && Some(k.1) != but);
         let stale: Vec<_> = others
             .filter(|(_, h)| !is_due(h))
             .map(|(k, _)| *k)
@@ -169,43 +185,88 @@ impl Deposits {
         lock(&self.state).bytes
     }
 
-    /// Another server deposits a packet; whether it is kept.
-    pub(crate) fn deposit(&self, context: &Context, request: Deposit, most: u64) -> bool {
+    /// The file is read in another form: nobody takes what is held for it.
+    pub(super) fn forget(&self, file: FileId) {
+        lock(&self.state).drop_others(file, None);
+    }
+
+    /// A server deposits a packet; whether it is kept.
+    pub(super) fn deposit(
+        &self,
+        context: &Context,
+        request: &Deposit,
+        lead: &Lead,
+        homes: &Arc<Homes>,
+        most: u64,
+    ) -> bool {
         let Ok(portion) = wire::message::decode::<Portion>(&request.portion.0) else {
             return false;
         };
         let bytes = request.bytes.0.len() as u64;
-        let mut state = lock(&self.state);
+        let rank = request.rank as usize;
         let key = (request.file, request.key);
-        // Of a file one request is prepared at a time.
-        state.drop_others(key);
-        let held = state.bytes + context.operations.prefetch.held_bytes();
-        if held + bytes > most || portion.parts.iter().map(|p| p.bytes).sum::<u64>() != bytes {
+        let Some(range) = lead.ranks.get(rank) else {
             return false;
-        }
-        let from = state
-            .held
-            .entry(key)
-            .or_default()
-            .entry(request.from)
-            .or_default();
-        let mut dropped = 0;
-        if from.serial != request.serial {
-            dropped = from.packets.drain(..).map(|p| p.bytes.len() as u64).sum();
-            *from = FromOwner {
-                serial: request.serial,
-                ..FromOwner::default()
-            };
-        }
-        from.packets.push(Held {
-            rank: request.rank as usize,
-            portion,
-            bytes: request.bytes.0,
+        };
+        // Counted before it is copied, which is done without the lock.
+        let ordered = {
+            let mut state = lock(&self.state);
+            // Of a file one request is prepared at a time.
+            state.drop_others(request.file, Some(request.key));
+            let held = state.bytes + context.operations.prefetch.held_bytes();
+            if held + bytes > most || portion.parts.iter().map(|p| p.bytes).sum::<u64>() != bytes {
+                return false;
+            }
+            let found = state.held.entry(key).or_default();
+            found.homes = Arc::clone(homes);
+            let from = found.owners.entry(request.from).or_default();
+            let mut dropped = 0;
+            if from.serial != request.serial {
+                dropped = from.packets.drain(..).map(|p| p.bytes).sum();
+                *from = FromOwner {
+                    serial: request.serial,
+                    ..FromOwner::default()
+                };
+            }
+            let new = || Arc::new(Mutex::new(vec![0; (range.hi - range.lo) as usize]));
+            let ordered = Arc::clone(found.ordered.entry(rank).or_insert_with(new));
+            state.bytes = state.bytes + bytes - dropped;
+            let most_held = &context.statistics.prefetch_most_bytes;
+            most_held.fetch_max(held + bytes, Ordering::Relaxed);
+            ordered
+        };
+        let is_put = put(
+            lead,
+            homes,
+            rank,
+            &portion,
+            &request.bytes.0,
+            &mut lock(&ordered),
+        );
+        let mut state = lock(&self.state);
+        // It may have been dropped or taken meanwhile, or there is a newer one of the same owner.
+        let kept = state.held.get_mut(&key).and_then(|found| {
+            let is_there = found
+                .ordered
+                .get(&rank)
+                .is_some_and(|o| Arc::ptr_eq(o, &ordered));
+            let from = found.owners.get_mut(&request.from).filter(|_| is_there);
+            from.filter(|from| from.serial == request.serial)
         });
-        state.bytes = state.bytes + bytes - dropped;
-        let most_held = &context.statistics.prefetch_most_bytes;
-        most_held.fetch_max(held + bytes, Ordering::Relaxed);
-        true
+        match kept {
+            Some(from) if is_put => {
+                from.packets.push(Held {
+                    rank,
+                    portion,
+                    bytes,
+                });
+                true
+            }
+            _ => {
+                state.bytes -= bytes;
+                false
+            }
+        }
     }
 
     /// An owner says that what it deposited is good for an operation; whether it will be sent from here.
@@ -215,7 +276,7 @@ impl Deposits {
             return false;
         }
         let held = state.held.get_mut(&(request.file, request.key));
-        let from = held.and_then(|held| held.get_mut(&request.from));
+        let from = held.and_then(|held| held.owners.get_mut(&request.from));
         let Some(from) = from.filter(|f| f.serial == request.serial) else {
             return false;
         };
@@ -231,20 +292,16 @@ impl Deposits {
         is_all
     }
 
-    /// Takes what owners have confirmed for an operation, by rank.
-    pub(super) fn take(
-        &self,
-        file: FileId,
-        lead: &Lead,
-        leader: ClientId,
-    ) -> Vec<(usize, Portion, Vec<u8>)> {
+    /// Takes what owners have confirmed for an operation: a packet per rank.
+    pub(super) fn take(&self, file: FileId, lead: &Lead, leader: ClientId) -> Vec<Option<Packed>> {
         let request = (file, key(lead));
         let operation = (leader, lead.operation);
         let deadline = Instant::now() + PATIENCE;
         let mut state = lock(&self.state);
         loop {
             let is_open = state.held.get(&request).is_some_and(|held| {
-                held.values()
+                held.owners
+                    .values()
                     .any(|from| from.confirmed.is_none_or(|(l, o, _)| (l, o) != operation))
             });
             let left = deadline.saturating_duration_since(Instant::now());
@@ -258,86 +315,65 @@ impl Deposits {
             state.begun.pop_front();
         }
         state.begun.push_back(operation);
-        let mut taken = Vec::new();
-        if let Some(held) = state.held.get_mut(&request) {
-            for from in held.values_mut() {
-                if matches!(from.confirmed, Some((l, o, n)) if (l, o) == operation && n > 0) {
-                    taken.append(&mut from.packets);
+        let taken = state.held.remove(&request);
+        state.bytes -= taken.as_ref().map_or(0, Request::bytes);
+        state.drop_others(file, Some(request.1));
+        drop(state);
+        let Some(taken) = taken else {
+            return Vec::new();
+        };
+        let mut good: Vec<Portion> = Vec::new();
+        good.resize_with(lead.ranks.len(), Portion::default);
+        for from in taken.owners.into_values() {
+            if !matches!(from.confirmed, Some((l, o, n)) if (l, o) == operation && n > 0) {
+                continue;
+            }
+            for mut held in from.packets {
+                if let Some(portion) = good.get_mut(held.rank) {
+                    portion.parts.append(&mut held.portion.parts);
                 }
             }
         }
-        let bytes: usize = taken.iter().map(|p| p.bytes.len()).sum();
-        state.bytes -= bytes as u64;
-        state.drop_request(&request);
-        state.drop_others(request);
-        taken
-            .into_iter()
-            .map(|p| (p.rank, p.portion, p.bytes))
-            .collect()
+        let packets = good.into_iter().enumerate().map(|(rank, portion)| {
+            let ordered = std::mem::take(&mut *lock(taken.ordered.get(&rank)?));
+            (!portion.parts.is_empty()).then(|| packet(lead, &taken.homes, rank, portion, ordered))
+        });
+        packets.collect()
     }
 }
 
-/// One packet per rank from what others deposited and what is ready here; the rounds that were ready lose theirs.
-pub(super) fn gather(
-    lead: &Lead,
-    homes: &Homes,
-    taken: Vec<(usize, Portion, Vec<u8>)>,
-    ready: &mut VecDeque<ReadyRound>,
-) -> Vec<Option<Packed>> {
-    let mut all: Vec<(Portion, Vec<u8>)> = Vec::new();
-    all.resize_with(lead.ranks.len(), Default::default);
-    for (rank, mut portion, bytes) in taken {
-        if let Some(mine) = all.get_mut(rank) {
-            mine.0.parts.append(&mut portion.parts);
-            mine.1.extend_from_slice(&bytes);
-        }
-    }
-    for (rank, mine) in all.iter_mut().enumerate() {
-        if mine.1.is_empty() {
-            continue;
-        }
-        for round in ready.iter_mut() {
-            if let Some(own) = round.packets.get_mut(rank).and_then(Option::take)
-                && let Ok(mut portion) = wire::message::decode::<Portion>(&own.portion)
-            {
-                mine.0.parts.append(&mut portion.parts);
-                mine.1.extend_from_slice(&own.bytes);
+/// The packet of a rank: all its bytes in the order of its view, or those that are good.
+fn packet(lead: &Lead, homes: &Homes, rank: usize, portion: Portion, ordered: Vec<u8>) -> Packed {
+    let (portion, bytes) = match whole(lead, rank, &portion) {
+        Some(whole) => (whole, ordered),
+        None => {
+            let mut bytes = Vec::new();
+            for part in &portion.parts {
+                let at = bytes.len();
+                bytes.resize(at + part.bytes as usize, 0);
+                let share = &homes.shares[&(rank, part.subfile)];
+                let from = SharedBytes::from_slice(&ordered);
+                let (file, base) = (part.start..part.end, lead.ranks[rank].lo);
+                share
+                    .gather_left(file, from, base, &mut bytes[at..])
+                    .expect("what was put there");
             }
-        }
-    }
-    all.into_iter()
-        .enumerate()
-        .map(|(rank, (portion, bytes))| {
-            (!bytes.is_empty()).then(|| in_view(lead, homes, rank, portion, bytes))
-        })
-        .collect()
-}
-
-/// Puts the bytes of a rank into the order of its view, if all of them are there.
-fn in_view(lead: &Lead, homes: &Homes, rank: usize, portion: Portion, bytes: Vec<u8>) -> Packed {
-    let packed = |portion: &Portion, bytes| {
-        let mut control = Vec::new();
-        wire::message::encode(portion, &mut control);
-        Packed {
-            portion: control,
-            bytes,
+            (portion, bytes)
         }
     };
-    match ordered(lead, homes, rank, &portion, &bytes) {
-        Some((whole, ordered)) => packed(&whole, ordered),
-        None => packed(&portion, bytes),
+    let mut control = Vec::new();
+    wire::message::encode(&portion, &mut control);
+    Packed {
+        portion: control,
+        bytes,
     }
 }
 
-fn ordered(
-    lead: &Lead,
-    homes: &Homes,
-    rank: usize,
-    portion: &Portion,
-    bytes: &[u8],
-) -> Option<(Portion, Vec<u8>)> {
+/// The portion that says that everything of a rank comes in the order of its view, if it does.
+fn whole(lead: &Lead, rank: usize, portion: &Portion) -> Option<Portion> {
     let range = &lead.ranks[rank];
-    if bytes.len() as u64 != range.hi - range.lo {
+    let bytes = portion.parts.iter().map(|part| part.bytes).sum::<u64>();
+    if bytes != range.hi - range.lo {
         return None;
     }
     let view = lead.views[range.view as usize].bytes();
@@ -345,19 +381,39 @@ fn ordered(
         subfile: IN_VIEW,
         start: view.select(range.lo)?,
         end: view.select(range.hi - 1)? + 1,
-        bytes: bytes.len() as u64,
+        bytes,
     };
-    let mut ordered = vec![0; bytes.len()];
+    Some(Portion { parts: vec![whole] })
+}
+
+/// Puts a packet where it belongs in the bytes of its rank; whether it fits.
+fn put(
+    lead: &Lead,
+    homes: &Homes,
+    rank: usize,
+    portion: &Portion,
+    bytes: &[u8],
+    ordered: &mut [u8],
+) -> bool {
+    let range = &lead.ranks[rank];
     let mut at = 0;
     for part in &portion.parts {
-        let share = homes.shares.get(&(rank, part.subfile))?;
+        let Some(share) = homes.shares.get(&(rank, part.subfile)) else {
+            return false;
+        };
         let end = at + part.bytes as usize;
-        let into = SharedBytesMut::from_slice(&mut ordered);
-        share
-            .scatter_left(part.start..part.end, &bytes[at..end], into, range.lo)
-            .ok()?;
+        let file = part.start..part.end;
+        if part.start >= part.end || share.count(file.clone()) != part.bytes {
+            return false;
+        }
+        let into = SharedBytesMut::from_slice(ordered);
+        if share
+            .scatter_left(file, &bytes[at..end], into, range.lo)
+            .is_err()
+        {
+            return false;
+        }
         at = end;
     }
-    let parts = vec![whole];
-    Some((Portion { parts }, ordered))
+    true
 }

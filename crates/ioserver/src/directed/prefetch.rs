@@ -27,7 +27,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use store::{Piece, Pins};
@@ -80,8 +80,6 @@ pub(super) struct Ready {
     pub(super) walk: Walk,
     watch: Arc<Watch>,
     held: Arc<AtomicU64>,
-    /// Who sends what, if servers have exchanged packets.
-    homes: Arc<Homes>,
 }
 
 impl Ready {
@@ -92,7 +90,6 @@ impl Ready {
             walk: Walk::default(),
             watch: Arc::new(Watch::new(0..0)),
             held: Arc::clone(held),
-            homes: Arc::default(),
         }
     }
 
@@ -153,8 +150,17 @@ struct Job {
     is_wanted: AtomicBool,
     state: Mutex<JobState>,
     changed: Condvar,
-    /// Servers that keep packets of it, one for each.
+    /// Servers that keep packets of it, one for each; this one too.
     away: Mutex<Vec<ServerId>>,
+    /// Who sends what, if servers exchange packets: found when it is needed first.
+    homes: OnceLock<Arc<Homes>>,
+}
+
+impl Job {
+    fn homes(&self, here: ServerId) -> &Arc<Homes> {
+        let find = || Arc::new(exchange::homes(&self.known, &self.lead, here));
+        self.homes.get_or_init(find)
+    }
 }
 
 #[derive(Default)]
@@ -163,7 +169,6 @@ struct JobState {
     is_over: bool,
     rounds: VecDeque<ReadyRound>,
     walk: Walk,
-    homes: Arc<Homes>,
 }
 
 /// What one file was read for.
@@ -272,6 +277,7 @@ impl Prefetch {
             state: Mutex::default(),
             changed: Condvar::new(),
             away: Mutex::default(),
+            homes: OnceLock::new(),
         });
         history.next = Some(Arc::clone(&job));
         drop(files);
@@ -300,19 +306,21 @@ impl Prefetch {
             None => (None, None),
         };
         if wanted.collective != Collective::Exchanged {
-            return ready;
+            // What was exchanged for an earlier form would keep the buffer from this one, and nobody sends it: what
+            // lacks it is no good either.
+            self.deposits.forget(entry.id());
+            let is_all_here = job.is_none_or(|job| lock(&job.away).is_empty());
+            return ready.filter(|_| is_all_here);
         }
         let ready = match (job, ready) {
             (Some(job), ready) => self.confirm(context, &job, lead, leader, ready),
             (None, ready) => ready,
         };
-        let taken = self.deposits.take(entry.id(), lead, leader);
-        if taken.is_empty() {
+        let packets = self.deposits.take(entry.id(), lead, leader);
+        if packets.iter().all(Option::is_none) {
             return ready;
         }
         let mut ready = ready.unwrap_or_else(|| Ready::empty(&self.held));
-        let homes = Arc::clone(&ready.homes);
-        let packets = exchange::gather(lead, &homes, taken, &mut ready.rounds);
         let whole = packets.iter().flatten().map(|p| p.bytes.len() as u64).sum();
         add(&context.statistics.prefetch_exchanged_bytes, whole);
         let walk = ready
@@ -355,7 +363,11 @@ impl Prefetch {
                 leader,
                 operation: lead.operation,
             };
-            if !matches!(context.ask_member(server, &request), Ok(true)) {
+            let is_sent = match server == context.server {
+                true => self.deposits.confirm(&request),
+                false => matches!(context.ask_member(server, &request), Ok(true)),
+            };
+            if !is_sent {
                 refused.push(server);
             }
         }
@@ -434,7 +446,6 @@ impl Prefetch {
             walk: state.walk.clone(),
             watch: Arc::clone(&job.watch),
             held: Arc::clone(&self.held),
-            homes: Arc::clone(&state.homes),
         };
         let is_over = state.is_over;
         state.is_over = true;
@@ -494,18 +505,80 @@ impl Prefetch {
 
     /// Another server deposits a packet here; whether it is kept.
     pub(crate) fn deposit(&self, context: &Context, request: Deposit) -> bool {
-        // The limit that the client of the file gave, as far as it is known here.
-        let bytes = {
+        // The same read, and the limit that the client of the file gave, as far as that is known here.
+        let job = {
             let files = lock(&self.files);
             let next = files.get(&request.file).and_then(|h| h.next.as_ref());
-            next.map(|job| job.wanted.bytes)
+            next.cloned()
         };
-        match bytes {
-            Some(bytes) => self
-                .deposits
-                .deposit(context, request, most_bytes(context, bytes)),
-            None => false,
+        match job {
+            Some(job) if exchange::key(&job.lead) == request.key => {
+                self.keep(context, &job, &request)
+            }
+            _ => false,
         }
+    }
+
+    /// Keeps a packet of a rank whose server this is; whether there is room for it.
+    fn keep(&self, context: &Context, job: &Job, request: &Deposit) -> bool {
+        let most = most_bytes(context, job.wanted.bytes);
+        let homes = job.homes(context.server);
+        self.deposits
+            .deposit(context, request, &job.lead, homes, most)
+    }
+
+    /// Deposits packets of a round at the servers of their ranks; those that were kept there.
+    fn send_away(
+        &self,
+        context: &Context,
+        job: &Job,
+        packets: &mut [Option<Packed>],
+    ) -> Vec<(usize, ServerId)> {
+        let homes = job.homes(context.server);
+        let key = exchange::key(&job.lead);
+        let mut away = Vec::new();
+        for (rank, home) in homes.of.iter().enumerate() {
+            let (Some(home), Some(packet)) = (*home, packets[rank].take()) else {
+                continue;
+            };
+            if packet.bytes.len() > exchange::MOST_PACKET {
+                packets[rank] = Some(packet);
+                continue;
+            }
+            let bytes = packet.bytes.len() as u64;
+            let request = Deposit {
+                file: job.entry.id(),
+                key,
+                from: context.server,
+                serial: job.serial,
+                rank: rank as u64,
+                portion: Bytes(packet.portion),
+                bytes: Bytes(packet.bytes),
+            };
+            let is_kept = match home == context.server {
+                true => {
+                    // It is counted there from now on.
+                    self.held.fetch_sub(bytes, Ordering::SeqCst);
+                    let is_kept = self.keep(context, job, &request);
+                    self.held.fetch_add(bytes, Ordering::SeqCst);
+                    is_kept
+                }
+                false => matches!(context.ask_member(home, &request), Ok(true)),
+            };
+            match is_kept {
+                true => {
+                    away.push((rank, home));
+                    lock(&job.away).push(home);
+                }
+                false => {
+                    packets[rank] = Some(Packed {
+                        portion: request.portion.0,
+                        bytes: request.bytes.0,
+                    });
+                }
+            }
+        }
+        away
     }
 
     fn prepare(&self, context: &Context, job: &Job) {
@@ -517,11 +590,7 @@ impl Prefetch {
         let builds = job.wanted.collective != Collective::Disk
             && !job.lead.by_record
             && !job.entry.was_stored_directly();
-        let homes = match builds && job.wanted.collective == Collective::Exchanged {
-            true => Arc::new(exchange::homes(&job.known, &job.lead, context.server)),
-            false => Arc::default(),
-        };
-        lock(&job.state).homes = Arc::clone(&homes);
+        let exchanges = builds && job.wanted.collective == Collective::Exchanged;
         let mut walk = Walk::default();
         let mut parts = Vec::new();
         let mut loaded = 0;
@@ -560,7 +629,10 @@ impl Prefetch {
                 self.held.fetch_sub(bytes, Ordering::SeqCst);
                 return;
             };
-            let away = send_away(context, job, &homes, &mut packets);
+            let away = match exchanges {
+                true => self.send_away(context, job, &mut packets),
+                false => Vec::new(),
+            };
             let left: u64 = packets.iter().flatten().map(|p| p.bytes.len() as u64).sum();
             self.held.fetch_sub(bytes - left, Ordering::SeqCst);
             let statistics = &context.statistics;
@@ -593,42 +665,6 @@ fn most_bytes(context: &Context, wanted: u64) -> u64 {
         0 => BYTES.min(limit),
         bytes => bytes.min(limit),
     }
-}
-
-/// Deposits packets of a round at the servers of their ranks; those that were kept there.
-fn send_away(
-    context: &Context,
-    job: &Job,
-    homes: &Homes,
-    packets: &mut [Option<Packed>],
-) -> Vec<(usize, ServerId)> {
-    let mut away = Vec::new();
-    for (rank, home) in homes.of.iter().enumerate() {
-        let Some(home) = home.filter(|home| *home != context.server) else {
-            continue;
-        };
-        let Some(packet) = packets[rank].as_ref() else {
-            continue;
-        };
-        if packet.bytes.len() > exchange::MOST_PACKET {
-            continue;
-        }
-        let request = Deposit {
-            file: job.entry.id(),
-            key: exchange::key(&job.lead),
-            from: context.server,
-            serial: job.serial,
-            rank: rank as u64,
-            portion: Bytes(packet.portion.clone()),
-            bytes: Bytes(packet.bytes.clone()),
-        };
-        if matches!(context.ask_member(home, &request), Ok(true)) {
-            packets[rank] = None;
-            away.push((rank, home));
-            lock(&job.away).push(home);
-        }
-    }
-    away
 }
 
 /// From the first to the last file byte of a request.
