@@ -5,6 +5,7 @@
 //! do not speak of them, the goal everywhere does.
 
 use super::Row;
+use super::claims::{self, Claim};
 
 /// A goal: the cells it speaks of, and how far a cell is above it (1 is just met).
 struct Goal {
@@ -114,53 +115,20 @@ const GOALS: [Goal; 9] = [
     },
 ];
 
-/// What became of a goal.
-struct Verdict<'a> {
-    cells: usize,
-    met: usize,
-    worst: (&'a str, f64),
-}
-
-fn judge<'a>(goal: &Goal, rows: &'a [Row]) -> Option<Verdict<'a>> {
-    let cells = rows
-        .iter()
-        .filter(|row| Cell::new(&row.case).is_some_and(|cell| (goal.applies)(&cell)));
-    let reached: Vec<(&str, f64)> = cells
-        .filter_map(|row| Some((&row.case[..], (goal.reached)(row)?)))
-        .collect();
-    let worst = *reached
-        .iter()
-        .min_by(|one, other| one.1.total_cmp(&other.1))?;
-    let met = reached
-        .iter()
-        .filter(|(_, ratio)| *ratio >= goal.wanted)
-        .count();
-    Some(Verdict {
-        cells: reached.len(),
-        met,
-        worst,
-    })
+fn judge(goal: &Goal, rows: &[Row]) -> Claim {
+    let mut claim = Claim::new(goal.text, goal.wanted);
+    for row in rows {
+        if Cell::new(&row.case).is_some_and(|cell| (goal.applies)(&cell)) {
+            claim.cell(&row.case, (goal.reached)(row));
+        }
+    }
+    claim
 }
 
 /// Prints which goals hold in these rows and which do not.
 pub(crate) fn print(rows: &[Row]) {
-    eprintln!("\ngoals");
-    for goal in &GOALS {
-        match judge(goal, rows) {
-            None => eprintln!("  not measured  {}", goal.text),
-            Some(Verdict {
-                cells,
-                met,
-                worst: (case, ratio),
-            }) => {
-                let verdict = if met == cells { "met" } else { "NOT MET" };
-                eprintln!(
-                    "  {verdict:<12}  {}: {met} of {cells} cells, worst {ratio:.2} in {case}",
-                    goal.text
-                );
-            }
-        }
-    }
+    let claims: Vec<Claim> = GOALS.iter().map(|goal| judge(goal, rows)).collect();
+    claims::print(&claims);
 }
 
 #[cfg(test)]
@@ -194,9 +162,10 @@ mod tests {
             row("gather/cols/b=64/cache", &[("pack-openmpi", 1.0)]),
             row("gather/cols/b=8/cache/l2", &[("pack-openmpi", 1.0)]),
         ];
-        let verdict = judge(&GOALS[1], &rows).expect("cells");
-        assert_eq!((verdict.cells, verdict.met), (2, 1));
-        assert_eq!(verdict.worst, ("gather/cols/b=16/cache/conflict", 2.0));
-        assert!(judge(&GOALS[8], &rows).is_none());
+        let claim = judge(&GOALS[1], &rows);
+        let (met, cells, worst) = claim.verdict().expect("cells");
+        assert_eq!((met, cells), (1, 2));
+        assert_eq!(worst, &("gather/cols/b=16/cache/conflict".to_owned(), 2.0));
+        assert!(judge(&GOALS[8], &rows).verdict().is_none());
     }
 }

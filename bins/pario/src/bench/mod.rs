@@ -6,6 +6,7 @@
 
 pub(crate) mod advise;
 pub(crate) mod cases;
+pub(crate) mod claims;
 pub(crate) mod content;
 pub(crate) mod contest;
 pub(crate) mod contiguous;

@@ -221,7 +221,7 @@ fn seed003_pio19_advice_and_templates_bring_bytes_to_the_nearest_server() {
 fn seed002_s96_schemes_are_run_and_compared_with_independent_accesses() {
     let filter = "real/host/disk=800/read/e=1024/P=4/I=2";
     let report = report(&[
-        "bench", "ddio", "--filter", filter, "--bytes", "1MiB", "--json",
+        "bench", "ddio", "--filter", filter, "--bytes", "512KiB", "--json",
     ]);
     assert_eq!(check_rows(&report, "ddio"), 7);
     let rows = report["rows"].as_array().expect("rows");

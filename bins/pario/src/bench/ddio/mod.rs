@@ -1,10 +1,11 @@
 //! `pario bench ddio`: collective reads directed by the disks. Owns the arguments and the sheet that groups
 //! of cases add their rows to: `model` has the published figures as the equations give them, `real` runs every
-//! scheme on a service.
+//! scheme on a service. `goals` are what the source claims of both.
 //!
 //! A row's ratio `printed` is what the model gives by what the thesis prints, `independent` what was measured by
 //! what independent accesses took in the same turns.
 
+mod goals;
 mod model;
 mod real;
 
@@ -24,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
 
-    /// Bytes of the files of real runs
+    /// Bytes at each server in real runs
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "32MiB")]
     bytes: u64,
 
@@ -39,6 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     let mut sheet = Sheet::new(arguments.filter.clone(), aside, "MB/s");
     model::add(&mut sheet)?;
     real::add(&mut sheet, arguments.bytes)?;
+    super::claims::print(&goals::judge(&sheet.rows));
     Ok(Report {
         bench: "ddio",
         machine: machine::facts(),

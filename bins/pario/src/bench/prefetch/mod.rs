@@ -1,10 +1,11 @@
 //! `pario bench prefetch`: collective reads that were prefetched while the program computed. Owns the
 //! arguments and the sheet that groups of cases add their rows to: `model` has the published figures as the
-//! equations give them, `real` the same forms as they run here.
+//! equations give them, `real` the same forms as they run here. `goals` are what the source claims of both.
 //!
 //! A row's ratio `printed` is what the model gives by what the thesis prints; the ratio `none` of a real run is
 //! the time without prefetch by the time with it.
 
+mod goals;
 mod model;
 mod real;
 
@@ -41,6 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
         None => {
             model::add(&mut sheet)?;
             real::add(&mut sheet)?;
+            super::claims::print(&goals::judge(&sheet.rows));
         }
     }
     Ok(Report {

@@ -1,15 +1,22 @@
 //! Real runs of chapter 6: four forms of collective prefetch, with computation between the reads.
 //!
 //! ```text
-//!  real/host/e=256/random/buffer=2048KiB/PB-PRE    one host, disk servers, exponential time to compute
-//!  real/net/e=8/whole/buffer=4096KiB/PBX-PRE       a namespace per server and one for the ranks, 1 Gbit/s
+//!  real/host/e=256/random/buffer=1024KiB/PB-PRE    one host, disks of 200 MB/s, exponential time to compute
+//!  real/net/e=8/whole/buffer=2048KiB/PBX-PRE       servers behind links of 1 Gbit/s, disks of 50 MB/s
 //! ```
 //!
 //! Ranks are threads of one process, each with a client of its own, and read a file segment by segment through
-//! interleaved records. A turn reads the whole file once; forms take turns, seven times. What counts is the
-//! time from request to satisfaction, as in the thesis, and `none` is the ratio to no prefetch in the same
-//! run. `random` computes for an exponential time with the mean of a read without prefetch; `whole` and `half`
-//! compute until all, or the half that the buffer holds, is ready.
+//! interleaved records. A turn reads some segments one after the other; forms take turns, five times, each
+//! where the one before ended. What counts is the time from request to satisfaction, as in the thesis,
+//! without the first requests of a turn, which nobody can foresee. `none` is the ratio to no prefetch in the
+//! same run.
+//!
+//! `random` computes for an exponential time whose mean is that of a read without prefetch, `equal` for just that
+//! long, `whole` for four times that. `half` is `whole` with a buffer for half of a segment.
+//!
+//! `predicted` is the same ratio by the idea of the source: a read takes what it takes when all is in memory (`floor_ms`, measured), and of the rest
+//! what was neither hidden behind the computation nor had room in the buffer. `total` is the time of computing and reading without prefetch
+//! by that with it; it cannot exceed (compute + io) / max(compute, io).
 
 use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex};
@@ -26,10 +33,15 @@ use crate::commands::Error;
 
 const RANKS: usize = 4;
 const SERVERS: usize = 2;
-const TURNS: usize = 7;
+const TURNS: usize = 5;
 const SEGMENT: u64 = 4 << 20;
 const SEGMENTS: u64 = 48;
+/// Segments of a turn, and how many of them are not measured: servers foresee nothing before they have seen a few.
+const READS: u64 = 16;
+const FIRST: u64 = 4;
 const MBIT: u64 = 1000;
+/// Six times as much is read between two reads of a byte.
+const MEMORY: u64 = SEGMENT * SEGMENTS / SERVERS as u64 / 6;
 const FORMS: [(&str, &str); 4] = [
     ("NO-PRE", "none"),
     ("DISK-PRE", "disk"),
@@ -37,28 +49,58 @@ const FORMS: [(&str, &str); 4] = [
     ("PBX-PRE", "exchanged"),
 ];
 
+/// Where the processes are, and how fast the disks.
+#[derive(Clone, Copy)]
+struct Scene {
+    place: &'static str,
+    disk_mb_s: u64,
+}
+
 /// Record bytes, workload, bytes of the buffer of a server.
 fn settings() -> Vec<(u64, &'static str, u64)> {
+    // What a server has of a segment.
+    let whole = SEGMENT / SERVERS as u64;
     let mut list = Vec::new();
     for record in [8, 256] {
-        for buffer in [SEGMENT / 8, SEGMENT / 2, SEGMENT] {
+        for buffer in [whole / 8, whole / 2, whole] {
             list.push((record, "random", buffer));
         }
-        list.push((record, "whole", SEGMENT));
-        list.push((record, "half", SEGMENT / 4));
+        list.push((record, "equal", whole));
+        list.push((record, "whole", whole));
+        list.push((record, "half", whole / 2));
     }
     list
 }
 
+/// By the idea of the source, the mean time of a read: the part that is not in the buffer, or for which there was no
+/// time, comes from the disk.
+fn predicted(none: f64, floor: f64, room: f64, computes: &[f64]) -> f64 {
+    let disk = (none - floor).max(0.0);
+    let times = computes.iter().map(|compute| {
+        let hidden = compute.min(disk * room);
+        floor + disk - hidden
+    });
+    times.sum::<f64>() / computes.len() as f64
+}
+
 pub(super) fn add(sheet: &mut Sheet) -> Result<(), Error> {
-    on_site(sheet, "host", None)?;
-    if !sheet.wants("real/net") {
+    let host = Scene {
+        place: "host",
+        disk_mb_s: 200,
+    };
+    on_site(sheet, host, None)?;
+    let net = Scene {
+        place: "net",
+        disk_mb_s: 50,
+    };
+    if !is_wanted(sheet, net) {
         return Ok(());
     }
-    let mut rates = vec![Some(MBIT); SERVERS + 1];
-    rates.push(None);
+    // The servers have slow links; that of the ranks is as fast as all of theirs together.
+    let mut rates = vec![Some(MBIT); SERVERS];
+    rates.extend([Some(MBIT * SERVERS as u64), None]);
     match Hosts::new(&rates) {
-        Ok(hosts) => on_site(sheet, "net", Some(&hosts)),
+        Ok(hosts) => on_site(sheet, net, Some(&hosts)),
         Err(why) => {
             eprintln!("real/net is left out: {why}");
             Ok(())
@@ -66,19 +108,28 @@ pub(super) fn add(sheet: &mut Sheet) -> Result<(), Error> {
     }
 }
 
-fn on_site(sheet: &mut Sheet, place: &str, hosts: Option<&Hosts>) -> Result<(), Error> {
-    let case = |record: u64, workload: &str, buffer: u64, form: &str| {
-        format!(
-            "real/{place}/e={record}/{workload}/buffer={}KiB/{form}",
-            buffer >> 10
-        )
+fn case(scene: Scene, (record, workload, buffer): (u64, &str, u64), form: &str) -> String {
+    format!(
+        "real/{}/e={record}/{workload}/buffer={}KiB/{form}",
+        scene.place,
+        buffer >> 10
+    )
+}
+
+fn wanted(sheet: &Sheet, scene: Scene) -> Vec<(u64, &'static str, u64)> {
+    let is_wanted = |setting: &(u64, &'static str, u64)| {
+        let mut forms = FORMS.iter();
+        forms.any(|(form, _)| sheet.wants(&case(scene, *setting, form)))
     };
-    let is_wanted = |(record, workload, buffer): &(u64, &str, u64)| {
-        FORMS
-            .iter()
-            .any(|(form, _)| sheet.wants(&case(*record, workload, *buffer, form)))
-    };
-    let wanted: Vec<_> = settings().into_iter().filter(is_wanted).collect();
+    settings().into_iter().filter(is_wanted).collect()
+}
+
+fn is_wanted(sheet: &Sheet, scene: Scene) -> bool {
+    !wanted(sheet, scene).is_empty()
+}
+
+fn on_site(sheet: &mut Sheet, scene: Scene, hosts: Option<&Hosts>) -> Result<(), Error> {
+    let wanted = wanted(sheet, scene);
     if wanted.is_empty() {
         return Ok(());
     }
@@ -87,10 +138,11 @@ fn on_site(sheet: &mut Sheet, place: &str, hosts: Option<&Hosts>) -> Result<(), 
         meta: SERVERS + 1,
         servers: (0..SERVERS).collect(),
     });
+    let rate = scene.disk_mb_s * 1_000_000;
     let site = Wanted {
         store: Store::Disk,
-        // A third of the file: most of it comes from the data files again in every turn.
-        memory: SEGMENT * SEGMENTS / SERVERS as u64 / 3,
+        memory: MEMORY,
+        options: ["--disk-rate".into(), rate.to_string()].into(),
         ..Wanted::disk(SERVERS)
     };
     let site = Site::start(&site, spread.as_ref())?;
@@ -130,15 +182,31 @@ fn on_site(sheet: &mut Sheet, place: &str, hosts: Option<&Hosts>) -> Result<(), 
             list.sort_by(f64::total_cmp);
             list
         };
-        let rate = |seconds: f64| SEGMENT as f64 / seconds / (1 << 20) as f64;
+        let rate = |seconds: f64| SEGMENT as f64 / seconds / 1e6;
+        let number = |name: &str| found[name].as_f64().unwrap_or(0.0);
+        let (compute, floor) = (number("compute_ms") / 1e3, number("floor_ms") / 1e3);
+        let computes: Vec<f64> = (FIRST..READS)
+            .map(|n| compute * factor(workload, n))
+            .collect();
+        let mean = computes.iter().sum::<f64>() / computes.len() as f64;
+        let room = (buffer * SERVERS as u64) as f64 / SEGMENT as f64;
         let none = times("NO-PRE");
+        let none = none[none.len() / 2];
+        let rounded = |value: f64| json!((100.0 * value).round() / 100.0);
         for (form, _) in FORMS {
             let list = times(form);
-            sheet.add(case(record, workload, buffer, form), |case| {
+            sheet.add(case(scene, (record, workload, buffer), form), |case| {
                 let median = list[list.len() / 2];
                 let mut columns = Map::new();
                 columns.insert("prefetched_of_bytes".into(), found[form]["share"].clone());
                 columns.insert("compute_ms".into(), found["compute_ms"].clone());
+                columns.insert("floor_ms".into(), found["floor_ms"].clone());
+                if form != "NO-PRE" {
+                    let ideal = predicted(none, floor, room.min(1.0), &computes);
+                    columns.insert("predicted".into(), rounded(none / ideal));
+                    let total = (mean + none) / (mean + median);
+                    columns.insert("total".into(), rounded(total));
+                }
                 Row {
                     case,
                     value: rate(median),
@@ -146,7 +214,7 @@ fn on_site(sheet: &mut Sheet, place: &str, hosts: Option<&Hosts>) -> Result<(), 
                     spread: (list[list.len() - 1] - list[0]) / median,
                     first: None,
                     columns,
-                    ratios: vec![("none", none[none.len() / 2] / median)],
+                    ratios: vec![("none", none / median)],
                 }
             })?;
         }
@@ -179,6 +247,14 @@ fn exponential(number: u64) -> f64 {
         .wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let unit = ((mixed >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
     -unit.ln()
+}
+
+/// How long a program computes before a read, by the mean.
+fn factor(workload: &str, number: u64) -> f64 {
+    match workload {
+        "random" => exponential(number),
+        _ => 1.0,
+    }
 }
 
 /// The ranks: prints what they took as one line of JSON.
@@ -214,8 +290,13 @@ pub(super) fn inside(order: &str) -> Result<(), Error> {
         }
         Ok(sum)
     };
-    // One turn of a form: mean seconds of a read at rank 0, and bytes prefetched.
-    let turn = |form: &str, wait: &(dyn Fn(u64) -> Duration + Sync)| -> Result<(f64, u64), Error> {
+    // One turn of a form from a segment on, by a step: mean seconds of a read at rank 0 but the first ones, and bytes
+    // prefetched.
+    let turn = |form: &str,
+                from: u64,
+                step: u64,
+                wait: &(dyn Fn(u64) -> Duration + Sync)|
+     -> Result<(f64, u64), Error> {
         let before = counted(&connect()?)?;
         let total = std::thread::scope(|scope| -> Result<f64, client::Error> {
             let ranks: Vec<_> = Team::threads(RANKS)
@@ -237,14 +318,17 @@ pub(super) fn inside(order: &str) -> Result<(), Error> {
                         let mut memory = vec![0; part as usize];
                         let places = Places::bytes(part);
                         let mut sum = 0.0;
-                        for number in 0..SEGMENTS {
+                        for number in 0..READS {
                             compute(wait(number));
                             team.barrier()?;
                             let started = Instant::now();
                             let into = SharedBytesMut::from_slice(&mut memory);
-                            handle.read_at_all(&team, number * part, into, 0, &places)?;
+                            let segment = from + number * step;
+                            handle.read_at_all(&team, segment * part, into, 0, &places)?;
                             team.barrier()?;
-                            sum += started.elapsed().as_secs_f64();
+                            if number >= FIRST {
+                                sum += started.elapsed().as_secs_f64();
+                            }
                         }
                         handle.close()?;
                         Ok(sum)
@@ -261,34 +345,34 @@ pub(super) fn inside(order: &str) -> Result<(), Error> {
             Ok(first)
         })?;
         let prefetched = counted(&connect()?)? - before;
-        Ok((total / SEGMENTS as f64, prefetched))
+        Ok((total / (READS - FIRST) as f64, prefetched))
     };
-    // How long a read takes without prefetch, twice: the first turn is to warm up.
-    turn("none", &|_| Duration::ZERO)?;
-    let (mean, _) = turn("none", &|_| Duration::ZERO)?;
+    let at_once = |_: u64| Duration::ZERO;
+    // The first turn is to warm up. With all in memory: one segment again and again.
+    turn("none", 0, 1, &at_once)?;
+    let (floor, _) = turn("none", 0, 0, &at_once)?;
+    let (mean, _) = turn("none", READS, 1, &at_once)?;
     let mean = match workload.as_str() {
-        "random" => mean,
+        "random" | "equal" => mean,
         _ => 4.0 * mean,
     };
-    let wait = |number: u64| -> Duration {
-        let factor = match workload.as_str() {
-            "random" => exponential(number + 1),
-            _ => 1.0,
-        };
-        Duration::from_secs_f64(mean * factor)
-    };
-    let mut found = json!({ "compute_ms": (mean * 1e5).round() / 100.0 });
+    let wait = |number: u64| Duration::from_secs_f64(mean * factor(&workload, number));
+    let in_ms = |seconds: f64| (seconds * 1e5).round() / 100.0;
+    let mut found = json!({ "compute_ms": in_ms(mean), "floor_ms": in_ms(floor) });
     let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); FORMS.len()];
     let mut bytes = vec![0u64; FORMS.len()];
+    // There are three such parts of the file and four forms: none reads what it has read just before.
+    let mut from = 0;
     for _ in 0..TURNS {
         for (i, (_, form)) in FORMS.iter().enumerate() {
-            let (mean, prefetched) = turn(form, &wait)?;
+            let (mean, prefetched) = turn(form, from, 1, &wait)?;
+            from = (from + READS) % SEGMENTS;
             seconds[i].push(mean);
             bytes[i] += prefetched;
         }
     }
     for (i, (word, _)) in FORMS.iter().enumerate() {
-        let all = SEGMENT * SEGMENTS * TURNS as u64;
+        let all = SEGMENT * READS * TURNS as u64;
         let share = (1000.0 * bytes[i] as f64 / all as f64).round() / 1000.0;
         found[*word] = json!({ "seconds": seconds[i], "share": share });
     }
