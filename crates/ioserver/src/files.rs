@@ -429,6 +429,10 @@ impl FileEntry {
 
     /// Lets an access in, or says what is in its way. Waits while the file is frozen.
     pub(crate) fn enter(self: &Arc<Self>, planned: &Planned<'_>) -> Entering {
+        if !planned.is_server {
+            // Whoever waits counts: a move has to know of him.
+            self.accesses.fetch_add(1, Ordering::Relaxed);
+        }
         let mut gate = lock(&self.gate);
         let mut deadline = None;
         loop {
@@ -499,7 +503,6 @@ impl FileEntry {
             ));
         }
         let known = Arc::clone(known);
-        self.accesses.fetch_add(1, Ordering::Relaxed);
         self.count(gate, known, planned.file.clone(), is_older)
     }
 

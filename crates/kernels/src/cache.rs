@@ -40,6 +40,11 @@ pub(crate) fn streaming_threshold() -> usize {
     cache_sizes().l3 / 8 * 3
 }
 
+/// Whether a job that writes so many bytes does better past the caches.
+pub fn writes_past(bytes: u64) -> bool {
+    bytes >= streaming_threshold() as u64
+}
+
 #[cfg(target_arch = "x86_64")]
 fn detect() -> CacheSizes {
     use std::arch::x86_64::{__cpuid, __cpuid_count};

@@ -46,7 +46,7 @@ mod shared;
 mod stream;
 
 pub use buffer::{PageBuffer, Pages, SharedBuffer};
-pub use cache::{CacheSizes, LINE, cache_sizes};
+pub use cache::{CacheSizes, LINE, cache_sizes, writes_past};
 pub use copy::{
     BYTES_PER_THREAD, PackError, copy, copy_parallel, copy_parallel_shared, copy_shared,
     copy_window, gather, scatter,

@@ -268,7 +268,21 @@ impl Share {
         target_base: u64,
     ) -> Result<(), BoundsError> {
         let (from, to) = ((source, source_base), (target, target_base));
-        self.copy(file, Hand::Left, from, to)
+        self.copy::<false>(file, Hand::Left, from, to)
+    }
+
+    /// As [`Share::copy_left_to_right`], as part of a job so large that its targets have left the caches before
+    /// anybody reads them: they are written past them. See [`writes_past`](crate::writes_past).
+    pub fn stream_left_to_right(
+        &self,
+        file: Range<u64>,
+        source: SharedBytes<'_>,
+        source_base: u64,
+        target: SharedBytesMut<'_>,
+        target_base: u64,
+    ) -> Result<(), BoundsError> {
+        let (from, to) = ((source, source_base), (target, target_base));
+        self.copy::<true>(file, Hand::Left, from, to)
     }
 
     /// As [`Share::copy_left_to_right`], the other way.
@@ -281,10 +295,10 @@ impl Share {
         target_base: u64,
     ) -> Result<(), BoundsError> {
         let (from, to) = ((source, source_base), (target, target_base));
-        self.copy(file, Hand::Right, from, to)
+        self.copy::<false>(file, Hand::Right, from, to)
     }
 
-    fn copy(
+    fn copy<const PAST: bool>(
         &self,
         file: Range<u64>,
         from: Hand,
@@ -298,7 +312,10 @@ impl Share {
                     Hand::Left => (&s.left, &s.right),
                     Hand::Right => (&s.right, &s.left),
                 };
-                from.copy_to(positions, source, source_base, to, target, target_base)
+                match PAST {
+                    true => from.copy_past(positions, source, source_base, to, target, target_base),
+                    false => from.copy_to(positions, source, source_base, to, target, target_base),
+                }
             }
             Form::Lazy(whole) => {
                 for run in self.meeting.runs(file) {
@@ -479,6 +496,9 @@ mod tests {
                 let mut copied = vec![0u8; 256];
                 share.copy_left_to_right(file.clone(), memory[..].into(), 0, copied[..].as_mut().into(), 0).unwrap();
                 prop_assert_eq!(&copied, &stored);
+                let mut past = vec![0u8; 256];
+                share.stream_left_to_right(file.clone(), memory[..].into(), 0, past[..].as_mut().into(), 0).unwrap();
+                prop_assert_eq!(&past, &stored);
                 let mut back = vec![0u8; 256];
                 share.copy_right_to_left(file.clone(), copied[..].into(), 0, back[..].as_mut().into(), 0).unwrap();
                 let mut expected = vec![0u8; 256];

@@ -53,6 +53,8 @@ pub const CHECKS: &[Check] = &[
     check("preallocation_raises_length", always, preallocation),
     check("grants_commit_or_vanish", always, grants_commit_or_vanish),
     check("overtaken_grants_are_refused", always, overtaken_grants),
+    check("grants_apart_show_no_old_bytes", always, grants_apart),
+    check("released_space_is_free", always, released_space_is_free),
     check("pins_outlive_truncation", always, pins_outlive_truncation),
     check("wrong_ranges_are_refused", always, wrong_ranges),
     check("domain_and_note_change", always, domain_and_note_change),
@@ -326,6 +328,74 @@ fn grants_commit_or_vanish(harness: &mut dyn Harness) {
         &[0; 40_000],
         "behind the length",
     );
+}
+
+fn grants_apart(harness: &mut dyn Harness) {
+    // Memory that was used before.
+    let old = harness.store().create(&identity(1)).unwrap();
+    old.write_at(0, &pattern(7, 6 << 20, 7)).unwrap();
+    old.truncate(0).unwrap();
+    let subfile = harness.store().create(&identity(2)).unwrap();
+    let zeros = |range: Range<u64>, what: &str| {
+        let len = (range.end - range.start) as usize;
+        same(&read(&*subfile, range), &vec![0; len], what);
+    };
+    let mut grant = Grant::new();
+    subfile.grant_apart(70_000..3_000_000, &mut grant).unwrap();
+    assert_eq!(grant.len(), 2_930_000);
+    zeros(0..4 << 20, "granted only");
+    grant.abandon();
+    zeros(0..4 << 20, "abandoned");
+    subfile.grant_apart(70_000..3_000_000, &mut grant).unwrap();
+    let bytes = pattern(3, 2_930_000, 1);
+    grant.copy_from(&bytes);
+    grant.commit().unwrap();
+    zeros(0..70_000, "before what was stored");
+    same(&read(&*subfile, 70_000..3_000_000), &bytes, "stored");
+    assert_eq!(subfile.len(), 3_000_000);
+    subfile.write_at(6 << 20, b"z").unwrap();
+    zeros(3_000_000..6 << 20, "behind what was stored");
+    // Extents that were there before and some that somebody else makes meanwhile.
+    let bytes = pattern(5, 3 << 20, 2);
+    subfile.grant_apart(2 << 20..5 << 20, &mut grant).unwrap();
+    subfile.write_at(5 << 20, b"beside").unwrap();
+    subfile.write_at((4 << 20) - 9, b"overlaps").unwrap();
+    grant.copy_from(&bytes);
+    grant.commit().unwrap();
+    same(&read(&*subfile, 2 << 20..5 << 20), &bytes, "over others");
+    same(&read(&*subfile, 5 << 20..(5 << 20) + 6), b"beside", "kept");
+    same(
+        &read(&*subfile, 70_000..2 << 20),
+        &pattern(3, 2_930_000, 1)[..(2 << 20) - 70_000],
+        "before",
+    );
+    // What a truncation overtakes does not count.
+    subfile.grant_apart(8 << 20..9 << 20, &mut grant).unwrap();
+    grant.copy_from(&pattern(1, 1 << 20, 1));
+    subfile.truncate(100).unwrap();
+    let refused = grant.commit().unwrap_err();
+    assert!(matches!(refused, Error::Stale), "{refused}");
+    assert_eq!(subfile.len(), 100);
+}
+
+fn released_space_is_free(harness: &mut dyn Harness) {
+    // A whole number of extents, whatever their size.
+    const SIZE: u64 = 2 << 20;
+    let subfile = harness.store().create(&identity(1)).unwrap();
+    let bytes = pattern(4, SIZE as usize, 4);
+    subfile.write_at(0, &bytes).unwrap();
+    subfile.sync().unwrap();
+    let before = subfile.allocated().unwrap();
+    subfile.release(0..SIZE - 1).unwrap();
+    assert_eq!(subfile.len(), SIZE);
+    let last = &bytes[SIZE as usize - 1..];
+    same(&read(&*subfile, SIZE - 1..SIZE), last, "behind it");
+    subfile.release(0..SIZE).unwrap();
+    let is_in_memory = !harness.store().capabilities().durable;
+    let after = subfile.allocated().unwrap();
+    assert!(after < before || !is_in_memory, "nothing was freed");
+    let zeros = vec![0; SIZE as usize];
+    same(&read(&*subfile, 0..SIZE), &zeros, "no extent is left");
 }
 
 fn overtaken_grants(harness: &mut dyn Harness) {

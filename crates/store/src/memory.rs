@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::aside::Aside;
 use crate::error::{Error, Result};
 use crate::identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};
-use crate::pins::{Grant, Granted, Pins};
+use crate::pins::{Grant, Granted, Pin, Pins};
 use crate::pool::{Extent, Pool, UNIT};
 use crate::store::{Capabilities, Location, Scrub, Store, Subfile, Usage, check};
-use crate::table::{Fill, Table};
+use crate::table::{Fill, Part, Table};
 
 /// Keeps subfiles in memory.
 #[derive(Debug)]
@@ -38,6 +38,8 @@ struct State {
     identity: Identity,
     table: Table,
     len: u64,
+    /// How often it was truncated: what was granted apart before does not count any more.
+    cuts: u64,
     removed: bool,
 }
 
@@ -83,6 +85,7 @@ impl Store for MemoryStore {
                 identity: identity.clone(),
                 table: Table::default(),
                 len: 0,
+                cuts: 0,
                 removed: false,
             }),
         });
@@ -141,6 +144,35 @@ impl State {
     }
 }
 
+impl State {
+    /// Puts an extent that was apart where it belongs. Should somebody have been faster with one that
+    /// overlaps it, its bytes go there.
+    fn take_in(&mut self, pin: &Pin, pool: &Pool) -> Result<()> {
+        let (extent, at) = pin.memory.as_ref().expect("granted space has memory");
+        let start = pin.offset - at;
+        if self
+            .table
+            .meeting(start..start + extent.len())
+            .next()
+            .is_none()
+        {
+            self.table
+                .insert(start, Arc::clone(extent), Fill::Loaded, 0);
+            return Ok(());
+        }
+        let domain = self.identity.domain;
+        self.table
+            .fill(pin.range(), Fill::Loaded, 0, pool, domain)?;
+        for (found, slot) in self.table.meeting(pin.range()) {
+            let lo = pin.offset.max(found);
+            let hi = (pin.offset + pin.len).min(found + slot.extent.len());
+            slot.extent
+                .copy_part_from(lo - found, extent, lo - start, hi - lo);
+        }
+        Ok(())
+    }
+}
+
 impl Granted for Held {
     fn commit(&self, pins: &Pins) -> Result<()> {
         let mut state = self.lock();
@@ -149,11 +181,20 @@ impl Granted for Held {
         let mut end = 0;
         for pin in &pins.list {
             let (extent, _) = pin.memory.as_ref().expect("granted space has memory");
-            let found = state.table.find(pin.offset);
-            if !found.is_some_and(|(_, slot)| Arc::ptr_eq(&slot.extent, extent)) {
+            let is_current = match pin.apart {
+                Some(cuts) => cuts == state.cuts && extent.domain() == state.identity.domain,
+                None => {
+                    let found = state.table.find(pin.offset);
+                    found.is_some_and(|(_, slot)| Arc::ptr_eq(&slot.extent, extent))
+                }
+            };
+            if !is_current {
                 return Err(Error::Stale);
             }
             end = end.max(pin.offset + pin.len);
+        }
+        for pin in pins.list.iter().filter(|pin| pin.apart.is_some()) {
+            state.take_in(pin, &self.pool)?;
         }
         state.len = state.len.max(end);
         Ok(())
@@ -163,7 +204,7 @@ impl Granted for Held {
     /// map may have stored there too, and it counts.
     fn abandon(&self, pins: &Pins) {
         let state = self.lock();
-        for pin in &pins.list {
+        for pin in pins.list.iter().filter(|pin| pin.apart.is_none()) {
             let (extent, at) = pin.memory.as_ref().expect("granted space has memory");
             let of = state.table.find(pin.offset).map(|(_, slot)| slot);
             if of.is_some_and(|slot| slot.storable && Arc::ptr_eq(&slot.extent, extent)) {
@@ -206,10 +247,56 @@ impl Subfile for MemorySubfile {
         Ok(())
     }
 
+    /// Where there is no extent yet: those that there are may be mapped.
+    fn grant_apart(&self, range: Range<u64>, grant: &mut Grant) -> Result<()> {
+        check(&range)?;
+        if !grant.is_empty() {
+            // Ranges of one grant may want the same extent.
+            return self.grant(range, grant);
+        }
+        let mut state = self.held.lock();
+        state.check_alive()?;
+        let (domain, cuts) = (state.identity.domain, state.cuts);
+        let pool = &self.held.pool;
+        let (mut at, mut floor) = (range.start, 0);
+        while at < range.end {
+            let gap = match state.table.first_part(at..range.end) {
+                Part::Extent { range: part, .. } => {
+                    at = part.end;
+                    state.table.pin(part, &mut grant.pins, 0);
+                    continue;
+                }
+                Part::Gap(gap) => gap,
+            };
+            let part_of = |start: u64, class: usize| {
+                let end = range.end.min(start + (UNIT << class));
+                at - start..end - start
+            };
+            let (start, class) = state.table.choose(gap, floor, pool.largest_class());
+            let (start, extent) = match pool.allocate_around(domain, class, part_of(start, class)) {
+                Ok(extent) => (start, extent),
+                Err(_) if class > 0 => {
+                    let start = at / UNIT * UNIT;
+                    let part = part_of(start, 0);
+                    (start, pool.allocate_around(domain, 0, part)?)
+                }
+                Err(e) => return Err(e),
+            };
+            floor = start + extent.len();
+            let end = range.end.min(floor);
+            let memory = (extent, at - start);
+            grant.pins.push_apart(at, end - at, memory, cuts);
+            at = end;
+        }
+        grant.own(&self.held);
+        Ok(())
+    }
+
     fn truncate(&self, len: u64) -> Result<()> {
         check(&(0..len))?;
         let mut state = self.held.lock();
         state.check_alive()?;
+        state.cuts += 1;
         state.table.punch(len..MAX_LEN);
         state.len = len;
         Ok(())
@@ -220,6 +307,14 @@ impl Subfile for MemorySubfile {
         let mut state = self.held.lock();
         state.check_alive()?;
         state.table.punch(range);
+        Ok(())
+    }
+
+    fn release(&self, range: Range<u64>) -> Result<()> {
+        check(&range)?;
+        let mut state = self.held.lock();
+        state.check_alive()?;
+        state.table.release(range);
         Ok(())
     }
 

@@ -50,6 +50,8 @@ pub(crate) struct Pin {
     pub(crate) len: u64,
     /// The extent, and where in it the piece begins; `None` is a hole.
     pub(crate) memory: Option<(Arc<Extent>, u64)>,
+    /// The extent is in no table before the commit; how often the subfile had been cut then.
+    pub(crate) apart: Option<u64>,
 }
 
 impl Pin {
@@ -127,6 +129,23 @@ impl Pins {
             offset,
             len,
             memory,
+            apart: None,
+        });
+    }
+
+    /// Appends memory that nobody else knows of before the commit.
+    pub(crate) fn push_apart(
+        &mut self,
+        offset: u64,
+        len: u64,
+        memory: (Arc<Extent>, u64),
+        cuts: u64,
+    ) {
+        self.list.push(Pin {
+            offset,
+            len,
+            memory: Some(memory),
+            apart: Some(cuts),
         });
     }
 }

@@ -12,7 +12,8 @@
 //!
 //! Invariants
 //! - `used + warm <= limit` whenever no call is running, and whatever calls run at once.
-//! - An extent is zero when it is handed out, and its memory is committed.
+//! - An extent is zero when it is handed out, and its memory is committed; only who says that he stores all of it
+//!   himself gets one as it is.
 //! - A segment without used, warm or aside units is closed.
 //! - Units aside have no memory of this pool, count against no limit and are given to nobody.
 //!
@@ -20,6 +21,7 @@
 //! committing happen outside it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -204,6 +206,17 @@ impl Pool {
 
     /// An extent of `UNIT << class` zero bytes.
     pub(crate) fn allocate(&self, domain: Domain, class: usize) -> Result<Arc<Extent>> {
+        self.allocate_around(domain, class, 0..0)
+    }
+
+    /// An extent that is zero except for a part of it, which has any bytes of the domain: whoever gets it
+    /// stores there before anybody else can find it, or drops it.
+    pub(crate) fn allocate_around(
+        &self,
+        domain: Domain,
+        class: usize,
+        part: Range<u64>,
+    ) -> Result<Arc<Extent>> {
         assert!(class < CLASSES);
         let run = run_mask(class);
         let len = UNIT << class;
@@ -221,7 +234,16 @@ impl Pool {
         };
         // Only this extent's owner knows the range now: zero and commit without the lock.
         for units in runs(warm & run) {
-            extent.zero(units.0 * UNIT, units.1 * UNIT);
+            let range = units.0 * UNIT..(units.0 + units.1) * UNIT;
+            let before = range.start..range.end.min(part.start.max(range.start));
+            let behind = range.start.max(part.end.min(range.end))..range.end;
+            let around = match part.is_empty() {
+                true => [range, 0..0],
+                false => [before, behind],
+            };
+            for zeros in around.into_iter().filter(|zeros| !zeros.is_empty()) {
+                extent.zero(zeros.start, zeros.end - zeros.start);
+            }
         }
         for units in runs(!warm & run) {
             let committed = extent
@@ -454,6 +476,15 @@ impl Extent {
         assert_eq!(self.len, other.len);
         self.segment
             .copy_within_process(self.at, &other.segment, other.at, self.len);
+    }
+
+    /// Copies a part of another extent.
+    pub(crate) fn copy_part_from(&self, at: u64, other: &Extent, other_at: u64, len: u64) {
+        self.check(at, len);
+        other.check(other_at, len);
+        let (to, from) = (self.at + at, other.at + other_at);
+        self.segment
+            .copy_within_process(to, &other.segment, from, len);
     }
 
     /// Gives the memory back although somebody may still store there: nobody gets the place before the

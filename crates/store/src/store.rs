@@ -148,6 +148,12 @@ pub trait Subfile: Send + Sync {
     /// holds ranges of one subfile at a time. All of the range has to be stored before the commit.
     fn grant(&self, range: Range<u64>, grant: &mut Grant) -> Result<()>;
 
+    /// As [`Subfile::grant`], for a caller that surely stores all of the range: memory that is new is not
+    /// cleared for him, and nobody else finds it before the commit.
+    fn grant_apart(&self, range: Range<u64>, grant: &mut Grant) -> Result<()> {
+        self.grant(range, grant)
+    }
+
     /// As [`Subfile::grant`], for a caller that stores only some bytes of the range: the others keep
     /// what they have, which may have to be read from disk first.
     fn grant_gaps(&self, range: Range<u64>, grant: &mut Grant) -> Result<()> {
@@ -160,6 +166,12 @@ pub trait Subfile: Send + Sync {
 
     /// Makes a range zero and frees the space that lies in it as a whole. The length stays.
     fn punch(&self, range: Range<u64>) -> Result<()>;
+
+    /// Frees space that lies in a range as a whole. What its bytes are afterwards nobody knows: for ranges that
+    /// nobody reads before all of them are stored or punched.
+    fn release(&self, range: Range<u64>) -> Result<()> {
+        self.punch(range)
+    }
 
     /// Commits space for a range and raises the length to its end.
     fn preallocate(&self, range: Range<u64>) -> Result<()>;

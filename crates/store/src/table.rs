@@ -183,8 +183,8 @@ impl Table {
         Part::Gap(range.start..next.map_or(range.end, |(start, _)| *start))
     }
 
-    /// Start and class, at most `largest`, of a new extent for a gap that begins at `gap.start`.
-    pub(crate) fn choose(&self, gap: Range<u64>, largest: usize) -> (u64, usize) {
+    /// Start, at least `floor`, and class, at most `largest`, of a new extent for a gap that begins at `gap.start`.
+    pub(crate) fn choose(&self, gap: Range<u64>, floor: u64, largest: usize) -> (u64, usize) {
         let fits = |class: usize| {
             let len = UNIT << class;
             let start = gap.start / len * len;
@@ -194,7 +194,7 @@ impl Table {
             let wanted = gap.end.min(end) - gap.start.max(start);
             let dense =
                 wanted * 2 >= len || (start >= len && self.allocated_in(start - len..start) == len);
-            free && dense
+            start >= floor && free && dense
         };
         let class = (1..=largest).rev().find(|&class| fits(class)).unwrap_or(0);
         let len = UNIT << class;
@@ -408,7 +408,7 @@ impl Table {
             match self.first_part(at..range.end) {
                 Part::Extent { range, .. } => at = range.end,
                 Part::Gap(gap) => {
-                    let (start, class) = self.choose(gap, pool.largest_class());
+                    let (start, class) = self.choose(gap, 0, pool.largest_class());
                     // Under a tight limit a small extent may fit where a large one does not.
                     let (start, extent) = match allocate(class) {
                         Ok(extent) => (start, extent),
@@ -444,6 +444,18 @@ impl Table {
                     at = part.end;
                 }
             }
+        }
+    }
+
+    /// Frees extents inside a range, and leaves the others as they are.
+    pub(crate) fn release(&mut self, range: Range<u64>) {
+        let is_inside = |(start, slot): &(u64, &Slot)| {
+            range.start <= *start && start + slot.extent.len() <= range.end
+        };
+        let inside = self.meeting(range.clone()).filter(is_inside);
+        let inside: Vec<u64> = inside.map(|(start, _)| start).collect();
+        for start in inside {
+            self.remove(start);
         }
     }
 

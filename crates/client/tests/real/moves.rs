@@ -1,4 +1,5 @@
-//! What a move between layouts and servers keeps: shared pointers over a change of the owner.
+//! What a move between layouts and servers keeps: shared pointers over a change of the owner, and the space that it
+//! may take meanwhile.
 //!
 //! That bytes are right while servers die is looked at with servers in processes of their own.
 
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use client::{MoveOptions, OpenOptions};
 
-use crate::service::Service;
+use crate::service::{Service, create, pattern};
 
 /// How long a move may take.
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
@@ -76,4 +77,65 @@ impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// Bytes that all servers together use, if they used the same a moment later.
+fn used(service: &Service) -> Option<u64> {
+    let now = || -> Vec<u64> {
+        let of = |s: &ioserver::IoServer| {
+            let counters = s.statistics();
+            let used = counters.iter().find(|c| c.name == "used_bytes");
+            used.unwrap().value
+        };
+        service.servers.iter().map(of).collect()
+    };
+    let first = now();
+    (first == now()).then(|| first.iter().sum())
+}
+
+#[test]
+fn a_move_in_place_takes_no_more_space_than_its_window_and_a_block_a_subfile() {
+    const SIZE: u64 = 72 << 20;
+    const BLOCK: u64 = 2 << 20;
+    // Of a move in place, which has one lane.
+    const WINDOW: u64 = 4 << 20;
+    let service = Service::start(3);
+    let client = service.connect();
+    let file = create(&client, "/f", "", "striped(3000) over 3");
+    let bytes = pattern(SIZE as usize, 3);
+    file.write_at(0, &bytes).unwrap();
+    let options = MoveOptions {
+        limit_bytes: 200 << 20,
+        in_place: true,
+        ..MoveOptions::default()
+    };
+    let layouts = [
+        ("striped(70000) over 2", 2),
+        ("striped(1MiB) over 3", 3),
+        ("striped(3000) over 3", 3),
+    ];
+    let mut subfiles = 3;
+    for (layout, next) in layouts {
+        // The lane has begun a block of every subfile of one layout, and has not left one of every subfile of
+        // the other.
+        let most = SIZE + WINDOW + (subfiles + next) * BLOCK;
+        let mut moving = client.relayout_with("/f", layout, &options).unwrap();
+        let (mut looks, mut highest) = (0, 0);
+        while !moving.progress().unwrap().state.is_over() {
+            if let Some(now) = used(&service) {
+                looks += 1;
+                highest = highest.max(now);
+                assert!(now <= most, "{layout}: {now} bytes of at most {most}");
+            }
+            std::thread::park_timeout(std::time::Duration::from_micros(200));
+        }
+        assert!(looks > 10 && highest >= SIZE, "{looks} {highest}");
+        // What is left of the layout before is given back with the end.
+        let left = used(&service).unwrap();
+        assert!(left <= SIZE + next * BLOCK, "{layout}: {left} bytes");
+        subfiles = next;
+    }
+    let mut back = vec![0; SIZE as usize];
+    assert_eq!(file.read_at(0, &mut back).unwrap() as u64, SIZE);
+    assert!(back == bytes);
 }

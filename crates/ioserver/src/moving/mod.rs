@@ -27,7 +27,7 @@ use wire::message::cluster::{ByteRange, FenceWindows, Fenced, Frozen};
 use wire::{FileId, Status};
 
 use crate::context::Context;
-use crate::files::{FileEntry, MOVE};
+use crate::files::{FileEntry, Known, MOVE};
 use crate::refused::Refused;
 use crate::service::IoService;
 
@@ -77,6 +77,7 @@ pub(crate) fn fence_windows(service: &IoService, r: &FenceWindows) -> Result<Fen
     if r.round <= entry.round.load(Ordering::SeqCst) {
         return Err(other_round(r.file));
     }
+    let before = entry.known();
     let is_found = learn(context, &entry, r)?;
     if !is_found {
         service.owner.removed(r.file);
@@ -97,6 +98,9 @@ pub(crate) fn fence_windows(service: &IoService, r: &FenceWindows) -> Result<Fen
     if !r.frees.is_empty() {
         crash_point("server_before_free");
         free(context, &entry, &ranges(&r.frees));
+    }
+    if let Some(before) = before {
+        free_rest(context, &entry, &before);
     }
     let mut accesses = 0;
     if !windows.is_empty() {
@@ -150,9 +154,14 @@ fn learn(
     if let Some(known) = entry.known()
         && known.step() == r.from
         && r.from < r.step
-        && let Some(next) = control::moves::advance(known.layout(), &ranges(&r.moved))
-        && next.step == r.step
         && !r.moved.is_empty()
+        && let Some(next) = control::moves::advance(known.layout(), &ranges(&r.moved))
+        // What moved last is made durable together with the end of the move.
+        && let Some(next) = match r.is_settling && next.step < r.step {
+            true => control::moves::finish(&next),
+            false => Some(next),
+        }
+        && next.step == r.step
     {
         entry.learn(known.with_layout(next), context.server);
     }
@@ -170,6 +179,26 @@ fn learn(
             Status::StaleLayout,
             format!("{} is in another step of its move", r.file),
         )),
+    }
+}
+
+/// When a move is over: gives back the space of what is not of the file any more. The metadata manager has it
+/// removed by and by, but the next move may need the memory at once.
+fn free_rest(context: &Context, entry: &FileEntry, before: &Known) {
+    let Some(known) = entry.known() else {
+        return;
+    };
+    let is_over = before.layout().pieces.len() == 2 && known.layout().pieces.len() == 1;
+    if !is_over || context.stored.is_durable() {
+        return;
+    }
+    for own in before.of_piece(0).1 {
+        if known.names(own.store, std::slice::from_ref(&own.index)) {
+            continue;
+        }
+        if let Ok(Some(subfile)) = before.find(own, &context.stored) {
+            let _ = subfile.truncate(0);
+        }
     }
 }
 
@@ -198,8 +227,9 @@ fn free(context: &Context, entry: &FileEntry, moved: &[Range<u64>]) {
             let start = rank(range.start);
             let start = since.max(start / store::CHUNK * store::CHUNK);
             let part = start..rank(range.end).min(subfile.len().max(start));
+            // Nobody reads it before it is fetched again, which stores or clears all of it.
             if !part.is_empty() {
-                let _ = subfile.punch(part);
+                let _ = subfile.release(part);
             }
         }
     }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use falls::Periodic;
 use kernels::{Share, SharedBytes, SharedBytesMut};
@@ -31,6 +32,11 @@ use crate::statistics::add;
 
 /// Subfile bytes that are granted at a time.
 const CHUNK: u64 = 2 << 20;
+/// Subfile bytes that all sources fill before the next ones.
+const STEP: u64 = 256 << 10;
+/// Fewer bytes are not worth another thread, and more threads than this gain nothing.
+const WORTH: u64 = 4 << 20;
+const MOST_THREADS: usize = 4;
 /// The view under which a pulling server registers.
 const VIEW: u64 = 1;
 /// Bytes of a description in one message.
@@ -94,11 +100,42 @@ enum From<'a> {
     Message(ServerId),
 }
 
+/// A subfile of the second piece, and where its bytes come from.
+struct Job<'a> {
+    own: &'a Own,
+    subfile: Arc<dyn Subfile>,
+    pairs: Vec<Pair<'a>>,
+}
+
+impl Job<'_> {
+    fn is_in_memory(&self) -> bool {
+        let in_memory = |p: &Pair<'_>| matches!(p.from, From::Memory(_));
+        self.pairs.iter().all(in_memory)
+    }
+}
+
+/// What the threads of a pull share.
+struct Filling {
+    /// The first chunk that nobody has taken.
+    next: AtomicUsize,
+    /// So much is fetched that it does not stay in the caches.
+    is_large: bool,
+    has_cleared: AtomicBool,
+}
+
+impl Filling {
+    fn cleared(&self, was_something: bool) {
+        if was_something {
+            self.has_cleared.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 /// Serves [`PullWindows`].
 pub(crate) fn pull_windows(context: &Arc<Context>, r: &PullWindows) -> Result<u64, Refused> {
     let entry = context.entry(r.file);
     let mut moving = lock(&entry.moving);
-    let is_current = || entry.round.load(std::sync::atomic::Ordering::SeqCst) == r.round;
+    let is_current = || entry.round.load(Ordering::SeqCst) == r.round;
     if !is_current() || !entry.is_fenced() {
         return Err(other_round(r.file));
     }
@@ -191,8 +228,7 @@ impl Pull<'_> {
                 }
             });
         }
-        let mut sum = 0;
-        let mut has_cleared = false;
+        let mut jobs = Vec::new();
         for own in targets {
             let incarnation = self.context.incarnation();
             let kept_since = self.context.kept_since();
@@ -214,8 +250,16 @@ impl Pull<'_> {
                     });
                 }
             }
-            sum += self.fill(own, &pairs, &mut has_cleared)?;
+            let incarnation = self.context.incarnation();
+            let subfile = self.known.make(own, &self.context.stored, incarnation)?;
+            jobs.push(Job {
+                own,
+                subfile: Arc::clone(subfile),
+                pairs,
+            });
         }
+        let (sum, has_cleared) = self.fill(&jobs)?;
+        drop(jobs);
         drop(extents);
         for (server, lender) in lenders {
             self.context.lenders.give(server, lender);
@@ -280,46 +324,105 @@ impl Pull<'_> {
         Ok(pins)
     }
 
-    /// All bytes of the windows that belong to one subfile.
-    fn fill(&self, own: &Own, pairs: &[Pair<'_>], has_cleared: &mut bool) -> Result<u64, Refused> {
-        let context = self.context;
-        let incarnation = context.incarnation();
-        let subfile = self.known.make(own, &context.stored, incarnation)?;
+    /// All bytes of the windows that belong to subfiles of this server; how many, and whether something had been
+    /// there that is zero now.
+    fn fill(&self, jobs: &[Job<'_>]) -> Result<(u64, bool), Refused> {
+        let mut parts: Vec<(&Job<'_>, Range<u64>)> = Vec::new();
         let mut sum = 0;
-        let mut grant = Grant::new();
-        for window in self.windows {
-            let part = own.bytes.rank(window.start)..own.bytes.rank(window.end);
-            let most = match pairs.iter().all(|p| matches!(p.from, From::Memory(_))) {
-                true => CHUNK,
-                false => CHUNK.min(context.message_bytes),
-            };
-            for chunk in chunks(part, most) {
-                let bytes = chunk.end - chunk.start;
-                self.fill_chunk(own, &**subfile, pairs, chunk, &mut grant, has_cleared)?;
-                sum += bytes;
+        for job in jobs {
+            let own = job.own;
+            for window in self.windows {
+                let part = own.bytes.rank(window.start)..own.bytes.rank(window.end);
+                let most = match job.is_in_memory() {
+                    true => CHUNK,
+                    false => CHUNK.min(self.context.message_bytes),
+                };
+                sum += part.end - part.start;
+                parts.extend(chunks(part, most).map(|chunk| (job, chunk)));
             }
         }
-        if context.stored.is_durable() {
-            subfile.sync()?;
+        let filling = Filling {
+            next: AtomicUsize::new(0),
+            is_large: kernels::writes_past(sum),
+            has_cleared: AtomicBool::new(false),
+        };
+        let work = || -> Result<(), Refused> {
+            let mut grant = Grant::new();
+            while let Some((job, chunk)) = parts.get(filling.next.fetch_add(1, Ordering::Relaxed)) {
+                let filled = self.fill_chunk(job, chunk.clone(), &mut grant, &filling);
+                if filled.is_err() {
+                    // The others need not go on.
+                    filling.next.store(parts.len(), Ordering::Relaxed);
+                }
+                filled?;
+            }
+            Ok(())
+        };
+        let threads = match sum >= WORTH && jobs.iter().all(Job::is_in_memory) {
+            true => self.threads(),
+            false => 1,
+        };
+        std::thread::scope(|scope| {
+            let start = |_| {
+                let name = "pull".to_owned();
+                let builder = std::thread::Builder::new().name(name);
+                // One that cannot be had is not missed.
+                builder.spawn_scoped(scope, work).ok()
+            };
+            let helpers: Vec<_> = (1..threads).filter_map(start).collect();
+            let own = work();
+            let panicked = |_| {
+                Err(Refused::new(
+                    Status::Internal,
+                    "a thread of a pull panicked",
+                ))
+            };
+            let theirs = helpers
+                .into_iter()
+                .map(|helper| helper.join().unwrap_or_else(panicked));
+            theirs.fold(own, Result::and)
+        })?;
+        if self.context.stored.is_durable() {
+            jobs.iter().try_for_each(|job| job.subfile.sync())?;
         }
-        Ok(sum)
+        Ok((sum, filling.has_cleared.into_inner()))
+    }
+
+    /// Threads that this server may use: processors are shared with the servers of this host that fetch too. Twice
+    /// their number, because threads that are woken together may begin on one processor while another idles.
+    fn threads(&self) -> usize {
+        let target = &self.known.layout().pieces[1];
+        let mut servers: Vec<u64> = target.places.iter().flatten().map(|p| p.server).collect();
+        servers.sort_unstable();
+        servers.dedup();
+        let host = control::introduction::local_host();
+        let is_here = |server: &u64| {
+            *server == self.context.server.0
+                || self
+                    .context
+                    .member(ServerId(*server))
+                    .is_ok_and(|m| m.local.as_ref().is_some_and(|l| l.host == host))
+        };
+        let here = servers.iter().filter(|s| is_here(s)).count().max(1);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        (2 * processors / here).clamp(1, processors.min(MOST_THREADS))
     }
 
     fn fill_chunk(
         &self,
-        own: &Own,
-        subfile: &dyn Subfile,
-        pairs: &[Pair<'_>],
+        job: &Job<'_>,
         chunk: Range<u64>,
         grant: &mut Grant,
-        has_cleared: &mut bool,
+        filling: &Filling,
     ) -> Result<(), Refused> {
+        let (own, pairs) = (job.own, &job.pairs[..]);
+        let subfile = &*job.subfile;
         let file = file_range(&own.bytes, &chunk)?;
         if pairs
             .iter()
             .any(|p| matches!(p.from, From::Message(_)) && p.share.count(file.clone()) > 0)
         {
-            return self.fill_through_buffer(own, subfile, pairs, chunk, has_cleared);
+            return self.fill_through_buffer(job, chunk, filling);
         }
         let mut covered = 0;
         for pair in pairs {
@@ -331,18 +434,18 @@ impl Pull<'_> {
         if covered == chunk.end - chunk.start {
             self.context.with_room(|| {
                 grant.abandon();
-                subfile.grant(chunk.clone(), grant)
+                subfile.grant_apart(chunk.clone(), grant)
             })?;
-            self.copy(own, pairs, grant)?;
+            self.copy(job, grant, filling)?;
             return Ok(grant.commit()?);
         }
-        *has_cleared |= clear(subfile, &chunk)?;
+        filling.cleared(clear(subfile, &chunk)?);
         if covered == 0 {
             return Ok(());
         }
         if chunk.end - chunk.start > UNIT {
             for part in chunks(chunk, UNIT) {
-                self.fill_chunk(own, subfile, pairs, part, grant, has_cleared)?;
+                self.fill_chunk(job, part, grant, filling)?;
             }
             return Ok(());
         }
@@ -350,26 +453,27 @@ impl Pull<'_> {
             grant.abandon();
             subfile.grant_gaps(chunk.clone(), grant)
         })?;
-        self.copy(own, pairs, grant)?;
+        self.copy(job, grant, filling)?;
         Ok(grant.commit()?)
     }
 
-    fn copy(&self, own: &Own, pairs: &[Pair<'_>], grant: &mut Grant) -> Result<(), Refused> {
+    fn copy(&self, job: &Job<'_>, grant: &mut Grant, filling: &Filling) -> Result<(), Refused> {
         for (offset, mut bytes) in grant.pieces() {
             let piece = offset..offset + bytes.len() as u64;
-            let file = file_range(&own.bytes, &piece)?;
-            for pair in pairs {
-                each_meeting(pair, &file, |part, extent| {
-                    pair.share
-                        .copy_left_to_right(
-                            part,
-                            extent.bytes,
-                            extent.offset,
-                            bytes.reborrow(),
-                            offset,
-                        )
-                        .map_err(internal)
-                })?;
+            // What several sources fill in turns stays in the cache meanwhile.
+            for step in chunks(piece, STEP) {
+                let file = file_range(&job.own.bytes, &step)?;
+                for pair in &job.pairs {
+                    each_meeting(pair, &file, |part, extent| {
+                        let copy = match filling.is_large {
+                            true => Share::stream_left_to_right,
+                            false => Share::copy_left_to_right,
+                        };
+                        let (source, target) = (extent.bytes, bytes.reborrow());
+                        copy(&pair.share, part, source, extent.offset, target, offset)
+                            .map_err(internal)
+                    })?;
+                }
             }
         }
         Ok(())
@@ -377,12 +481,12 @@ impl Pull<'_> {
 
     fn fill_through_buffer(
         &self,
-        own: &Own,
-        subfile: &dyn Subfile,
-        pairs: &[Pair<'_>],
+        job: &Job<'_>,
         chunk: Range<u64>,
-        has_cleared: &mut bool,
+        filling: &Filling,
     ) -> Result<(), Refused> {
+        let (own, pairs) = (job.own, &job.pairs[..]);
+        let subfile = &*job.subfile;
         let file = file_range(&own.bytes, &chunk)?;
         let mut buffer = vec![0; (chunk.end - chunk.start) as usize];
         let mut asked: BTreeMap<ServerId, Vec<&Share>> = BTreeMap::new();
@@ -401,7 +505,7 @@ impl Pull<'_> {
         for (server, shares) in asked {
             self.fetch(server, &shares, own, &chunk, &file, &mut buffer)?;
         }
-        *has_cleared |= clear(subfile, &chunk)?;
+        filling.cleared(clear(subfile, &chunk)?);
         let mut offset = chunk.start;
         for part in buffer.chunks(UNIT as usize) {
             if part.iter().any(|&b| b != 0) {

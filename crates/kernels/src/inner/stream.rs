@@ -45,6 +45,43 @@ fn streams_directly(len: usize, a: Dim, b: Dim) -> bool {
     (whole_lines(len, a, b) && len >= DIRECT) || len >= DIRECT_RAGGED
 }
 
+/// Fewer bytes are not worth the fence at the end of a kernel.
+const WORTH: usize = 64 << 10;
+/// The same for a single block, which needs no levels.
+const WORTH_BLOCK: usize = 4 << 10;
+
+/// The kernel that writes levels of a large job past the caches, if they are worth it and their target is not
+/// scattered in small blocks.
+pub(crate) fn past(len: usize, a: Dim, b: Dim) -> Option<Kernel> {
+    if a.count * b.count * len < WORTH {
+        return None;
+    }
+    let is_dense = b.target == len as isize;
+    match is_dense || streams_directly(len, a, b) {
+        true => stream(len, a, b).map(|(kernel, _)| kernel),
+        false => None,
+    }
+}
+
+/// Copies a block of a large job, past the caches if it is long.
+///
+/// # Safety
+/// `len` bytes are readable at `source`, writable at `target`, and do not overlap.
+pub(crate) unsafe fn copy_past(source: *const u8, target: *mut u8, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if len >= WORTH_BLOCK && std::is_x86_feature_detected!("avx2") {
+        let once = Dim {
+            count: 1,
+            source: len as isize,
+            target: len as isize,
+        };
+        // SAFETY: the caller's promise; the processor has AVX2.
+        return unsafe { x86::direct(source, target, Dim::ONCE, once, len) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { super::block::copy_any(source, target, len) };
+}
+
 /// The kernel for a large job, if there is a better one than in cache.
 pub(crate) fn stream(len: usize, a: Dim, b: Dim) -> Option<(Kernel, &'static str)> {
     #[cfg(target_arch = "x86_64")]

@@ -15,6 +15,7 @@ use std::ops::Range;
 use super::Stream;
 use super::compile::Stretch;
 use crate::inner::block::copy_any;
+use crate::inner::stream::{copy_past, past};
 use crate::inner::strided::strided;
 use crate::program::{BoundsError, Dim, Side};
 use crate::shared::{SharedBytes, SharedBytesMut};
@@ -39,6 +40,32 @@ impl Stream {
         from: SharedBytes<'_>,
         from_base: u64,
         target: &Stream,
+        to: SharedBytesMut<'_>,
+        to_base: u64,
+    ) -> Result<(), BoundsError> {
+        self.copy_as::<false>(range, from, from_base, target, to, to_base)
+    }
+
+    /// As [`Stream::copy_to`], as part of a job so large that its targets have left the caches before anybody
+    /// reads them: they are written past them.
+    pub fn copy_past(
+        &self,
+        range: Range<u64>,
+        from: SharedBytes<'_>,
+        from_base: u64,
+        target: &Stream,
+        to: SharedBytesMut<'_>,
+        to_base: u64,
+    ) -> Result<(), BoundsError> {
+        self.copy_as::<true>(range, from, from_base, target, to, to_base)
+    }
+
+    fn copy_as<const PAST: bool>(
+        &self,
+        range: Range<u64>,
+        from: SharedBytes<'_>,
+        from_base: u64,
+        target: &Stream,
         mut to: SharedBytesMut<'_>,
         to_base: u64,
     ) -> Result<(), BoundsError> {
@@ -54,19 +81,19 @@ impl Stream {
             let packed = to
                 .range(start..start + len as usize)
                 .expect("checked above");
-            return self.gather_shared(range, from, from_base, packed);
+            return self.gather_as::<PAST>(range, from, from_base, packed);
         }
         if is_run(source_ends) {
             let start = (source_ends.0 - from_base) as usize;
             let packed = from
                 .range(start..start + len as usize)
                 .expect("checked above");
-            return target.scatter_shared(range, packed, to, to_base);
+            return target.scatter_as::<PAST>(range, packed, to, to_base);
         }
         // SAFETY: both ends of the range were found inside the memories, and places ascend. The
         // constructors of the memories promise that they are valid and apart.
         unsafe {
-            copy_between(
+            copy_between::<PAST>(
                 Walk::new(self, range.start, from_base),
                 Walk::new(target, range.start, to_base),
                 len,
@@ -142,7 +169,7 @@ impl Walk<'_> {
 /// # Safety
 /// The next `left` bytes of both walks lie in memory that is valid for reading (`from`) and for writing
 /// (`to`), and the two do not overlap.
-unsafe fn copy_between(
+unsafe fn copy_between<const PAST: bool>(
     mut source: Walk<'_>,
     mut target: Walk<'_>,
     mut left: u64,
@@ -169,7 +196,12 @@ unsafe fn copy_between(
         if blocks < 2 {
             let n = s.rest.min(t.rest).min(left);
             // SAFETY: one piece of both sides, by the caller's promise.
-            unsafe { copy_any(at.0, at.1, n as usize) };
+            unsafe {
+                match PAST {
+                    true => copy_past(at.0, at.1, n as usize),
+                    false => copy_any(at.0, at.1, n as usize),
+                }
+            };
             left -= n;
             if left > 0 {
                 source.step(n);
@@ -182,9 +214,14 @@ unsafe fn copy_between(
             source: strides.0 as isize,
             target: strides.1 as isize,
         };
-        // SAFETY: whole blocks of both sides, by the caller's promise; the kernel is the one for any
-        // strides and this length.
-        unsafe { strided(len as usize)(at.0, at.1, Dim::ONCE, row, len as usize) };
+        let kernel = match PAST {
+            true => past(len as usize, Dim::ONCE, row),
+            false => None,
+        };
+        let kernel = kernel.unwrap_or_else(|| strided(len as usize));
+        // SAFETY: whole blocks of both sides, by the caller's promise; the kernel is one for this row,
+        // or the one for any strides and this length.
+        unsafe { kernel(at.0, at.1, Dim::ONCE, row, len as usize) };
         left -= blocks * len;
         if left == 0 {
             return;

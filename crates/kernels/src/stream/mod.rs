@@ -53,7 +53,7 @@ use crate::nest::Span;
 use crate::program::{BoundsError, Side};
 use crate::shared::{SharedBytes, SharedBytesMut};
 use compile::{Group, Stretch};
-use run::{At, Fill, Gather, Motion, Scatter};
+use run::{At, Fill, Gather, Motion, PastGather, PastScatter, Scatter};
 
 /// The bytes of a periodic set in ascending order, numbered from 0.
 ///
@@ -177,6 +177,16 @@ impl Stream {
         range: Range<u64>,
         source: SharedBytes<'_>,
         base: u64,
+        packed: SharedBytesMut<'_>,
+    ) -> Result<(), BoundsError> {
+        self.gather_as::<false>(range, source, base, packed)
+    }
+
+    fn gather_as<const PAST: bool>(
+        &self,
+        range: Range<u64>,
+        source: SharedBytes<'_>,
+        base: u64,
         mut packed: SharedBytesMut<'_>,
     ) -> Result<(), BoundsError> {
         check_packed(&range, Side::Target, packed.len())?;
@@ -185,7 +195,10 @@ impl Stream {
         // and apart. `Gather` only reads the spread side.
         unsafe {
             let at = At::new(source.as_ptr().cast_mut(), packed.as_mut_ptr());
-            self.run::<Gather>(range, first, base, at);
+            match PAST {
+                true => self.run::<PastGather>(range, first, base, at),
+                false => self.run::<Gather>(range, first, base, at),
+            }
         }
         Ok(())
     }
@@ -207,6 +220,16 @@ impl Stream {
         &self,
         range: Range<u64>,
         packed: SharedBytes<'_>,
+        target: SharedBytesMut<'_>,
+        base: u64,
+    ) -> Result<(), BoundsError> {
+        self.scatter_as::<false>(range, packed, target, base)
+    }
+
+    fn scatter_as<const PAST: bool>(
+        &self,
+        range: Range<u64>,
+        packed: SharedBytes<'_>,
         mut target: SharedBytesMut<'_>,
         base: u64,
     ) -> Result<(), BoundsError> {
@@ -215,7 +238,10 @@ impl Stream {
         // SAFETY: as in `gather_shared`. `Scatter` only reads the packed side.
         unsafe {
             let at = At::new(target.as_mut_ptr(), packed.as_ptr().cast_mut());
-            self.run::<Scatter>(range, first, base, at);
+            match PAST {
+                true => self.run::<PastScatter>(range, first, base, at),
+                false => self.run::<Scatter>(range, first, base, at),
+            }
         }
         Ok(())
     }

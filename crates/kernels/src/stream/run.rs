@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::compile::{Body, Group, Lens, Level, List, Nest, Op};
 use crate::inner::block::{copy_any, copy_class, copy_const, prefetch};
+use crate::inner::stream::{copy_past, past};
 use crate::inner::strided::strided;
 use crate::program::Dim;
 use crate::run::each_between;
@@ -97,6 +98,64 @@ impl Motion for Gather {
         // SAFETY: the caller's promise; the kernel was chosen for this length and stride, and
         // for blocks that lie end to end in the packet.
         unsafe { (nest.gather)(at.spread, at.packed, a, b, nest.len) };
+    }
+}
+
+/// As [`Gather`] and [`Scatter`], past the caches where a kernel for large jobs does that.
+pub(super) struct PastGather;
+pub(super) struct PastScatter;
+
+impl Motion for PastGather {
+    #[inline(always)]
+    unsafe fn any(at: At, len: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { copy_past(at.spread, at.packed, len) };
+    }
+
+    #[inline(always)]
+    unsafe fn exact<const B: usize>(at: At) {
+        // SAFETY: the caller's promise.
+        unsafe { Gather::exact::<B>(at) };
+    }
+
+    #[inline(always)]
+    unsafe fn class<const H: usize>(at: At, len: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { Gather::class::<H>(at, len) };
+    }
+
+    unsafe fn levels(nest: &Nest, at: At, a: Level, b: Level) {
+        let (a, b) = (dim(a, a.stride, a.unit), dim(b, b.stride, b.unit));
+        let kernel = past(nest.len, a, b).unwrap_or(nest.gather);
+        // SAFETY: the caller's promise; the kernel was chosen for this length and these levels.
+        unsafe { kernel(at.spread, at.packed, a, b, nest.len) };
+    }
+}
+
+impl Motion for PastScatter {
+    #[inline(always)]
+    unsafe fn any(at: At, len: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { copy_past(at.packed, at.spread, len) };
+    }
+
+    #[inline(always)]
+    unsafe fn exact<const B: usize>(at: At) {
+        // SAFETY: the caller's promise.
+        unsafe { Scatter::exact::<B>(at) };
+    }
+
+    #[inline(always)]
+    unsafe fn class<const H: usize>(at: At, len: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { Scatter::class::<H>(at, len) };
+    }
+
+    unsafe fn levels(nest: &Nest, at: At, a: Level, b: Level) {
+        let (a, b) = (dim(a, a.unit, a.stride), dim(b, b.unit, b.stride));
+        let kernel = past(nest.len, a, b).unwrap_or(nest.scatter);
+        // SAFETY: as for `PastGather`, the other way round.
+        unsafe { kernel(at.packed, at.spread, a, b, nest.len) };
     }
 }
 

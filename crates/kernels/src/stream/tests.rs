@@ -591,3 +591,46 @@ fn two_streams_are_copied_into_each_other() {
         }
     }
 }
+
+/// Rows long enough for the kernels of large jobs, in all directions and at odd places.
+#[test]
+fn copies_past_the_caches_move_the_same_bytes() {
+    let elements = [
+        "{(0,8191,16384,1)}",
+        "{(0,7,16,1)}",
+        "{(3,4102,9000,1)}",
+        "{(0,599,700,3)}",
+        "{(0,99,100,1)}",
+        "{(0,63,128,1)}",
+    ];
+    let streams = elements.map(|text| {
+        let set: FallsSet = text.parse().unwrap();
+        let period = match text {
+            "{(0,8191,16384,1)}" => 16384,
+            "{(0,7,16,1)}" => 16,
+            "{(0,63,128,1)}" => 128,
+            _ => set.end() + 5,
+        };
+        Stream::new(&Periodic::new(1, period, set).unwrap())
+    });
+    let memory: Vec<u8> = (0..1_600_000u32).map(|i| (i % 251) as u8 + 1).collect();
+    for source in &streams {
+        for target in &streams {
+            for range in [0..300_000, 17..210_003] {
+                let mut expected = vec![0u8; 1_600_000];
+                let copy = |to: &mut Vec<u8>, past: bool| {
+                    let (from, to) = (memory[..].into(), to[..].as_mut().into());
+                    match past {
+                        true => source.copy_past(range.clone(), from, 0, target, to, 0),
+                        false => source.copy_to(range.clone(), from, 0, target, to, 0),
+                    }
+                    .unwrap();
+                };
+                copy(&mut expected, false);
+                let mut copied = vec![0u8; 1_600_000];
+                copy(&mut copied, true);
+                assert!(copied == expected, "{source:?} {target:?}");
+            }
+        }
+    }
+}

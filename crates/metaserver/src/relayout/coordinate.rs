@@ -1,8 +1,9 @@
 //! The coordinator of a move: rounds of fencing, fetching and making durable, until everything has moved.
 //!
 //! ```text
-//!  begin    all fenced -> where the bytes end -> two pieces durable -> servers know
+//!  begin    all fenced -> where the bytes end -> two pieces durable -> (with the first fence) servers know
 //!  round    windows fenced -> fetched -> durable: moved -> (with the next fence) unfenced, space given back
+//!  last     the same, but durable: moved and one piece, unless the owner changes
 //!  cancel   all fenced -> where the bytes end -> pieces change their roles, durable -> servers know
 //!  finish   (all fenced if the owner changes) -> one piece durable -> servers know
 //! ```
@@ -17,6 +18,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use control::moves::{self, Counting, crash_point};
@@ -105,23 +107,35 @@ impl Stop {
     }
 }
 
-struct Peer {
+pub(super) struct Peer {
     link: ServerLink,
     token: u64,
+}
+
+/// Connections of moves that are over, for the next ones.
+#[derive(Default)]
+pub(super) struct Idle(Mutex<BTreeMap<u64, Peer>>);
+
+impl Idle {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Peer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What a message to all servers says besides.
 #[derive(Clone, Copy, Debug, Default)]
 struct Says {
     is_settling: bool,
+    /// Servers that are new are told by the owner what they have to know before they serve.
+    owner_first: bool,
     asks_size: bool,
     hands_over: bool,
 }
 
 /// See the [module](self).
-pub(super) struct Coordinator<'m> {
-    manager: &'m Manager,
-    mv: &'m Move,
+pub(super) struct Coordinator {
+    manager: Arc<Manager>,
+    mv: Arc<Move>,
     state: LayoutState,
     counting: Counting,
     pace: Pace,
@@ -133,6 +147,8 @@ pub(super) struct Coordinator<'m> {
     moved: Vec<Range<u64>>,
     frees: Vec<Range<u64>>,
     is_fenced: bool,
+    /// All servers have been told of both pieces.
+    is_settled: bool,
     accesses: u64,
     /// What the owner had when everything was fenced, if it hands its duties over.
     pointers: Vec<PointerIs>,
@@ -159,12 +175,19 @@ fn everything() -> Vec<Range<u64>> {
     std::iter::once(0..u64::MAX).collect()
 }
 
-impl<'m> Coordinator<'m> {
-    pub(super) fn new(manager: &'m Manager, mv: &'m Move) -> Result<Coordinator<'m>, Stop> {
+impl Drop for Coordinator {
+    fn drop(&mut self) {
+        self.manager.moves.idle.lock().append(&mut self.peers);
+    }
+}
+
+impl Coordinator {
+    pub(super) fn new(manager: Arc<Manager>, mv: Arc<Move>) -> Result<Coordinator, Stop> {
+        let state = load(&manager, mv.file)?;
         let mut made = Coordinator {
             manager,
             mv,
-            state: load(manager, mv.file)?,
+            state,
             counting: Counting::all(),
             pace: Pace::new(0),
             total: 0,
@@ -173,6 +196,7 @@ impl<'m> Coordinator<'m> {
             moved: Vec::new(),
             frees: Vec::new(),
             is_fenced: false,
+            is_settled: false,
             accesses: 0,
             pointers: Vec::new(),
         };
@@ -239,7 +263,7 @@ impl<'m> Coordinator<'m> {
         if self.manager.is_ending() {
             return Err(Stop::Ending);
         }
-        let manager = self.manager;
+        let manager = &*self.manager;
         let mut members = None;
         for place in places(&self.state) {
             let server = ServerId(place.server);
@@ -248,6 +272,17 @@ impl<'m> Coordinator<'m> {
                     continue;
                 }
                 self.peers.remove(&place.server);
+            }
+            let idle = manager.moves.idle.lock().remove(&place.server);
+            if let Some(peer) = idle
+                && let Some(second) = peer.link.second()
+            {
+                self.mv.watch(server, second);
+                // A death before the link was noted did not cut it.
+                if manager.members.is_token(server, peer.token) {
+                    self.peers.insert(place.server, peer);
+                    continue;
+                }
             }
             if members.is_none() {
                 members = Some(manager.snapshot()?.members().map_err(Refused::from)?);
@@ -277,8 +312,19 @@ impl<'m> Coordinator<'m> {
         Ok(())
     }
 
-    /// Tells servers the state and fences windows; what they say. All are asked before any is waited for.
+    /// As [`Coordinator::tell_those`], in a round of their own.
     fn tell_some(
+        &mut self,
+        servers: &[u64],
+        windows: &[Range<u64>],
+        says: Says,
+    ) -> Result<Vec<(u64, Fenced)>, Stop> {
+        self.mv.next_round(&self.manager);
+        self.tell_those(servers, windows, says)
+    }
+
+    /// Tells servers the state and fences windows; what they say. All are asked before any is waited for.
+    fn tell_those(
         &mut self,
         servers: &[u64],
         windows: &[Range<u64>],
@@ -286,7 +332,7 @@ impl<'m> Coordinator<'m> {
     ) -> Result<Vec<(u64, Fenced)>, Stop> {
         let request = FenceWindows {
             file: self.file(),
-            round: self.mv.next_round(self.manager),
+            round: self.mv.round(),
             from: self.told,
             step: self.state.step,
             moved: wire_ranges(&self.moved),
@@ -322,14 +368,15 @@ impl<'m> Coordinator<'m> {
             self.is_fenced = true;
         }
         let owner = self.state.owner.server;
+        // One for all, since what they fetch is fetched in one.
+        self.mv.next_round(&self.manager);
         let mut told = Vec::new();
-        if says.is_settling && all.contains(&owner) {
-            // Servers that are new are told by the owner what they have to know before they serve.
-            told = self.tell_some(&[owner], windows, says)?;
+        if says.owner_first && all.contains(&owner) {
+            told = self.tell_those(&[owner], windows, says)?;
             let others: Vec<u64> = all.into_iter().filter(|s| *s != owner).collect();
-            told.extend(self.tell_some(&others, windows, says)?);
+            told.extend(self.tell_those(&others, windows, says)?);
         } else {
-            told.extend(self.tell_some(&all, windows, says)?);
+            told.extend(self.tell_those(&all, windows, says)?);
         }
         self.told = self.state.step;
         self.moved.clear();
@@ -441,6 +488,8 @@ impl<'m> Coordinator<'m> {
                 self.told = before;
                 self.frees.clear();
                 self.is_fenced = true;
+                // What was counted has been there before.
+                self.accesses = 0;
                 Ok(())
             }
             Err(stop) => {
@@ -453,39 +502,46 @@ impl<'m> Coordinator<'m> {
     /// Lets the servers know a state with another set of servers.
     pub(super) fn settle(&mut self) -> Result<(), Stop> {
         self.connect()?;
-        let settles = Says {
-            is_settling: true,
+        self.tell(&[], self.settles())?;
+        self.is_settled = true;
+        Ok(())
+    }
+
+    /// What is said besides until all have heard of both pieces.
+    fn settles(&self) -> Says {
+        Says {
+            is_settling: !self.is_settled,
+            owner_first: !self.is_settled,
             ..Says::default()
-        };
-        self.tell(&[], settles).map(drop)
+        }
+    }
+
+    /// Lets accesses in while nothing moves.
+    fn rest(&mut self) {
+        if self.is_settled || self.settle().is_err() {
+            self.unfence();
+        }
     }
 
     /// Runs until the move is over. Returns how it ended, or `None` if this process ends.
     pub(super) fn run(&mut self) -> Option<(MoveState, String)> {
-        let mut is_settled = false;
         let mut without_room = 0;
         loop {
             if self.manager.is_ending() {
                 return None;
             }
             let done = match self.mv.next(self.is_fenced) {
-                Next::Unfence => self.connect().map(|()| self.unfence()).map(|()| false),
+                Next::Unfence => self.connect().map(|()| self.rest()).map(|()| false),
                 // Whoever pauses a move at its very end has come too late.
                 Next::Pause(_) if !self.is_moving() => Ok(true),
                 Next::Pause(why) => {
-                    self.unfence();
+                    self.rest();
                     self.show(MoveState::Paused, &why);
                     self.mv.wait(LOOK * 5);
                     self.look()
                 }
                 Next::Cancel if !moves::is_cancelled(&self.state) => self.cancel().map(|()| false),
-                Next::Cancel | Next::Go => match is_settled {
-                    true => self.round(),
-                    false => self.settle().map(|()| {
-                        is_settled = true;
-                        false
-                    }),
-                },
+                Next::Cancel | Next::Go => self.round(),
             };
             self.mv.end_round();
             let stop = match done {
@@ -515,18 +571,19 @@ impl<'m> Coordinator<'m> {
                 Stop::Reload => {}
                 Stop::Wait(why) => {
                     self.peers.clear();
-                    is_settled = false;
+                    self.is_settled = false;
                     self.show(MoveState::Waiting, &why);
                     self.mv.wait(LOOK);
                 }
                 Stop::Room(why) if without_room < ROOM_LOOKS => {
                     without_room += 1;
+                    self.pace.had_no_room();
                     self.show(MoveState::Waiting, &why);
                     self.mv.wait(LOOK);
                 }
                 Stop::Room(why) | Stop::Pause(why) => {
                     without_room = 0;
-                    let _ = self.manager.pause_move(self.mv, &why);
+                    let _ = self.manager.pause_move(&self.mv, &why);
                 }
             }
             if let Err(Stop::Gone) = self.reload() {
@@ -537,11 +594,11 @@ impl<'m> Coordinator<'m> {
 
     /// Looks whether the file is still there.
     fn look(&mut self) -> Result<bool, Stop> {
-        load(self.manager, self.file()).map(|_| false)
+        load(&self.manager, self.file()).map(|_| false)
     }
 
     fn reload(&mut self) -> Result<(), Stop> {
-        let state = load(self.manager, self.file())?;
+        let state = load(&self.manager, self.file())?;
         if state.step != self.state.step {
             self.take(state)?;
         }
@@ -565,10 +622,19 @@ impl<'m> Coordinator<'m> {
         let each = (self.pace.window() / lanes).max(1);
         let window = |range: &Range<u64>| self.counting.window(range, each);
         let windows: Vec<Range<u64>> = source.ranges.iter().map(window).collect();
-        self.tell(&windows, Says::default())?;
+        let is_last = windows == source.ranges;
+        self.tell(&windows, self.settles())?;
+        self.is_settled = true;
         crash_point("coordinator_after_fence");
+        let fetching = Instant::now();
         let bytes = self.pull(&windows)?;
+        let fetched = fetching.elapsed();
         crash_point("coordinator_after_pull");
+        if is_last && !self.changes_owner() {
+            self.moved = windows.clone();
+            self.frees = windows.clone();
+            return self.end(windows, None).map(|()| true);
+        }
         let (file, step, moved) = (self.file(), self.state.step, windows.clone());
         let state =
             self.commit(move |b| Ok(b.advance_relayout(file, step, &moved)?.decode()?))?;
@@ -576,16 +642,24 @@ impl<'m> Coordinator<'m> {
         self.state = state;
         self.moved = windows.clone();
         self.frees = windows;
+        if self.pace.is_first() {
+            // Before it takes more at once it lets in whoever waits, and hears of them.
+            self.tell(&[], Says::default())?;
+            crash_point("coordinator_after_unfence");
+        }
         let round = Round {
             bytes,
             took: started.elapsed(),
+            fetched,
             accesses: std::mem::take(&mut self.accesses),
         };
         let rest = self.pace.after(round, self.mv.limit());
         self.show(MoveState::Moving, "");
-        if !rest.is_zero() {
+        if !rest.is_zero() && self.is_fenced {
             self.tell(&[], Says::default())?;
             crash_point("coordinator_after_unfence");
+        }
+        if !rest.is_zero() {
             self.mv.end_round();
             self.mv.wait(rest);
         }
@@ -637,20 +711,37 @@ impl<'m> Coordinator<'m> {
         self.told = before;
         self.frees.clear();
         self.is_fenced = true;
+        self.is_settled = false;
         self.settle()
+    }
+
+    /// Whether the owner has no part in what the file moves to.
+    fn changes_owner(&self) -> bool {
+        let owner = moves::owner_of(self.state.owner, &self.state.pieces[1]);
+        owner.server != self.state.owner.server
     }
 
     /// Everything has moved.
     fn finish(&mut self) -> Result<(), Stop> {
-        let owner = moves::owner_of(self.state.owner, &self.state.pieces[1]);
         let mut frozen = None;
-        if owner.server != self.state.owner.server {
+        if self.changes_owner() {
+            let owner = moves::owner_of(self.state.owner, &self.state.pieces[1]);
             frozen = Some(self.hand_over(owner.server)?);
         }
+        self.end(Vec::new(), frozen)
+    }
+
+    /// One piece is made durable, with what has been fetched just now.
+    fn end(&mut self, windows: Vec<Range<u64>>, frozen: Option<Frozen>) -> Result<(), Stop> {
         crash_point("coordinator_before_commit");
         let (file, step) = (self.file(), self.state.step);
         let is_back = moves::is_cancelled(&self.state);
+        let hands_over = frozen.is_some();
         let done = self.commit(move |b| {
+            let mut step = step;
+            if !windows.is_empty() {
+                step = b.advance_relayout(file, step, &windows)?.decode()?.step;
+            }
             if let Some(Frozen { size, epoch, .. }) = frozen {
                 b.report_size(file, epoch, size, Time(0))?;
             }
@@ -659,14 +750,18 @@ impl<'m> Coordinator<'m> {
         let state = match done {
             Ok(state) => state,
             Err(stop) => {
-                self.keep_owner();
+                self.moved.clear();
+                self.frees.clear();
+                if hands_over {
+                    self.keep_owner();
+                }
                 return Err(stop);
             }
         };
+        crash_point("coordinator_after_frontier");
         crash_point("coordinator_after_commit");
         self.mv.ended(is_back);
         self.state = state;
-        self.moved.clear();
         // Whoever does not hear it now hears it from whoever comes with the new state.
         let settles = Says {
             is_settling: true,

@@ -36,7 +36,7 @@ use wire::{ServerId, Status};
 
 use crate::committer::Refused;
 use crate::manager::{Manager, Session, now};
-use coordinate::{Coordinator, Stop};
+use coordinate::{Coordinator, Idle, Stop};
 use drain::Drains;
 
 /// Files whose last move is remembered.
@@ -174,12 +174,11 @@ impl Move {
         self.lock().links.insert(server, link);
     }
 
-    fn next_round(&self, manager: &Manager) -> u64 {
+    fn next_round(&self, manager: &Manager) {
         let round = manager.moves.rounds.fetch_add(1, Ordering::SeqCst) + 1;
         // Higher than those of every start before.
         let round = manager.starts << 40 | round;
         self.round.store(round, Ordering::SeqCst);
-        round
     }
 
     fn round(&self) -> u64 {
@@ -231,6 +230,7 @@ pub(crate) struct Moves {
     table: Mutex<Table>,
     rounds: AtomicU64,
     drains: Drains,
+    idle: Idle,
 }
 
 impl Moves {
@@ -357,17 +357,19 @@ impl Manager {
             table.under_way.insert(file, Arc::clone(&mv));
         }
         let mut attempts = 0;
+        let this = self.this().upgrade();
         let begun = loop {
+            let Some(this) = &this else {
+                break Err(Stop::Ending);
+            };
             attempts += 1;
-            let begun = Coordinator::new(self, &mv).and_then(|mut coordinator| {
+            let made = Coordinator::new(Arc::clone(this), Arc::clone(&mv));
+            let begun = made.and_then(|mut coordinator| {
                 if coordinator.is_moving() {
                     return Err(Stop::Pause("a move of the file waits to be resumed".into()));
                 }
-                let begun = coordinator.begin(target.clone(), record.clone(), check.clone());
-                begun.map(|()| {
-                    // Those who cannot be told now are told by the thread.
-                    let _ = coordinator.settle();
-                })
+                coordinator.begin(target.clone(), record.clone(), check.clone())?;
+                Ok(coordinator)
             });
             match begun {
                 Err(Stop::Wait(_) | Stop::Reload) if attempts < ATTEMPTS => {
@@ -378,27 +380,35 @@ impl Manager {
                 begun => break begun,
             }
         };
-        if let Err(stop) = begun {
-            self.moves.lock().under_way.remove(&file);
-            return Err(stop.refused());
-        }
+        let coordinator = match begun {
+            Ok(coordinator) => coordinator,
+            Err(stop) => {
+                self.moves.lock().under_way.remove(&file);
+                return Err(stop.refused());
+            }
+        };
         let progress = mv.progress();
-        self.run_move(mv)?;
+        self.run_move(mv, Some(coordinator))?;
         Ok(progress)
     }
 
-    /// Lets a move go on in a thread.
-    fn run_move(&self, mv: Arc<Move>) -> Result<(), Refused> {
+    /// Lets a move go on in a thread, with the coordinator that has begun it if there is one.
+    fn run_move(&self, mv: Arc<Move>, begun: Option<Coordinator>) -> Result<(), Refused> {
         let Some(this) = self.this().upgrade() else {
             return Ok(());
         };
         let file = mv.file;
+        let again = Arc::clone(&mv);
         let spawned = thread::Builder::new()
             .name(format!("relayout {}", file.0))
             .spawn(move || {
                 let mut looks = 0;
+                let mut begun = begun;
                 let mut coordinator = loop {
-                    match Coordinator::new(&this, &mv) {
+                    if let Some(begun) = begun.take() {
+                        break begun;
+                    }
+                    match Coordinator::new(Arc::clone(&this), Arc::clone(&mv)) {
                         Ok(coordinator) => break coordinator,
                         Err(Stop::Ending) => return,
                         Err(Stop::Wait(_)) if looks < 100 => {
@@ -435,6 +445,11 @@ impl Manager {
             Ok(_) => Ok(()),
             Err(e) => {
                 // The state is durable: the next start of the metadata manager, or whoever resumes it, goes on.
+                if let Some(this) = self.this().upgrade()
+                    && let Ok(mut coordinator) = Coordinator::new(this, again)
+                {
+                    let _ = coordinator.settle();
+                }
                 self.moves.lock().under_way.remove(&file);
                 let text = format!("no thread for the move, which waits to be resumed: {e}");
                 Err(Refused::new(Status::NoMemory, text))
@@ -461,7 +476,7 @@ impl Manager {
             }
             table.under_way.insert(file, Arc::clone(&mv));
         }
-        self.run_move(Arc::clone(&mv))?;
+        self.run_move(Arc::clone(&mv), None)?;
         Ok(mv)
     }
 

@@ -1,23 +1,25 @@
 //! How much moves at a time, and how long a move rests in between.
 //!
 //! A window is as large as moves in some ten milliseconds, so that whoever meets it waits little and what a round
-//! costs besides weighs little. A move that meets clients works about a quarter of the time; a limit is kept on the
-//! average.
+//! costs besides weighs little. The first one is small: it shows whether clients use the file, and how long a
+//! round takes. A move that meets clients works a small part of the time; a limit is kept on the average.
 //!
 //! Left to others: clocks, who is asked. Times come in as arguments.
 
 use std::time::Duration;
 
-/// What a round is to take.
+/// How long a round is to fetch.
 const ROUND: Duration = Duration::from_millis(25);
-/// The same while clients use the file.
-const BUSY_ROUND: Duration = Duration::from_millis(8);
+/// The same while clients use the file: they wait at most so long, and the move rests often enough.
+const BUSY_ROUND: Duration = Duration::from_millis(3);
 /// Bytes of a window, over all lanes: at first, at least, at most.
-const FIRST: u64 = 8 << 20;
+const FIRST: u64 = 4 << 20;
 const LEAST: u64 = 1 << 20;
-const MOST: u64 = 64 << 20;
+const MOST: u64 = 128 << 20;
+/// How much larger a window is at most than the one before.
+const GROWTH: f64 = 16.0;
 /// How often a move rests for each time it works while clients use the file.
-const REST: u32 = 3;
+const REST: u32 = 4;
 /// Rounds without clients before a move works all the time again.
 const CALM: u32 = 4;
 
@@ -27,6 +29,7 @@ pub(super) struct Pace {
     /// Fixed by whoever asked.
     fixed: u64,
     window: u64,
+    is_first: bool,
     calm: u32,
     /// Bytes a second, on the average of the last rounds.
     rate: f64,
@@ -37,6 +40,8 @@ pub(super) struct Pace {
 pub(super) struct Round {
     pub(super) bytes: u64,
     pub(super) took: Duration,
+    /// The part of it in which bytes were fetched.
+    pub(super) fetched: Duration,
     /// Accesses of clients since the last one.
     pub(super) accesses: u64,
 }
@@ -46,6 +51,7 @@ impl Pace {
         Pace {
             fixed: window_bytes,
             window: FIRST,
+            is_first: true,
             calm: CALM,
             rate: 0.0,
         }
@@ -59,14 +65,25 @@ impl Pace {
         }
     }
 
+    /// Whether nothing is known yet about who uses the file.
+    pub(super) fn is_first(&self) -> bool {
+        self.is_first
+    }
+
     /// Bytes a second, lately.
     pub(super) fn rate(&self) -> u64 {
         self.rate as u64
     }
 
+    /// There was no room for a window: the next ones are smaller.
+    pub(super) fn had_no_room(&mut self) {
+        self.window = (self.window / 4).max(LEAST);
+    }
+
     /// Learns from a round; how long to rest before the next one.
     pub(super) fn after(&mut self, round: Round, limit_bytes: u64) -> Duration {
         let seconds = round.took.as_secs_f64().max(1e-6);
+        self.is_first = false;
         self.calm = match round.accesses {
             0 => self.calm.saturating_add(1),
             _ => 0,
@@ -74,8 +91,9 @@ impl Pace {
         let is_busy = self.calm < CALM;
         let aim = if is_busy { BUSY_ROUND } else { ROUND };
         if round.bytes >= self.window / 2 {
-            let fit = self.window as f64 * aim.as_secs_f64() / seconds;
-            let next = fit.clamp(self.window as f64 / 2.0, self.window as f64 * 2.0);
+            let fetched = round.fetched.as_secs_f64().max(1e-6);
+            let fit = self.window as f64 * aim.as_secs_f64() / fetched;
+            let next = fit.min(self.window as f64 * GROWTH);
             self.window = (next as u64).clamp(LEAST, MOST);
         }
         let mut rest = Duration::ZERO;
@@ -109,6 +127,7 @@ mod tests {
         Round {
             bytes,
             took: MS * ms,
+            fetched: MS * ms,
             accesses,
         }
     }
@@ -117,8 +136,10 @@ mod tests {
     fn windows_follow_the_time_that_rounds_take() {
         let mut pace = Pace::new(0);
         let first = pace.window();
+        assert!(pace.is_first());
         assert_eq!(pace.after(round(first, 1, 0), 0), Duration::ZERO);
-        assert_eq!(pace.window(), 2 * first, "at most twice as much");
+        assert!(!pace.is_first());
+        assert_eq!(pace.window(), 16 * first, "at most so much more");
         for _ in 0..20 {
             pace.after(round(pace.window(), 1, 0), 0);
         }
@@ -131,11 +152,24 @@ mod tests {
     }
 
     #[test]
+    fn windows_shrink_where_there_is_no_room() {
+        let mut pace = Pace::new(0);
+        pace.after(round(pace.window(), 1, 0), 0);
+        let before = pace.window();
+        pace.had_no_room();
+        assert_eq!(pace.window(), before / 4);
+        for _ in 0..9 {
+            pace.had_no_room();
+        }
+        assert_eq!(pace.window(), LEAST);
+    }
+
+    #[test]
     fn clients_get_most_of_the_time_until_they_are_gone() {
         let mut pace = Pace::new(0);
-        assert_eq!(pace.after(round(1 << 20, 10, 5), 0), MS * 30);
+        assert_eq!(pace.after(round(1 << 20, 10, 5), 0), MS * 10 * REST);
         for _ in 1..CALM {
-            assert_eq!(pace.after(round(1 << 20, 10, 0), 0), MS * 30);
+            assert_eq!(pace.after(round(1 << 20, 10, 0), 0), MS * 10 * REST);
         }
         assert_eq!(pace.after(round(1 << 20, 10, 0), 0), Duration::ZERO);
     }
