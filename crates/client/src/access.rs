@@ -16,6 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use control::moves::crash_point;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use wire::{ServerId, Status};
@@ -679,6 +680,9 @@ fn drive(lane: &mut Lane, memory: &mut Memory<'_>, terms: &Terms<'_>, session: &
             let pipe = &mut servers[flow.pipe].1;
             if let Err(trouble) = flow.send(pipe, memory, terms, || session.number(), Wait::No) {
                 flow.fail(trouble);
+            }
+            if matches!(memory, Memory::From(_)) {
+                crash_point("client_in_write");
             }
         }
         open = flows.iter().filter(|flow| !flow.is_finished()).count();

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use control::moves::crash_point;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use wire::Status;
@@ -104,6 +105,7 @@ impl File {
             }
         };
         let (mut owner, mut request) = take(lane)?;
+        crash_point("client_after_lock");
         how.lease = lock(&self.open.lease).map_or(0, |lease| lease.number);
         let mut left = MOST_ADMISSIONS;
         let result = loop {

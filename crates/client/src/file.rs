@@ -12,6 +12,7 @@ use std::io::SeekFrom;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 
+use control::moves::crash_point;
 use kernels::{SharedBytes, SharedBytesMut};
 use layout::{ArrayType, FileOffset, Layout, View};
 use wire::message::file::*;
@@ -409,6 +410,7 @@ impl File {
                     };
                     (request, self.open.ask_owner(lane, whole, make)?)
                 };
+                crash_point("client_in_append");
                 let how = How {
                     reserved_epoch: Some(reserved.epoch),
                     ..How::default()

@@ -13,6 +13,9 @@ pub(crate) struct Lane {
     pub(crate) servers: Vec<(u64, Pipe)>,
     /// What accesses reuse.
     pub(crate) work: Work,
+    /// Servers at which this lane holds a range of a file: as long as the connections are there.
+    held: Vec<u64>,
+    has_lost_hold: bool,
 }
 
 impl Lane {
@@ -38,7 +41,30 @@ impl Lane {
 
     /// Gives a failed connection up.
     pub(crate) fn drop_pipe(&mut self, server: u64) {
+        self.has_lost_hold |= self.held.contains(&server);
         self.servers.retain(|(s, _)| *s != server);
+    }
+
+    /// A range of a file is held at a server.
+    pub(crate) fn holds_at(&mut self, server: u64) {
+        self.held.push(server);
+    }
+
+    /// Whether a range was held at a server that it is not connected to any more: others may have written there
+    /// since.
+    pub(crate) fn has_lost_hold(&self) -> bool {
+        self.has_lost_hold
+    }
+
+    /// What was held has been lost, which is to be told to whoever asks next.
+    pub(crate) fn lost_hold(&mut self) {
+        self.has_lost_hold = true;
+    }
+
+    /// Nothing is held any more; whether something was lost before.
+    pub(crate) fn holds_nothing(&mut self) -> bool {
+        self.held.clear();
+        std::mem::take(&mut self.has_lost_hold)
     }
 
     /// Everybody it is connected to; the metadata manager has no number.

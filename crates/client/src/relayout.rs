@@ -3,6 +3,7 @@
 //! The service moves; files are used meanwhile, and a move goes on whether or not anybody follows it, also after
 //! a restart of the service. What is here only asks for moves and asks how far they have come.
 
+use control::moves::crash_point;
 use wire::message::catalogue::{
     ControlRelayout, Drain, DrainProgress, Draining, ListMoves, MoveControl, MoveIs, MoveOptions,
     MoveState, Progress, Rebalance, Relayout as Begin, RelayoutProgress, SubfileMove,
@@ -55,6 +56,7 @@ impl Client {
             servers: servers.iter().map(|s| s.0).collect(),
             options: options.clone(),
         })?;
+        crash_point("client_after_relayout");
         Ok(Relayout::new(self, progress))
     }
 

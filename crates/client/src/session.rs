@@ -368,6 +368,13 @@ impl Session {
         if let Some(index) = lane.find(place.server) {
             return Ok(index);
         }
+        if lane.has_lost_hold() {
+            return Err(Trouble::Final(Error::Refused {
+                status: Status::Busy,
+                text: "a range was held over a connection that is gone; read it again".into(),
+                server: Some(ServerId(place.server)),
+            }));
+        }
         let member = self.member(lane, place.server)?;
         if place.incarnation != 0 && !member.keeps(place.incarnation) {
             // What is known may be older than the layout.

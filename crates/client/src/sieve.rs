@@ -24,13 +24,15 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use control::moves::crash_point;
+use wire::message::Bytes;
 use wire::message::directed::{HoldRange, LetGo};
 use wire::message::file::{Admit, Unlock};
 use wire::{Place, ServerId, Status};
 
 use crate::access::{How, file_range};
 use crate::atomic::MOST_ADMISSIONS;
-use crate::error::Result;
+use crate::error::{Result, Trouble};
 use crate::file::File;
 use crate::lane::Lane;
 use crate::patience::Patience;
@@ -121,52 +123,79 @@ impl File {
             return Ok(0);
         }
         let most = self.window_bytes("ind_wr_buffer_size", WRITE_WINDOW);
-        let whole = self.open.whole.clone();
         let mut window = std::mem::take(&mut lane.work.described);
         let mut done = 0;
         let result = self.windows(seen, lo, bytes.len() as u64, most, |file| {
-            let pieces = || seen.view.bytes().segments(file.clone());
-            let wanted: u64 = pieces().map(|piece| piece.len()).sum();
-            let len = (file.end - file.start) as usize;
-            // Also a window without holes: it may be a hole in somebody else's.
-            let request = self.lock_window(lane, &whole, &file, true)?;
-            let has_holes = wanted != file.end - file.start;
-            let mut held = Vec::new();
-            let is_held = match has_holes {
-                true => self.hold_window(lane, &whole, &file, &mut held),
-                false => Ok(()),
-            };
-            let replaced = if is_held.is_err() {
-                Ok(0)
-            } else if !has_holes {
-                let part = &bytes[done..done + len];
-                done += len;
-                self.open
-                    .write_range(lane, &whole, file.start, part, How::default())
-            } else {
-                self.fetch(lane, &file, &mut window).and_then(|_| {
-                    for piece in pieces() {
-                        let at = (piece.start() - file.start) as usize;
-                        let len = piece.len() as usize;
-                        window[at..at + len].copy_from_slice(&bytes[done..done + len]);
-                        done += len;
-                    }
-                    let window = &window[..len];
-                    self.open
-                        .write_range(lane, &whole, file.start, window, How::default())
-                })
-            };
-            let let_go = self.let_go(lane, &whole, &held);
-            let unlocked = self
-                .open
-                .ask_owner(lane, &whole, |view| Unlock { view, request });
-            is_held?;
-            replaced?;
-            let_go?;
-            unlocked.map(|()| true)
+            let mut patience = Patience::new(&self.open.session.options);
+            let wanted: u64 = seen
+                .view
+                .bytes()
+                .segments(file.clone())
+                .map(|piece| piece.len())
+                .sum();
+            let part = &bytes[done..done + wanted as usize];
+            loop {
+                let written = self.write_window(lane, seen, &file, part, &mut window);
+                let has_lost_hold = lane.holds_nothing();
+                match written {
+                    // Others may have written what was read.
+                    Err(_) if has_lost_hold && patience.busy() => {}
+                    Err(error) => return Err(error),
+                    Ok(()) => break,
+                }
+            }
+            done += part.len();
+            Ok(true)
         });
         lane.work.described = window;
         result.map(|()| done)
+    }
+
+    /// Writes one window: the bytes of a view in a file range.
+    fn write_window(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        file: &Range<u64>,
+        bytes: &[u8],
+        window: &mut Vec<u8>,
+    ) -> Result<()> {
+        let whole = self.open.whole.clone();
+        let len = (file.end - file.start) as usize;
+        // Also a window without holes: it may be a hole in somebody else's.
+        let request = self.lock_window(lane, &whole, file, true)?;
+        let mut held = Vec::new();
+        let replaced = if bytes.len() == len {
+            self.open
+                .write_range(lane, &whole, file.start, bytes, How::default())
+        } else {
+            let is_held = self.hold_window(lane, &whole, file, &mut held);
+            let fetched = is_held.and_then(|()| self.fetch(lane, file, window));
+            fetched.and_then(|_| {
+                let mut done = 0;
+                for piece in seen.view.bytes().segments(file.clone()) {
+                    let at = (piece.start() - file.start) as usize;
+                    let len = piece.len() as usize;
+                    window[at..at + len].copy_from_slice(&bytes[done..done + len]);
+                    done += len;
+                }
+                let window = &window[..len];
+                crash_point("client_in_sieve");
+                self.open
+                    .write_range(lane, &whole, file.start, window, How::default())
+            })
+        };
+        let has_lost_hold = lane.holds_nothing();
+        let let_go = self.let_go(lane, &whole, &held);
+        let unlocked = self
+            .open
+            .ask_owner(lane, &whole, |view| Unlock { view, request });
+        if has_lost_hold {
+            lane.lost_hold();
+        }
+        replaced?;
+        let_go?;
+        unlocked
     }
 
     /// Locks a window. The owner of the file grants locks to handles that it has admitted; to be so
@@ -203,27 +232,42 @@ impl File {
         held: &mut Vec<(Place, u64)>,
     ) -> Result<()> {
         let mut patience = Patience::new(&self.open.session.options);
-        let mut places = whole.plan(&self.open.state()).places.clone();
+        loop {
+            let Err((place, trouble)) = self.hold_once(lane, whole, file, held) else {
+                return Ok(());
+            };
+            // Nobody waits for what a move has fenced that waits for what he holds.
+            let _ = self.let_go(lane, whole, held);
+            held.clear();
+            lane.holds_nothing();
+            self.open
+                .repair(lane, whole, place, trouble, &mut patience)?;
+        }
+    }
+
+    /// Asks all servers once; the one that did not agree, and why.
+    fn hold_once(
+        &self,
+        lane: &mut Lane,
+        whole: &Seen,
+        file: &Range<u64>,
+        held: &mut Vec<(Place, u64)>,
+    ) -> std::result::Result<(), (Place, Trouble)> {
+        let plan = whole.plan(&self.open.state());
+        let mut places = plan.places.clone();
         // Everybody in the same order, so that nobody waits for somebody who waits for him.
         places.sort_unstable_by_key(|place| place.server);
         for place in places {
-            loop {
-                let hold = |view| HoldRange {
-                    view,
-                    lo: file.start,
-                    hi: file.end,
-                };
-                match self.open.ask_once(lane, whole, place, hold) {
-                    Ok(number) => {
-                        held.push((place, number));
-                        break;
-                    }
-                    Err(trouble) => {
-                        self.open
-                            .repair(lane, whole, place, trouble, &mut patience)?;
-                    }
-                }
-            }
+            let hold = |view| HoldRange {
+                view,
+                lo: file.start,
+                hi: file.end,
+                version: Bytes(plan.version.clone()),
+            };
+            let number = self.open.ask_once(lane, whole, place, hold);
+            let number = number.map_err(|trouble| (place, trouble))?;
+            held.push((place, number));
+            lane.holds_at(place.server);
         }
         Ok(())
     }

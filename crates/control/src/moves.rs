@@ -241,6 +241,16 @@ pub const SERVER_POINTS: &[&str] = &[
     "server_before_free",
 ];
 
+/// Places where a client that uses a file which moves can be killed by a test.
+pub const CLIENT_POINTS: &[&str] = &[
+    "client_in_copy",
+    "client_in_write",
+    "client_in_append",
+    "client_in_sieve",
+    "client_after_lock",
+    "client_after_relayout",
+];
+
 /// Kills this process if a test wants it to die here: `PARIO_CRASH_AT` names the point, with `:n` for the n-th
 /// time that it is passed.
 pub fn crash_point(name: &str) {

@@ -208,7 +208,17 @@ impl Context {
         for _ in 0..3 {
             match entry.enter(planned) {
                 Entering::In(running, known, is_older) => return Ok((running, known, is_older)),
-                Entering::No(refused) => return Err(refused),
+                Entering::No(refused) => {
+                    let file = planned
+                        .file
+                        .as_ref()
+                        .filter(|_| refused.status == Status::Busy);
+                    let holder = file.and_then(|f| entry.slow_holder(std::slice::from_ref(f)));
+                    let Some(holder) = holder else {
+                        return Err(refused);
+                    };
+                    self.sessions.disconnect(holder);
+                }
                 Entering::Behind => {
                     self.refresh(entry)?;
                 }

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use control::moves::Parts;
+use control::moves::{Parts, meets};
 use wire::message::cluster::FileStateIs;
 use wire::message::file::SizeIs;
 use wire::{ClientId, FileId, Reader, ServerId, StateVersion, Status};
@@ -31,6 +31,8 @@ pub(crate) use crate::known::{Known, Own};
 
 /// How long a request waits for a file that is frozen.
 const FROZEN: Duration = Duration::from_secs(2);
+/// How long a client may hold a range that others wait for; a client that stands still is not waited for.
+const HELD: Duration = Duration::from_secs(2);
 /// How long a drain waits for slow peers before their connections are ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -48,6 +50,8 @@ struct Gate {
     fences: Vec<Held>,
     /// The step of the state with which a move has fenced.
     fenced_at: u64,
+    /// Ranges that a move is about to fence.
+    wanted: Vec<Range<u64>>,
     /// Steps that were known here, oldest first.
     earlier: VecDeque<Earlier>,
     /// File ranges of accesses that run, where they are known; free ones are empty.
@@ -72,6 +76,7 @@ struct Held {
     /// The client that holds them, if it is one: what other servers forward for it gets in too.
     client: Option<ClientId>,
     ranges: Vec<Range<u64>>,
+    since: Instant,
 }
 
 /// What requests that were planned with an earlier step looked like.
@@ -196,6 +201,15 @@ pub(crate) struct Planned<'a> {
 pub(crate) enum Entering {
     /// It is in; whether it was planned with an earlier state.
     In(Running, Arc<Known>, bool),
+    /// This server knows less than the client.
+    Behind,
+    /// Turned away.
+    No(Refused),
+}
+
+/// Whether a client has got a range for itself.
+pub(crate) enum Holding {
+    Held,
     /// This server knows less than the client.
     Behind,
     /// Turned away.
@@ -338,11 +352,11 @@ impl FileEntry {
         let mut gate = lock(&self.gate);
         gate.fences.retain(|held| held.who != who);
         if !ranges.is_empty() {
-            let client = None;
             gate.fences.push(Held {
                 who,
-                client,
+                client: None,
                 ranges,
+                since: Instant::now(),
             });
         }
         if who == MOVE {
@@ -352,25 +366,88 @@ impl FileEntry {
         self.changed.notify_all();
     }
 
-    /// Keeps everybody but `who` out of ranges, unless another holder has bytes of them; whether it does.
-    pub(crate) fn fence_alone(&self, who: u64, client: ClientId, ranges: Vec<Range<u64>>) -> bool {
+    /// Keeps everybody but `who` out of a range, unless somebody has fenced or waits for bytes of it or they have
+    /// moved since it was planned.
+    pub(crate) fn hold(
+        &self,
+        who: u64,
+        client: ClientId,
+        range: &Range<u64>,
+        version: &[u8],
+    ) -> Holding {
+        let busy = || {
+            let Range { start, end } = range;
+            let text = format!("bytes {start}..{end} are held by another client or move; repeat");
+            Holding::No(Refused::new(Status::Busy, text))
+        };
         let mut gate = lock(&self.gate);
-        let meets = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
-        let is_held = gate.fences.iter().any(|held| {
-            held.who != MOVE
-                && held
-                    .ranges
-                    .iter()
-                    .any(|a| ranges.iter().any(|b| meets(a, b)))
+        if gate.is_frozen || gate.is_cutting {
+            return busy();
+        }
+        let known = match &gate.known {
+            Some(known) if !gate.is_stale => known,
+            _ => return Holding::Behind,
+        };
+        match step_of(version) {
+            None => return Holding::No(known.stale()),
+            Some(step) if step > known.step() => return Holding::Behind,
+            Some(step) if step < known.step() && !gate.is_unchanged(step, Some(range)) => {
+                return Holding::No(known.stale());
+            }
+            Some(_) => {}
+        }
+        let one = std::slice::from_ref(range);
+        let is_taken = gate.fences.iter().any(|held| meets(&held.ranges, one));
+        if is_taken || meets(&gate.wanted, one) {
+            return busy();
+        }
+        gate.fences.push(Held {
+            who,
+            client: Some(client),
+            ranges: one.to_vec(),
+            since: Instant::now(),
         });
-        if !is_held {
+        Holding::Held
+    }
+
+    /// Keeps accesses out of ranges for a move, in place of those it kept them out of before. Clients that hold bytes
+    /// of them are waited for, and no other gets to: what a holder has read stays where it is until it has
+    /// written.
+    pub(crate) fn fence_for_move(&self, ranges: &[Range<u64>]) -> Result<(), Refused> {
+        let mut gate = lock(&self.gate);
+        gate.fences.retain(|held| held.who != MOVE);
+        self.changed.notify_all();
+        gate.wanted = ranges.to_vec();
+        let is_held = |gate: &mut Gate| gate.fences.iter().any(|held| meets(&held.ranges, ranges));
+        let (mut gate, _) = self
+            .changed
+            .wait_timeout_while(gate, HELD, is_held)
+            .unwrap_or_else(PoisonError::into_inner);
+        gate.wanted.clear();
+        if gate.fences.iter().any(|held| meets(&held.ranges, ranges)) {
+            let text = format!("bytes of {} are held by a client", self.file);
+            return Err(Refused::new(Status::Busy, text));
+        }
+        if !ranges.is_empty() {
             gate.fences.push(Held {
-                who,
-                client: Some(client),
-                ranges,
+                who: MOVE,
+                client: None,
+                ranges: ranges.to_vec(),
+                since: Instant::now(),
             });
         }
-        !is_held
+        gate.fenced_at = gate.known.as_ref().map_or(0, |known| known.step());
+        Ok(())
+    }
+
+    /// The client that has held bytes of ranges for too long, if one has.
+    pub(crate) fn slow_holder(&self, ranges: &[Range<u64>]) -> Option<ClientId> {
+        let gate = lock(&self.gate);
+        let mut fences = gate.fences.iter();
+        let slow = fences.find(|held| {
+            meets(&held.ranges, ranges) && held.since.elapsed() >= HELD && held.who != MOVE
+        });
+        slow.and_then(|held| held.client)
     }
 
     /// Lets accesses in that a round of a move keeps out, unless another one has begun; whether it did. The round may

@@ -6,8 +6,12 @@
 //!
 //! Invariants
 //! - Ranges of two holders do not meet: whoever comes second is told to repeat.
+//! - What is held does not move. A move waits for holders, at every server of the file, before it fences; and
+//!   whoever wants to hold a range that is fenced or has moved since he looked is told to repeat. So the servers that
+//!   a client has asked are those of the range until it lets go.
 //! - What other servers forward for the client that holds a range gets in: its requests may go through one of them.
-//! - A hold ends with its connection, so a client that dies keeps nobody out.
+//! - A hold ends with its connection, so a client that dies keeps nobody out. One that stands still loses its
+//!   connections when somebody has waited for it for two seconds; it finds that out before it writes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,6 +19,7 @@ use wire::message::directed::{HoldRange, LetGo};
 use wire::{FileId, Rights, Status};
 
 use crate::context::Context;
+use crate::files::Holding;
 use crate::refused::Refused;
 use crate::sessions::Session;
 
@@ -65,22 +70,27 @@ pub(crate) fn hold(
     let entry = &view.entry;
     context.known(entry)?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let ranges = vec![std::ops::Range {
-        start: request.lo,
-        end: request.hi,
-    }];
-    if !entry.fence_alone(number, session.client.id, ranges.clone()) {
-        return Err(Refused::new(
-            Status::Busy,
-            format!(
-                "bytes {}..{} are held by another client",
-                request.lo, request.hi
-            ),
-        ));
+    let range = request.lo..request.hi;
+    let mut looks = 0;
+    loop {
+        match entry.hold(number, session.client.id, &range, &request.version.0) {
+            Holding::Held => break,
+            Holding::No(refused) => return Err(refused),
+            Holding::Behind if looks < 3 => {
+                looks += 1;
+                context.refresh(entry)?;
+            }
+            Holding::Behind => {
+                return Err(Refused::new(
+                    Status::Busy,
+                    "the metadata manager does not know the state of the request yet",
+                ));
+            }
+        }
     }
     context.direct.show(entry);
     let held = entry
-        .drain_ranges(&ranges, &context.hurry())
+        .drain_ranges(std::slice::from_ref(&range), &context.hurry())
         .and_then(|()| context.stop_claims(entry));
     if let Err(refused) = held {
         release(context, view.file, number);

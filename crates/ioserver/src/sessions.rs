@@ -456,6 +456,16 @@ impl Sessions {
         lock(&self.table).fenced.contains(&client)
     }
 
+    /// Ends the connections of a client that keeps others waiting: what it holds over them is free when they have
+    /// ended. It may connect again.
+    pub(crate) fn disconnect(&self, client: ClientId) {
+        for connection in lock(&self.table).connections.values() {
+            if connection.client == client.0 {
+                connection.end();
+            }
+        }
+    }
+
     /// Refuses a client from now on; returns when nothing of it runs.
     pub(crate) fn fence(&self, client: ClientId) -> Result<(), Refused> {
         let mut table = lock(&self.table);

@@ -7,7 +7,7 @@ mod harness;
 use harness::{pool, twin_store};
 use store::conformance::{identity, pattern};
 use store::disk::twin::{Fault, Random, Twin};
-use store::{DiskOptions, DiskSpec, DiskStore, Pins, Store, Subfile};
+use store::{DiskOptions, DiskSpec, DiskStore, Limited, Pins, Store, Subfile};
 
 /// A store on a twin with so much memory.
 fn small_store(limit: u64) -> DiskStore {
@@ -232,4 +232,33 @@ fn a_failed_write_back_is_not_forgotten_and_reported_by_sync() {
     subfile.sync().unwrap();
     store.evict();
     read(&*subfile, 0, 1 << 20);
+}
+
+#[test]
+fn whoever_needs_room_waits_for_what_others_write_back() {
+    let twin = std::sync::Arc::new(Twin::new());
+    // So slow that a write-back of all there is takes a while.
+    let disk = Limited::new(twin, 8 << 20);
+    let store = DiskStore::new(
+        pool(1 << 20),
+        vec![DiskSpec::new(disk)],
+        DiskOptions::default(),
+    );
+    let store = store.unwrap();
+    let first = store.create(&identity(1)).unwrap();
+    let second = store.create(&identity(2)).unwrap();
+    for _ in 0..3 {
+        first.write_at(0, &pattern(0, 1 << 20, 1)).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| store.write_back(u64::MAX).unwrap());
+            // All of it is on its way: it can be evicted neither now nor by another write-back.
+            while store.dirty_bytes() > 0 {
+                std::thread::yield_now();
+            }
+            second.write_at(0, &[7; 100]).unwrap();
+        });
+        read(&*first, 0, 1 << 20);
+        second.sync().unwrap();
+        store.evict();
+    }
 }

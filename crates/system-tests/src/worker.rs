@@ -189,6 +189,11 @@ impl Worker {
         answer.parse().expect("a number of bytes")
     }
 
+    /// Whether its process is there.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// `kill -9`.
     pub fn kill(&mut self) {
         let _ = self.child.kill();

@@ -14,6 +14,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use control::moves::crash_point;
 use kernels::{Share, SharedBytes, SharedBytesMut};
 use wire::Place;
 use wire::message::Bytes;
@@ -568,6 +569,9 @@ impl Turn<'_> {
             return void();
         }
         let is_copied = self.each(|share, piece| self.copy_piece(share, &piece, memory));
+        if writes {
+            crash_point("client_in_copy");
+        }
         let counts = claim.end();
         if counts && is_copied && table.is_alive() {
             Copied::Yes

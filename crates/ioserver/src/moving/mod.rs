@@ -93,8 +93,15 @@ pub(crate) fn fence_windows(service: &IoService, r: &FenceWindows) -> Result<Fen
         pins: Vec::new(),
     };
     let windows = ranges(&r.windows);
-    entry.fence(MOVE, windows.clone());
+    let mut fenced = entry.fence_for_move(&windows);
+    if let Some(client) = entry.slow_holder(&windows)
+        && fenced.is_err()
+    {
+        context.sessions.disconnect(client);
+        fenced = entry.fence_for_move(&windows);
+    }
     context.direct.show(&entry);
+    fenced?;
     if !r.frees.is_empty() {
         crash_point("server_before_free");
         free(context, &entry, &ranges(&r.frees));

@@ -10,6 +10,7 @@ mod direct_process;
 mod direct_revoke;
 mod directed;
 mod gateway;
+mod holds;
 mod hostile;
 mod life;
 mod rig;

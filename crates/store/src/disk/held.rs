@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::file::{DataFile, check_reach};
 use super::format::{GROUP_BLOCKS, GROUP_BYTES};
-use super::store::Core;
+use super::store::{Core, WritingBack};
 use crate::aside::Aside;
 use crate::blocks::{BLOCK, covered, touched};
 use crate::error::{Error, Resource, Result};
@@ -223,6 +223,7 @@ impl Held {
     /// cache where plain `pwrite` of 1 MiB pieces reaches 6.6, and 2.1 with sync where that reaches 2.6
     /// to 2.9. What it does beside: a private copy, checksums, one table per MiB.
     pub(crate) fn write_back(&self, backing: &mut Backing, budget_bytes: u64) -> Result<u64> {
+        let mut writing = WritingBack::new(self.core.upgrade());
         let (len, identity) = self.attributes();
         let mut written = 0;
         let mut from = 0;
@@ -237,6 +238,7 @@ impl Held {
             let done = backing.file.write_blocks(group, &indexes, &backing.staging);
             self.settle(&blocks, done.is_ok());
             done?;
+            writing.has_written = true;
             written += blocks.len() as u64 * BLOCK;
             self.count_written(blocks.len() as u64 * BLOCK);
             from = (group + 1) * GROUP_BYTES;

@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::file::{DataFile, Recovery, is_data_file, name_of, read_header};
 use super::held::{Backing, DiskSubfile, Held};
@@ -32,6 +32,8 @@ use crate::store::{Capabilities, Store, Subfile, Usage};
 
 /// How often those who have mapped extents are asked to give some up, for one request for room.
 const RECLAIMS: u32 = 64;
+/// How often write-backs of others are waited for, for one request for room.
+const WAITS: u32 = 64;
 
 /// How a disk store behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +75,70 @@ pub(crate) struct Core {
     /// Where the last write-back stopped, so that the next goes on from there.
     swept: Mutex<Option<Place>>,
     reclaim: OnceLock<Reclaim>,
+    writing: Writing,
+}
+
+/// The write-backs of all subfiles that run now, for those who need the room that these are about to make.
+#[derive(Debug, Default)]
+struct Writing {
+    now: Mutex<WritingNow>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct WritingNow {
+    running: u64,
+    /// Those that wrote something.
+    ended: u64,
+}
+
+impl Writing {
+    fn lock(&self) -> MutexGuard<'_, WritingNow> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until one has ended since `before`; `false` if none runs that could. Nobody who writes back waits for
+    /// room, so this ends.
+    fn wait(&self, before: WritingNow) -> bool {
+        let now = self.lock();
+        let runs = |now: &mut WritingNow| now.ended == before.ended && now.running > 0;
+        let now = self
+            .changed
+            .wait_while(now, runs)
+            .unwrap_or_else(PoisonError::into_inner);
+        now.ended != before.ended
+    }
+}
+
+/// A write-back that runs.
+pub(crate) struct WritingBack {
+    core: Option<Arc<Core>>,
+    /// Whether it has written anything.
+    pub(crate) has_written: bool,
+}
+
+impl WritingBack {
+    pub(crate) fn new(core: Option<Arc<Core>>) -> WritingBack {
+        if let Some(core) = &core {
+            core.writing.lock().running += 1;
+        }
+        WritingBack {
+            core,
+            has_written: false,
+        }
+    }
+}
+
+impl Drop for WritingBack {
+    fn drop(&mut self) {
+        if let Some(core) = &self.core {
+            let mut now = core.writing.lock();
+            now.running -= 1;
+            now.ended += u64::from(self.has_written);
+            drop(now);
+            core.writing.changed.notify_all();
+        }
+    }
 }
 
 /// Where a subfile stands in the order of a write-back: its disk first.
@@ -98,6 +164,7 @@ impl DiskStore {
             options,
             known: Mutex::default(),
             reclaim: OnceLock::new(),
+            writing: Writing::default(),
         };
         let mut known: BTreeMap<SubfileId, Known> = BTreeMap::new();
         for disk in 0..core.set.len() {
@@ -539,13 +606,20 @@ impl Core {
         }
         // An extent is free once all its blocks are written, so one round may free nothing.
         let mut reclaims = RECLAIMS;
+        let mut waits = WAITS;
         loop {
             let (written, result) = self.write_back_some(goal, &mut own);
+            let before = *self.writing.lock();
             let freed = freed + self.evict_some(goal, keep);
             if freed > 0 {
                 return Ok(freed);
             }
             if written == 0 {
+                // What others write back can go neither before nor twice, and may be all that can.
+                if waits > 0 && self.writing.wait(before) {
+                    waits -= 1;
+                    continue;
+                }
                 let reclaim = self.reclaim.get().filter(|_| reclaims > 0);
                 if !reclaim.is_some_and(|reclaim| reclaim()) {
                     return result.map(|()| 0);

@@ -163,7 +163,7 @@ impl Worker {
                     kills: text(6).map(Into::into),
                 };
                 let fired = fire(&self.client, &orders)?;
-                let all = [fired.accesses, fired.syncs, fired.settled];
+                let all = [fired.accesses, fired.syncs, fired.settled, fired.moves];
                 return Ok(all.map(|n| n.to_string()).join(" "));
             }
             "create" => {

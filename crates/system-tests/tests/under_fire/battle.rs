@@ -32,8 +32,22 @@ impl Orders {
         self.done.load(Ordering::Relaxed) + self.cancelled.load(Ordering::Relaxed)
     }
 
+    /// Everybody ends when this is dropped.
+    pub(crate) fn ending(&self) -> Ending<'_> {
+        Ending(self)
+    }
+
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
+    }
+}
+
+/// See [`Orders::ending`].
+pub(crate) struct Ending<'a>(&'a Orders);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::Relaxed);
     }
 }
 
@@ -47,7 +61,7 @@ pub(crate) struct Mover<'a> {
     pub(crate) is_deadly: bool,
 }
 
-/// Longest time for a move of these small files, dead servers included.
+/// Longest time without any progress of a move of these small files, dead servers included.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn add(counter: &AtomicU64) {
@@ -65,8 +79,9 @@ impl Mover<'_> {
         }
     }
 
-    /// Small windows, so that small files move in many rounds.
-    fn options(&mut self) -> MoveOptions {
+    /// Small windows, so that small files move in many rounds; the log becomes long.
+    fn options(&mut self, path: &str) -> MoveOptions {
+        let least = if path.ends_with("/log") { 14 } else { 11 };
         MoveOptions {
             limit_bytes: match self.random.below(6) {
                 0 => self.random.within(200_000..5_000_000),
@@ -74,7 +89,7 @@ impl Mover<'_> {
             },
             window_bytes: match self.random.below(3) {
                 0 => 0,
-                _ => 1 << self.random.within(11..17),
+                _ => 1 << self.random.within(least..least + 6),
             },
             lanes: self.random.below(6),
             in_place: self.random.below(3) == 0,
@@ -100,7 +115,7 @@ impl Mover<'_> {
         let paths = self.ground.paths();
         let (path, array) = paths[self.random.index(paths.len())].clone();
         let layout = self.layout(array);
-        let options = self.options();
+        let options = self.options(&path);
         match self.client.relayout_with(&path, &layout, &options) {
             Ok(moving) => {
                 add(&self.orders.begun);
@@ -174,7 +189,7 @@ impl Mover<'_> {
         let begun = (|| {
             let file = self.client.open(&path, &new.layout(&layouts[0]))?;
             file.write_at(0, &bytes)?;
-            let options = self.options();
+            let options = self.options(&path);
             let moving = self.client.relayout_with(&path, &layouts[1], &options)?;
             self.client.unlink(&path)?;
             // Whoever has it open still reads it.
@@ -212,10 +227,17 @@ impl Mover<'_> {
 
     /// Waits until a move is over.
     fn follow(&mut self, path: &str, mut moving: Relayout) {
-        let end = Instant::now() + LIMIT;
+        let mut end = Instant::now() + LIMIT;
         let mut wait = Duration::from_micros(200);
+        let mut moved = 0;
         loop {
-            match moving.progress() {
+            let said = moving.progress();
+            if let Ok(now) = &said
+                && std::mem::replace(&mut moved, now.moved_bytes) != now.moved_bytes
+            {
+                end = Instant::now() + LIMIT;
+            }
+            match said {
                 Ok(now) => match now.state {
                     MoveState::Done => return add(&self.orders.done),
                     MoveState::Cancelled => return add(&self.orders.cancelled),

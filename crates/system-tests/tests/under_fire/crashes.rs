@@ -1,19 +1,21 @@
-//! The metadata manager, which coordinates moves, and I/O servers die at named points of a move.
+//! The metadata manager, which coordinates moves, I/O servers and clients die at named points of a move.
 //!
-//! A server is started so that it kills itself when it gets to a point. Files move until it has; it is started
-//! again, and the moves that were under way go on by themselves. Disks keep what was synced.
+//! Somebody is started so that he kills himself when he gets to a point. Files move until he has; he is started
+//! again, and the moves that were under way go on by themselves. A client stands still meanwhile. Disks keep
+//! what was synced; memory keeps everything while no I/O server dies.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use control::moves::{COORDINATOR_POINTS, SERVER_POINTS};
-use system_tests::{Random, Service, ServiceOptions, pause, until};
+use system_tests::process::stop;
+use system_tests::{Random, Service, ServiceOptions, Store, Worker, pause, until};
 
 use crate::battle::{Mover, Orders};
-use crate::{Ground, compare, seeded};
+use crate::{Ground, client_points, compare, seeded};
 
 /// How long files move until somebody has died at a point.
-const REACHED: Duration = Duration::from_secs(40);
+const REACHED: Duration = Duration::from_secs(60);
 /// Moves that have to end after he was started again.
 const AFTER: u64 = 2;
 const WORKERS: u64 = 3;
@@ -23,19 +25,28 @@ const WORKERS: u64 = 3;
 enum Victim {
     Manager(&'static str),
     Server(&'static str),
+    Client(&'static str),
+}
+
+impl Victim {
+    fn point(self) -> &'static str {
+        let (Victim::Manager(point) | Victim::Server(point) | Victim::Client(point)) = self;
+        point
+    }
 }
 
 /// All points, or those that `PARIO_POINTS` names.
-fn all() -> Vec<Victim> {
+fn all(store: Store) -> Vec<Victim> {
     let managers = COORDINATOR_POINTS.iter().map(|p| Victim::Manager(p));
     let servers = SERVER_POINTS.iter().map(|p| Victim::Server(p));
-    let all: Vec<Victim> = managers.chain(servers).collect();
+    let clients = client_points(store).into_iter().map(Victim::Client);
+    let all: Vec<Victim> = managers.chain(servers).chain(clients).collect();
     let Ok(names) = std::env::var("PARIO_POINTS") else {
         return all;
     };
     let named = names.split(',').filter_map(|name| {
         let mut all = all.iter();
-        all.find(|v| matches!(v, Victim::Manager(p) | Victim::Server(p) if *p == name))
+        all.find(|v| v.point() == name)
     });
     named.copied().collect()
 }
@@ -44,8 +55,11 @@ struct Battle<'a> {
     service: &'a mut Service,
     ground: &'a Ground,
     orders: &'a Orders,
+    army: &'a mut Vec<Worker>,
     random: Random,
     kills: u64,
+    /// Points that somebody died at.
+    reached: Vec<&'static str>,
 }
 
 impl Battle<'_> {
@@ -68,13 +82,22 @@ impl Battle<'_> {
     /// Lets somebody die at a point, and start again.
     fn die(&mut self, victim: Victim) {
         let end = Instant::now() + REACHED;
+        // Goes on after everything is over. The others have to use files for the point to be reached.
+        let late = self.random.index(self.army.len());
+        let stopped = match victim {
+            Victim::Client(_) => None,
+            _ => Some(stop(self.army[late].pid())),
+        };
         match victim {
+            Victim::Client(point) => self.die_as_client(point, end),
             Victim::Manager(point) => {
-                let at = format!("{point}:{}", self.random.within(1..3));
+                let cancels = point.contains("cancel");
+                // Only few moves are still under way when they are cancelled.
+                let times = if cancels { 1 } else { self.random.within(1..3) };
+                let at = format!("{point}:{times}");
                 eprintln!("the metadata manager dies at {at}");
                 self.service.kill_meta();
                 self.service.start_meta_with("PARIO_CRASH_AT", &at);
-                let cancels = point.contains("cancel");
                 self.orders.cancels.store(cancels, Ordering::Relaxed);
                 while self.service.meta().is_running() {
                     assert!(Instant::now() < end, "it never got to {at}");
@@ -100,16 +123,47 @@ impl Battle<'_> {
                 self.count();
             }
         }
+        self.reached.push(victim.point());
         self.wait_for_moves(AFTER);
+        drop(stopped);
+        self.wait_for_moves(1);
+        self.ground.assert_good();
+    }
+
+    /// Puts a client in the place of one, which dies at a point, and another one in its place.
+    fn die_as_client(&mut self, point: &str, end: Instant) {
+        // Those who go by message cannot die while they copy.
+        let index = match point {
+            "client_in_copy" => 1 + self.random.index(2),
+            _ => self.random.index(self.army.len()),
+        };
+        let at = format!("{point}:{}", self.random.within(1..4));
+        eprintln!("client {index} dies at {at}");
+        self.replace(index, Some(&at));
+        while self.army[index].is_running() {
+            assert!(Instant::now() < end, "client {index} never got to {at}");
+            self.ground.assert_good();
+            pause(Duration::from_millis(2));
+        }
+        self.replace(index, None);
+    }
+
+    fn replace(&mut self, index: usize, point: Option<&str>) {
+        self.army[index].kill();
+        let me = index as u64;
+        let mut worker = self.ground.recruit_for(self.service, me, point);
+        worker.send(&self.ground.order(me, self.random.draw()));
+        self.army[index] = worker;
     }
 }
 
-/// Moves files on disks while these die, one after the other.
-fn crash(what: u64, victims: &[Victim]) {
+/// Moves files while these die, one after the other.
+fn crash(what: u64, options: ServiceOptions, victims: &[Victim]) {
     let mut random = seeded(what);
-    let mut service = ServiceOptions::new(3).disk().start();
+    let is_on_disk = options.store == Store::Disk;
+    let mut service = options.start();
     let ground = Ground::new(&service, WORKERS, true);
-    let army = ground.open_fire(&service, &mut random);
+    let mut army = ground.open_fire(&service, &mut random);
     let orders = Orders::default();
     let seeds = [random.draw(), random.draw()];
     let clients = [service.client(), service.client()];
@@ -126,49 +180,62 @@ fn crash(what: u64, victims: &[Victim]) {
             scope.spawn(move || mover.run());
         }
         // Movers end however this ends.
-        let _over = Over(&orders);
+        let _over = orders.ending();
         let mut battle = Battle {
             service: &mut service,
             ground: &ground,
             orders: &orders,
+            army: &mut army,
             random,
             kills: 0,
+            reached: Vec::new(),
         };
         battle.wait_for_moves(AFTER);
         for &victim in victims {
             battle.die(victim);
         }
+        eprintln!("died at {:?}", battle.reached);
     });
     eprintln!("{orders:?}");
     ground.cease_fire(army);
     compare(&service.client(), &ground.dir, &ground.stop, WORKERS);
-    service.kill_all();
-    service.start_all();
-    compare(&service.client(), &ground.dir, &ground.stop, WORKERS);
+    if is_on_disk {
+        service.kill_all();
+        service.start_all();
+        compare(&service.client(), &ground.dir, &ground.stop, WORKERS);
+    }
 }
 
-struct Over<'a>(&'a Orders);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.is_over.store(true, Ordering::Relaxed);
-    }
+fn on_disk() -> ServiceOptions {
+    ServiceOptions::new(3).disk()
 }
 
 #[test]
 fn servers_die_at_some_points_of_moves_and_nothing_synced_is_lost() {
-    let mut victims = all();
+    let mut victims = all(Store::Disk);
     let mut random = seeded(3);
     random.shuffle(&mut victims);
-    crash(4, &victims[..victims.len().min(5)]);
+    crash(4, on_disk(), &victims[..victims.len().min(4)]);
 }
 
 #[test]
 #[ignore = "takes minutes; make test-full runs it"]
 fn servers_die_at_every_point_of_moves_and_nothing_synced_is_lost() {
-    let mut victims = all();
+    let mut victims = all(Store::Disk);
     seeded(5).shuffle(&mut victims);
-    for (i, some) in victims.chunks(6).enumerate() {
-        crash(20 + i as u64, some);
+    for (i, some) in victims.chunks(7).enumerate() {
+        crash(20 + i as u64, on_disk(), some);
+    }
+}
+
+/// Memory is lost with its server, so nobody dies but those who have none.
+#[test]
+#[ignore = "takes minutes; make test-full runs it"]
+fn managers_and_clients_die_at_every_point_of_moves_in_memory_and_nothing_is_lost() {
+    let mut victims = all(Store::Memory);
+    victims.retain(|victim| !matches!(victim, Victim::Server(_)));
+    seeded(6).shuffle(&mut victims);
+    for (i, some) in victims.chunks(7).enumerate() {
+        crash(30 + i as u64, ServiceOptions::new(4), some);
     }
 }

@@ -2,12 +2,16 @@
 //! write.
 //!
 //! Workers are processes that read, write, append, cut and sync at random and compare every byte
-//! (`system_tests::firing`); the test moves their files from one random layout to the next, pauses and cancels
-//! moves, renames and removes files, stops and kills clients, and kills servers at named points of a move. At
-//! the end a fresh client compares everything once more, after a restart of all servers where they have disks.
+//! (`system_tests::firing`), some directly, some by message, some through a gateway; others write and read one file
+//! collectively (`choir`). The test moves their files from one random layout to the next, pauses and cancels
+//! moves, renames and removes files, stops clients and lets them go on late, and kills clients, servers and the
+//! metadata manager, which coordinates moves, at named points. Whoever takes the place of a client that was killed
+//! compares what that one has left. At the end a fresh client compares everything once more, after a restart of
+//! all servers where they have disks.
 
 mod battle;
 mod calm;
+mod choir;
 mod crashes;
 mod meanwhile;
 mod statements;
@@ -16,14 +20,22 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use client::{Client, OpenOptions};
+use control::moves::CLIENT_POINTS;
 use system_tests::firing::{self, Left, SHARED};
 use system_tests::plain_file::assert_bytes;
-use system_tests::{Random, Service, Worker};
+use system_tests::{Random, Service, Store, Worker};
 
 /// Numbers of this run, printed so that it can be repeated.
 fn seeded(what: u64) -> Random {
     eprintln!("PARIO_SEED={:#x}", system_tests::seed::seed());
     Random::of_run(9000 + what)
+}
+
+/// Where clients can die. Bytes that a disk has to have are written by message, never by a copy of the client.
+fn client_points(store: Store) -> Vec<&'static str> {
+    let mut points = CLIENT_POINTS.to_vec();
+    points.retain(|point| store == Store::Memory || *point != "client_in_copy");
+    points
 }
 
 /// All bytes of a file.
@@ -100,7 +112,10 @@ impl Ground {
             own.close().expect("closed");
         }
         file("log", new.clone()).close().expect("closed");
-        file("atomic", new).close().expect("closed");
+        file("atomic", new.clone()).close().expect("closed");
+        let together = file("together", new);
+        together.resize(choir::SIZE).expect("resized");
+        together.close().expect("closed");
         Ground {
             dir: "/fire".into(),
             stop: service.dir().join("stop"),
@@ -135,6 +150,12 @@ impl Ground {
     /// A worker that has connected.
     #[track_caller]
     fn recruit(&self, service: &Service, me: u64) -> Worker {
+        self.recruit_for(service, me, None)
+    }
+
+    /// The same; it dies when it gets to a point for the n-th time.
+    #[track_caller]
+    fn recruit_for(&self, service: &Service, me: u64, point: Option<&str>) -> Worker {
         let url = service.url().to_string();
         let is_direct = system_tests::service::is_direct() && !me.is_multiple_of(3);
         let mut command = Command::new(system_tests::programs::worker());
@@ -143,6 +164,9 @@ impl Ground {
         // Of four one goes through a gateway.
         let is_through = me % 4 == 3;
         command.env("PARIO_MAPPING", if is_through { "buddy" } else { "" });
+        if let Some(point) = point {
+            command.env("PARIO_CRASH_AT", point);
+        }
         let mut worker = Worker::of(&mut command);
         worker.answered();
         worker
@@ -154,8 +178,19 @@ impl Ground {
         std::fs::write(&self.stop, "").expect("a file");
         for (me, mut worker) in workers.into_iter().enumerate() {
             match worker.answer() {
-                Ok(done) => eprintln!("worker {me}: accesses, syncs, settled: {done}"),
+                Ok(done) => eprintln!("worker {me}: accesses, syncs, settled, moves: {done}"),
                 Err(error) => panic!("worker {me}: {error}"),
+            }
+        }
+        self.assert_good();
+    }
+
+    /// No worker has found anything wrong so far, also none that was killed since.
+    #[track_caller]
+    fn assert_good(&self) {
+        for me in 0..self.all {
+            if let Some(text) = firing::failure(&self.stop, me) {
+                panic!("worker {me}: {text}");
             }
         }
     }
@@ -166,6 +201,7 @@ impl Ground {
             (format!("{}/shared", self.dir), Some((97, 113))),
             (format!("{}/log", self.dir), None),
             (format!("{}/atomic", self.dir), None),
+            (format!("{}/together", self.dir), None),
         ];
         let own = (0..self.all).map(|me| (format!("{}/own-{me}", self.dir), Some((61, 83))));
         paths.extend(own);

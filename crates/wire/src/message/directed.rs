@@ -125,6 +125,8 @@ record! {
         pub lo: u64,
         /// One past the last byte.
         pub hi: u64,
+        /// The layout state that says which servers have to be asked.
+        pub version: Bytes,
     }
 
     /// The range is let go of.

@@ -49,6 +49,7 @@ pub(crate) fn add(list: &mut Samples) {
         view: 3,
         lo: 0,
         hi: falls::MAX_OFFSET,
+        version: Bytes(vec![1, 2, 3]),
     };
     list.pair("", hold, u64::MAX);
     list.pair("", LetGo { view: 3, number: 1 }, ());

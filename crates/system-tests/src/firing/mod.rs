@@ -8,31 +8,34 @@
 //!  atomic   all write and read the same bytes at once in atomic mode; nobody sees two writes mixed
 //! ```
 //!
-//! A byte is written with one of a few tags and its value follows from tag and place, so what it may be is a
-//! set of tags: one as long as nothing dies, and those since the last sync when a disk server was killed. Kills
-//! are counted in a file by whoever kills, before he does; the number is odd while one may happen at any time.
+//! What a byte may be is a set of tags (`marks`): one as long as nothing dies, and those since the last sync when a
+//! disk server was killed. Kills of servers are counted in a file by whoever kills, before he does; the number
+//! is odd while one may happen at any time. A worker that is killed leaves ledgers, and whoever takes its place
+//! begins by comparing the files with them.
 //!
 //! Workers end when a file exists that the test makes, and leave behind what must be there
-//! ([`Left`]).
+//! ([`Left`]). One that has found something wrong says so in a file as well ([`failure`]): it may be killed
+//! before anybody asks it.
+
+mod marks;
+mod records;
+mod torn;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use client::{Client, File, OpenOptions, Status, View};
-use layout::ViewOffset;
+use client::{Client, File, Hints, MoveOptions, OpenOptions, Status, View};
 
 use crate::layouts::{LOGICAL, views_of};
+use crate::random_layout::of_bytes;
 use crate::seed::{Random, pattern, pattern_byte};
 use crate::waiting::{LIMIT, pause};
+use marks::{Ledger, TAGS, Target, ranges};
+use records::Records;
+use torn::Torn;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Tags of bytes.
-const TAGS: u64 = 8;
-/// Instead of a tag: never written, or cut off since.
-const HOLE: u8 = 15;
-/// Instead of a tag: any value, until it is written again.
-const ANYTHING: u8 = 14;
 /// Bytes of the shared file.
 pub const SHARED: u64 = 150_000;
 /// Most bytes of a file of one's own.
@@ -43,6 +46,8 @@ const ATOMIC: (u64, usize) = (777, 5000);
 const UNKNOWN: u64 = u64::MAX - 1;
 /// Accesses of other files between two of the log.
 const PER_RECORD: u64 = 12;
+/// Turns between two moves that a worker asks for itself.
+const PER_MOVE: u64 = 700;
 
 /// What a worker is told.
 #[derive(Clone, Debug)]
@@ -70,6 +75,8 @@ pub struct Fired {
     pub syncs: u64,
     /// How often everything was written again after a kill.
     pub settled: u64,
+    /// Moves of its own file that it has asked for.
+    pub moves: u64,
 }
 
 /// What must be in the files when all is over.
@@ -81,6 +88,11 @@ pub struct Left {
     pub shared: Vec<u8>,
     /// Records of the log: where, and their number.
     pub log: Vec<(u64, u64)>,
+}
+
+/// What a worker found wrong, if it did.
+pub fn failure(stop: &Path, me: u64) -> Option<String> {
+    std::fs::read_to_string(Left::path(stop, "failed", me)).ok()
 }
 
 impl Left {
@@ -130,86 +142,12 @@ pub fn record(me: u64, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// What every byte of a file may be.
-#[derive(Clone, Debug, Default)]
-struct Marks {
-    /// By place: a bit per tag.
-    may_be: Vec<u16>,
-    /// By place: the tag of the last write.
-    is: Vec<u8>,
-}
-
-impl Marks {
-    fn reach(&mut self, end: u64) {
-        let end = end as usize;
-        if self.is.len() < end {
-            self.is.resize(end, HOLE);
-            self.may_be.resize(end, 1 << HOLE);
-        }
-    }
-
-    fn put(&mut self, x: u64, tag: u8) {
-        self.is[x as usize] = tag;
-        self.may_be[x as usize] |= 1 << tag;
-    }
-
-    /// Everything is as it was written last.
-    fn settle(&mut self) {
-        for (may_be, is) in self.may_be.iter_mut().zip(&self.is) {
-            *may_be = 1 << is;
-        }
-    }
-
-    /// What a byte is, if nothing died.
-    fn byte(&self, x: u64) -> u8 {
-        match self.is.get(x as usize) {
-            None | Some(&HOLE) => 0,
-            Some(&tag) => pattern_byte(u64::from(tag), x),
-        }
-    }
-
-    /// What is wrong with a byte that was read.
-    fn wrong(&self, x: u64, byte: u8, is_calm: bool) -> Option<String> {
-        if byte == self.byte(x) {
-            return None;
-        }
-        let may_be = self.may_be.get(x as usize).copied().unwrap_or(1 << HOLE);
-        let mut others = (0..16).filter(|tag| may_be & 1 << tag != 0);
-        let is_other = others.any(|tag| match tag {
-            HOLE => byte == 0,
-            ANYTHING => true,
-            tag => byte == pattern_byte(u64::from(tag), x),
-        });
-        if is_other && !is_calm {
-            return None;
-        }
-        let tags: Vec<u64> = (0..TAGS).filter(|t| pattern_byte(*t, x) == byte).collect();
-        Some(format!(
-            "file byte {x} is {byte} (tags {tags:?}), expected {} (tag {}, may be {may_be:#x})",
-            self.byte(x),
-            self.is.get(x as usize).copied().unwrap_or(HOLE),
-        ))
-    }
-}
-
-/// A file and what it must hold.
-struct Target {
-    name: &'static str,
-    file: File,
-    view: View,
-    marks: Marks,
-    size: u64,
-    /// What the size may be after a kill.
-    sizes: (u64, u64),
-    /// Kills when it was last known exactly.
-    base: u64,
-}
-
 struct Worker<'a> {
     client: &'a Client,
     orders: &'a Orders,
     random: Random,
     fired: Fired,
+    started: Instant,
 }
 
 /// Uses files until told to stop.
@@ -219,8 +157,13 @@ pub fn fire(client: &Client, orders: &Orders) -> Result<Fired, Failure> {
         orders,
         random: Random::new(orders.seed),
         fired: Fired::default(),
+        started: Instant::now(),
     };
-    let left = worker.run()?;
+    let left = worker.run().inspect_err(|error| {
+        // Before anybody hears of it.
+        let path = Left::path(&orders.stop, "failed", orders.me);
+        let _ = std::fs::write(path, error.to_string());
+    })?;
     left.write(&orders.stop, orders.me)?;
     Ok(worker.fired)
 }
@@ -248,27 +191,42 @@ impl Worker<'_> {
 
     fn run(&mut self) -> Result<Left, Failure> {
         let Orders { me, all, .. } = *self.orders;
-        let start = |name, file, view| Target {
-            name,
-            file,
-            view,
-            marks: Marks::default(),
-            size: 0,
-            sizes: (0, 0),
-            base: u64::MAX,
+        let stop = &self.orders.stop;
+        let start = |name, file, view| -> Result<Target, Failure> {
+            let path = Left::path(stop, &format!("{name}-ledger"), me);
+            let (ledger, before) = Ledger::open(&path)?;
+            let is_inherited = before.is_some();
+            let base = if is_inherited { UNKNOWN } else { u64::MAX };
+            let (marks, sizes) = before.unwrap_or_default();
+            Ok(Target {
+                name,
+                file,
+                view,
+                marks,
+                ledger,
+                size: sizes.1,
+                sizes,
+                base,
+                is_inherited,
+                recent: Default::default(),
+            })
         };
         let own = self.patiently(|w| Ok(w.open(&format!("own-{me}"))?))?;
-        let mut own = start("own", own, View::whole_file());
+        let mut own = start("own", own, View::whole_file())?;
         let shared = self.patiently(|w| Ok(w.open("shared")?))?;
         // The seed of the partition is everybody's.
         let view = element(crate::seed::seed(), me, all);
-        let mut shared = start("shared", shared, view);
+        let mut shared = start("shared", shared, view)?;
         let log = self.patiently(|w| Ok(w.open("log")?))?;
         let atomic = self.patiently(|w| Ok(w.open("atomic")?))?;
         self.patiently(|_| Ok(atomic.set_atomic(true)?))?;
+        if Torn::new(stop, me).is_begun() {
+            self.write_atomic(&atomic)?;
+        }
         self.begin(&mut own)?;
         self.begin(&mut shared)?;
-        let mut records = Records::default();
+        let path = Left::path(stop, "log-ledger", me);
+        let mut records = Records::open(&path, self.kills())?;
         let mut turn = 0;
         while !self.orders.stop.exists() {
             turn += 1;
@@ -277,8 +235,12 @@ impl Worker<'_> {
             if turn % PER_RECORD == 0 {
                 self.log(&log, &mut records)?;
             }
-            if turn % 5 == 0 && self.orders.kills.is_none() {
+            // What a disk has lost may be a part of a write.
+            if turn % 5 == 0 && self.kills() == 0 {
                 self.atomic(&atomic)?;
+            }
+            if self.random.below(PER_MOVE) == 0 {
+                self.ask_for_move()?;
             }
         }
         self.finish(&mut own)?;
@@ -292,7 +254,7 @@ impl Worker<'_> {
                 .flatten()
                 .map(|x| shared.marks.byte(x))
                 .collect(),
-            log: records.durable,
+            log: records.into_durable(),
         };
         own.file.close()?;
         shared.file.close()?;
@@ -323,9 +285,10 @@ impl Worker<'_> {
         }
     }
 
-    /// Writes all of a target from the beginning, and makes it durable.
+    /// Writes all of a target from the beginning, and makes it durable. What somebody else has left there is
+    /// compared first.
     fn begin(&mut self, target: &mut Target) -> Result<(), Failure> {
-        if target.name == "own" {
+        if target.name == "own" && target.base == u64::MAX {
             target.size = self.random.within(1..MOST);
         }
         self.settle(target)
@@ -341,8 +304,7 @@ impl Worker<'_> {
                 match self.rewrite(target, tag) {
                     Ok(()) if self.kills() == kills => {
                         target.base = kills;
-                        target.marks.settle();
-                        target.sizes = (target.size, target.size);
+                        target.settle();
                         self.fired.settled += 1;
                         return Ok(());
                     }
@@ -366,6 +328,7 @@ impl Worker<'_> {
     fn rewrite(&mut self, target: &mut Target, tag: u8) -> Result<(), Failure> {
         let is_own = target.name == "own";
         if target.base != u64::MAX {
+            target.file.set_view(&target.view)?;
             if is_own {
                 let size = target.file.size()?;
                 let (least, most) = target.sizes;
@@ -373,7 +336,14 @@ impl Worker<'_> {
                     let text = format!("own: size {size}, expected {least} to {most}");
                     return Err(Box::new(Wrong(text)));
                 }
-                target.size = size;
+                target.ends_at(size);
+            }
+            if target.is_inherited {
+                // What a dead client had under way has happened when this returns, or is refused.
+                target
+                    .file
+                    .resize(if is_own { target.size } else { SHARED })?;
+                target.is_inherited = false;
             }
             self.read(target, 0, u64::MAX, false)?;
         }
@@ -402,8 +372,16 @@ impl Worker<'_> {
         if n as u64 != len {
             return Err(Box::new(Wrong(format!("{n} of {len} bytes written"))));
         }
+        if self.is_exact() {
+            t.sure(at, len);
+        }
         self.fired.accesses += 1;
         Ok(())
+    }
+
+    /// Whether nobody dies who could lose something.
+    fn is_exact(&self) -> bool {
+        self.orders.kills.is_none()
     }
 
     /// Reads and compares.
@@ -434,19 +412,58 @@ impl Worker<'_> {
         for (x, byte) in places.zip(bytes) {
             if let Some(wrong) = t.marks.wrong(x, *byte, is_calm) {
                 let text = format!(
-                    "{} of worker {} at view byte {at}, {} bytes: {wrong}; {}; {:?}, {}",
+                    "{} of worker {} at view byte {at}, {} bytes: {wrong}; {}; {:?}, {}; {:?} since the start, \
+                     last {:?}; now {}",
                     t.name,
                     self.orders.me,
                     bytes.len(),
                     t.whose(at, bytes),
                     t.file.last_access(),
                     t.state(),
+                    self.started.elapsed(),
+                    t.recent,
+                    self.again(t),
                 );
                 return Err(Box::new(Wrong(text)));
             }
         }
         self.fired.accesses += 1;
         Ok(())
+    }
+
+    /// What a fresh handle finds wrong with all of a file: for whoever has to understand it.
+    fn again(&self, t: &Target) -> String {
+        let name = match t.name {
+            "own" => format!("own-{}", self.orders.me),
+            other => other.to_owned(),
+        };
+        let read = self.open(&name).and_then(|file| {
+            let mut bytes = vec![0xee; file.size()? as usize];
+            let n = file.read_at(0, &mut bytes)?;
+            bytes.truncate(n);
+            Ok(bytes)
+        });
+        let bytes = match read {
+            Ok(bytes) => bytes,
+            Err(error) => return format!("unreadable: {error}"),
+        };
+        let places = match t.name {
+            "own" => std::iter::once(0..bytes.len() as u64).collect(),
+            _ => ranges(&t.view, 0, t.view.len_within(SHARED)),
+        };
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for x in places.into_iter().flatten() {
+            if bytes.get(x as usize) == Some(&t.marks.byte(x)) {
+                continue;
+            }
+            match runs.last_mut() {
+                Some((_, end)) if *end == x => *end += 1,
+                _ => runs.push((x, x + 1)),
+            }
+        }
+        let count = runs.len();
+        runs.truncate(12);
+        format!("{} bytes, {count} wrong runs: {runs:?}", bytes.len())
     }
 
     /// What an access came to: errors are allowed when something died.
@@ -511,8 +528,12 @@ impl Worker<'_> {
                 let bytes = pattern(&View::whole_file(), expected, len as usize, u64::from(tag));
                 let view = std::mem::replace(&mut t.view, View::whole_file());
                 t.note(expected, len, tag);
+                let found = t.file.append(&bytes);
+                if found.is_ok() && self.is_exact() {
+                    t.sure(expected, len);
+                }
                 t.view = view;
-                let found = t.file.append(&bytes)?;
+                let found = found?;
                 if found != expected && self.is_calm(t) {
                     let text = format!("appended at {found}, expected {expected}");
                     return Err(Box::new(Wrong(text)));
@@ -530,6 +551,9 @@ impl Worker<'_> {
                 };
                 t.note_size(to);
                 t.file.resize(to)?;
+                if self.is_exact() {
+                    t.settle();
+                }
                 Ok(())
             }
             12 | 13 => {
@@ -569,8 +593,7 @@ impl Worker<'_> {
         self.fired.syncs += 1;
         // Of kills before it the sync has told.
         if kills == t.base && self.kills() == kills && kills.is_multiple_of(2) {
-            t.marks.settle();
-            t.sizes = (t.size, t.size);
+            t.settle();
         }
         Ok(())
     }
@@ -585,6 +608,14 @@ impl Worker<'_> {
             _ => self.random.within(1..shown),
         };
         let len = len.min(shown - at);
+        if self.random.below(12) == 0 {
+            // Sieved writes read and write bytes of others too.
+            let strategy = ["sieving", "views"][self.random.index(2)];
+            let window = self.random.within(64..9000).to_string();
+            let hints = Hints::new().with("strategy", strategy);
+            let hints = hints.and_then(|hints| hints.with("ind_wr_buffer_size", &window));
+            t.file.set_hints(&hints?)?;
+        }
         let done = match self.random.below(8) {
             0..=2 => self.write(t, at, len, tag),
             3..=6 => self.read(t, at, len, true),
@@ -595,15 +626,14 @@ impl Worker<'_> {
 
     fn log(&mut self, log: &File, records: &mut Records) -> Result<(), Failure> {
         let before = self.kills();
-        let number = records.next;
-        records.next += 1;
+        let number = records.begin()?;
         let appended = log.append(&record(self.orders.me, number));
         let is_calm = self.kills() == before && before.is_multiple_of(2);
         match appended {
-            Ok(at) => records.acknowledged.push((at, number)),
+            Ok(at) => records.acknowledge(at, number, self.is_exact())?,
             Err(error) if is_calm && before == records.base => {
                 let error: Failure = error.into();
-                if self.orders.kills.is_none() || !is_away(&error) {
+                if self.is_exact() || !is_away(&error) {
                     return Err(format!("log: {error}").into());
                 }
             }
@@ -621,12 +651,11 @@ impl Worker<'_> {
         let synced = log.sync();
         let is_calm = self.kills() == kills && kills.is_multiple_of(2);
         if synced.is_ok() && is_calm && records.base == kills {
-            records.durable.append(&mut records.acknowledged);
+            records.synced()?;
         }
         if is_calm {
             // Records of before were perhaps lost, and perhaps overwritten.
-            records.acknowledged.clear();
-            records.base = kills;
+            records.forget(kills);
         }
         synced?;
         self.fired.syncs += 1;
@@ -636,7 +665,7 @@ impl Worker<'_> {
     fn finish_log(&mut self, log: &File, records: &mut Records) -> Result<(), Failure> {
         let end = Instant::now() + LIMIT;
         while let Err(error) = self.sync_log(log, records) {
-            if Instant::now() > end || self.orders.kills.is_none() {
+            if Instant::now() > end || self.is_exact() {
                 return Err(format!("log: {error}").into());
             }
             pause(Duration::from_millis(20));
@@ -644,23 +673,62 @@ impl Worker<'_> {
         Ok(())
     }
 
+    /// Has its own file moved by itself.
+    fn ask_for_move(&mut self) -> Result<(), Failure> {
+        let path = format!("{}/own-{}", self.orders.dir, self.orders.me);
+        let layout = of_bytes(&mut self.random, 2);
+        let options = MoveOptions {
+            window_bytes: 1 << self.random.within(10..16),
+            ..MoveOptions::default()
+        };
+        match self.client.relayout_with(&path, &layout, &options) {
+            Ok(_) => self.fired.moves += 1,
+            Err(error) => {
+                // Others move or rename it too.
+                let is_taken = matches!(error.status(), Status::Busy | Status::NotFound);
+                if !is_taken && self.is_exact() {
+                    return Err(format!("move of {path} to {layout}: {error}").into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_atomic(&mut self, file: &File) -> Result<(), Failure> {
+        let (at, len) = ATOMIC;
+        let bytes = pattern(&View::whole_file(), at, len, self.random.below(TAGS));
+        let torn = Torn::new(&self.orders.stop, self.orders.me);
+        torn.begin()?;
+        match file.write_at(at, &bytes) {
+            Ok(_) => {
+                torn.end()?;
+                self.fired.accesses += 1;
+                Ok(())
+            }
+            Err(error) => self.excuse_atomic(error),
+        }
+    }
+
     fn atomic(&mut self, file: &File) -> Result<(), Failure> {
         let (at, len) = ATOMIC;
         let whole = View::whole_file();
         if self.random.below(2) == 0 {
-            let bytes = pattern(&whole, at, len, self.random.below(TAGS));
-            file.write_at(at, &bytes)
-                .map_err(|e| format!("atomic: {e}"))?;
-            self.fired.accesses += 1;
+            return self.write_atomic(file);
+        }
+        let torn = Torn::new(&self.orders.stop, self.orders.me);
+        let healed = torn.healed();
+        let mut bytes = vec![0xee; len];
+        let n = match file.read_at(at, &mut bytes) {
+            Ok(n) => n,
+            Err(error) => return self.excuse_atomic(error),
+        };
+        if self.kills() > 0 {
             return Ok(());
         }
-        let mut bytes = vec![0xee; len];
-        let n = file
-            .read_at(at, &mut bytes)
-            .map_err(|e| format!("atomic: {e}"))?;
         let is_one = |tag: u64| pattern(&whole, at, len, tag) == bytes;
         let is_good = n == 0 || n == len && (0..TAGS).any(is_one);
-        if !is_good {
+        // A client that dies in a write leaves half of it.
+        if !is_good && !torn.is_excused(self.orders.all, healed) {
             let first: Vec<u64> = (0..TAGS)
                 .filter(|t| pattern_byte(*t, at) == bytes[0])
                 .collect();
@@ -673,6 +741,13 @@ impl Worker<'_> {
         }
         self.fired.accesses += 1;
         Ok(())
+    }
+
+    /// The metadata manager may be away, and a server may just have been killed.
+    fn excuse_atomic(&self, error: client::Error) -> Result<(), Failure> {
+        let text = format!("atomic: {error}");
+        let is_excused = !self.is_exact() && (self.kills() > 0 || is_away(&error.into()));
+        if is_excused { Ok(()) } else { Err(text.into()) }
     }
 
     /// Everything exact and durable.
@@ -699,16 +774,6 @@ fn is_away(error: &Failure) -> bool {
     known.is_some_and(|e| matches!(e.status(), Status::Unreachable | Status::TimedOut))
 }
 
-/// What a worker has appended to the log.
-#[derive(Debug, Default)]
-struct Records {
-    next: u64,
-    acknowledged: Vec<(u64, u64)>,
-    durable: Vec<(u64, u64)>,
-    /// Kills when the list of acknowledged ones was begun.
-    base: u64,
-}
-
 /// Bytes or sizes that cannot be, whatever died.
 #[derive(Debug)]
 struct Wrong(String);
@@ -720,95 +785,3 @@ impl std::fmt::Display for Wrong {
 }
 
 impl std::error::Error for Wrong {}
-
-impl Target {
-    /// The step of the layout state that the client knows, and what governs what.
-    fn state(&self) -> String {
-        let state = self.file.layout();
-        let of = |p: &wire::Piece| format!("generation {} of {:?}", p.generation, p.ranges);
-        let pieces: Vec<String> = state.pieces.iter().map(of).collect();
-        format!("step {}: {}", state.step, pieces.join("; "))
-    }
-
-    /// Where bytes of a read belong that are not those of their places: the first few runs.
-    fn whose(&self, at: u64, bytes: &[u8]) -> String {
-        let places: Vec<u64> = ranges(&self.view, at, bytes.len() as u64)
-            .into_iter()
-            .flatten()
-            .collect();
-        let is_of_place = |i: usize| (0..TAGS).any(|t| pattern_byte(t, places[i]) == bytes[i]);
-        let mut out = Vec::new();
-        let mut i = 0;
-        while i < bytes.len() && out.len() < 8 {
-            if bytes[i] == self.marks.byte(places[i]) || is_of_place(i) {
-                i += 1;
-                continue;
-            }
-            let zeros = bytes[i..].iter().take_while(|b| **b == 0).count();
-            if zeros > 3 {
-                out.push(format!("{} and {} more are zero", places[i], zeros - 1));
-                i += zeros;
-                continue;
-            }
-            // As long as one tag and one distance explain it.
-            let most = (bytes.len() - i).min(200);
-            let same = |tag: u64, x: u64| {
-                let is =
-                    |k: &usize| pattern_byte(tag, places[i + k] - places[i] + x) == bytes[i + k];
-                (0..most).take_while(is).count()
-            };
-            let all = (0..TAGS).flat_map(|tag| (0..SHARED).map(move |x| (tag, x)));
-            let best = all.map(|(tag, x)| (same(tag, x), tag, x)).max();
-            let (n, tag, x) = best.unwrap_or_default();
-            out.push(format!(
-                "{} bytes from {} are those of {x} with tag {tag}",
-                n, places[i]
-            ));
-            i += n.max(1);
-        }
-        out.join(", ")
-    }
-
-    /// A write is about to be made.
-    fn note(&mut self, at: u64, len: u64, tag: u8) {
-        for range in ranges(&self.view, at, len) {
-            self.marks.reach(range.end);
-            self.size = self.size.max(range.end);
-            self.sizes.1 = self.sizes.1.max(range.end);
-            range.for_each(|x| self.marks.put(x, tag));
-        }
-    }
-
-    /// An append went elsewhere after a kill: its bytes do not follow their place.
-    fn note_anything(&mut self, at: u64, len: u64) {
-        self.marks.reach(at + len);
-        self.sizes.1 = self.sizes.1.max(at + len);
-        for x in at..at + len {
-            self.marks.put(x, ANYTHING);
-        }
-    }
-
-    /// The size is about to be set.
-    fn note_size(&mut self, to: u64) {
-        self.marks.reach(to);
-        for x in to..self.marks.is.len() as u64 {
-            self.marks.put(x, HOLE);
-        }
-        self.size = to;
-        self.sizes = (self.sizes.0.min(to), self.sizes.1.max(to));
-    }
-}
-
-/// The file ranges of a range of a view.
-fn ranges(view: &View, at: u64, len: u64) -> Vec<std::ops::Range<u64>> {
-    if len == 0 {
-        return Vec::new();
-    }
-    let range = view
-        .file_range(ViewOffset(at)..ViewOffset(at + len))
-        .expect("the view has these bytes");
-    view.bytes()
-        .segments(range.start.0..range.end.0)
-        .map(|s| s.start()..s.end())
-        .collect()
-}
