@@ -4,7 +4,7 @@
 use advise::cost::{Curve, Excess, Machine};
 use advise::mapping::Hop;
 use advise::model::accuracy::Accuracy;
-use advise::model::fit::{Walked, fit_curve, fit_walk, hooke_jeeves, least_squares};
+use advise::model::fit::{Walked, fit_curve, fit_walk, hooke_jeeves, least_squares, left_out};
 use advise::model::gen_phases::Redistributor;
 use advise::model::hops::{Between, Message, client_s, message_s};
 use advise::model::packing::{Processor, Redistribution};
@@ -312,6 +312,7 @@ fn a_walk_with_lines_and_pages_is_fitted_and_predicted() {
                 pages: pages * bytes / n / 3.0,
                 far_bytes: far * bytes,
                 odd_pieces: 0.0,
+                jumps: 0.0,
             };
             let mut walk = Walked {
                 n,
@@ -333,6 +334,14 @@ fn a_walk_with_lines_and_pages_is_fitted_and_predicted() {
     };
     assert!((fit.predict(&unseen) / known(&unseen) - 1.0).abs() < 0.02);
     assert!(fit_walk(&[], &sizes).is_none());
+    // Lengths that were left out are predicted as well by such a law; the ends stay in.
+    let left = left_out(&walks, &sizes, 2);
+    assert_eq!(left.len(), 3 * 4);
+    assert!(
+        left.iter().all(|(y, p)| (p / y - 1.0).abs() < 0.05),
+        "{left:?}"
+    );
+    assert!(left_out(&walks[..2], &sizes, 4).is_empty());
     // Columns that are not there, and nothing to fit to.
     assert_eq!(least_squares(&[([0.0, 2.0], 4.0)]), [0.0, 2.0]);
     assert_eq!(least_squares::<2>(&[]), [0.0, 0.0]);

@@ -5,6 +5,8 @@
 //! in   {"do": "part", "array": A, "view": V, "salt": S}       what it writes and reads
 //!      {"do": "open", "name": K, "path": P, "layout": L, ..}  a file of the service
 //!      {"do": "write"|"read"|"check", "name": K, ..}          timed; a read is compared byte by byte
+//!      {"do": "repeat", "what": "read"|.., "times": N, ..}    timed together; as one order, or as
+//!      {"do": "prepare"|"timed"|"compare", ..}                three, so that all begin prepared
 //!      {"do": "plain", ..}, {"do": "plain-write"|..}          the same on a file of the host
 //!      {"do": "latency", ..}, {"do": "files", ..}             many small ones
 //!      {"do": "ranks", ..}                                    collective accesses of threads
@@ -144,6 +146,9 @@ impl Worker {
             "close" => self.close(&order),
             "copy" => self.copy(),
             "repeat" => self.repeat(&order),
+            "prepare" => self.prepare(&order),
+            "timed" => self.timed(&order),
+            "compare" => self.compare(&order),
             "plain" => self.open_plain(&order),
             "plain-write" => self.write_plain(&order),
             "plain-read" => self.read_plain(&order),
@@ -286,32 +291,36 @@ impl Worker {
     /// The same access or copy a number of times, in pieces if `bytes` says so; what came last is
     /// compared outside of the time.
     fn repeat(&mut self, order: &Order) -> Result<Value, Error> {
-        let (what, times) = (order.text("what")?, order.number("times")?);
-        let stamp = order.number("stamp")? as u32;
-        let whole = self.source.len();
-        let piece = order.0["bytes"]
-            .as_u64()
-            .map_or(whole, |n| n as usize)
-            .clamp(1, whole);
-        let pieces = whole / piece;
-        let is_read = matches!(what, "read" | "plain-read");
-        if !is_read {
-            content::stamp(&mut self.source, stamp);
+        self.prepare(order)?;
+        let mut answer = self.timed(order)?;
+        answer["wrong"] = self.compare(order)?["wrong"].clone();
+        Ok(answer)
+    }
+
+    /// What comes before the time of a repetition. An order of its own where there are more processes
+    /// than processors: otherwise some prepare while the time of others runs.
+    fn prepare(&mut self, order: &Order) -> Result<Value, Error> {
+        let what = order.text("what")?;
+        if !is_read(what) {
+            content::stamp(&mut self.source, order.number("stamp")? as u32);
         }
         self.target.fill(0xa5);
-        let mut source = std::mem::take(&mut self.source);
+        Ok(json!({ "wrong": 0 }))
+    }
+
+    /// The time of a repetition.
+    fn timed(&mut self, order: &Order) -> Result<Value, Error> {
+        let (what, times) = (order.text("what")?, order.number("times")?);
+        let pieces = Pieces::of(order, self.source.len());
+        let source = std::mem::take(&mut self.source);
         let mut target = std::mem::take(&mut self.target);
-        let part = |i: u64| {
-            // Neighbours do not follow each other: what is read ahead for one is of no use to the next.
-            let at = (i as usize).wrapping_mul(29) % pieces * piece;
-            at..at + piece
-        };
         let name = order.0["name"].as_str().unwrap_or_default();
         let (file, plain) = (self.files.get(name), self.plain.get(name));
+        let piece = pieces.bytes;
         let start = now();
         let mut moved = Ok(());
         for i in 0..times {
-            let at = part(i);
+            let at = pieces.at(i);
             let offset = at.start as u64;
             moved = match (what, file, plain) {
                 ("copy", _, _) => {
@@ -334,32 +343,43 @@ impl Worker {
                 break;
             }
         }
-        let mut answer = done(start, 0);
+        let answer = done(start, 0);
+        (self.source, self.target) = (source, target);
+        moved.map(|()| answer)
+    }
+
+    /// What comes after the time of a repetition.
+    fn compare(&mut self, order: &Order) -> Result<Value, Error> {
+        let (what, times) = (order.text("what")?, order.number("times")?);
+        let stamp = order.number("stamp")? as u32;
+        let whole = self.source.len();
+        let pieces = Pieces::of(order, whole);
+        let mut target = std::mem::take(&mut self.target);
+        let name = order.0["name"].as_str().unwrap_or_default();
+        let (file, plain) = (self.files.get(name), self.plain.get(name));
         let last = match (what, file, plain) {
-            ("write", Some(f), _) if moved.is_ok() => {
-                moved_all(f.file.read_at(0, &mut target), whole)
-            }
-            ("plain-write", _, Some(p)) if moved.is_ok() => {
+            ("write", Some(f), _) => moved_all(f.file.read_at(0, &mut target), whole),
+            ("plain-write", _, Some(p)) => {
                 let done = p.file.read_exact_at(&mut target, p.at);
                 done.map_err(Into::into)
             }
             _ => Ok(()),
         };
-        if is_read {
+        if is_read(what) {
             let stamp = file.map(|f| f.stamp).or(plain.map(|p| p.stamp));
-            content::stamp(&mut source, stamp.unwrap_or(0));
+            content::stamp(&mut self.source, stamp.unwrap_or(0));
         }
+        self.target = target;
+        let (source, target) = (&self.source, &self.target);
         // Pieces that were not among the repetitions have their old bytes.
-        let covered = (0..times.min(pieces as u64)).map(part);
-        let wrong: u64 = match is_read || pieces == 1 {
+        let covered = (0..times.min(pieces.count as u64)).map(|i| pieces.at(i));
+        let wrong: u64 = match is_read(what) || pieces.count == 1 {
             true => covered
                 .map(|at| content::wrong(&target[at.clone()], &source[at]))
                 .sum(),
             false => 0,
         };
-        answer["wrong"] = json!(wrong);
-        (self.source, self.target) = (source, target);
-        moved.and(last)?;
+        last?;
         match what {
             "write" => self.opened(order)?.stamp = stamp,
             "plain-write" => {
@@ -369,7 +389,7 @@ impl Worker {
             }
             _ => {}
         }
-        Ok(answer)
+        Ok(json!({ "wrong": wrong }))
     }
 
     /// Compares the whole file, as it is before any write was stamped.
@@ -581,6 +601,35 @@ impl Worker {
             .map_err(refused)?;
         }
         Ok(done(start, wrong))
+    }
+}
+
+/// Whether bytes come from the file.
+fn is_read(what: &str) -> bool {
+    matches!(what, "read" | "plain-read")
+}
+
+/// The pieces that repetitions access one after the other.
+#[derive(Clone, Copy)]
+struct Pieces {
+    bytes: usize,
+    count: usize,
+}
+
+impl Pieces {
+    fn of(order: &Order, whole: usize) -> Pieces {
+        let bytes = order.0["bytes"].as_u64().map_or(whole, |n| n as usize);
+        let bytes = bytes.clamp(1, whole);
+        Pieces {
+            bytes,
+            count: whole / bytes,
+        }
+    }
+
+    /// Neighbours do not follow each other: what is read ahead for one is of no use to the next.
+    fn at(&self, i: u64) -> std::ops::Range<usize> {
+        let at = (i as usize).wrapping_mul(29) % self.count * self.bytes;
+        at..at + self.bytes
     }
 }
 

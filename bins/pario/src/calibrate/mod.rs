@@ -21,8 +21,10 @@ pub(crate) struct Fit {
     pub(crate) name: &'static str,
     /// What it is called for people, with its numbers.
     pub(crate) shown: String,
-    /// Agreement with what was measured.
+    /// Agreement with what it was fitted to.
     pub(crate) accuracy: Accuracy,
+    /// Agreement with what was left out of it: the error to expect. None where nothing could be left out.
+    pub(crate) left_out: Option<Accuracy>,
     /// What was measured, and what the model says of it.
     pub(crate) cells: Vec<Cell>,
 }
@@ -49,7 +51,16 @@ impl Fit {
             name,
             shown,
             accuracy: Accuracy::of(&pairs),
+            left_out: None,
             cells,
+        }
+    }
+
+    /// With what it is worth for what was left out, as pairs (measured, predicted).
+    pub(crate) fn with_left_out(self, pairs: &[(f64, f64)]) -> Fit {
+        Fit {
+            left_out: (!pairs.is_empty()).then(|| Accuracy::of(pairs)),
+            ..self
         }
     }
 }

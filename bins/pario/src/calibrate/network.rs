@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use advise::cost::{Access, Home, Machine, Op, Process, StoreKind, Way, alternatives};
-use advise::model::fit::least_squares;
+use advise::model::fit::{least_squares, least_squares_left_out};
 use client::{Client, File, Hints, Member, MemberState, OpenOptions, Team, View};
 use layout::{FileOffset, Partition};
 
@@ -225,16 +225,19 @@ fn messages(
         .extend(names.into_iter().zip([round_trip_s, message_s, byte_s]));
     let predict = |x: &[f64; 3]| x[0] * round_trip_s + x[1] * message_s + x[2] * byte_s;
     let cells = cells(&shown, &rows, predict);
-    pair.fits.push(Fit::new(
-        "messages",
-        format!(
-            "{:.1} us there and back, {:.1} us a message, {:.3} ns a byte on each end",
-            round_trip_s * 1e6,
-            message_s * 1e6,
-            byte_s * 1e9
-        ),
-        cells,
-    ));
+    pair.fits.push(
+        Fit::new(
+            "messages",
+            format!(
+                "{:.1} us there and back, {:.1} us a message, {:.3} ns a byte on each end",
+                round_trip_s * 1e6,
+                message_s * 1e6,
+                byte_s * 1e9
+            ),
+            cells,
+        )
+        .with_left_out(&least_squares_left_out(&rows)),
+    );
     let mut beyond = Vec::new();
     for len in [64 << 10, 256 << 10, STRIPE] {
         let seconds = scratch.write_s(base, &buffer[..len as usize])?;
@@ -337,7 +340,9 @@ fn direct(
         byte_s * 1e9
     );
     let cells = cells(&names, &rows, predict);
-    pair.fits.push(Fit::new("direct access", shown, cells));
+    let left = least_squares_left_out(&rows);
+    let fit = Fit::new("direct access", shown, cells).with_left_out(&left);
+    pair.fits.push(fit);
     Ok(())
 }
 

@@ -129,7 +129,7 @@ fn calibration(client: &Client, measured: &local::Local, pair: &Pair) -> Calibra
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let copies: Vec<(&'static str, f64)> = match pair.is_near {
         true => {
-            let names = ["pack.", "unpack.", "direct.", "walk.", "cores"];
+            let names = ["pack.", "unpack.", "direct.", "walk.", "cores", "crowd"];
             let all = measured.machine.parameters().into_iter();
             all.filter(|(name, _)| names.iter().any(|n| name.starts_with(n)))
                 .collect()
@@ -144,7 +144,8 @@ fn calibration(client: &Client, measured: &local::Local, pair: &Pair) -> Calibra
         name: fit.name.to_owned(),
         r_squared_bits: fit.accuracy.r_squared.to_bits(),
         max_error_bits: fit.accuracy.max_error.to_bits(),
-        error_90_bits: fit.accuracy.error_90.to_bits(),
+        // What is kept is the error to expect, not that of what was fitted.
+        error_90_bits: fit.left_out.unwrap_or(fit.accuracy).error_90.to_bits(),
         count: fit.accuracy.count as u64,
     };
     let own = measured.fits.iter().filter(|_| pair.is_near);
@@ -169,8 +170,8 @@ fn text(measured: &local::Local, pairs: &[Pair], client: Option<&Client>, second
         let _ = writeln!(text, "{title}");
         let _ = writeln!(
             text,
-            "  {:<14} {:>6} {:>7} {:>7}  what",
-            "part", "R2", "max", "90 %"
+            "  {:<14} {:>6} {:>7} {:>7} {:>9}  what",
+            "part", "R2", "max", "90 %", "left out"
         );
         for fit in fits {
             let a = &fit.accuracy;
@@ -183,7 +184,16 @@ fn text(measured: &local::Local, pairs: &[Pair], client: Option<&Client>, second
                     100.0 * a.error_90
                 ),
             };
-            let _ = writeln!(text, "  {:<14} {numbers}  {}", fit.name, fit.shown);
+            // Nine of ten that the fit has not seen stay within this.
+            let left = match &fit.left_out {
+                Some(left) => format!("{:.0}%", 100.0 * left.error_90),
+                None => "-".to_owned(),
+            };
+            let _ = writeln!(
+                text,
+                "  {:<14} {numbers} {left:>9}  {}",
+                fit.name, fit.shown
+            );
         }
         text.push('\n');
     };
@@ -210,7 +220,8 @@ fn fit_json(fit: &Fit) -> Value {
         .iter()
         .map(|c| json!({"what": c.what, "measured_s": c.measured_s, "predicted_s": c.predicted_s}))
         .collect();
-    json!({"name": fit.name, "r_squared": a.r_squared, "max_error": a.max_error, "error_90": a.error_90, "count": a.count, "cells": cells})
+    json!({"name": fit.name, "r_squared": a.r_squared, "max_error": a.max_error, "error_90": a.error_90, "count": a.count,
+        "left_out_90": fit.left_out.map(|l| l.error_90), "left_out_count": fit.left_out.map(|l| l.count), "cells": cells})
 }
 
 fn pair_json(pair: &Pair) -> Value {

@@ -168,8 +168,8 @@ fn a_calibration_is_kept_used_and_shown() {
     assert_eq!(service.text_of(&["ls"]).trim(), "m");
 }
 
-/// Two kinds of error are stated: of what was fitted, and of what was not. The second holds within a
-/// generous multiple of the first, since a shared machine may be busy with something else at any moment.
+/// The error to expect is stated, of lengths that were left out of fits. Lengths and strides that no fit has
+/// seen are predicted with about that error: half as much again, and 10 percent for what a shared machine does.
 #[test]
 fn seed002_s88_a_calibration_of_this_host_predicts_copies_that_it_has_not_seen() {
     let attempt = || -> Result<(), String> {
@@ -184,12 +184,12 @@ fn seed002_s88_a_calibration_of_this_host_predicts_copies_that_it_has_not_seen()
         let error = |name: &str| {
             let fit = fits.iter().find(|f| f["name"] == name).expect("a part");
             assert!(fit["count"].as_u64() >= Some(12), "{fit}");
-            fit["error_90"].as_f64().expect("a number")
+            let stated = fit["left_out_90"].as_f64().or(fit["error_90"].as_f64());
+            stated.expect("a number")
         };
         let stated = ["pack", "unpack", "direct"].map(error);
-        let stated = stated.into_iter().fold(0.1, f64::max);
-        // Cells of the fit are closer to it than others: three times what it says of itself, seen 2.4 times.
-        match error("unseen") <= 3.0 * stated {
+        let stated = stated.into_iter().fold(0.0, f64::max);
+        match error("unseen") <= 1.5 * stated + 0.1 {
             true => Ok(()),
             false => Err(format!("stated {stated}, unseen {}", error("unseen"))),
         }

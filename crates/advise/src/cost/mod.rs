@@ -26,5 +26,5 @@ mod machine;
 mod ways;
 
 pub use access::{Access, Home, Op, Process, StoreKind};
-pub use machine::{Curve, Excess, Link, Machine, StoreCost, Walk};
+pub use machine::{Curve, Excess, JUMP_BYTES, Link, Machine, StoreCost, Walk};
 pub use ways::{DiskDirected, Prediction, ServerLoad, Way, alternatives, matching};

@@ -237,6 +237,19 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// How many times as long a copy of a process takes beside those of the others of its host.
+    fn crowding(&self, process: usize) -> f64 {
+        let Member { host, extent, .. } = self.processes[process];
+        if extent as f64 <= self.machine.walk.cache_bytes {
+            return 1.0;
+        }
+        let beside = |p: &&Member| p.host == host && p.bytes > 0;
+        let count = self.processes.iter().filter(beside).count() as f64;
+        let most = self.machine.cores.max(2.0);
+        let busy = (count.min(most) - 1.0).max(0.0) / (most - 1.0);
+        1.0 + busy * (self.machine.crowd.max(1.0) - 1.0)
+    }
+
     fn nothing_spent(&self) -> Spent {
         Spent {
             process: vec![0.0; self.processes.len()],
@@ -381,10 +394,10 @@ impl<'a> Case<'a> {
                 true => c.runs as f64 * machine.lazy_piece_s,
                 false => 0.0,
             };
-            spent.process[pair.process] += machine.direct_s
-                + lazy
-                + c.bytes as f64 * machine.direct.at(n)
+            let copied = c.bytes as f64 * machine.direct.at(n)
                 + walk_both(machine, c, self.processes[pair.process].extent);
+            spent.process[pair.process] +=
+                machine.direct_s + lazy + copied * self.crowding(pair.process);
             let load = &mut spent.server[pair.server];
             load.bytes += c.bytes;
             load.pieces += c.target.runs;
@@ -602,7 +615,8 @@ fn walk_both(machine: &Machine, counts: &Counts, extent: u64) -> f64 {
     let source = walk.excess(counts.bytes, &counts.source, extent);
     let mut target = walk.excess(counts.bytes, &counts.target, extent);
     (target.far_bytes, target.odd_pieces) = (0.0, 0.0);
-    walk.excess_s(&source) + walk.excess_s(&target)
+    let jumps = source.jumps.max(target.jumps);
+    walk.excess_s(&source) + walk.excess_s(&target) + jumps * walk.jump_s
 }
 
 fn pairs_of(plan: &plan::Plan, home: &Home<'_>) -> Vec<Pair> {

@@ -151,6 +151,17 @@ pub fn least_squares<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N] {
     found
 }
 
+/// Every row as [`least_squares`] of all others predicts it, as pairs (value, predicted).
+pub fn least_squares_left_out<const N: usize>(rows: &[([f64; N], f64)]) -> Vec<(f64, f64)> {
+    let one = |i: usize| {
+        let others = [&rows[..i], &rows[i + 1..]].concat();
+        let factors = least_squares(&others);
+        let (x, y) = &rows[i];
+        (*y, x.iter().zip(factors).map(|(a, b)| a * b).sum())
+    };
+    (0..rows.len()).map(one).collect()
+}
+
 /// Non-negative least squares: one factor after the other at its best until nothing moves.
 fn weighted_squares<const N: usize>(rows: &[([f64; N], f64, f64)], from: [f64; N]) -> [f64; N] {
     let (mut products, mut right) = ([[0.0; N]; N], [0.0; N]);
@@ -221,6 +232,30 @@ impl WalkFit {
             + walk.bytes * self.curve.at(walk.n)
             + self.walk.excess_s(&walk.excess)
     }
+}
+
+/// What walks are predicted to take by fits that have not seen their piece length, as pairs (measured,
+/// predicted): what a fit is worth for other lengths. Lengths are left out in `folds` parts, all walks of one
+/// together; the shortest and the longest stay, since nobody asks beyond them.
+pub fn left_out(walks: &[Walked], sizes: &Walk, folds: usize) -> Vec<(f64, f64)> {
+    let mut lengths: Vec<f64> = walks.iter().map(|w| w.n).collect();
+    lengths.sort_by(f64::total_cmp);
+    lengths.dedup();
+    let inner = lengths.get(1..lengths.len().saturating_sub(1));
+    let inner = inner.unwrap_or_default();
+    let mut pairs = Vec::new();
+    for fold in 0..folds.max(1) {
+        let is_out = |w: &&Walked| {
+            let at = inner.iter().position(|n| *n == w.n);
+            at.is_some_and(|i| i % folds.max(1) == fold)
+        };
+        let (out, kept): (Vec<&Walked>, Vec<&Walked>) = walks.iter().partition(is_out);
+        let kept: Vec<Walked> = kept.into_iter().copied().collect();
+        if let Some(fit) = fit_walk(&kept, sizes) {
+            pairs.extend(out.into_iter().map(|w| (w.seconds, fit.predict(w))));
+        }
+    }
+    pairs
 }
 
 /// Fits a curve with its cache and translation terms; `None` without a measured walk.

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! A workload is observed once on the layout that a file gets without knowledge. Candidates are the best of every
-//! kind by the model and others spread over its ranking. Every layout is a file of its own with the same bytes, and
-//! what is read is compared.
+//! kind by the model and others spread over its ranking. Every layout has several files of its own with the same bytes,
+//! one turn each, and the median of all turns counts; what is read is compared. The advised layout takes part twice:
+//! `again`, the time of its double over its own, is what two contestants that are alike differ by.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -22,15 +23,19 @@ use client::{Client, ConnectOptions, FileAdvice};
 use layout::{ArrayType, FileOffset, Layout, View};
 use serde_json::{Map, Value, json};
 
+mod sor;
+mod workloads;
+
 use super::contest::{Contestant, Effort, Outcome, contest};
 use super::hosts::Hosts;
-use super::site::{Site, Spread, Wanted};
+use super::site::{Site, Wanted};
 use super::table::Table;
 use super::workers::{Path, Team};
 use super::{Report, Row, machine};
 use crate::calibrate::{local, network};
 use crate::commands::connection::refused;
 use crate::commands::{Error, output};
+use workloads::{WORKLOADS, Workload};
 
 /// Arguments of `pario bench advise`.
 #[derive(Args, Clone, Debug)]
@@ -48,7 +53,7 @@ pub(crate) struct Arguments {
     tiny: bool,
 
     /// Turns per contestant, at least 7
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(7..))]
+    #[arg(long, value_name = "N", default_value_t = 21, value_parser = clap::value_parser!(u64).range(7..))]
     turns: u64,
 }
 
@@ -57,198 +62,21 @@ const RANKS: usize = 4;
 const SERVERS: usize = 4;
 /// Candidates that are measured.
 const MOST_CANDIDATES: usize = 9;
+/// Files of every layout. Where the pages of one happen to lie makes a difference of up to a fifth between files
+/// that are laid out alike.
+const FILES: usize = 3;
 /// Predictions that differ by less are a tie.
 const TIE: f64 = 0.10;
-
-/// What processes do.
-struct Workload {
-    name: &'static str,
-    /// With `N` for the extent.
-    array: &'static str,
-    /// Views of rank `K`, one phase after the other.
-    views: &'static [&'static str],
-    op: &'static str,
-}
-
-const WORKLOADS: &[Workload] = &[
-    Workload {
-        name: "rows",
-        array: "f32[N,N]",
-        views: &["(block, *) onto 4 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "columns",
-        array: "f32[N,N]",
-        views: &["(*, block) onto 4 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "blocks",
-        array: "f32[N,N]",
-        views: &["(block, block) onto 2x2 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "rows-written",
-        array: "f32[N,N]",
-        views: &["(block, *) onto 4 [K]"],
-        op: "write",
-    },
-    Workload {
-        name: "columns-written",
-        array: "f32[N,N]",
-        views: &["(*, block) onto 4 [K]"],
-        op: "write",
-    },
-    Workload {
-        name: "blocks-written",
-        array: "f32[N,N]",
-        views: &["(block, block) onto 2x2 [K]"],
-        op: "write",
-    },
-    Workload {
-        name: "planes-i",
-        array: "f32[M,M,M]",
-        views: &["(block, *, *) onto 4 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "planes-j",
-        array: "f32[M,M,M]",
-        views: &["(*, block, *) onto 4 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "planes-k",
-        array: "f32[M,M,M]",
-        views: &["(*, *, block) onto 4 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "pencils-ij",
-        array: "f32[M,M,M]",
-        views: &["(block, block, *) onto 2x2 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "pencils-ik",
-        array: "f32[M,M,M]",
-        views: &["(block, *, block) onto 2x2 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "pencils-jk",
-        array: "f32[M,M,M]",
-        views: &["(*, block, block) onto 2x2 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "cyclic-rows",
-        array: "f32[N,N]",
-        views: &["(cyclic, *) onto 4 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "cyclic-columns",
-        array: "f32[N,N]",
-        views: &["(*, cyclic(16)) onto 4 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "block-cyclic",
-        array: "f32[N,N]",
-        views: &["(cyclic(8), cyclic(64)) onto 2x2 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "block-cyclic-written",
-        array: "f32[N,N]",
-        views: &["(cyclic(16), cyclic(64)) onto 2x2 [K]"],
-        op: "write",
-    },
-    Workload {
-        name: "nested-strides",
-        array: "f32[N,N]",
-        views: &["(cyclic(4), cyclic(32)) onto 4x1 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "strided-bytes",
-        array: "f32[N,N]",
-        views: &["striped(4KiB) over 4 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "irregular",
-        array: "f32[N,N]",
-        views: &["blocks(16KiB: IRREGULAR) over 4 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "uneven",
-        array: "f32[N,N]",
-        views: &["(gen_block(UNEVEN), *) onto 4 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "rows-and-columns",
-        array: "f32[N,N]",
-        views: &["(block, *) onto 4 [K]", "(*, block) onto 4 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "blocks-and-rows",
-        array: "f32[N,N]",
-        views: &["(block, block) onto 2x2 [K]", "(block, *) onto 4 [K]"],
-        op: "read",
-    },
-    Workload {
-        name: "everything",
-        array: "f32[N,N]",
-        views: &["whole [0]"],
-        op: "read",
-    },
-];
-
-impl Workload {
-    fn array(&self, tiny: bool) -> String {
-        let (n, m) = if tiny { ("256", "40") } else { ("2048", "160") };
-        self.array.replace('N', n).replace('M', m)
-    }
-
-    fn view(&self, phase: usize, rank: usize, tiny: bool) -> String {
-        let n: u64 = if tiny { 256 } else { 2048 };
-        let uneven = format!("{},{},{},{}", n / 2, n / 4, n / 8, n / 8);
-        let view = self.views[phase];
-        let view = match view.contains("IRREGULAR") {
-            true => view.replace("IRREGULAR", &irregular(n * n * 4 / (16 << 10))),
-            false => view.to_owned(),
-        };
-        view.replace("UNEVEN", &uneven)
-            .replace("[K]", &format!("[{rank}]"))
-    }
-}
-
-/// Owners in no order, the same every time.
-fn irregular(blocks: u64) -> String {
-    let mut state = 12345_u64;
-    let owners = (0..blocks.max(4)).map(|i| {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        // Everybody has one.
-        if i < 4 { i } else { state >> 62 }
-    });
-    owners.map(|o| o.to_string()).collect::<Vec<_>>().join(",")
-}
 
 /// Runs the benchmark.
 pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     let mut machine = machine::facts();
     machine.insert(
         "statistic".into(),
-        json!(format!("best of {}", arguments.turns)),
+        json!(format!(
+            "layouts: median of {} turns on {FILES} files each; strategies: best",
+            arguments.turns
+        )),
     );
     let aside = arguments.json.as_deref() == Some(std::path::Path::new("-"));
     let mut run = Run {
@@ -327,31 +155,50 @@ fn calibrated() -> Result<Machine, Error> {
     Ok(machine)
 }
 
-/// A layout that is measured: a file that all teams have open.
+/// A layout that is measured: files that all teams have open, one turn each.
 struct Measured<'a> {
     teams: &'a [RefCell<Team>],
-    name: String,
+    names: Vec<String>,
     op: &'static str,
+    /// Whose turn it is.
+    next: usize,
+}
+
+impl<'a> Measured<'a> {
+    fn new(teams: &'a [RefCell<Team>], names: Vec<String>, op: &'static str) -> Measured<'a> {
+        Measured {
+            teams,
+            names,
+            op,
+            next: 0,
+        }
+    }
 }
 
 impl Contestant for Measured<'_> {
     fn turn(&mut self, passes: u64) -> Option<f64> {
         let mut sum = 0.0;
-        for _ in 0..passes {
-            for team in self.teams {
-                let mut team = team.borrow_mut();
-                let stamp = team.stamp();
-                let order = json!({ "do": self.op, "name": self.name, "stamp": stamp });
+        // A single pass warms up for the turn that follows, on the same file.
+        self.next += usize::from(passes == 1);
+        let name = self.names[self.next % self.names.len()].clone();
+        for team in self.teams {
+            let mut team = team.borrow_mut();
+            let mut order =
+                json!({ "what": self.op, "name": name, "stamp": team.stamp(), "times": passes });
+            // One after the other for all: there are more processes than processors, and who still prepares
+            // or already compares would do so in the time of those who access.
+            for step in ["prepare", "timed", "compare"] {
+                order["do"] = json!(step);
                 match team.every(&order) {
-                    Ok(round) => sum += round.ns.max(1.0),
+                    Ok(round) => sum += round.ns,
                     Err(error) => {
-                        output::note(&format!("{}: {error}", self.name));
+                        output::note(&format!("{name}: {error}"));
                         return None;
                     }
                 }
             }
         }
-        Some(sum)
+        Some(sum.max(1.0))
     }
 }
 
@@ -415,7 +262,7 @@ impl Run<'_> {
     fn effort(&self) -> Effort {
         Effort {
             turns: self.arguments.turns as usize,
-            turn_ns: if self.arguments.tiny { 0.0 } else { 5e6 },
+            turn_ns: if self.arguments.tiny { 0.0 } else { 1e7 },
         }
     }
 
@@ -479,7 +326,10 @@ impl Run<'_> {
         let array = workload.array(tiny);
         let shape: ArrayType = array.parse()?;
         let site = Site::start(
-            &Wanted::memory(SERVERS, shape.bytes() * (MOST_CANDIDATES as u64 + 3)),
+            &Wanted::memory(
+                SERVERS,
+                shape.bytes() * (FILES * (MOST_CANDIDATES + 1) + 2) as u64,
+            ),
             None,
         )?;
         let client = connect(&site)?;
@@ -512,26 +362,31 @@ impl Run<'_> {
             .map_err(refused)?;
         let candidates = to_measure(&advice);
         let (teams, bytes) = self.teams(&site, workload, Path::Direct, RANKS)?;
-        for (i, candidate) in candidates.iter().enumerate() {
-            self.file(&teams, &format!("f{i}"), &candidate.layout, None)?;
+        // The advised layout once more, as files of its own: what two that are alike differ by is noise.
+        let double = candidates.len();
+        let layouts = candidates.iter().chain(candidates.first());
+        let mut names = vec![Vec::new(); double + 1];
+        let layouts: Vec<&str> = layouts.map(|c| c.layout.as_str()).collect();
+        for file in 0..FILES {
+            for (i, layout) in layouts.iter().enumerate() {
+                let name = format!("f{i}-{file}");
+                self.file(&teams, &name, layout, None)?;
+                names[i].push(name);
+            }
         }
-        let mut measured: Vec<Measured<'_>> = (0..candidates.len())
-            .map(|i| Measured {
-                teams: &teams,
-                name: format!("f{i}"),
-                op: workload.op,
-            })
-            .collect();
+        let one = |names| Measured::new(&teams, names, workload.op);
+        let mut measured: Vec<Measured<'_>> = names.into_iter().map(one).collect();
         let mut contestants: Vec<&mut dyn Contestant> = measured
             .iter_mut()
             .map(|m| m as &mut dyn Contestant)
             .collect();
         let outcomes = contest(self.effort(), &mut contestants);
-        let times: Vec<f64> = outcomes
+        let times: Vec<f64> = outcomes[..double]
             .iter()
-            .map(|o| o.map_or(f64::INFINITY, |o| o.best))
+            .map(|o| o.map_or(f64::INFINITY, |o| o.median))
             .collect();
         let advised = outcomes[0].ok_or("the advised layout did not run")?;
+        let again = outcomes[double].ok_or("the advised layout did not run twice")?;
         let best = times.iter().copied().fold(f64::INFINITY, f64::min);
         let at = times.iter().position(|t| *t == best).unwrap_or(0);
         let mut row = row(
@@ -539,11 +394,14 @@ impl Run<'_> {
             bytes,
             advised,
         );
-        row.ratios.push(("best", best / advised.best));
+        row.value = bytes as f64 / advised.median;
+        row.ratios.push(("best", best / advised.median));
         let current = candidates.iter().position(|c| c.kind == Kind::Current);
         if let Some(current) = current.and_then(|i| outcomes[i]) {
-            row.ratios.push(("current", current.best / advised.best));
+            row.ratios
+                .push(("current", current.median / advised.median));
         }
+        row.ratios.push(("again", again.median / advised.median));
         row.columns
             .insert("advised".into(), json!(short(&candidates[0].layout)));
         row.columns
@@ -579,16 +437,8 @@ impl Run<'_> {
         self.file(&direct, "direct", &layout, None)?;
         self.file(&socket, "message", &layout, None)?;
         let mut measured = vec![
-            Measured {
-                teams: &direct,
-                name: "direct".into(),
-                op: "read",
-            },
-            Measured {
-                teams: &socket,
-                name: "message".into(),
-                op: "read",
-            },
+            Measured::new(&direct, vec!["direct".into()], "read"),
+            Measured::new(&socket, vec!["message".into()], "read"),
         ];
         // Only views with gaps are sieved.
         let applied: Layout = layout.parse()?;
@@ -642,11 +492,7 @@ impl Run<'_> {
         ];
         if let Some(sieved) = predicted(|w| matches!(w, Way::Sieved { .. })) {
             self.file(&socket, "sieved", &layout, Some("sieving"))?;
-            measured.push(Measured {
-                teams: &socket,
-                name: "sieved".into(),
-                op: "read",
-            });
+            measured.push(Measured::new(&socket, vec!["sieved".into()], "read"));
             said.push(Some(sieved));
         }
         let mut contestants: Vec<&mut dyn Contestant> = measured
@@ -654,7 +500,7 @@ impl Run<'_> {
             .map(|m| m as &mut dyn Contestant)
             .collect();
         let outcomes = contest(self.effort(), &mut contestants);
-        let names: Vec<String> = measured.iter().map(|m| m.name.clone()).collect();
+        let names: Vec<String> = measured.iter().map(|m| m.names[0].clone()).collect();
         let (mut agreed, mut pairs) = (0, 0);
         for i in 0..names.len() {
             for j in i + 1..names.len() {
@@ -700,157 +546,4 @@ impl Run<'_> {
 /// Layouts can be long.
 fn short(layout: &str) -> String {
     crate::subject::cut_in_the_middle(layout, 60)
-}
-
-/// Hosts of the loop of source 003.
-const NODES: usize = 4;
-
-impl Run<'_> {
-    /// SOR: every node reads its band of rows and one row more on each side, again and again.
-    fn sor(&mut self) -> Result<(), Error> {
-        let (rows, columns) = if self.arguments.tiny {
-            (200_u64, 512_u64)
-        } else {
-            (2000, 1000)
-        };
-        let rate = Some(if self.arguments.tiny { 1000 } else { 400 });
-        let mut rates = vec![rate; NODES];
-        rates.push(None);
-        let hosts = Hosts::new(&rates)?;
-        let spread = Spread {
-            hosts: &hosts,
-            meta: NODES,
-            servers: (0..NODES).collect(),
-        };
-        let array = format!("f32[{rows},{columns}]");
-        let bytes = rows * columns * 4;
-        let site = Site::start(&Wanted::memory(NODES, bytes * 8), Some(&spread))?;
-        let cli = Inside {
-            hosts: &hosts,
-            site: &site,
-        };
-        let places: Vec<usize> = (0..NODES).collect();
-        let band = |rank: usize| {
-            let (rank, n) = (rank as u64, NODES as u64);
-            let first = (rank * rows / n).saturating_sub(1);
-            let end = ((rank + 1) * rows / n + 1).min(rows);
-            format!("slice[{first}:{end}, :]")
-        };
-        let start = || -> Result<Team, Error> {
-            let mut team = Team::start(&site, NODES, Path::Socket, Some((&hosts, &places)))?;
-            team.all(
-                |rank| json!({ "do": "part", "array": array, "view": band(rank), "salt": 5 }),
-            )?;
-            Ok(team)
-        };
-        let open = |team: &mut Team, file: &str, layout: &str, create: bool| -> Result<(), Error> {
-            let order = |create: bool| json!({ "do": "open", "name": file, "path": format!("/{file}"), "layout": layout, "create": create });
-            if create {
-                team.all(|rank| {
-                    if rank == 0 {
-                        order(true)
-                    } else {
-                        json!({ "do": "ready" })
-                    }
-                })?;
-            }
-            team.every(&order(false))?;
-            Ok(())
-        };
-        // A run of a few rounds, and the share of its bytes that is at the nearest server.
-        let observe = |team: &mut Team, file: &str| -> Result<f64, Error> {
-            let path = format!("/{file}");
-            team.every(&json!({ "do": "close", "name": file }))?;
-            cli.pario(&["profile", &path, "--clear"])?;
-            open(team, file, "", false)?;
-            for _ in 0..3 {
-                team.every(&json!({ "do": "read", "name": file }))?;
-            }
-            team.every(&json!({ "do": "close", "name": file }))?;
-            let found: Value = serde_json::from_str(&cli.pario(&["profile", &path, "--json"])?)?;
-            open(team, file, "", false)?;
-            Ok(found["near_share"].as_f64().unwrap_or(0.0))
-        };
-        let apply = |file: &str| -> Result<String, Error> {
-            let path = format!("/{file}");
-            let said = cli.pario(&["advise", &path, "--apply", "--force", "--json"])?;
-            let found: Value = serde_json::from_str(&said)?;
-            Ok(found["moved"].as_str().unwrap_or("not moved").to_owned())
-        };
-        let mut team = start()?;
-        let interleaved = format!("striped(4KiB) over {NODES}");
-        for file in ["sor", "before", "other"] {
-            open(&mut team, file, &interleaved, true)?;
-            team.every(&json!({ "do": "write", "name": file, "stamp": 0 }))?;
-        }
-        let before = observe(&mut team, "sor")?;
-        let template = site.scratch("sor.template").display().to_string();
-        cli.pario(&["profile", "/sor", "--export", &template])?;
-        // One observed run is enough to move it.
-        let layout = apply("sor")?;
-        let after = observe(&mut team, "sor")?;
-        // The template of the first file, for another that nobody has learned anything about.
-        cli.pario(&["profile", "/other", "--import", &template])?;
-        apply("other")?;
-        let templated = observe(&mut team, "other")?;
-        let teams = [RefCell::new(team)];
-        let mut measured = [
-            Measured {
-                teams: &teams,
-                name: "sor".into(),
-                op: "read",
-            },
-            Measured {
-                teams: &teams,
-                name: "before".into(),
-                op: "read",
-            },
-        ];
-        let mut contestants: Vec<&mut dyn Contestant> = measured
-            .iter_mut()
-            .map(|m| m as &mut dyn Contestant)
-            .collect();
-        let effort = Effort {
-            turn_ns: 0.0,
-            ..self.effort()
-        };
-        let outcomes = contest(effort, &mut contestants);
-        let (now, then) = (
-            outcomes[0].ok_or("it did not run")?,
-            outcomes[1].ok_or("it did not run")?,
-        );
-        let mut row = row(format!("sor/servers={NODES}"), bytes, now);
-        row.ratios.push(("before", then.best / now.best));
-        let three = |share: f64| (share * 1000.0).round() / 1000.0;
-        row.columns
-            .insert("near_before".into(), json!(three(before)));
-        row.columns.insert("near_after".into(), json!(three(after)));
-        row.columns
-            .insert("near_template".into(), json!(three(templated)));
-        row.columns.insert("layout".into(), json!(short(&layout)));
-        self.push(row)
-    }
-}
-
-/// Commands on the host of the metadata manager: this one reaches none of them.
-struct Inside<'a> {
-    hosts: &'a Hosts,
-    site: &'a Site,
-}
-
-impl Inside<'_> {
-    fn pario(&self, arguments: &[&str]) -> Result<String, Error> {
-        let program = std::env::current_exe()?;
-        let mut command = self.hosts.command(NODES, &program);
-        command.args(["--url", self.site.url()]).args(arguments);
-        if let Some(secret) = &self.site.secret {
-            command.env("PARIO_SECRET", secret);
-        }
-        let output = command.stdin(std::process::Stdio::null()).output()?;
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-        }
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(format!("pario {}: {}", arguments.join(" "), said.trim()).into())
-    }
 }
