@@ -755,6 +755,11 @@ fn a_file_that_is_given_another_layout_is_not_directed_until_that_is_over() {
                     .relayout_with(&path, "striped(7000) over 3", &slow)
                     .unwrap();
                 moving.pause().unwrap();
+                // Servers learn of it from whoever knows, at the latest.
+                let other = service.connect();
+                let all = other.open(&path, &OpenOptions::new().read()).unwrap();
+                let read = all.read_at(0, &mut vec![0; 1 << 20]).unwrap();
+                assert_eq!(read as u64, all.size().unwrap());
                 moving
             });
             team.barrier().unwrap();

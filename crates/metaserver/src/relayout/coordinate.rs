@@ -619,7 +619,7 @@ impl Coordinator {
         }
         let started = Instant::now();
         let lanes = source.ranges.len() as u64;
-        let each = (self.pace.window() / lanes).max(1);
+        let each = (self.pace.window(self.mv.limit()) / lanes).max(1);
         let window = |range: &Range<u64>| self.counting.window(range, each);
         let windows: Vec<Range<u64>> = source.ranges.iter().map(window).collect();
         let is_last = windows == source.ranges;

@@ -58,10 +58,15 @@ impl Pace {
     }
 
     /// Bytes of the next window.
-    pub(super) fn window(&self) -> u64 {
-        match self.fixed {
+    pub(super) fn window(&self, limit_bytes: u64) -> u64 {
+        let window = match self.fixed {
             0 => self.window,
             fixed => fixed,
+        };
+        match limit_bytes {
+            0 => window,
+            // A quarter of a second's worth at a time at most, so that a limit is not kept in long fits.
+            limit => window.min((limit / 4).max(LEAST / 16)),
         }
     }
 
@@ -104,8 +109,6 @@ impl Pace {
             let due = round.bytes as f64 / limit_bytes as f64;
             let due = Duration::try_from_secs_f64(due).unwrap_or(Duration::from_secs(3600));
             rest = rest.max(due.saturating_sub(round.took));
-            // A second's worth at a time at most, so that a limit is not kept in long fits.
-            self.window = self.window.min((limit_bytes / 4).max(LEAST / 16));
         }
         let whole = seconds + rest.as_secs_f64();
         let now = round.bytes as f64 / whole;
@@ -135,33 +138,33 @@ mod tests {
     #[test]
     fn windows_follow_the_time_that_rounds_take() {
         let mut pace = Pace::new(0);
-        let first = pace.window();
+        let first = pace.window(0);
         assert!(pace.is_first());
         assert_eq!(pace.after(round(first, 1, 0), 0), Duration::ZERO);
         assert!(!pace.is_first());
-        assert_eq!(pace.window(), 16 * first, "at most so much more");
+        assert_eq!(pace.window(0), 16 * first, "at most so much more");
         for _ in 0..20 {
-            pace.after(round(pace.window(), 1, 0), 0);
+            pace.after(round(pace.window(0), 1, 0), 0);
         }
-        assert_eq!(pace.window(), MOST);
+        assert_eq!(pace.window(0), MOST);
         for _ in 0..20 {
-            pace.after(round(pace.window(), 1000, 0), 0);
+            pace.after(round(pace.window(0), 1000, 0), 0);
         }
-        assert_eq!(pace.window(), LEAST);
-        assert_eq!(Pace::new(77).window(), 77);
+        assert_eq!(pace.window(0), LEAST);
+        assert_eq!(Pace::new(77).window(0), 77);
     }
 
     #[test]
     fn windows_shrink_where_there_is_no_room() {
         let mut pace = Pace::new(0);
-        pace.after(round(pace.window(), 1, 0), 0);
-        let before = pace.window();
+        pace.after(round(pace.window(0), 1, 0), 0);
+        let before = pace.window(0);
         pace.had_no_room();
-        assert_eq!(pace.window(), before / 4);
+        assert_eq!(pace.window(0), before / 4);
         for _ in 0..9 {
             pace.had_no_room();
         }
-        assert_eq!(pace.window(), LEAST);
+        assert_eq!(pace.window(0), LEAST);
     }
 
     #[test]
@@ -180,7 +183,8 @@ mod tests {
         let limit = 10 << 20;
         let (mut bytes, mut time) = (0, Duration::ZERO);
         for _ in 0..50 {
-            let round = round(pace.window(), 3, 0);
+            let round = round(pace.window(limit), 3, 0);
+            assert!(round.bytes <= limit / 4, "from the first one on");
             time += round.took + pace.after(round, limit);
             bytes += round.bytes;
         }
