@@ -12,7 +12,7 @@
 //! throughput during the move. Turns of all alternate. After the last turn every byte is compared.
 //!
 //! The file has 256 MiB unless somebody says otherwise: yardsticks are rates of copies, and what a move costs
-//! whatever its size (some three milliseconds of commits and messages) shall not hide its rate. Both
+//! whatever its size (some two milliseconds of commits and messages) shall not hide its rate. Both
 //! yardsticks copy from and to huge pages that were used before, with as many threads as there are servers.
 
 use std::fs;

@@ -19,7 +19,7 @@ const MOST: u64 = 128 << 20;
 /// How much larger a window is at most than the one before.
 const GROWTH: f64 = 16.0;
 /// How often a move rests for each time it works while clients use the file.
-const REST: u32 = 4;
+const REST: u32 = 8;
 /// Rounds without clients before a move works all the time again.
 const CALM: u32 = 4;
 
