@@ -417,7 +417,7 @@ impl Run<'_> {
         let list: Vec<Value> = candidates
             .iter()
             .zip(&times)
-            .map(|(c, t)| json!({"layout": short(&c.layout), "predicted_us": (c.seconds * 1e6).round(), "measured_us": (t / 1e3).round()}))
+            .map(|(c, t)| json!({"layout": short(&c.layout), "predicted_us": us(c.seconds), "measured_us": us(t / 1e9)}))
             .collect();
         row.columns.insert("measured".into(), json!(list));
         self.push(row)
@@ -530,17 +530,21 @@ impl Run<'_> {
             .push(("agrees", agreed as f64 / (pairs as f64).max(1.0)));
         row.ratios.push(("fastest", best / first.best));
         for (i, name) in names.iter().enumerate() {
-            let us = |s: f64| (s * 1e6).round();
             row.columns
                 .insert(format!("{name}_predicted_us"), json!(said[i].map(us)));
             row.columns.insert(
                 format!("{name}_us"),
-                json!(outcomes[i].map(|o| (o.best / 1e3).round())),
+                json!(outcomes[i].map(|o| us(o.best / 1e9))),
             );
         }
         row.columns.insert("pairs".into(), json!(pairs));
         self.push(row)
     }
+}
+
+/// Microseconds, to a nanosecond.
+fn us(seconds: f64) -> f64 {
+    (seconds * 1e9).round() / 1e3
 }
 
 /// Layouts can be long.
