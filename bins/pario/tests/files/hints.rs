@@ -176,6 +176,35 @@ fn seed004_s44_a_job_is_prepared_before_its_first_access_and_that_can_be_seen() 
     service.refused(&["prepare", &wrong], &["line 2", "buffers"]);
 }
 
+/// Bytes that servers with disks had to fetch from them for readers.
+fn missed(service: &Service) -> u64 {
+    let status = service.json_of(&["status", "--json"]);
+    let servers = status["servers"].as_array().unwrap().iter();
+    servers
+        .map(|s| s["counters"]["cache_miss_bytes"].as_u64().unwrap())
+        .sum()
+}
+
+/// What a job reads is in the memory of servers with disks before it starts, also when these have started anew.
+#[test]
+fn prepared_files_are_read_from_the_memory_of_disk_servers() {
+    let service = Service::start_on("disk");
+    let bytes = crate::pattern(3 << 20, 5);
+    service.write("in.raw", &bytes);
+    let text = "[file /warm]\nsource = in.raw\n[file /cold]\nsource = in.raw\nload = off\n";
+    let job = service.write("job.pario", text.as_bytes());
+    service.json_of(&["prepare", "--json", "--quiet", &job]);
+    service.text_of(&["down"]);
+    service.up("disk");
+    let done = service.json_of(&["prepare", "--json", "--quiet", &job]);
+    assert_eq!(done["is_ready"], true, "{done:#}");
+    let loaded = missed(&service);
+    assert!(service.bytes_of(&["cat", "/warm"]) == bytes);
+    assert_eq!(missed(&service), loaded, "nothing came from a disk");
+    assert!(service.bytes_of(&["cat", "/cold"]) == bytes);
+    assert!(missed(&service) >= loaded + bytes.len() as u64);
+}
+
 #[test]
 fn a_job_file_is_prepared_before_a_command_runs() {
     let service = Service::start();

@@ -38,15 +38,19 @@ impl Service {
         let dir = std::env::temp_dir().join(name);
         fs::create_dir_all(dir.join("local")).expect("a directory");
         let service = Service { dir };
-        let output = service
+        service.up(store);
+        service
+    }
+
+    fn up(&self, store: &str) {
+        let output = self
             .pario(&["up", "--detach", "--servers", "3", "--store", store])
             .args(["--memory", "256MiB", "--dir"])
-            .arg(service.dir.join("service"))
+            .arg(self.dir.join("service"))
             .output()
             .expect("pario starts");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{errors}");
-        service
     }
 
     /// A file of this host.
