@@ -2,6 +2,8 @@
 //!
 //! Deliberately simple: views are walked segment by segment, nothing is remembered between accesses.
 
+use std::ops::Range;
+
 use client::View;
 use layout::ViewOffset;
 
@@ -42,7 +44,10 @@ impl PlainFile {
     /// Writes at an offset of a view.
     pub fn write(&mut self, view: &View, at: u64, bytes: &[u8]) {
         let mut rest = bytes;
-        for range in ranges(view, at, bytes.len() as u64) {
+        for range in ranges(view, at, bytes.len() as u64)
+            .into_iter()
+            .map(in_memory)
+        {
             let (part, behind) = rest.split_at(range.len());
             if range.end > self.bytes.len() {
                 self.bytes.resize(range.end, 0);
@@ -58,7 +63,7 @@ impl PlainFile {
         let there = view.len_within(self.size()).saturating_sub(at);
         let mut bytes = Vec::with_capacity(len);
         for range in ranges(view, at, there.min(len as u64)) {
-            bytes.extend(&self.bytes[range]);
+            bytes.extend(&self.bytes[in_memory(range)]);
         }
         bytes
     }
@@ -69,8 +74,12 @@ impl PlainFile {
     }
 }
 
+fn in_memory(range: Range<u64>) -> Range<usize> {
+    range.start as usize..range.end as usize
+}
+
 /// The file ranges of a range of a view.
-fn ranges(view: &View, at: u64, len: u64) -> Vec<std::ops::Range<usize>> {
+pub(crate) fn ranges(view: &View, at: u64, len: u64) -> Vec<Range<u64>> {
     if len == 0 {
         return Vec::new();
     }
@@ -79,7 +88,7 @@ fn ranges(view: &View, at: u64, len: u64) -> Vec<std::ops::Range<usize>> {
         .expect("the view has these bytes");
     view.bytes()
         .segments(range.start.0..range.end.0)
-        .map(|s| s.start() as usize..s.end() as usize)
+        .map(|s| s.start()..s.end())
         .collect()
 }
 

@@ -12,9 +12,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use client::{File, View};
-use layout::ViewOffset;
 
 use super::SHARED;
+use crate::plain_file::ranges;
 use crate::seed::pattern_byte;
 
 /// Tags of bytes.
@@ -281,18 +281,4 @@ impl Target {
         self.sizes = (self.sizes.0.min(to), self.sizes.1.max(to));
         self.keep(to.min(before)..self.marks.len());
     }
-}
-
-/// The file ranges of a range of a view.
-pub(super) fn ranges(view: &View, at: u64, len: u64) -> Vec<Range<u64>> {
-    if len == 0 {
-        return Vec::new();
-    }
-    let range = view
-        .file_range(ViewOffset(at)..ViewOffset(at + len))
-        .expect("the view has these bytes");
-    view.bytes()
-        .segments(range.start.0..range.end.0)
-        .map(|s| s.start()..s.end())
-        .collect()
 }

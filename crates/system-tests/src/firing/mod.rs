@@ -27,10 +27,11 @@ use std::time::{Duration, Instant};
 use client::{Client, File, Hints, MoveOptions, OpenOptions, Status, View};
 
 use crate::layouts::{LOGICAL, views_of};
+use crate::plain_file::ranges;
 use crate::random_layout::of_bytes;
 use crate::seed::{Random, pattern, pattern_byte};
 use crate::waiting::{LIMIT, pause};
-use marks::{Ledger, TAGS, Target, ranges};
+use marks::{Ledger, TAGS, Target};
 use records::Records;
 use torn::Torn;
 
