@@ -73,6 +73,32 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// What is asked of a move that is under way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Step {
+    Pause,
+    Cancel,
+    Limit(u64),
+    Resume,
+}
+
+impl Step {
+    /// What has become of the move then.
+    fn word(self) -> &'static str {
+        match self {
+            Step::Pause => "paused",
+            Step::Cancel => "cancelled",
+            Step::Limit(_) => "limited",
+            Step::Resume => "resumed",
+        }
+    }
+}
+
+/// Whether nothing can be asked of a move any more; one that has failed may go on.
+fn has_ended(state: MoveState) -> bool {
+    matches!(state, MoveState::Done | MoveState::Cancelled)
+}
+
 /// Moves a file, or says what becomes of its move.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     // What cannot be read is refused with the character, before anybody is asked.
@@ -148,15 +174,8 @@ impl Arguments {
             }
         })?;
         let mut now = moving.progress().map_err(refused)?;
-        if let Some(limit) = self.limit {
-            now = moving.limit(limit).map_err(refused)?;
-        }
-        if self.pause {
-            now = moving.pause().map_err(refused)?;
-        } else if self.resume {
-            now = moving.resume().map_err(refused)?;
-        } else if self.cancel {
-            now = moving.cancel().map_err(refused)?;
+        for step in self.steps() {
+            now = self.take(step, &mut moving)?;
         }
         let is_followed = (self.resume || self.cancel || self.follow) && !self.detach;
         if is_followed && !now.state.is_over() {
@@ -168,6 +187,55 @@ impl Arguments {
             return self.print(&now);
         }
         self.say(&now)
+    }
+
+    /// What the flags ask for, in the order in which it is asked for: whoever wants a move held back wants that before
+    /// it may go faster, and whoever lets it go on wants it limited by then.
+    fn steps(&self) -> impl Iterator<Item = Step> {
+        let held = match (self.pause, self.cancel) {
+            (true, _) => Some(Step::Pause),
+            (_, true) => Some(Step::Cancel),
+            _ => None,
+        };
+        let limit = self.limit.map(Step::Limit);
+        let resume = self.resume.then_some(Step::Resume);
+        [held, limit, resume].into_iter().flatten()
+    }
+
+    /// Asks for one step. A move ends when it likes, also just before it is asked.
+    fn take(&self, step: Step, moving: &mut Relayout) -> Result<Moved, Error> {
+        let answer = match step {
+            Step::Pause => moving.pause(),
+            Step::Cancel => moving.cancel(),
+            Step::Limit(limit) => moving.limit(limit),
+            Step::Resume => moving.resume(),
+        };
+        let was_taken = answer.is_ok();
+        let now = match answer {
+            Ok(now) => now,
+            Err(error) => match moving.progress().map_err(refused)? {
+                end if has_ended(end.state) => end,
+                _ => return Err(refused(error)),
+            },
+        };
+        let is_late = has_ended(now.state)
+            && match step {
+                Step::Pause => true,
+                Step::Cancel => now.state != MoveState::Cancelled,
+                // Whoever wants more than that is answered by the rest.
+                Step::Limit(_) => !was_taken && !self.cancel && !self.follow && !self.status,
+                Step::Resume => !was_taken,
+            };
+        match is_late {
+            false => Ok(now),
+            true => Err(format!(
+                "the move of {} is over already ({}); nothing is left to be {}",
+                shown(&absolute(&self.path)),
+                moving::state_word(now.state),
+                step.word()
+            )
+            .into()),
+        }
     }
 
     fn bar(&self) -> Progress {
@@ -209,7 +277,7 @@ impl Arguments {
 
     /// Whether the command was to return when the move is over.
     fn is_awaited(&self) -> bool {
-        (self.layout.is_some() || self.resume || self.follow) && !self.detach
+        (self.layout.is_some() || self.resume || self.cancel || self.follow) && !self.detach
     }
 
     fn print(&self, now: &Moved) -> Result<(), Error> {
@@ -218,5 +286,43 @@ impl Arguments {
             true => output::print(&format!("{:#}\n", to_json(&path, now))),
             false => output::print(&format!("{}\n", described(&path, now))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn steps(flags: &[&str]) -> Vec<Step> {
+        let line = ["relayout", "/m"].iter().chain(flags);
+        Line::parse_from(line).arguments.steps().collect()
+    }
+
+    #[test]
+    fn moves_are_held_back_before_a_limit_is_lifted_and_limited_before_they_go_on() {
+        let unlimited = Step::Limit(0);
+        let slow = Step::Limit(4096);
+        assert_eq!(
+            steps(&["--limit", "none", "--cancel"]),
+            [Step::Cancel, unlimited]
+        );
+        assert_eq!(
+            steps(&["--limit", "none", "--pause"]),
+            [Step::Pause, unlimited]
+        );
+        assert_eq!(
+            steps(&["--resume", "--limit", "4KiB"]),
+            [slow, Step::Resume]
+        );
+        assert_eq!(steps(&["--limit", "4KiB", "--follow"]), [slow]);
+        assert_eq!(steps(&["--status"]), []);
     }
 }

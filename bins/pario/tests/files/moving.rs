@@ -73,12 +73,52 @@ fn a_cancelled_move_brings_everything_back() {
     let service = Service::start();
     let bytes = stored(&service);
     begin_slowly(&service);
+    // With the limit it takes 20 s: it is under way whenever this comes, and held back before it may go faster.
     let text = service.text_of(&["relayout", "/m", "--cancel", "--limit", "none"]);
     assert!(text.starts_with("/m: cancelled"), "{text}");
     assert!(service.bytes_of(&["cat", "/m"]) == bytes);
     let shown = service.json_of(&["layout", "/m", "--json"]);
     assert_eq!(shown["layout"], "(block, *) onto 3");
     assert_eq!(service.json_of(&["status", "--json"])["moves"], json!([]));
+    for flag in ["--pause", "--resume", "--limit=1MiB"] {
+        service.refused(
+            &["relayout", "/m", flag],
+            &["/m", "over already", "cancelled"],
+        );
+    }
+}
+
+#[test]
+fn a_move_that_is_paused_with_a_limit_goes_on_with_the_next() {
+    let service = Service::start();
+    let bytes = stored(&service);
+    begin_slowly(&service);
+    let paused = service.json_of(&["relayout", "/m", "--limit=none", "--pause", "--json"]);
+    assert_eq!(
+        (&paused["state"], &paused["limit_bytes"]),
+        (&json!("paused"), &Value::Null)
+    );
+    // It does not run off before it is limited: there is time to cancel it.
+    let line = [
+        "relayout",
+        "/m",
+        "--resume",
+        "--limit=200KiB",
+        "--detach",
+        "--json",
+    ];
+    let resumed = service.json_of(&line);
+    assert_eq!(
+        (&resumed["state"], &resumed["limit_bytes"]),
+        (&json!("moving"), &json!(200 << 10))
+    );
+    let text = service.text_of(&["relayout", "/m", "--limit=none", "--follow"]);
+    assert!(text.starts_with("/m: done"), "{text}");
+    assert!(service.bytes_of(&["cat", "/m"]) == bytes);
+    service.refused(
+        &["relayout", "/m", "--cancel", "--limit=none"],
+        &["/m", "over already", "done", "cancelled"],
+    );
 }
 
 #[test]
