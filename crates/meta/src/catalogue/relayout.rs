@@ -355,8 +355,6 @@ impl Batch<'_> {
                 let mut record = read_move(&key, &bytes)?;
                 let counting = moves::Counting::new(&next);
                 record.total_bytes = counting.count_all(&next.pieces[0].ranges);
-                record.is_paused = false;
-                record.why.clear();
                 put_move(&mut b.rows, file, &record);
             }
             b.put_step(file, &next)

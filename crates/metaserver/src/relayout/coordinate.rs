@@ -237,16 +237,12 @@ impl Coordinator {
 
     /// Lets everybody see how far it is.
     fn show(&self, state: MoveState, why: &str) {
-        let is_back = moves::is_cancelled(&self.state);
         let left = match &self.state.pieces[..] {
             [source, _] => self.counting.count_all(&source.ranges),
             _ => 0,
         };
         self.mv.show(|p| {
-            p.state = match state {
-                MoveState::Moving if is_back => MoveState::Cancelling,
-                state => state,
-            };
+            p.state = state;
             p.failure = why.to_owned();
             p.total_bytes = self.total;
             p.moved_bytes = self.total.saturating_sub(left);

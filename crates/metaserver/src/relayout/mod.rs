@@ -81,6 +81,18 @@ struct Now {
     is_woken: bool,
 }
 
+impl Now {
+    /// Shows what it does if nobody has to be waited for. One that is cancelled can rest on its way back, too.
+    fn show_wanted(&mut self) {
+        self.progress.failure = self.paused.clone().unwrap_or_default();
+        self.progress.state = match (&self.paused, self.wants_cancel) {
+            (Some(_), _) => MoveState::Paused,
+            (None, true) => MoveState::Cancelling,
+            (None, false) => MoveState::Moving,
+        };
+    }
+}
+
 impl Move {
     fn new(file: FileId, record: &MoveRecord) -> Move {
         Move {
@@ -132,15 +144,14 @@ impl Move {
                 .wait(now)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        if now.wants_cancel {
-            now.is_in_round = true;
-            return Next::Cancel;
-        }
         if let Some(why) = &now.paused {
             return Next::Pause(why.clone());
         }
         now.is_in_round = true;
-        Next::Go
+        match now.wants_cancel {
+            true => Next::Cancel,
+            false => Next::Go,
+        }
     }
 
     fn end_round(&self) {
@@ -158,8 +169,13 @@ impl Move {
         now.is_woken = false;
     }
 
+    /// Shows how far it is. What is wanted may have changed since the coordinator has looked.
     fn show(&self, change: impl FnOnce(&mut Progress)) {
-        change(&mut self.lock().progress);
+        let mut now = self.lock();
+        change(&mut now.progress);
+        if now.progress.state != MoveState::Waiting {
+            now.show_wanted();
+        }
     }
 
     fn progress(&self) -> Progress {
@@ -522,7 +538,11 @@ impl Manager {
                     record.is_paused = false;
                     record.why.clear();
                 }
-                MoveControl::Cancel => record.wants_cancel = true,
+                MoveControl::Cancel => {
+                    record.wants_cancel = true;
+                    record.is_paused = false;
+                    record.why.clear();
+                }
                 MoveControl::Limit => record.options.limit_bytes = limit,
             })?)
         })?;
@@ -537,21 +557,16 @@ impl Manager {
         let mv = self.resume_move(file)?;
         let mut now = mv.lock();
         match what {
-            MoveControl::Pause => {
-                now.progress.failure.clone_from(&why);
-                now.paused = Some(why);
-                now.progress.state = MoveState::Paused;
-            }
-            MoveControl::Resume => {
-                now.paused = None;
-                now.progress.failure.clear();
-                now.progress.state = MoveState::Moving;
-            }
+            MoveControl::Pause => now.paused = Some(why),
+            MoveControl::Resume => now.paused = None,
             MoveControl::Cancel => {
+                now.paused = None;
                 now.wants_cancel = true;
-                now.progress.state = MoveState::Cancelling;
             }
             MoveControl::Limit => now.progress.limit_bytes = limit,
+        }
+        if what != MoveControl::Limit {
+            now.show_wanted();
         }
         let progress = now.progress.clone();
         drop(now);

@@ -349,6 +349,60 @@ fn cancelled_move_ends_where_it_began() {
     assert_eq!(s.c.ask(&Check {}), []);
 }
 
+/// Waits until so many bytes have moved.
+fn moved(c: &mut Asker, file: FileId, bytes: u64) {
+    let progress = RelayoutProgress { file };
+    c.wait(&progress, |p| p.as_ref().unwrap().moved_bytes == bytes);
+}
+
+#[test]
+fn cancelled_move_rests_on_its_way_back_and_takes_a_limit_meanwhile() {
+    let mut s = setting("back");
+    let crawl = ControlRelayout {
+        limit_bytes: 1,
+        ..control(s.file, MoveControl::Limit)
+    };
+    // A window, and then a rest of minutes that ends when anything is asked of the move.
+    let mut slow = relayout(NEW);
+    slow.options.window_bytes = 400;
+    slow.options.limit_bytes = 1;
+    s.c.ask(&slow);
+    moved(&mut s.c, s.file, 400);
+    assert_eq!(s.c.ask(&crawl).state, MoveState::Moving);
+    moved(&mut s.c, s.file, 800);
+    for server in &s.servers {
+        server.set(Pulls::Waits);
+    }
+    let cancelling = s.c.ask(&control(s.file, MoveControl::Cancel));
+    assert_eq!(cancelling.state, MoveState::Cancelling);
+    s.servers[0].wait_for_pull();
+    let limited = s.c.ask(&crawl);
+    assert_eq!(
+        (limited.state, limited.limit_bytes),
+        (MoveState::Cancelling, 1)
+    );
+    let paused = s.c.ask(&control(s.file, MoveControl::Pause));
+    assert_eq!(paused.state, MoveState::Paused);
+    for server in &s.servers {
+        server.set(Pulls::AtOnce);
+    }
+    // What was under way ends, and then it rests, whatever its limit is.
+    moved(&mut s.c, s.file, 400);
+    let limited = s.c.ask(&control(s.file, MoveControl::Limit));
+    assert_eq!((limited.state, limited.limit_bytes), (MoveState::Paused, 0));
+    assert!(limited.failure.starts_with("paused by user"));
+    let layout = layout_of(&mut s.c);
+    assert_eq!(layout.state.pieces.len(), 2);
+    let resumed = s.c.ask(&control(s.file, MoveControl::Resume));
+    assert_eq!(
+        (resumed.state, &resumed.failure[..]),
+        (MoveState::Cancelling, "")
+    );
+    ended(&mut s.c, s.file, MoveState::Cancelled);
+    assert_eq!(layout_of(&mut s.c).text, "striped(4KiB) over [0,1]");
+    assert_eq!(s.c.ask(&Check {}), []);
+}
+
 #[test]
 fn move_waits_for_a_server_that_is_away() {
     let mut s = setting("dies");
