@@ -2,7 +2,7 @@
 //!
 //! Hints of the program's connection, of its compiler, of the administrator and of the program itself
 //! stand beside each other; [`advise::hints::judge`] says which count, and those are the handle's
-//! [`Hints`](crate::Hints). Dynamic hints are acted on when they are given.
+//! [`Hints`]. Dynamic hints are acted on when they are given.
 //!
 //! Invariants
 //! - A hint that cannot be used is passed over with a reason; it never makes an access fail.

@@ -69,7 +69,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// With the subfile at a position of [`Known::own`].
+    /// With the subfile at a position of [`Shape::own`](crate::known::Shape::own).
     pub(crate) fn with(&self, view: &View, known: &Known, slot: usize) -> &Share {
         self.list[slot].get_or_init(|| Share::new(view.bytes(), &known.own[slot].bytes))
     }

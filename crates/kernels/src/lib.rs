@@ -1,7 +1,7 @@
 //! Moving bytes in memory: gather, scatter, strided to strided.
 //!
 //! A [`Nest`] says what to move, as loops with a step on either side; [`Program::compile`]
-//! chooses how; [`copy`] and its relatives do it. The crate does not know what offsets mean.
+//! chooses how; [`copy()`] and its relatives do it. The crate does not know what offsets mean.
 //! A [`Stream`] is the shorter way where one side is packed: any range of the bytes of a periodic
 //! set. [`send_all`] and [`receive_exact`] move bytes between sockets and shared memory.
 //!

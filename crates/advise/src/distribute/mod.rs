@@ -3,7 +3,7 @@
 //! | | what decides | module |
 //! |---|---|---|
 //! | D1 | nothing: blocks of one size over all servers, from the first on | [`Striping`] |
-//! | D2 | what is known about servers and about the use of the file | [`choose`] |
+//! | D2 | what is known about servers and about the use of the file | [`choose()`] |
 //! | D3 | the views of those who open it together | [`by_views`] |
 //!
 //! Sections 2.9 and 2.10 of the specification of source 001, with its formulas corrected (statements

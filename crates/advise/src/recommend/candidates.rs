@@ -7,7 +7,7 @@
 //! | views | the distribution whose elements the views of an application are; else the views themselves |
 //! | grid | blocks of the array over every grid of as many processes as servers |
 //! | cyclic | rows, columns or blocks dealt in turn |
-//! | blocks | block maps that follow exclusive and shared blocks, by the planners of [`place`](crate::place) |
+//! | blocks | block maps that follow exclusive and shared blocks, by the planners of [`place`] |
 
 use layout::{
     BlockMap, Distribution, Grid, Hpf, Layout, LayoutForm, Order, OwnerRuns, Servers, Stripe,

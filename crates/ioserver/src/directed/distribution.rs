@@ -111,7 +111,7 @@ pub(super) struct Distribution {
 /// A stretch of a subfile that one round accesses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RoundPart {
-    /// Position in [`Known::own`].
+    /// Position in [`Shape::own`](crate::known::Shape::own).
     pub(super) slot: usize,
     pub(super) subfile: Range<u64>,
     pub(super) file: Range<u64>,
