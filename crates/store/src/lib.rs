@@ -41,8 +41,8 @@ pub use aside::Aside;
 pub use blocks::BLOCK;
 pub use cache::CacheUsage;
 pub use disk::{
-    Characteristics, Directory, Disk, DiskFile, DiskOptions, DiskSet, DiskSpec, DiskStore, Found,
-    Limited, Recovery, Space, measure_speed, rank,
+    Asked, Characteristics, Directory, Disk, DiskFile, DiskOptions, DiskSet, DiskSpec, DiskStore,
+    Found, Limited, Recovery, Space, Watched, Watcher, measure_speed, rank,
 };
 pub use error::{Advice, Error, Resource, Result};
 pub use identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};

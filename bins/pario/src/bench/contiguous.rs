@@ -13,11 +13,10 @@
 //! against a local disk. In the `matching` rows every host has a client and a server, and the layout
 //! decides which share X of a client's bytes its own server has.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use serde_json::json;
 
+use super::flags::ReportTo;
 use super::hosts::Hosts;
 use super::parallel::{Job, OPS, Statistic, Way, free_memory, homes};
 use super::site::{Site, Spread, Wanted};
@@ -29,9 +28,8 @@ use crate::commands::{Error, output};
 /// Arguments of `pario bench contiguous`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 
     /// Sizes of the file in MB [default: 64,256, with --full 600, 1200 and 2400 too]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=65536))]
@@ -87,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
         arguments.turns
     );
     machine.insert("statistic".into(), statistic.into());
-    let aside = arguments.json.as_deref() == Some(std::path::Path::new("-"));
+    let aside = arguments.report.is_on_stdout();
     let mut table = Table::new(aside, "GB/s");
     let mut rows = Vec::new();
     let mut sizes = arguments.megabytes.clone();

@@ -1,7 +1,6 @@
 //! `pario bench kernels`: copies in memory against memcpy, a plain loop nest, numpy and the
 //! pack routines of MPI, case by case (`cases`), then the redistributions (`redistribute`).
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -14,6 +13,8 @@ use serde_json::{Map, json};
 
 use super::cases::{self, Case};
 use super::contest::{Contestant, Effort, Job, contest};
+use super::flags::{Filter, ReportTo};
+use super::table::Table;
 use super::yardsticks::{self, Yardstick};
 use super::{Report, Row, goals, machine, redistribute};
 use crate::commands::Error;
@@ -21,13 +22,11 @@ use crate::commands::Error;
 /// Arguments of `pario bench kernels`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 
-    /// Only cases whose name contains this; several alternatives are separated by commas
-    #[arg(long, value_name = "TEXT")]
-    filter: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
 
     /// Shorter turns, and no fresh process per case for the first pass
     #[arg(long)]
@@ -39,13 +38,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    fn wants(&self, case: &str) -> bool {
-        let Some(filter) = &self.filter else {
-            return true;
-        };
-        filter.split(',').any(|part| case.contains(part))
-    }
-
     fn effort(&self) -> Effort {
         if self.quick {
             Effort {
@@ -77,25 +69,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Option<Report>, Error> {
         "statistic".to_owned(),
         json!(format!("best of {}", effort.turns)),
     );
+    let mut table = Table::new(arguments.report.is_on_stdout(), "GB/s");
     let mut rows = Vec::new();
     let chosen: Vec<Case> = cases::all()
         .into_iter()
-        .filter(|case| arguments.wants(&case.name))
+        .filter(|case| arguments.filter.wants(&case.name))
         .collect();
     if !chosen.is_empty() {
         let mut yardsticks = Yardsticks::start();
-        eprintln!(
-            "{:<40} {:>8} {:>7}  ratios (above 1 Pario is better)",
-            "case", "GB/s", "spread"
-        );
         for case in &chosen {
             let row = measure(case, effort, arguments.quick, &mut yardsticks)?;
-            print_row(&row);
+            table.row(&row)?;
             rows.push(row);
         }
     }
-    for row in redistribute::run(effort, &|case| arguments.wants(case))? {
-        print_row(&row);
+    for row in redistribute::run(effort, &|case| arguments.filter.wants(case))? {
+        table.row(&row)?;
         rows.push(row);
     }
     goals::print(&rows);
@@ -104,19 +93,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Option<Report>, Error> {
         machine,
         rows,
     }))
-}
-
-fn print_row(row: &Row) {
-    let mut line = format!(
-        "{:<40} {:>8.2} {:>6.0}% ",
-        row.case,
-        row.value,
-        row.spread * 100.0
-    );
-    for (name, ratio) in &row.ratios {
-        line += &format!(" {name} {ratio:.2}");
-    }
-    eprintln!("{line}");
 }
 
 struct Yardsticks {

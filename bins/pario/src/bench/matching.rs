@@ -14,7 +14,6 @@
 //! Runs slow down and therefore enter with their sign changed.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kernels::{PageBuffer, Pages};
@@ -23,6 +22,7 @@ use plan::{Measures, Plan};
 use serde_json::{Map, json};
 
 use super::contest::{Contestant, Effort, Job, contest};
+use super::flags::{Filter, ReportTo};
 use super::redistribution::Redistribution;
 use super::{Report, Row, machine, prediction, rounded, table};
 use crate::commands::{Error, output};
@@ -32,17 +32,15 @@ use crate::subject::Elements;
 /// Arguments of `pario bench match`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Only cases whose name contains this; several alternatives are separated by commas
-    #[arg(long, value_name = "TEXT")]
-    filter: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
 
     /// Only every fourth case, and each once
     #[arg(long)]
     quick: bool,
 
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 }
 
 /// A redistribution to measure.
@@ -157,15 +155,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
         "statistic".to_owned(),
         json!(format!("best of {ROUNDS} x {}", effort.turns)),
     );
-    let wanted = |name: &str| match &arguments.filter {
-        None => true,
-        Some(filter) => filter.split(',').any(|part| name.contains(part)),
-    };
     let mut cases = lines();
     cases.extend(matrices());
-    cases.retain(|case| wanted(&case.name()));
+    cases.retain(|case| arguments.filter.wants(&case.name()));
     let step = if arguments.quick { 4 } else { 1 };
-    let mut table = table::Table::new(arguments.json.as_deref() == Some(Path::new("-")), "GB/s");
+    let mut table = table::Table::new(arguments.report.is_on_stdout(), "GB/s");
     let (mut rows, mut points) = (Vec::new(), Vec::new());
     let cases: Vec<&Case> = cases.iter().step_by(step).collect();
     let rounds = if arguments.quick { 1 } else { ROUNDS };

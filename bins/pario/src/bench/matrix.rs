@@ -19,12 +19,12 @@
 //! processes that need one server. By direct access the client does all copying, which is `t_g`.
 
 use std::cell::RefCell;
-use std::path::{Path as FilePath, PathBuf};
 
 use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::contest::{Contestant, Effort, Outcome, contest};
+use super::flags::{Filter, ReportTo};
 use super::site::{SharedFile, Site, Store, Wanted};
 use super::table::{Lines, Table};
 use super::workers::{Path, Rounds, Team, paths};
@@ -39,13 +39,11 @@ const SMALL: u64 = 4096;
 /// Arguments of `pario bench matrix`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 
-    /// Only cases whose name contains this; several alternatives are separated by commas
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) filter: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
 
     /// Sizes N of the matrix, separated by commas
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', default_values_t = SIZES)]
@@ -98,13 +96,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     let effort = Effort { turns, turn_ns };
     let mut facts = machine::facts();
     facts.insert("statistic".to_owned(), json!(format!("best of {turns}")));
-    let aside = arguments.json.as_deref() == Some(FilePath::new("-"));
+    let aside = arguments.report.is_on_stdout();
     let mut table = Table::new(aside, "GB/s");
     let mut rows = Vec::new();
-    let is_wanted = |case: &str| match &arguments.filter {
-        Some(filter) => filter.split(',').any(|part| case.contains(part)),
-        None => true,
-    };
     let paths = paths()?;
     if !paths.contains(&Path::Direct) {
         Lines { aside }.write("direct access is off or did not come about: its rows are absent")?;
@@ -119,7 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
                     };
                     let ops: Vec<&str> = ["write", "read"]
                         .into_iter()
-                        .filter(|op| is_wanted(&name(op)))
+                        .filter(|op| arguments.filter.wants(&name(op)))
                         .collect();
                     if ops.is_empty() {
                         continue;
@@ -137,7 +131,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     if paths.contains(&Path::Direct) {
         for op in ["read", "write"] {
             let case = format!("access/memory/direct/{op}/b={SMALL}");
-            if is_wanted(&case) {
+            if arguments.filter.wants(&case) {
                 let row = small(&case, op, effort)?;
                 table.row(&row)?;
                 rows.push(row);

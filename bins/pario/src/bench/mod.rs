@@ -11,6 +11,7 @@ pub(crate) mod content;
 pub(crate) mod contest;
 pub(crate) mod contiguous;
 pub(crate) mod ddio;
+pub(crate) mod flags;
 pub(crate) mod goals;
 pub(crate) mod hosts;
 pub(crate) mod kernels;

@@ -1,7 +1,6 @@
 //! `pario bench move`: an array changes its layout in memory, there and back, by plan and kernels,
 //! beside memcpy of the same bytes, plain loops and numpy.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -12,6 +11,7 @@ use plan::Plan;
 use serde_json::{Map, json};
 
 use super::contest::{Contestant, Effort, Job, contest};
+use super::flags::ReportTo;
 use super::redistribution::Redistribution;
 use super::{Report, Row, machine, table, yardsticks};
 use crate::commands::Error;
@@ -33,9 +33,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ARRAY", default_value = "f64[4096,4096]")]
     array: String,
 
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 
     /// Plan and move once and print the rate: the first pass of a fresh process
     #[arg(long, hide = true)]
@@ -71,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Option<Report>, Error> {
         "statistic".to_owned(),
         json!(format!("best of {}", effort.turns)),
     );
-    let quiet = arguments.json.as_deref() == Some(std::path::Path::new("-"));
+    let quiet = arguments.report.is_on_stdout();
     let lines = table::Lines { aside: quiet };
     let mut numpy = yardsticks::numpy_running(include_str!("../../yardsticks/redistribute.py"));
     let mut rows = Vec::new();

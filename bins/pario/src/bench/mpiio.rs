@@ -15,12 +15,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, json};
 
+use super::flags::ReportTo;
 use super::site::{SharedFile, Site, Wanted};
 use super::table::Table;
 use super::yardsticks::{self, Source};
@@ -30,9 +31,8 @@ use crate::commands::{Error, output, preload};
 /// Arguments of `pario bench mpiio`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 
     /// The MPI library
     #[arg(long, value_enum, default_value = "openmpi")]
@@ -153,7 +153,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
          PARIO_MPIIO_LIBRARY",
     )?;
     let mut machine = machine::facts();
-    let aside = arguments.json.as_deref() == Some(Path::new("-"));
+    let aside = arguments.report.is_on_stdout();
     let mut table = Table::new(aside, "GB/s");
     let (name, compiler) = match arguments.mpi {
         Mpi::Mpich => ("mpiio-mpich", "mpicc.mpich"),
@@ -408,7 +408,7 @@ mod tests {
                     rows write indep 1 1024 romio-tmpfs 1 9 0.003 0.003 0.003 0.0001";
         let read = |text: &str| text.lines().filter_map(Line::parse).collect::<Vec<_>>();
         let arguments = Arguments {
-            json: None,
+            report: ReportTo::default(),
             mpi: Mpi::Openmpi,
             sizes: vec![1024],
             patterns: vec!["rows".into()],

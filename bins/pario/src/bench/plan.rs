@@ -14,7 +14,6 @@
 
 use std::hint::black_box;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 use clap::Args;
 use falls::{FallsSet, Meeting, Periodic};
@@ -23,6 +22,7 @@ use plan::Plan;
 use serde_json::{Map, Value, json};
 
 use super::contest::{Contestant, Effort, Job, contest};
+use super::flags::{Filter, ReportTo};
 use super::{Report, Row, machine, rounded, table};
 use crate::commands::Error;
 use crate::notation;
@@ -31,22 +31,11 @@ use crate::subject::Elements;
 /// Arguments of `pario bench plan`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Only cases whose name contains this; several alternatives are separated by commas
-    #[arg(long, value_name = "TEXT")]
-    filter: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
 
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
-}
-
-impl Arguments {
-    fn wants(&self, case: &str) -> bool {
-        match &self.filter {
-            None => true,
-            Some(filter) => filter.split(',').any(|part| case.contains(part)),
-        }
-    }
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 }
 
 /// Collects rows and shows them as they come.
@@ -121,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
         "statistic".to_owned(),
         json!(format!("best of {}", effort.turns)),
     );
-    let aside = arguments.json.as_deref() == Some(Path::new("-"));
+    let aside = arguments.report.is_on_stdout();
     let mut sheet = Sheet {
         arguments,
         effort,
@@ -168,7 +157,7 @@ fn views(sheet: &mut Sheet<'_>) -> Result<(), Error> {
     for (kind, (name, subfiles)) in kinds.into_iter().enumerate() {
         for power in 8..=20 {
             let case = format!("view/{name}/N=2^{power}");
-            if !sheet.arguments.wants(&case) {
+            if !sheet.arguments.filter.wants(&case) {
                 continue;
             }
             let n = 1u64 << power;
@@ -261,7 +250,7 @@ fn lazy(sheet: &mut Sheet<'_>) -> Result<(), Error> {
     ];
     for (name, left, right) in pairs {
         let case = format!("lazy/{name}/setup/P=2^31-1/Q=2^31+11");
-        if sheet.arguments.wants(&case) {
+        if sheet.arguments.filter.wants(&case) {
             let symbolic = json!(Meeting::new(&left, &right).is_symbolic());
             let columns = vec![("symbolic", symbolic)];
             let work = || {
@@ -270,7 +259,7 @@ fn lazy(sheet: &mut Sheet<'_>) -> Result<(), Error> {
             sheet.add(case, 1.0, |_| columns, work, None)?;
         }
         let case = format!("lazy/{name}/run/P=2^31-1/Q=2^31+11");
-        if sheet.arguments.wants(&case) {
+        if sheet.arguments.filter.wants(&case) {
             let meeting = Meeting::new(&left, &right);
             // Far out, where nothing is aligned any more.
             let window = || 1u64 << 50..1 << 62;
@@ -316,7 +305,7 @@ fn questions(
     let case = |question: &str| format!("elements/{question}/{name}/E={count}");
 
     let validate = case("validate");
-    if sheet.arguments.wants(&validate) {
+    if sheet.arguments.filter.wants(&validate) {
         let sets = partition.pattern().elements().to_vec();
         let per_element = partition.pattern().index_nodes() as f64 / count as f64;
         let columns = vec![("index_nodes_per_element", json!(rounded(per_element)))];
@@ -327,7 +316,7 @@ fn questions(
     }
 
     let owner = case("owner");
-    if sheet.arguments.wants(&owner) {
+    if sheet.arguments.filter.wants(&owner) {
         let mut at = 0;
         let work = || {
             at += 1;
@@ -345,7 +334,7 @@ fn questions(
     }
 
     let meeting = case("range");
-    if sheet.arguments.wants(&meeting) {
+    if sheet.arguments.filter.wants(&meeting) {
         let range = |index: u64| -> Range<FileOffset> {
             let from = spread(index, len.saturating_sub(40));
             FileOffset(from)..FileOffset(from + 30)
@@ -369,7 +358,7 @@ fn questions(
     }
 
     let view = case("view");
-    if sheet.arguments.wants(&view) {
+    if sheet.arguments.filter.wants(&view) {
         // 30 bytes, as many elements at most, whatever the number of elements.
         let set = FallsSet::segment(len / 2, 30)?;
         let views = [View::new(FileOffset(0), len, set)?];
@@ -385,7 +374,7 @@ fn questions(
 /// A whole redistribution between blocks of slightly different length.
 fn between(sheet: &mut Sheet<'_>, count: u64) -> Result<(), Error> {
     let case = format!("elements/between/block/E={count}");
-    if !sheet.arguments.wants(&case) {
+    if !sheet.arguments.filter.wants(&case) {
         return Ok(());
     }
     let array = format!("u8[{}]", count * 3000);

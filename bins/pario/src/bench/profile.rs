@@ -10,12 +10,12 @@
 //! the machine does meanwhile meets all alike.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, json};
 
 use super::contest::{Contestant, Effort, contest};
+use super::flags::ReportTo;
 use super::site::{Site, Wanted};
 use super::table::Table;
 use super::workers::{Rounds, Team, paths};
@@ -25,9 +25,8 @@ use crate::commands::Error;
 /// Arguments of `pario bench profile`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 
     /// Sizes of accesses
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_value = "8,64,512,4096,65536,1048576", value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
@@ -55,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
             arguments.turns
         )),
     );
-    let aside = arguments.json.as_deref() == Some(std::path::Path::new("-"));
+    let aside = arguments.report.is_on_stdout();
     let mut table = Table::new(aside, "ns");
     let mut rows = Vec::new();
     for path in paths()? {

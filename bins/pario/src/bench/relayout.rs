@@ -17,7 +17,6 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,6 +27,7 @@ use layout::Partition;
 use plan::Plan;
 use serde_json::{Map, json};
 
+use super::flags::ReportTo;
 use super::redistribution::Redistribution;
 use super::site::{Site, Store, Wanted};
 use super::table::{Lines, Table};
@@ -44,9 +44,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
 
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 
     /// Size of the file in MiB, a multiple of 8
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u64).range(8..=16384))]
@@ -115,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     let mut machine = machine::facts();
     let statistic = format!("best of {}; foreground: median", arguments.turns);
     machine.insert("statistic".into(), statistic.into());
-    let aside = arguments.json.as_deref() == Some(std::path::Path::new("-"));
+    let aside = arguments.report.is_on_stdout();
     let mut table = Table::new(aside, "GB/s");
     let mut rows = Vec::new();
     for store in [Store::Memory, Store::Disk] {

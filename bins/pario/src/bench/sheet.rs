@@ -6,19 +6,20 @@
 use serde_json::{Map, Value};
 
 use super::Row;
+use super::flags::Filter;
 use super::table::Table;
 use crate::commands::Error;
 
 /// Rows so far.
 pub(crate) struct Sheet {
-    filter: Option<String>,
+    filter: Filter,
     table: Table,
     pub(crate) rows: Vec<Row>,
 }
 
 impl Sheet {
     /// An empty sheet of values in one unit; `aside` sends the table to standard error.
-    pub(crate) fn new(filter: Option<String>, aside: bool, unit: &'static str) -> Sheet {
+    pub(crate) fn new(filter: Filter, aside: bool, unit: &'static str) -> Sheet {
         Sheet {
             filter,
             table: Table::new(aside, unit),
@@ -28,10 +29,7 @@ impl Sheet {
 
     /// Whether a case is wanted.
     pub(crate) fn wants(&self, case: &str) -> bool {
-        let Some(filter) = &self.filter else {
-            return true;
-        };
-        filter.split(',').any(|part| case.contains(part))
+        self.filter.wants(case)
     }
 
     /// Makes, shows and keeps a row, if its case is wanted.

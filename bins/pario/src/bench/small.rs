@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::flags::ReportTo;
 use super::site::{SharedFile, Site, Store, Wanted};
 use super::table::Table;
 use super::workers::{Path, Team, paths};
@@ -25,9 +26,8 @@ use crate::commands::Error;
 /// Arguments of `pario bench small`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 
     /// Sizes of accesses
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_value = "64,512,4096", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
         "statistic".into(),
         json!(format!("median of {}", arguments.turns)),
     );
-    let aside = arguments.json.as_deref() == Some(std::path::Path::new("-"));
+    let aside = arguments.report.is_on_stdout();
     let mut rows = Vec::new();
     let mut table = Table::new(aside, "us");
     for path in paths()? {

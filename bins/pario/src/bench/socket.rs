@@ -18,7 +18,6 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -28,6 +27,7 @@ use client::{Client, ConnectOptions, File, Hints, OpenOptions, ServerId};
 use serde_json::{Map, Value, json};
 
 use super::contest::{Contestant, Effort, Outcome, contest};
+use super::flags::{Filter, ReportTo};
 use super::table::Table;
 use super::{Report, Row, machine};
 use crate::commands::connection::refused;
@@ -44,13 +44,11 @@ const MEMORY: &str = "256MiB";
 /// Arguments of `pario bench socket`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 
-    /// Only cases whose name contains this; several alternatives are separated by commas
-    #[arg(long, value_name = "TEXT")]
-    filter: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
 
     /// Shorter turns, and no fresh process per case for the first pass
     #[arg(long)]
@@ -130,16 +128,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Option<Report>, Error> {
     let effort = Effort { turns, turn_ns };
     let mut machine = machine::facts();
     machine.insert("statistic".to_owned(), json!(format!("median of {turns}")));
-    let is_wanted = |case: &Case| match &arguments.filter {
-        Some(filter) => filter.split(',').any(|part| case.name().contains(part)),
-        None => true,
-    };
-    let aside = arguments.json.as_deref() == Some(Path::new("-"));
+    let aside = arguments.report.is_on_stdout();
     let mut table = Table::new(aside, "GB/s");
     let mut rows = Vec::new();
     for transport in [Transport::Unix, Transport::Tcp] {
         let cases: Vec<Case> = Case::all()
-            .filter(|case| case.transport == transport && is_wanted(case))
+            .filter(|case| case.transport == transport && arguments.filter.wants(&case.name()))
             .collect();
         if cases.is_empty() {
             continue;

@@ -12,10 +12,9 @@
 //! one run per process. On `ns` clients and servers are on hosts of their own, whose links have a rate;
 //! ratio `link` is the share of what the links of the servers carry.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
+use super::flags::ReportTo;
 use super::hosts::Hosts;
 use super::parallel::{Job, Measured, OPS, Statistic, Way, free_memory};
 use super::site::{Site, Spread, Wanted};
@@ -27,9 +26,8 @@ use crate::commands::{Error, output};
 /// Arguments of `pario bench strided`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 
     /// Integers per edge of the cube [default: 128,256,512, with --full 1024 too]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(2..=2048))]
@@ -83,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
         arguments.turns
     );
     machine.insert("statistic".into(), statistic.into());
-    let aside = arguments.json.as_deref() == Some(std::path::Path::new("-"));
+    let aside = arguments.report.is_on_stdout();
     let mut table = Table::new(aside, "GB/s");
     let mut rows = Vec::new();
     let mut edges = arguments.edges.clone();

@@ -13,12 +13,12 @@
 //! bottleneck, as it was there. Column `source` is what the report says, as a ratio of the same kind.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::contest::{Contestant, Effort, Outcome, contest};
+use super::flags::ReportTo;
 use super::hosts::{Hosts, address};
 use super::parallel::{Job, OPS, Statistic, Way, homes};
 use super::site::{SharedFile, Site, Spread, Store, Wanted};
@@ -31,9 +31,8 @@ use crate::service::short_lived::Listening;
 /// Arguments of `pario bench vipios`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 
     /// Only these experiments, such as E1,E4
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
@@ -96,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
         json!(format!("median of {}", arguments.turns)),
     );
     machine.insert("mbit".into(), json!(arguments.rate));
-    let aside = arguments.json.as_deref() == Some(std::path::Path::new("-"));
+    let aside = arguments.report.is_on_stdout();
     let mut run = Run {
         arguments,
         table: Table::new(aside, "GB/s"),

@@ -1,14 +1,11 @@
-//! `pario bench`: one subcommand per benchmark, one shape of report. Owns where the report goes;
-//! what is measured, and the tables for people, are in `bench`.
-
-use std::fs;
-use std::path::Path;
+//! `pario bench`: one subcommand per benchmark, one shape of report. What is measured, the
+//! tables for people and where the report goes are in `bench`.
 
 use clap::{Args, Subcommand};
 
 use super::Error;
 use crate::bench::{
-    Report, advise, contiguous, ddio, kernels, matching, matrix, move_bytes, mpiio, plan, prefetch,
+    advise, contiguous, ddio, kernels, matching, matrix, move_bytes, mpiio, plan, prefetch,
     profile, relayout, small, socket, strided, vipios, worker,
 };
 
@@ -60,91 +57,25 @@ enum Bench {
 
 /// Runs one benchmark and writes its report.
 pub(crate) fn run(arguments: Arguments) -> Result<(), Error> {
-    match arguments.bench {
-        Bench::Kernels(arguments) => {
-            let json = arguments.json.clone();
-            if let Some(report) = kernels::run(&arguments)? {
-                write(&report, json.as_deref())?;
-            }
-        }
-        Bench::Move(arguments) => {
-            if let Some(report) = move_bytes::run(&arguments)? {
-                write(&report, arguments.json.as_deref())?;
-            }
-        }
-        Bench::Plan(arguments) => {
-            let report = plan::run(&arguments)?;
-            write(&report, arguments.json.as_deref())?;
-        }
-        Bench::Match(arguments) => {
-            let report = matching::run(&arguments)?;
-            write(&report, arguments.json.as_deref())?;
-        }
-        Bench::Socket(arguments) => {
-            if let Some(report) = socket::run(&arguments)? {
-                write(&report, arguments.json.as_deref())?;
-            }
-        }
-        Bench::Matrix(arguments) => {
-            let report = matrix::run(&arguments)?;
-            write(&report, arguments.json.as_deref())?;
-        }
-        Bench::Contiguous(arguments) => {
-            let report = contiguous::run(&arguments)?;
-            write(&report, arguments.json.as_deref())?;
-        }
-        Bench::Strided(arguments) => {
-            let report = strided::run(&arguments)?;
-            write(&report, arguments.json.as_deref())?;
-        }
-        Bench::Vipios(arguments) => {
-            let report = vipios::run(&arguments)?;
-            write(&report, arguments.json.as_deref())?;
-        }
-        Bench::Mpiio(arguments) => {
-            let report = mpiio::run(&arguments)?;
-            write(&report, arguments.json.as_deref())?;
-        }
-        Bench::Profile(arguments) => {
-            let report = profile::run(&arguments)?;
-            write(&report, arguments.json.as_deref())?;
-        }
-        Bench::Advise(arguments) => {
-            let report = advise::run(&arguments)?;
-            write(&report, arguments.json.as_deref())?;
-        }
-        Bench::Relayout(arguments) => {
-            let report = relayout::run(&arguments)?;
-            write(&report, arguments.json.as_deref())?;
-        }
-        Bench::Small(arguments) => {
-            let report = small::run(&arguments)?;
-            write(&report, arguments.json.as_deref())?;
-        }
-        Bench::Ddio(arguments) => {
-            let report = ddio::run(&arguments)?;
-            write(&report, arguments.json.as_deref())?;
-        }
-        Bench::Prefetch(arguments) => {
-            let report = prefetch::run(&arguments)?;
-            write(&report, arguments.json.as_deref())?;
-        }
-        Bench::Worker(arguments) => worker::run(&arguments)?,
-    }
-    Ok(())
-}
-
-/// Writes the JSON form where asked; `-` is standard output.
-fn write(report: &Report, json: Option<&Path>) -> Result<(), Error> {
-    let Some(path) = json else {
-        return Ok(());
+    let (report, to) = match arguments.bench {
+        Bench::Kernels(arguments) => (kernels::run(&arguments)?, arguments.report),
+        Bench::Move(arguments) => (move_bytes::run(&arguments)?, arguments.report),
+        Bench::Plan(arguments) => (Some(plan::run(&arguments)?), arguments.report),
+        Bench::Match(arguments) => (Some(matching::run(&arguments)?), arguments.report),
+        Bench::Socket(arguments) => (socket::run(&arguments)?, arguments.report),
+        Bench::Matrix(arguments) => (Some(matrix::run(&arguments)?), arguments.report),
+        Bench::Contiguous(arguments) => (Some(contiguous::run(&arguments)?), arguments.report),
+        Bench::Strided(arguments) => (Some(strided::run(&arguments)?), arguments.report),
+        Bench::Vipios(arguments) => (Some(vipios::run(&arguments)?), arguments.report),
+        Bench::Mpiio(arguments) => (Some(mpiio::run(&arguments)?), arguments.report),
+        Bench::Profile(arguments) => (Some(profile::run(&arguments)?), arguments.report),
+        Bench::Advise(arguments) => (Some(advise::run(&arguments)?), arguments.report),
+        Bench::Relayout(arguments) => (Some(relayout::run(&arguments)?), arguments.report),
+        Bench::Small(arguments) => (Some(small::run(&arguments)?), arguments.report),
+        Bench::Ddio(arguments) => (Some(ddio::run(&arguments)?), arguments.report),
+        Bench::Prefetch(arguments) => (Some(prefetch::run(&arguments)?), arguments.report),
+        Bench::Worker(arguments) => return worker::run(&arguments),
     };
-    let text = format!("{}\n", report.to_json());
-    if path == Path::new("-") {
-        super::output::print(&text)?;
-    } else {
-        fs::write(path, text)
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-    }
-    Ok(())
+    // What is run by another process of the same benchmark has none.
+    report.map_or(Ok(()), |report| to.write(&report))
 }

@@ -3,26 +3,17 @@
 //!
 //! Counted at the servers and, for the order of the store, at a disk that writes down what it has to do.
 
-use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use client::{
     Collective, File, Hints, MoveOptions, OpenOptions, Places, Reason, SharedBytes, Team,
 };
 use ioserver::StoreOptions;
-use store::{Directory, Disk, DiskFile, Space};
+use store::{Asked, Watched, Watcher};
 
 use crate::collective::in_threads;
 use crate::service::{Service, connect_at, socket};
-
-/// One thing that a disk did with a data file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Did {
-    Read(u64, u64),
-    Write(u64, u64),
-    Reserve(u64, u64),
-}
 
 /// Bytes at most that a table of checksums takes between the blocks of two groups.
 const TABLE: u64 = 16 << 10;
@@ -30,92 +21,25 @@ const TABLE: u64 = 16 << 10;
 /// Bytes of a group of blocks in a data file.
 const GROUP: u64 = 1 << 20;
 
-type Log = Arc<Mutex<Vec<(String, Did)>>>;
+/// What was done with the data files of a disk.
+#[derive(Debug, Default)]
+struct Log(Mutex<Vec<(String, Asked)>>);
 
-/// A directory that writes down what is done with its files.
-#[derive(Debug)]
-struct Watched(Directory, Log);
-
-#[derive(Debug)]
-struct WatchedFile(Box<dyn DiskFile>, String, Log);
-
-impl WatchedFile {
-    fn did(&self, what: Did) {
-        self.2.lock().unwrap().push((self.1.clone(), what));
+impl Log {
+    fn lock(&self) -> MutexGuard<'_, Vec<(String, Asked)>> {
+        self.0.lock().unwrap()
     }
 }
 
-impl Disk for Watched {
-    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        let file = self.0.create(name)?;
-        Ok(Box::new(WatchedFile(file, name.into(), self.1.clone())))
-    }
-
-    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        let file = self.0.open(name)?;
-        Ok(Box::new(WatchedFile(file, name.into(), self.1.clone())))
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(name)
-    }
-
-    fn names(&self) -> io::Result<Vec<String>> {
-        self.0.names()
-    }
-
-    fn sync_names(&self) -> io::Result<()> {
-        self.0.sync_names()
-    }
-
-    fn space(&self) -> io::Result<Space> {
-        self.0.space()
-    }
-
-    fn lock(&self) -> io::Result<Box<dyn fmt::Debug + Send + Sync>> {
-        self.0.lock()
-    }
-
-    fn label(&self) -> String {
-        self.0.label()
-    }
-}
-
-impl DiskFile for WatchedFile {
-    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<usize> {
-        self.did(Did::Read(offset, target.len() as u64));
-        self.0.read_at(offset, target)
-    }
-
-    fn write_at(&self, offset: u64, source: &[u8]) -> io::Result<usize> {
-        self.did(Did::Write(offset, source.len() as u64));
-        self.0.write_at(offset, source)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.0.sync()
-    }
-
-    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.0.punch(offset, len)
-    }
-
-    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.did(Did::Reserve(offset, len));
-        self.0.reserve(offset, len)
-    }
-
-    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
-        self.0.next_data(offset)
-    }
-
-    fn allocated(&self) -> io::Result<u64> {
-        self.0.allocated()
+impl Watcher for Log {
+    fn asked(&self, file: &str, what: Asked) -> io::Result<()> {
+        self.lock().push((file.to_owned(), what));
+        Ok(())
     }
 }
 
 /// A service with one server on a disk that is watched; call it again with the same directory for another start.
-fn start_watched(service: &mut Service, log: &Log) {
+fn start_watched(service: &mut Service, log: &Arc<Log>) {
     let store = StoreOptions::Disk {
         dirs: vec![service.dir.join("disk")],
         memory_limit_bytes: 64 << 20,
@@ -124,7 +48,7 @@ fn start_watched(service: &mut Service, log: &Log) {
     let mut options = ioserver::Options::new(socket(&service.dir, "meta"), listen, store);
     options.write_through = true;
     let server = ioserver::start_on(options, |directory| {
-        Arc::new(Watched(directory, log.clone()))
+        Arc::new(Watched::by(Arc::new(directory), Arc::clone(log)))
     });
     service.servers.push(server.unwrap());
 }
@@ -261,7 +185,7 @@ fn seed002_s61_one_request_per_operation_and_server_carries_the_distribution() {
 fn seed002_s62_blocks_are_accessed_in_the_order_of_the_disk_and_once() {
     let size = 40 * 65536 + 777;
     for strategy in ["pb_ddio", "mb_ddio", "two_phase_ddio"] {
-        let log = Log::default();
+        let log = Arc::new(Log::default());
         let mut service = Service::start(0);
         start_watched(&mut service, &log);
         let hints = hints(strategy, 65536, 4);
@@ -277,7 +201,7 @@ fn seed002_s62_blocks_are_accessed_in_the_order_of_the_disk_and_once() {
         // Another start has nothing in its cache.
         service.servers.pop().unwrap().stop();
         start_watched(&mut service, &log);
-        log.lock().unwrap().clear();
+        log.lock().clear();
         in_threads(&service, 3, false, |client, team| {
             let path = format!("/{strategy}-{size}");
             let view = cyclic(1000, 3)(team.rank());
@@ -292,18 +216,18 @@ fn seed002_s62_blocks_are_accessed_in_the_order_of_the_disk_and_once() {
             );
             team.barrier().unwrap();
             if team.rank() == 0 {
-                log.lock().unwrap().clear();
+                log.lock().clear();
             }
             team.barrier().unwrap();
             read_all(&file, team, size, 0);
             assert!(file.last_access().collective.unwrap().is_directed());
         });
-        let log = log.lock().unwrap();
+        let log = log.lock();
         let reads: Vec<(u64, u64)> = log
             .iter()
             .filter_map(|(_, did)| match did {
                 // Tables of checksums are shorter than what they are for.
-                Did::Read(offset, len) if *len >= 16 << 10 => Some((*offset, *len)),
+                Asked::Read(offset, len) if *len >= 16 << 10 => Some((*offset, *len)),
                 _ => None,
             })
             .collect();
@@ -465,12 +389,12 @@ fn seed002_s66_the_last_round_may_have_fewer_blocks() {
 #[test]
 fn seed002_s67_a_collective_write_is_allocated_ahead_in_long_stretches() {
     let size = 30 * 65536 + 5;
-    let log = Log::default();
+    let log = Arc::new(Log::default());
     let mut service = Service::start(0);
     start_watched(&mut service, &log);
     let hints = hints("mb_ddio", 65536, 2);
     let begins = Mutex::new(Vec::new());
-    let look = |_| begins.lock().unwrap().push(log.lock().unwrap().len());
+    let look = |_| begins.lock().unwrap().push(log.lock().len());
     write_then_read(
         &service,
         3,
@@ -481,14 +405,14 @@ fn seed002_s67_a_collective_write_is_allocated_ahead_in_long_stretches() {
         look,
     );
     let begins = begins.into_inner().unwrap();
-    let log = log.lock().unwrap().clone();
+    let log = log.lock().clone();
     let done = &log[begins[0]..begins[1]];
     let writes = done
         .iter()
-        .filter(|(_, did)| matches!(did, Did::Write(_, len) if *len >= 32 << 10));
+        .filter(|(_, did)| matches!(did, Asked::Write(_, len) if *len >= 32 << 10));
     let places: Vec<(&str, u64, u64)> = writes
         .map(|(name, did)| match did {
-            Did::Write(offset, len) => (&name[..], *offset, *len),
+            Asked::Write(offset, len) => (&name[..], *offset, *len),
             _ => unreachable!(),
         })
         .collect();
@@ -496,10 +420,10 @@ fn seed002_s67_a_collective_write_is_allocated_ahead_in_long_stretches() {
     assert!(places.iter().all(|(n, ..)| *n == name), "one data file");
     let first = done
         .iter()
-        .position(|(n, did)| n == name && matches!(did, Did::Write(_, len) if *len >= 32 << 10));
+        .position(|(n, did)| n == name && matches!(did, Asked::Write(_, len) if *len >= 32 << 10));
     let mut ahead: Vec<(u64, u64)> = Vec::new();
     for (n, did) in &done[..first.unwrap()] {
-        if let Did::Reserve(offset, len) = did
+        if let Asked::Reserve(offset, len) = did
             && n == name
         {
             match ahead.last_mut() {

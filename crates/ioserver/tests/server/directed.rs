@@ -1,14 +1,13 @@
 //! Collective accesses that a server directs, frame by frame: ranks that go away, do not come, or are not who they
 //! say they are; what the store does while ranks are served, and where what they write comes to lie.
 
-use std::fmt;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use ioserver::{Options, StoreOptions};
 use layout::{FileOffset, View};
-use store::{Directory, Disk, DiskFile, Space};
+use store::{Asked, Watched, Watcher};
 use wire::message::directed::{Directed, Follow, Lead, MORE, Packet, Portion, RankRange, WANT};
 use wire::message::{self, Bytes, Request};
 use wire::url::Endpoint;
@@ -155,96 +154,40 @@ fn late_ranks_hear_of_a_failure_and_strangers_are_refused() {
 }
 
 /// Reads from this length on are of data, shorter ones of tables of checksums.
-const DATA_BYTES: usize = 16 << 10;
+const DATA_BYTES: u64 = 16 << 10;
 /// How long a test waits for something that has to come.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Data reads that have begun, and how many may end.
 #[derive(Debug, Default)]
-struct Gate {
+struct Reads {
     begun: usize,
     allowed: usize,
 }
 
-/// A disk whose reads of data end when they are allowed to.
-#[derive(Debug)]
-struct Gated(Directory, Arc<(Mutex<Gate>, Condvar)>);
-
-#[derive(Debug)]
-struct GatedFile(Box<dyn DiskFile>, Arc<(Mutex<Gate>, Condvar)>);
-
-impl Disk for Gated {
-    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(GatedFile(self.0.create(name)?, self.1.clone())))
-    }
-
-    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(GatedFile(self.0.open(name)?, self.1.clone())))
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(name)
-    }
-
-    fn names(&self) -> io::Result<Vec<String>> {
-        self.0.names()
-    }
-
-    fn sync_names(&self) -> io::Result<()> {
-        self.0.sync_names()
-    }
-
-    fn space(&self) -> io::Result<Space> {
-        self.0.space()
-    }
-
-    fn lock(&self) -> io::Result<Box<dyn fmt::Debug + Send + Sync>> {
-        self.0.lock()
-    }
-
-    fn label(&self) -> String {
-        self.0.label()
-    }
+/// Lets reads of data begin when they are allowed to end.
+#[derive(Debug, Default)]
+struct Gate {
+    reads: Mutex<Reads>,
+    changed: Condvar,
 }
 
-impl DiskFile for GatedFile {
-    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<usize> {
-        if target.len() >= DATA_BYTES {
-            let (gate, changed) = &*self.1;
-            let mut gate = gate.lock().unwrap();
-            gate.begun += 1;
-            let number = gate.begun;
-            changed.notify_all();
-            let waited = changed.wait_timeout_while(gate, LIMIT, |gate| gate.allowed < number);
+impl Watcher for Gate {
+    fn asked(&self, _: &str, what: Asked) -> io::Result<()> {
+        if let Asked::Read(_, len) = what
+            && len >= DATA_BYTES
+        {
+            let mut reads = self.reads.lock().unwrap();
+            reads.begun += 1;
+            let number = reads.begun;
+            self.changed.notify_all();
+            let is_early = |reads: &mut Reads| reads.allowed < number;
+            let waited = self.changed.wait_timeout_while(reads, LIMIT, is_early);
             if waited.unwrap().1.timed_out() {
                 return Err(io::Error::other("nobody allows the read to end"));
             }
         }
-        self.0.read_at(offset, target)
-    }
-
-    fn write_at(&self, offset: u64, source: &[u8]) -> io::Result<usize> {
-        self.0.write_at(offset, source)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.0.sync()
-    }
-
-    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.0.punch(offset, len)
-    }
-
-    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.0.reserve(offset, len)
-    }
-
-    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
-        self.0.next_data(offset)
-    }
-
-    fn allocated(&self) -> io::Result<u64> {
-        self.0.allocated()
+        Ok(())
     }
 }
 
@@ -267,7 +210,7 @@ fn seed002_s63_the_store_reads_a_round_while_another_one_is_sent() {
     const BLOCK: u64 = 8 << 20;
     const BLOCKS: u64 = 3;
     const RECORD: u64 = 64 << 10;
-    let gate: Arc<(Mutex<Gate>, Condvar)> = Arc::default();
+    let gate = Arc::new(Gate::default());
     let mut rig = Rig::new(0);
     let start = |rig: &mut Rig| {
         let socket = Endpoint::Unix(rig.dir.path().join("io-0.sock"));
@@ -281,7 +224,7 @@ fn seed002_s63_the_store_reads_a_round_while_another_one_is_sent() {
         options.write_through = true;
         let gate = gate.clone();
         let server = ioserver::start_on(options, |directory| {
-            Arc::new(Gated(directory, gate.clone()))
+            Arc::new(Watched::by(Arc::new(directory), gate.clone()))
         });
         rig.servers = vec![Some(server.unwrap())];
     };
@@ -316,22 +259,23 @@ fn seed002_s63_the_store_reads_a_round_while_another_one_is_sent() {
         range.view = rank as u32;
         (range.lo, range.hi) = (0, BLOCKS * BLOCK / 2);
     }
-    let begun = |wanted: &dyn Fn(&Gate) -> bool| {
-        let (gate, changed) = &*gate;
-        let gate = gate.lock().unwrap();
-        let waited = changed.wait_timeout_while(gate, LIMIT, |gate| !wanted(gate));
-        let (gate, waited) = waited.unwrap();
-        assert!(!waited.timed_out(), "{gate:?}");
-        gate.begun
+    let begun = |wanted: &dyn Fn(&Reads) -> bool| {
+        let reads = gate.reads.lock().unwrap();
+        let waited = gate
+            .changed
+            .wait_timeout_while(reads, LIMIT, |reads| !wanted(reads));
+        let (reads, waited) = waited.unwrap();
+        assert!(!waited.timed_out(), "{reads:?}");
+        reads.begun
     };
     let allow = |reads: usize| {
-        gate.0.lock().unwrap().allowed = reads;
-        gate.1.notify_all();
+        gate.reads.lock().unwrap().allowed = reads;
+        gate.changed.notify_all();
     };
     send(&mut first, server, &request, &[]);
     // The second rank has not come, so no round is over. All reads of the first are allowed, and the store
     // still goes on to the second one.
-    let one = begun(&|gate| gate.begun > 0);
+    let one = begun(&|reads| reads.begun > 0);
     assert_eq!(one, 1, "a read at a time");
     allow(usize::MAX);
     let (portion, bytes) = packet(&mut first, server);
@@ -352,7 +296,7 @@ fn seed002_s63_the_store_reads_a_round_while_another_one_is_sent() {
         std::thread::yield_now();
     }
     // Two buffers: the third round has to wait for the first. From here on the store is held in its next read.
-    let before = gate.0.lock().unwrap().begun;
+    let before = gate.reads.lock().unwrap().begun;
     allow(before);
     let follow = Follow {
         view: 1,
@@ -363,14 +307,14 @@ fn seed002_s63_the_store_reads_a_round_while_another_one_is_sent() {
     send(&mut second, server, &follow, &[]);
     let (portion, bytes) = packet(&mut second, server);
     check(1, 0, &portion, &bytes);
-    assert_eq!(begun(&|gate| gate.begun > before), before + 1);
+    assert_eq!(begun(&|reads| reads.begun > before), before + 1);
     // Nobody has received a packet of the second round yet, and they are longer than what sockets hold: all of
     // this goes over the network while the store reads.
     for (rank, client) in [(0, &mut first), (1, &mut second)] {
         let (portion, bytes) = packet(client, server);
         check(rank, 1, &portion, &bytes);
     }
-    assert_eq!(gate.0.lock().unwrap().begun, before + 1, "still in it");
+    assert_eq!(gate.reads.lock().unwrap().begun, before + 1, "still in it");
     assert_eq!(rounds(), 2);
     allow(usize::MAX);
     for (rank, client) in [(0, &mut first), (1, &mut second)] {

@@ -24,9 +24,11 @@ mod recover;
 mod set;
 mod store;
 pub mod twin;
+mod watched;
 
 pub use device::{Directory, Disk, DiskFile, Space};
 pub use file::Recovery;
 pub use limited::Limited;
 pub use set::{Characteristics, DiskSet, DiskSpec, measure_speed, rank};
 pub use store::{DiskOptions, DiskStore, Found};
+pub use watched::{Asked, Watched, Watcher};

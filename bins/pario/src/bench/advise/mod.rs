@@ -14,7 +14,6 @@
 //! `again`, the time of its double over its own, is what two contestants that are alike differ by.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 
 use advise::cost::{Access, Home, Machine, Op, Process, StoreKind, Way, alternatives};
 use advise::recommend::{Advice, Kind};
@@ -27,6 +26,7 @@ mod sor;
 mod workloads;
 
 use super::contest::{Contestant, Effort, Outcome, contest};
+use super::flags::ReportTo;
 use super::hosts::Hosts;
 use super::site::{Site, Wanted};
 use super::table::Table;
@@ -40,9 +40,8 @@ use workloads::{WORKLOADS, Workload};
 /// Arguments of `pario bench advise`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 
     /// Only workloads, or kinds of rows (layout, ways, sor), whose names contain one of these
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
@@ -78,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
             arguments.turns
         )),
     );
-    let aside = arguments.json.as_deref() == Some(std::path::Path::new("-"));
+    let aside = arguments.report.is_on_stdout();
     let mut run = Run {
         arguments,
         table: Table::new(aside, "GB/s"),

@@ -9,10 +9,9 @@ mod goals;
 mod model;
 mod real;
 
-use std::path::{Path, PathBuf};
-
 use clap::Args;
 
+use super::flags::{Filter, ReportTo};
 use super::sheet::Sheet;
 use super::{Report, machine};
 use crate::commands::Error;
@@ -21,22 +20,20 @@ use crate::commands::serve::size;
 /// Arguments of `pario bench ddio`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Only cases whose name contains this; several alternatives are separated by commas
-    #[arg(long, value_name = "TEXT")]
-    filter: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
 
     /// Bytes at each server in real runs
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "32MiB")]
     bytes: u64,
 
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 }
 
 /// Runs the benchmark.
 pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
-    let aside = arguments.json.as_deref() == Some(Path::new("-"));
+    let aside = arguments.report.is_on_stdout();
     let mut sheet = Sheet::new(arguments.filter.clone(), aside, "MB/s");
     model::add(&mut sheet)?;
     real::add(&mut sheet, arguments.bytes)?;

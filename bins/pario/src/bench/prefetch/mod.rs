@@ -9,10 +9,9 @@ mod goals;
 mod model;
 mod real;
 
-use std::path::{Path, PathBuf};
-
 use clap::Args;
 
+use super::flags::{Filter, ReportTo};
 use super::sheet::Sheet;
 use super::{Report, machine};
 use crate::commands::Error;
@@ -20,13 +19,11 @@ use crate::commands::Error;
 /// Arguments of `pario bench prefetch`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Only cases whose name contains this; several alternatives are separated by commas
-    #[arg(long, value_name = "TEXT")]
-    filter: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
 
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
 
     /// Run the ranks of a real run
     #[arg(long, hide = true, value_name = "JSON")]
@@ -35,7 +32,7 @@ pub(crate) struct Arguments {
 
 /// Runs the benchmark.
 pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
-    let aside = arguments.json.as_deref() == Some(Path::new("-"));
+    let aside = arguments.report.is_on_stdout();
     let mut sheet = Sheet::new(arguments.filter.clone(), aside, "MB/s");
     match &arguments.inside {
         Some(order) => real::inside(order)?,

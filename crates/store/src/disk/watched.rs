@@ -1,0 +1,135 @@
+//! A disk in front of another that lets somebody watch: who hears of every access of bytes, before it begins and when
+//! it has ended, and may hold it up or refuse it.
+//!
+//! What a disk does not do with bytes (names, holes, syncs) goes through unseen.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use super::device::{Disk, DiskFile, Space};
+
+/// What a data file is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// To read so many bytes from an offset on.
+    Read(u64, u64),
+    /// To write so many bytes from an offset on.
+    Write(u64, u64),
+    /// To reserve room for so many bytes from an offset on.
+    Reserve(u64, u64),
+}
+
+/// Whoever watches a disk.
+pub trait Watcher: fmt::Debug + Send + Sync {
+    /// A file is asked something; an error is the answer.
+    fn asked(&self, _file: &str, _what: Asked) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// So many bytes were read or written.
+    fn moved(&self, _bytes: usize) {}
+}
+
+/// A disk in front of another that lets somebody watch.
+#[derive(Debug)]
+pub struct Watched<W> {
+    disk: Arc<dyn Disk>,
+    watcher: Arc<W>,
+}
+
+impl<W: Watcher + 'static> Watched<W> {
+    /// Lets somebody watch a disk.
+    pub fn by(disk: Arc<dyn Disk>, watcher: Arc<W>) -> Watched<W> {
+        Watched { disk, watcher }
+    }
+
+    fn file(&self, name: &str, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        Box::new(WatchedFile {
+            file,
+            name: name.to_owned(),
+            watcher: Arc::clone(&self.watcher),
+        })
+    }
+}
+
+impl<W: Watcher + 'static> Disk for Watched<W> {
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        self.disk.create(name).map(|file| self.file(name, file))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        self.disk.open(name).map(|file| self.file(name, file))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.disk.names()
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        self.disk.sync_names()
+    }
+
+    fn space(&self) -> io::Result<Space> {
+        self.disk.space()
+    }
+
+    fn lock(&self) -> io::Result<Box<dyn fmt::Debug + Send + Sync>> {
+        self.disk.lock()
+    }
+
+    fn label(&self) -> String {
+        self.disk.label()
+    }
+}
+
+#[derive(Debug)]
+struct WatchedFile<W> {
+    file: Box<dyn DiskFile>,
+    name: String,
+    watcher: Arc<W>,
+}
+
+impl<W: Watcher> DiskFile for WatchedFile<W> {
+    fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<usize> {
+        let asked = Asked::Read(offset, target.len() as u64);
+        self.watcher.asked(&self.name, asked)?;
+        let n = self.file.read_at(offset, target)?;
+        self.watcher.moved(n);
+        Ok(n)
+    }
+
+    fn write_at(&self, offset: u64, source: &[u8]) -> io::Result<usize> {
+        let asked = Asked::Write(offset, source.len() as u64);
+        self.watcher.asked(&self.name, asked)?;
+        let n = self.file.write_at(offset, source)?;
+        self.watcher.moved(n);
+        Ok(n)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.file.punch(offset, len)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.watcher
+            .asked(&self.name, Asked::Reserve(offset, len))?;
+        self.file.reserve(offset, len)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        self.file.next_data(offset)
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        self.file.allocated()
+    }
+}
