@@ -16,7 +16,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::flags::ReportTo;
+use super::flags::{ReportTo, Runs};
 use super::hosts::Hosts;
 use super::parallel::{Job, OPS, Statistic, Way, free_memory, homes};
 use super::site::{Site, Spread, Wanted};
@@ -47,17 +47,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=65536))]
     between: u64,
 
-    /// Rate of each link between hosts, in Mbit/s
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
-    rate: u64,
-
-    /// Turns per contestant, at least 7
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(7..))]
-    turns: u64,
-
-    /// Leave out what runs between hosts
-    #[arg(long)]
-    no_hosts: bool,
+    #[command(flatten)]
+    runs: Runs,
 
     /// Also 0.6, 1.2 and 2.4 GB
     #[arg(long)]
@@ -80,11 +71,7 @@ const CLIENTS: usize = 4;
 /// Runs the benchmark.
 pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     let mut machine = machine::facts();
-    let statistic = format!(
-        "best of {} on one host, median between hosts",
-        arguments.turns
-    );
-    machine.insert("statistic".into(), statistic.into());
+    machine.insert("statistic".into(), arguments.runs.statistic().into());
     let aside = arguments.report.is_on_stdout();
     let mut table = Table::new(aside, "GB/s");
     let mut rows = Vec::new();
@@ -102,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
             }
         }
     }
-    if !arguments.no_hosts {
+    if !arguments.runs.no_hosts {
         rows.extend(arguments.between_hosts(&mut table)?);
     }
     Ok(Report {
@@ -152,7 +139,7 @@ impl Arguments {
             ways: ways(clients),
             with_memory: true,
             with_disk: megabytes <= 64,
-            turns: self.turns as usize,
+            turns: self.runs.turns as usize,
         };
         let measured = job.run()?;
         let mut rows = Vec::new();
@@ -174,7 +161,10 @@ impl Arguments {
 
     fn between_hosts(&self, table: &mut Table) -> Result<Vec<Row>, Error> {
         let mut rows = Vec::new();
-        let cases = self.servers.iter().map(|&s| (s as usize, Some(self.rate)));
+        let cases = self
+            .servers
+            .iter()
+            .map(|&s| (s as usize, Some(self.runs.rate)));
         // Without a limit once, with as many servers as there are clients.
         for (servers, rate) in cases.chain([(CLIENTS, None)]) {
             let mut rates = vec![rate; servers + CLIENTS];
@@ -218,7 +208,7 @@ impl Arguments {
             ways: ways(CLIENTS),
             with_memory: false,
             with_disk: rate.is_none(),
-            turns: self.turns as usize,
+            turns: self.runs.turns as usize,
         };
         let measured = job.run()?;
         let mut rows = Vec::new();
@@ -250,7 +240,7 @@ impl Arguments {
 
     /// Clients beside the servers: the part of its bytes that a client finds on its own host is X.
     fn matching(&self, table: &mut Table) -> Result<Vec<Row>, Error> {
-        let mut rates = vec![Some(self.rate); CLIENTS];
+        let mut rates = vec![Some(self.runs.rate); CLIENTS];
         rates.push(None);
         let hosts = match Hosts::new(&rates) {
             Ok(hosts) => hosts,
@@ -301,7 +291,7 @@ impl Arguments {
                 ways: vec![way],
                 with_memory: false,
                 with_disk: false,
-                turns: self.turns as usize,
+                turns: self.runs.turns as usize,
             };
             let measured = job.run()?;
             for (i, op) in OPS.into_iter().enumerate() {
@@ -315,7 +305,7 @@ impl Arguments {
                     "cost".into(),
                     json!((all / row.value * 100.0).round() / 100.0),
                 );
-                row.columns.insert("mbit".into(), json!(self.rate));
+                row.columns.insert("mbit".into(), json!(self.runs.rate));
                 table.row(&row)?;
                 rows.push(row);
             }

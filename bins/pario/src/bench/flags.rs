@@ -1,4 +1,4 @@
-//! Flags that benchmarks have in common: which cases, and where the report goes.
+//! Flags that benchmarks have in common: which cases, how often, and where the report goes.
 //!
 //! A benchmark that has a flag of these takes it from here, so that it means the same everywhere. Left to others: what
 //! is measured.
@@ -26,6 +26,29 @@ impl Filter {
             return true;
         };
         filter.split(',').any(|part| case.contains(part))
+    }
+}
+
+/// How processes run that access one file, on one host and between hosts.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Runs {
+    /// Rate of each link between hosts, in Mbit/s
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) rate: u64,
+
+    /// Turns per contestant, at least 7
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(7..))]
+    pub(crate) turns: u64,
+
+    /// Leave out what runs between hosts
+    #[arg(long)]
+    pub(crate) no_hosts: bool,
+}
+
+impl Runs {
+    /// What a row shows of its turns.
+    pub(crate) fn statistic(&self) -> String {
+        format!("best of {} on one host, median between hosts", self.turns)
     }
 }
 

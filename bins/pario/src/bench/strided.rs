@@ -14,7 +14,7 @@
 
 use clap::Args;
 
-use super::flags::ReportTo;
+use super::flags::{ReportTo, Runs};
 use super::hosts::Hosts;
 use super::parallel::{Job, Measured, OPS, Statistic, Way, free_memory};
 use super::site::{Site, Spread, Wanted};
@@ -41,17 +41,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
     servers: u64,
 
-    /// Rate of each link between hosts, in Mbit/s
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
-    rate: u64,
-
-    /// Turns per contestant, at least 7
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(7..))]
-    turns: u64,
-
-    /// Leave out what runs between hosts
-    #[arg(long)]
-    no_hosts: bool,
+    #[command(flatten)]
+    runs: Runs,
 
     /// Also 4096 MiB, and 64 MiB between hosts; takes half an hour
     #[arg(long)]
@@ -76,11 +67,7 @@ const LARGE: u64 = 2 << 30;
 /// Runs the benchmark.
 pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     let mut machine = machine::facts();
-    let statistic = format!(
-        "best of {} on one host, median between hosts",
-        arguments.turns
-    );
-    machine.insert("statistic".into(), statistic.into());
+    machine.insert("statistic".into(), arguments.runs.statistic().into());
     let aside = arguments.report.is_on_stdout();
     let mut table = Table::new(aside, "GB/s");
     let mut rows = Vec::new();
@@ -96,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
             rows.extend(arguments.on_one_host(edge, path, &mut table)?);
         }
     }
-    if !arguments.no_hosts {
+    if !arguments.runs.no_hosts {
         let most = BETWEEN_HOSTS[usize::from(arguments.full)];
         let edge = edges.iter().copied().filter(|&e| e <= most).max();
         rows.extend(arguments.between_hosts(edge.unwrap_or(edges[0]), &mut table)?);
@@ -195,7 +182,7 @@ impl Arguments {
             ways: self.ways(),
             with_memory: !is_large,
             with_disk: false,
-            turns: self.turns as usize,
+            turns: self.runs.turns as usize,
         };
         let measured = job.run()?;
         drop(site);
@@ -231,14 +218,14 @@ impl Arguments {
             ways: vec![Way::new("contiguous", layout.clone())],
             with_memory: false,
             with_disk: false,
-            turns: self.turns as usize,
+            turns: self.runs.turns as usize,
         };
         job.run()
     }
 
     fn between_hosts(&self, edge: u64, table: &mut Table) -> Result<Vec<Row>, Error> {
         let (servers, clients) = (self.servers as usize, self.clients());
-        let mut rates = vec![Some(self.rate); servers + clients];
+        let mut rates = vec![Some(self.runs.rate); servers + clients];
         rates.push(None);
         let hosts = match Hosts::new(&rates) {
             Ok(hosts) => hosts,
@@ -267,15 +254,15 @@ impl Arguments {
             ways: self.ways(),
             with_memory: false,
             with_disk: false,
-            turns: self.turns as usize,
+            turns: self.runs.turns as usize,
         };
         let measured = job.run()?;
         let of = ("ns", Path::Socket, edge);
         let mut rows = self.rows(&measured, None, of, Statistic::Median)?;
-        let links = servers.min(clients) as f64 * self.rate as f64 / 8e3;
+        let links = servers.min(clients) as f64 * self.runs.rate as f64 / 8e3;
         for row in &mut rows {
             row.ratios.push(("link", row.value / links));
-            row.columns.insert("mbit".into(), self.rate.into());
+            row.columns.insert("mbit".into(), self.runs.rate.into());
             table.row(row)?;
         }
         Ok(rows)
