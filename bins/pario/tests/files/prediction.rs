@@ -172,32 +172,27 @@ fn a_calibration_is_kept_used_and_shown() {
 /// seen are predicted with about that error: half as much again, and 10 percent for what a shared machine does.
 #[test]
 fn seed002_s88_a_calibration_of_this_host_predicts_copies_that_it_has_not_seen() {
-    let attempt = || -> Result<(), String> {
-        let output = Command::new(env!("CARGO_BIN_EXE_pario"))
-            .args(["calibrate", "--local", "--json"])
-            .output()
-            .expect("pario starts");
-        assert!(output.status.success(), "{output:?}");
-        let measured: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        assert_eq!(measured["is_kept"], false);
-        let fits = measured["fits"].as_array().expect("a list");
-        let error = |name: &str| {
-            let fit = fits.iter().find(|f| f["name"] == name).expect("a part");
-            assert!(fit["count"].as_u64() >= Some(12), "{fit}");
-            let stated = fit["left_out_90"].as_f64().or(fit["error_90"].as_f64());
-            stated.expect("a number")
-        };
-        let stated = ["pack", "unpack", "direct"].map(error);
-        let stated = stated.into_iter().fold(0.0, f64::max);
-        match error("unseen") <= 1.5 * stated + 0.1 {
-            true => Ok(()),
-            false => Err(format!("stated {stated}, unseen {}", error("unseen"))),
-        }
+    let output = Command::new(env!("CARGO_BIN_EXE_pario"))
+        .args(["calibrate", "--local", "--json"])
+        .output()
+        .expect("pario starts");
+    assert!(output.status.success(), "{output:?}");
+    let measured: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(measured["is_kept"], false);
+    let fits = measured["fits"].as_array().expect("a list");
+    let error = |name: &str| {
+        let fit = fits.iter().find(|f| f["name"] == name).expect("a part");
+        assert!(fit["count"].as_u64() >= Some(12), "{fit}");
+        let stated = fit["left_out_90"].as_f64().or(fit["error_90"].as_f64());
+        stated.expect("a number")
     };
-    // Whoever takes the processor away in the middle is not the model's fault.
-    let mut outcomes = Vec::new();
-    while outcomes.len() < 3 && !outcomes.iter().any(Result::is_ok) {
-        outcomes.push(attempt());
-    }
-    assert!(outcomes.iter().any(Result::is_ok), "{outcomes:?}");
+    let stated = ["pack", "unpack", "direct"].map(error);
+    let stated = stated.into_iter().fold(0.0, f64::max);
+    let unseen = error("unseen");
+    // Whoever takes the processor away in the middle disturbs both alike: every cell is measured in several sweeps over
+    // all of them, those that are fitted and those that are only predicted.
+    assert!(
+        unseen <= 1.5 * stated + 0.1,
+        "stated {stated}, unseen {unseen}"
+    );
 }
