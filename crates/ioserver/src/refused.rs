@@ -73,7 +73,7 @@ impl From<Error> for Refused {
                 ..
             } => Status::NoSpace,
             Error::NoSpace { .. } => Status::NoMemory,
-            Error::Corrupt { .. } | Error::Format { .. } => Status::Corrupt,
+            Error::Corrupt { .. } | Error::Format { .. } | Error::Unfinished { .. } => Status::Corrupt,
             Error::Busy { .. } => Status::InUse,
             Error::Stale => Status::Busy,
             Error::Exists(_) => Status::Internal,

@@ -48,10 +48,15 @@ impl Stored {
     }
 
     pub(crate) fn disk(disk: Arc<DiskStore>) -> Self {
-        let found = disk.scan().into_iter();
-        let index = found
-            .filter_map(|f| f.content.ok().map(|(identity, _)| identity.id))
-            .collect();
+        let mut index = BTreeSet::new();
+        for found in disk.scan() {
+            match found.content {
+                Ok((identity, _)) => drop(index.insert(identity.id)),
+                // Nobody else asks for it by its name. What cannot be removed now is by whoever opens it.
+                Err(store::Error::Unfinished { .. }) => disk.remove_unfinished(&found.name),
+                Err(_) => {}
+            }
+        }
         Stored::of(Arc::clone(&disk) as Arc<dyn Store>, Some(disk), index)
     }
 

@@ -68,6 +68,11 @@ pub enum Error {
         /// What was found and what was expected.
         why: String,
     },
+    /// A data file whose creation a process did not live to finish: nothing was ever stored in it.
+    Unfinished {
+        /// Name of the file.
+        name: String,
+    },
     /// The disk failed at a point after which it cannot be trusted with further writes.
     DiskFailed {
         /// Which one.
@@ -171,6 +176,9 @@ impl fmt::Display for Error {
                 write!(f, "subfile {id} is damaged at byte {offset}: {why}")
             }
             Error::Format { name, why } => write!(f, "{name}: {why}"),
+            Error::Unfinished { name } => {
+                write!(f, "{name}: no header: its creation was never finished")
+            }
             Error::DiskFailed { disk, why } => write!(f, "disk {disk} failed: {why}"),
             Error::Stale => write!(
                 f,

@@ -445,6 +445,52 @@ fn directory_can_be_rebuilt_from_the_stores() {
 }
 
 #[test]
+fn a_data_file_whose_creation_was_never_finished_is_none() {
+    let directory = Temporary::new();
+    let open = || {
+        let disk = DiskSpec::new(Directory::new(directory.0.join("a")).unwrap());
+        DiskStore::new(pool(16 << 20), vec![disk], DiskOptions::default()).unwrap()
+    };
+    let store = open();
+    let (whole, begun, swept) = (identity(1), identity(2), identity(3));
+    store.create(&whole).unwrap().write_at(0, b"abc").unwrap();
+    store.create(&begun).unwrap();
+    store.create(&swept).unwrap();
+    store.close().unwrap();
+    drop(store);
+    // As they are found when whoever created them has died between the name and the header.
+    let names = |store: &DiskStore| -> Vec<String> {
+        let mut names: Vec<String> = store.scan().into_iter().map(|f| f.name).collect();
+        names.sort();
+        names
+    };
+    let all = names(&open());
+    for name in &all[1..] {
+        let file = std::fs::File::create(directory.0.join("a").join(name)).unwrap();
+        file.set_len(8192).unwrap();
+    }
+    let store = open();
+    let unfinished: Vec<String> = store
+        .scan()
+        .into_iter()
+        .filter_map(|f| f.content.err().map(|e| e.to_string()))
+        .collect();
+    assert_eq!(unfinished.len(), 2, "{unfinished:?}");
+    assert!(matches!(store.open(begun.id), Err(Error::NotFound(id)) if id == begun.id));
+    store.create(&begun).unwrap().write_at(0, b"new").unwrap();
+    store.remove_unfinished(&all[2]);
+    assert_eq!(names(&store), all[..2], "the third is removed");
+    let mut found = [0; 3];
+    for (id, bytes) in [(whole.id, b"abc"), (begun.id, b"new")] {
+        store.open(id).unwrap().read_at(0, &mut found).unwrap();
+        assert_eq!(&found, bytes);
+    }
+    // What is finished stays.
+    store.remove_unfinished(&all[0]);
+    assert_eq!(names(&store), all[..2]);
+}
+
+#[test]
 fn many_subfiles_need_few_descriptors() {
     let twin = Twin::new();
     let store = twin_store(&twin, 64 << 20);

@@ -761,12 +761,12 @@ pub(crate) fn read_header(name: &str, file: &dyn DiskFile) -> Result<(Header, Si
             }
         }
     }
-    best.ok_or_else(|| Error::Format {
-        name: name.to_owned(),
-        why: if blank == 2 {
-            "no header: its creation was never finished".to_owned()
-        } else {
-            "both headers are damaged".to_owned()
+    let name = name.to_owned();
+    best.ok_or_else(|| match blank {
+        2 => Error::Unfinished { name },
+        _ => Error::Format {
+            name,
+            why: "both headers are damaged".to_owned(),
         },
     })
 }

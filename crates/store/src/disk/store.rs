@@ -4,6 +4,7 @@
 //! - Names of data files say which subfile they hold, so opening a store reads no data file. Where
 //!   two disks hold the same subfile (a move was interrupted) the complete copy with the higher
 //!   number counts, and the other one is removed.
+//! - A data file whose creation was never finished is no subfile: whoever opens it finds nothing, and it is removed.
 //! - A subfile is open at most once; all handles share its cache.
 //! - Memory is made free in the order of the cache's policy ([`crate::policy`]), clean extents first; dirty ones
 //!   are written back by the thread that needs the room. If everything is in use, the caller is told.
@@ -226,6 +227,14 @@ impl DiskStore {
         found
     }
 
+    /// Removes a data file that a scan found unfinished, unless it is used by now. What fails is left to whoever
+    /// opens it.
+    pub fn remove_unfinished(&self, name: &str) {
+        if let Some(id) = parse_name(name) {
+            let _ = self.core.held(id);
+        }
+    }
+
     /// What recovery decided when a subfile was opened.
     pub fn recovery(&self, id: SubfileId) -> Result<Recovery> {
         let held = self.core.held(id)?;
@@ -441,7 +450,17 @@ impl Core {
         }
         let disk = entry.disk;
         let name = name_of(id);
-        let file = DataFile::open(self.set.disk(disk), &name)?;
+        let file = match DataFile::open(self.set.disk(disk), &name) {
+            // As if whoever began to create it had died a moment before. Unless this removal is made durable the
+            // next start finds it again.
+            Err(Error::Unfinished { .. }) => {
+                let removed = self.set.disk(disk).remove(&name);
+                removed.map_err(|e| Error::io("removing an unfinished data file", e, 0))?;
+                known.remove(&id);
+                return Err(Error::NotFound(id));
+            }
+            file => file?,
+        };
         if file.identity().id != id {
             return Err(Error::Format {
                 name,
@@ -509,7 +528,7 @@ impl Core {
             match read_header(&name, &*file) {
                 // A copy counts once it is committed; the original counts always.
                 Ok((h, _)) => Ok((h.copy == 0 || h.committed > 0).then_some(h.copy)),
-                Err(Error::Format { .. }) => Ok(None),
+                Err(Error::Format { .. } | Error::Unfinished { .. }) => Ok(None),
                 Err(e) => Err(e),
             }
         };
