@@ -5,7 +5,7 @@
 //! socket.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use control::capability::ClusterKey;
@@ -14,7 +14,7 @@ use wire::message::Request;
 use wire::message::catalogue::{Member, MemberState};
 use wire::message::cluster::{
     ApplyTruncate, AskEnd, AskNumber, BeginTruncate, EndIs, Fence, FileState, FileStateIs,
-    FinishTruncate, Removal, ReportSize, Tell,
+    FinishTruncate, Removal, ReportSize, TakeServer, Tell,
 };
 use wire::{FileId, LayoutState, ServerId, SizeState, Status, Time};
 
@@ -27,7 +27,7 @@ use crate::files::{Entering, FileEntry, Files, Known, Planned, Running, lock};
 use crate::gateway::{Foes, Stages};
 use crate::links::{Links, Peers, no_member};
 use crate::moving::Lenders;
-use crate::owner::Cluster;
+use crate::owner::{Cluster, Owner};
 use crate::refused::Refused;
 use crate::seen_uses::SeenUses;
 use crate::sessions::Sessions;
@@ -68,6 +68,8 @@ pub(crate) struct Context {
     pub(crate) lenders: Lenders,
     pub(crate) stages: Stages,
     pub(crate) members: Mutex<Arc<Vec<Member>>>,
+    /// The owner of files here, which holds this.
+    pub(crate) owner: OnceLock<Weak<Owner>>,
     pub(crate) rendezvous_bytes: u64,
     pub(crate) message_bytes: u64,
     pub(crate) write_through: bool,
@@ -121,6 +123,7 @@ impl Context {
             lenders: Lenders::default(),
             stages: parts.stages,
             members: Mutex::new(Arc::new(parts.members)),
+            owner: OnceLock::new(),
             rendezvous_bytes: parts.rendezvous_bytes,
             message_bytes: parts.message_bytes,
             write_through: parts.write_through,
@@ -222,6 +225,7 @@ impl Context {
                 Entering::Behind => {
                     self.refresh(entry)?;
                 }
+                Entering::New => self.be_taken(entry)?,
             }
         }
         Err(Refused::new(
@@ -231,6 +235,37 @@ impl Context {
                 entry.id()
             ),
         ))
+    }
+
+    /// Has the owner of a file that moves here take this server among those of the file.
+    pub(crate) fn be_taken(&self, entry: &Arc<FileEntry>) -> Result<(), Refused> {
+        let known = self.known(entry)?;
+        let owner = ServerId(known.owner().server);
+        let file = entry.id();
+        let taken = match self.owner.get().and_then(Weak::upgrade) {
+            Some(here) if owner == self.server => here.take_server(file).map_err(Refused::from),
+            _ => self
+                .ask_member(owner, &TakeServer { file })
+                .map_err(Refused::from),
+        };
+        match taken {
+            Ok(()) => {}
+            // It has another owner by now.
+            Err(refused) if refused.status == Status::StaleLayout => {
+                entry.forget();
+                return Ok(());
+            }
+            Err(refused) => {
+                let text = format!(
+                    "{owner} owns {file} and does not know of this server yet: {}; repeat later",
+                    refused.refusal.text
+                );
+                return Err(Refused::new(Status::Busy, text));
+            }
+        }
+        entry.taken(&known);
+        self.direct.show(entry);
+        Ok(())
     }
 
     /// Whether clients may store into extents by themselves.
@@ -480,6 +515,16 @@ impl Context {
             .wait_timeout_while(reports, interval, |r| !r.is_wanted && !r.is_stopping)
             .unwrap_or_else(PoisonError::into_inner);
         reports.is_wanted = false;
+        !reports.is_stopping
+    }
+
+    /// Waits so long; `false` when the server stops.
+    pub(crate) fn wait_unless_stopping(&self, pause: Duration) -> bool {
+        let reports = lock(&self.reports);
+        let (reports, _) = self
+            .reported
+            .wait_timeout_while(reports, pause, |r| !r.is_stopping)
+            .unwrap_or_else(PoisonError::into_inner);
         !reports.is_stopping
     }
 

@@ -52,6 +52,8 @@ struct Gate {
     fenced_at: u64,
     /// Ranges that a move is about to fence.
     wanted: Vec<Range<u64>>,
+    /// The generation with which the owner has taken this server among those of the file.
+    taken: u64,
     /// Steps that were known here, oldest first.
     earlier: VecDeque<Earlier>,
     /// File ranges of accesses that run, where they are known; free ones are empty.
@@ -144,11 +146,19 @@ impl Gate {
         self.is_stale = false;
     }
 
-    /// What direct clients compare: twice the step, and one more while something is fenced or there may be a later
-    /// step.
+    /// What direct clients compare: twice the step, and one more while something is fenced, there may be a later
+    /// step, or the owner does not know of this server.
     fn word(&self) -> u64 {
         let step = self.known.as_ref().map_or(0, |known| known.step());
-        step << 1 | u64::from(!self.fences.is_empty() || self.is_stale)
+        let is_closed = !self.fences.is_empty() || self.is_stale || self.is_new_here();
+        step << 1 | u64::from(is_closed)
+    }
+
+    /// Whether the owner has still to take this server among those of the file: until then a truncate or a lease
+    /// number would not come here.
+    fn is_new_here(&self) -> bool {
+        let known = self.known.as_ref();
+        known.is_some_and(|known| known.newcomer().is_some_and(|g| g != self.taken))
     }
 }
 
@@ -203,6 +213,8 @@ pub(crate) enum Entering {
     In(Running, Arc<Known>, bool),
     /// This server knows less than the client.
     Behind,
+    /// The owner has to take this server among those of the file first.
+    New,
     /// Turned away.
     No(Refused),
 }
@@ -212,6 +224,8 @@ pub(crate) enum Holding {
     Held,
     /// This server knows less than the client.
     Behind,
+    /// The owner has to take this server among those of the file first.
+    New,
     /// Turned away.
     No(Refused),
 }
@@ -341,6 +355,13 @@ impl FileEntry {
         known
     }
 
+    /// The owner knows of this server, in what is known now.
+    pub(crate) fn taken(&self, known: &Known) {
+        if let Some(generation) = known.newcomer() {
+            lock(&self.gate).taken = generation;
+        }
+    }
+
     /// Forgets the layout; the next access asks for it.
     pub(crate) fn forget(&self) {
         lock(&self.gate).is_stale = true;
@@ -388,6 +409,9 @@ impl FileEntry {
             Some(known) if !gate.is_stale => known,
             _ => return Holding::Behind,
         };
+        if gate.is_new_here() {
+            return Holding::New;
+        }
         match step_of(version) {
             None => return Holding::No(known.stale()),
             Some(step) if step > known.step() => return Holding::Behind,
@@ -551,6 +575,9 @@ impl FileEntry {
         };
         if step > known.step() {
             return Entering::Behind;
+        }
+        if gate.is_new_here() {
+            return Entering::New;
         }
         let is_older = step < known.step();
         if is_older && !gate.is_unchanged(step, planned.file.as_ref()) {

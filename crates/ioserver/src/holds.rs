@@ -80,7 +80,11 @@ pub(crate) fn hold(
                 looks += 1;
                 context.refresh(entry)?;
             }
-            Holding::Behind => {
+            Holding::New if looks < 3 => {
+                looks += 1;
+                context.be_taken(entry)?;
+            }
+            Holding::Behind | Holding::New => {
                 return Err(Refused::new(
                     Status::Busy,
                     "the metadata manager does not know the state of the request yet",

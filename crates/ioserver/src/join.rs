@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use control::introduction::Secret;
 use wire::ask::AskError;
@@ -31,6 +31,8 @@ use crate::statistics::Load;
 
 /// Between two reports.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// Between two looks for sizes that have to be reported.
+const FLUSH: Duration = Duration::from_secs(1);
 /// Longest wait for the answer to a report.
 const ANSWER: Duration = Duration::from_secs(10);
 /// File in the state directory.
@@ -131,7 +133,6 @@ pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candi
     let mut pause = Duration::from_millis(20);
     let mut number = 1;
     let mut out = Vec::new();
-    let mut flushed = Instant::now();
     let mut load = Load::default();
     let mut interval = INTERVAL;
     let mut failures = Failures::default();
@@ -182,10 +183,13 @@ pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candi
                 interval = Duration::ZERO;
             }
         }
-        if flushed.elapsed() > Duration::from_secs(1) {
-            owner.flush_dirty_sizes();
-            flushed = Instant::now();
-        }
+    }
+}
+
+/// Reports sizes until the server stops. Not in the thread that [stays](stay): asking servers may take its time.
+pub(crate) fn flush(context: &Context, owner: &Owner) {
+    while context.wait_unless_stopping(FLUSH) {
+        owner.flush_dirty_sizes();
     }
 }
 
@@ -216,7 +220,7 @@ impl Failures {
     }
 }
 
-fn members_are(context: &Context, owner: &Arc<Owner>, members: Vec<Member>) {
+fn members_are(context: &Arc<Context>, owner: &Arc<Owner>, members: Vec<Member>) {
     let without_room = |list: &[Member]| -> Vec<Member> {
         let plain = |m: &Member| Member {
             capacity_bytes: 0,
@@ -227,16 +231,20 @@ fn members_are(context: &Context, owner: &Arc<Owner>, members: Vec<Member>) {
     };
     let before = {
         let mut known = lock(&context.members);
-        std::mem::replace(&mut *known, Arc::new(members.clone()))
+        std::mem::replace(&mut *known, Arc::new(members))
     };
-    if without_room(&before) == without_room(&members) {
+    if without_room(&before) == without_room(&lock(&context.members)) {
         return;
     }
     // Asks servers that are back, which may take its time.
-    let owner = Arc::clone(owner);
+    let (context, owner) = (Arc::clone(context), Arc::clone(owner));
     let _ = std::thread::Builder::new()
         .name("members".into())
-        .spawn(move || owner.members_are(&members));
+        .spawn(move || {
+            // The latest, should another one have come meanwhile.
+            let members = Arc::clone(&lock(&context.members));
+            owner.members_are(&members);
+        });
 }
 
 /// Joins again as the same start; `None` if the manager is not there yet.
@@ -251,6 +259,7 @@ fn rejoin(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candidate) -> 
         (entry, round)
     });
     let rounds: Vec<_> = rounds.collect();
+    let frozen = owner.frozen();
     let (link, joined) = join(candidate, server, resumes, continues, room).ok()?;
     if joined.member.server != context.server {
         return None;
@@ -267,6 +276,10 @@ fn rejoin(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candidate) -> 
         if entry.lift(round) {
             context.direct.show(&entry);
         }
+    }
+    for (file, since) in frozen {
+        // What fails is tried again when it has been frozen for long.
+        let _ = owner.thaw(file, since);
     }
     for entry in context.files.all() {
         if entry.is_frozen() && thaw(context, owner, entry.id()).is_err() {

@@ -54,6 +54,7 @@ pub(crate) struct Known {
     version: Vec<u8>,
     parts: Parts,
     shape: Arc<Shape>,
+    newcomer: Option<u64>,
 }
 
 impl std::ops::Deref for Known {
@@ -85,6 +86,17 @@ impl Shape {
     }
 }
 
+fn newcomer(layout: &LayoutState, server: ServerId) -> Option<u64> {
+    let [source, target] = &layout.pieces[..] else {
+        return None;
+    };
+    let has = |piece: &Piece| {
+        let mut places = piece.places.iter().flatten();
+        places.any(|place| place.server == server.0)
+    };
+    (has(target) && !has(source)).then(|| target.generation.max(source.generation))
+}
+
 /// Whether two states differ in ranges and step at most.
 fn is_same_shape(a: &LayoutState, b: &LayoutState) -> bool {
     let same = |(a, b): (&Piece, &Piece)| {
@@ -109,10 +121,16 @@ impl Known {
         Known {
             file,
             parts: Parts::new(&told.layout),
+            newcomer: newcomer(&told.layout, server),
             told,
             version,
             shape,
         }
+    }
+
+    /// The generation that has brought this server to the file, while it moves there: its owner may not know yet.
+    pub(crate) fn newcomer(&self) -> Option<u64> {
+        self.newcomer
     }
 
     /// The same file as another server has it.

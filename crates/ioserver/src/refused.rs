@@ -57,6 +57,12 @@ impl From<AskError> for Refused {
     }
 }
 
+impl From<(Status, Refusal)> for Refused {
+    fn from((status, refusal): (Status, Refusal)) -> Self {
+        Refused { status, refusal }
+    }
+}
+
 impl From<Refused> for AskError {
     fn from(refused: Refused) -> Self {
         AskError::Refused(refused.status, refused.refusal)
@@ -73,7 +79,9 @@ impl From<Error> for Refused {
                 ..
             } => Status::NoSpace,
             Error::NoSpace { .. } => Status::NoMemory,
-            Error::Corrupt { .. } | Error::Format { .. } | Error::Unfinished { .. } => Status::Corrupt,
+            Error::Corrupt { .. } | Error::Format { .. } | Error::Unfinished { .. } => {
+                Status::Corrupt
+            }
             Error::Busy { .. } => Status::InUse,
             Error::Stale => Status::Busy,
             Error::Exists(_) => Status::Internal,

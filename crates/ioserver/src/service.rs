@@ -14,7 +14,7 @@ use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::ahead::{Confirm, Deposit, ReadAhead};
 use wire::message::cluster::{
     ApplyTruncate, AskEnd, AskNumber, Fence, FenceWindows, Freeze, Frozen, Lend, PointerIs,
-    PullWindows, Redomain, TakePointers, Tell, Thaw,
+    PullWindows, Redomain, TakePointers, TakeServer, Tell, Thaw,
 };
 use wire::message::direct::{Attach, Map};
 use wire::message::directed::{Follow, HoldRange, Lead, LetGo};
@@ -117,7 +117,7 @@ impl IoService {
             view: &view.view,
             is_connected: &is_connected,
         };
-        run(&self.owner, &asker).map_err(|(status, refusal)| Refused { status, refusal })
+        Ok(run(&self.owner, &asker)?)
     }
 
     /// A request to the owner of a file.
@@ -236,6 +236,9 @@ impl IoService {
                 self.owner.take_pointers(r.file, r.pointers);
                 Ok(())
             }),
+            TakeServer::KIND => self.answer(exchange, |r: TakeServer| {
+                Ok(self.owner.take_server(r.file)?)
+            }),
             Redomain::KIND => self.answer(exchange, |r: Redomain| context.redomain(r.file)),
             _ => self.refuse(
                 exchange,
@@ -279,10 +282,9 @@ impl IoService {
             end,
         };
         if known.owner().server == context.server.0 {
-            let refused = |(status, refusal)| Refused { status, refusal };
             let size = match hands_over {
-                true => self.owner.size_of_frozen(file).map_err(refused)?,
-                false => self.owner.size_now(file).map_err(refused)?,
+                true => self.owner.size_of_frozen(file)?,
+                false => self.owner.size_now(file)?,
             };
             (frozen.size, frozen.epoch) = (size.size, size.epoch);
         }
@@ -291,8 +293,7 @@ impl IoService {
 
     /// The shared pointers of a file that another server is to own.
     pub(crate) fn pointers_at_rest(&self, file: FileId) -> Result<Vec<PointerIs>, Refused> {
-        let told = self.owner.pointers_of_frozen(file);
-        told.map_err(|(status, refusal)| Refused { status, refusal })
+        Ok(self.owner.pointers_of_frozen(file)?)
     }
 
     fn frozen_size(&self, request: &Freeze) -> Result<Frozen, Refused> {
@@ -307,10 +308,7 @@ impl IoService {
                 end,
             });
         }
-        let size = self
-            .owner
-            .size_of_frozen(request.file)
-            .map_err(|(status, refusal)| Refused { status, refusal })?;
+        let size = self.owner.size_of_frozen(request.file)?;
         Ok(Frozen {
             size: size.size,
             epoch: size.epoch,
@@ -679,7 +677,7 @@ impl Service for IoService {
                 })
             }
             Deposit::KIND | Confirm::KIND => self.exchange_request(session, exchange),
-            0x46..=0x53 => self.server_request(session, exchange),
+            0x46..=0x54 => self.server_request(session, exchange),
             _ => self.owner_request(session, exchange),
         }
     }

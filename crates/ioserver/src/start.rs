@@ -32,7 +32,7 @@ use crate::buffers::Buffers;
 use crate::context::{Context, Others, Parts};
 use crate::files::lock;
 use crate::gateway::Stages;
-use crate::join::{Candidate, join, load_state, may_succeed_later, save_state, stay};
+use crate::join::{Candidate, flush, join, load_state, may_succeed_later, save_state, stay};
 use crate::links::{Links, Peers, server_role};
 use crate::owner::{Cluster, Owner};
 use crate::rendezvous;
@@ -267,7 +267,14 @@ pub fn start_on(
     owner.members_are(&joined.members);
     let service = IoService::new(Arc::clone(&context), Arc::clone(&owner));
     let service = Arc::new(service.map_err(StartError::System)?);
+    // Nobody can have asked for it before.
+    let _ = context.owner.set(Arc::downgrade(&owner));
     let mut threads = Vec::new();
+    let (theirs, sizes) = (Arc::clone(&context), Arc::clone(&owner));
+    let flushing = thread::Builder::new()
+        .name("sizes".into())
+        .spawn(move || flush(&theirs, &sizes));
+    threads.push(flushing.map_err(StartError::System)?);
     let theirs = Arc::clone(&context);
     let reporting = thread::Builder::new()
         .name("report".into())

@@ -1,13 +1,14 @@
 //! What I/O servers ask about files: their durable state, their sizes, truncates.
 //!
 //! Only servers of the cluster may ask. A truncate is asked by the owner of a file for a client, whose
-//! handle is checked here once more.
+//! handle is checked here once more. Whoever does not own the file any more, and was not told so, is refused what
+//! only the owner may do, with the state that says who does.
 
-use meta::catalogue::Caller;
-use wire::SizeState;
-use wire::message::Bytes;
+use meta::catalogue::{Batch, Caller};
 use wire::message::cluster::{BeginTruncate, FileState, FileStateIs, FinishTruncate, ReportSize};
 use wire::message::session::Credentials;
+use wire::message::{Bytes, Refusal};
+use wire::{FileId, ServerId, SizeState, Status};
 
 use crate::committer::Refused;
 use crate::manager::{Manager, Session, now};
@@ -43,9 +44,11 @@ impl Manager {
         session: &mut Session,
         r: ReportSize,
     ) -> Result<SizeState, Refused> {
-        session.demand_server()?;
-        self.committer
-            .run(move |b| Ok(b.report_size(r.file, r.epoch, r.size, r.modified)?))
+        let server = session.demand_server()?;
+        self.committer.run(move |b| {
+            demand_owner(b, r.file, server)?;
+            Ok(b.report_size(r.file, r.epoch, r.size, r.modified)?)
+        })
     }
 
     pub(crate) fn begin_truncate(
@@ -53,7 +56,7 @@ impl Manager {
         session: &mut Session,
         r: BeginTruncate,
     ) -> Result<SizeState, Refused> {
-        session.demand_server()?;
+        let server = session.demand_server()?;
         let now = now();
         // A round of a move and a truncate take turns.
         let _turn = match self.moves.len() {
@@ -78,6 +81,8 @@ impl Manager {
                 credentials: &Credentials::ROOT,
                 now,
             };
+            let file = b.opened(&caller, r.handle)?.file;
+            demand_owner(b, file, server)?;
             Ok(b.begin_truncate(&caller, r.handle, r.to)?)
         })
     }
@@ -87,8 +92,22 @@ impl Manager {
         session: &mut Session,
         r: FinishTruncate,
     ) -> Result<SizeState, Refused> {
-        session.demand_server()?;
-        self.committer
-            .run(move |b| Ok(b.finish_truncate(r.file, r.epoch)?))
+        let server = session.demand_server()?;
+        self.committer.run(move |b| {
+            demand_owner(b, r.file, server)?;
+            Ok(b.finish_truncate(r.file, r.epoch)?)
+        })
     }
+}
+
+/// Refuses whoever does not own the file.
+fn demand_owner(b: &Batch<'_>, file: FileId, server: ServerId) -> Result<(), Refused> {
+    let layout = b.layout(file)?;
+    let owner = ServerId(layout.owner()?.server);
+    if owner == server {
+        return Ok(());
+    }
+    let text = format!("{file} is owned by {owner}, not by {server}");
+    let detail = Bytes(layout.bytes().to_vec());
+    Err(Refused(Status::StaleLayout, Refusal { text, detail }))
 }

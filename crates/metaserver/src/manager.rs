@@ -115,10 +115,10 @@ impl Session {
         }
     }
 
-    /// Refuses everybody but servers of the cluster.
-    pub(crate) fn demand_server(&self) -> Result<(), Refused> {
+    /// The server, for requests that only servers of the cluster make.
+    pub(crate) fn demand_server(&self) -> Result<ServerId, Refused> {
         match self.who {
-            Who::Server(_) | Who::Member { .. } => Ok(()),
+            Who::Server(server) | Who::Member { server, .. } => Ok(server),
             _ => Err(denied("only servers of the cluster ask that")),
         }
     }

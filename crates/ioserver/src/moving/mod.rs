@@ -127,6 +127,9 @@ pub(crate) fn fence_windows(service: &IoService, r: &FenceWindows) -> Result<Fen
         && let Some(known) = entry.known()
     {
         service.owner.layout_is(r.file, known.layout());
+        // The owner was told before.
+        entry.taken(&known);
+        context.direct.show(&entry);
     }
     let size = match r.asks_size || r.hands_over {
         true => service.size_at_rest(r.file, r.hands_over)?,

@@ -26,7 +26,7 @@ impl Owner {
         if self.is_dead(asker.client) {
             return super::file::fenced(asker.client);
         }
-        if state.is_frozen {
+        if state.frozen.is_some() {
             return refuse(
                 Status::Busy,
                 "the file is being given another layout; repeat later",

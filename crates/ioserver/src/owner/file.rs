@@ -84,14 +84,16 @@ pub(super) struct Part {
     /// Changes whenever it goes or comes back: answers to older questions count for nothing.
     pub(super) spell: u64,
     pub(super) is_gone: bool,
-    /// It is there but did not do what the size needs; it is asked again.
-    pub(super) is_late: bool,
+    /// It is there but did not do what the size needs, for this reason; it is asked again.
+    pub(super) late: Option<String>,
 }
 
 /// Everything about a file that changes.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) phase: Phase,
+    /// The step of the layout state whose servers these are.
+    pub(super) step: u64,
     pub(super) sizes: SizeOwner,
     pub(super) locks: LockManager,
     pub(super) pointers: SharedPointers,
@@ -116,9 +118,9 @@ pub(super) struct State {
     pub(super) reported: u64,
     pub(super) modified: Time,
     pub(super) is_reporting: bool,
-    /// The size was told to whoever gives the file another layout; no place is reserved until that
-    /// is over, since the next owner would not know it.
-    pub(super) is_frozen: bool,
+    /// Since when the size is told to whoever gives the file another layout; no place is reserved until that is
+    /// over, since the next owner would not know it.
+    pub(super) frozen: Option<Instant>,
     /// The next owner may know the shared pointers already.
     pub(super) has_told_pointers: bool,
     numbers: u64,
@@ -130,6 +132,7 @@ impl OwnedFile {
             id,
             state: Mutex::new(State {
                 phase: Phase::Loading,
+                step: 0,
                 sizes: SizeOwner::new([]),
                 locks: LockManager::new([]),
                 pointers: SharedPointers::default(),
@@ -147,7 +150,7 @@ impl OwnedFile {
                 reported: 0,
                 modified: Time(0),
                 is_reporting: false,
-                is_frozen: false,
+                frozen: None,
                 has_told_pointers: false,
                 numbers: 0,
             }),
@@ -157,6 +160,14 @@ impl OwnedFile {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    /// Its state, once it is known what that is.
+    pub(super) fn wait_loaded(&self) -> MutexGuard<'_, State> {
+        let state = self.lock();
+        let is_loading = |state: &mut State| matches!(state.phase, Phase::Loading);
+        let waited = self.changed.wait_while(state, is_loading);
+        waited.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The file for a request: it is owned here, and the client is not dead.
@@ -223,28 +234,30 @@ impl OwnedFile {
     }
 }
 
-/// Who keeps the size, or the next truncate, from being known.
+/// Who keeps the size, or the next truncate, from being known, and why.
 fn held_up<T>(state: &State) -> Result<T, Refused> {
-    let servers: Vec<String> = state
-        .sizes
-        .held_up_by()
-        .iter()
-        .chain(state.again.iter().flat_map(Work::servers))
-        .map(ServerId::to_string)
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect();
+    let by = state.sizes.held_up_by();
+    let again = state.again.iter().flat_map(Work::servers);
+    let servers: BTreeSet<ServerId> = by.iter().chain(again).copied().collect();
     if servers.is_empty() {
         return refuse(
             Status::TimedOut,
             "the servers of the file are slow; try again later",
         );
     }
+    let why = |server: &ServerId| {
+        let late = state.servers.get(server).and_then(|p| p.late.as_ref());
+        match late {
+            Some(why) => format!("{server} does not do its part ({why})"),
+            None => format!("{server} cannot be asked"),
+        }
+    };
+    let list: Vec<String> = servers.iter().map(why).collect();
     refuse(
         Status::Unreachable,
         format!(
-            "{} cannot be asked, and the file depends on it; try again when it is back",
-            servers.join(", ")
+            "{}, and the file depends on it; try again when it is back",
+            list.join(", ")
         ),
     )
 }
@@ -413,7 +426,7 @@ impl State {
         };
         part.spell += 1;
         part.is_gone = true;
-        part.is_late = false;
+        part.late = None;
         self.forget_work(server);
         self.size_event(sizes::Event::ServerGone(server), work);
         self.lock_event(locks::Event::ServerGone(server), counters, work);

@@ -6,9 +6,14 @@
 //! pending is applied in both cases, before anybody is told a size that depends on it.
 //!
 //! One thread loads; others who ask about the file wait for it.
+//!
+//! What ends it: a layout state that names another owner, however it comes to be known here (a move ends, the
+//! metadata manager refuses what only the owner may ask, a file has been frozen for long, this server is about to
+//! own the file once more). Whatever is known of a file belongs to one uninterrupted time as its owner.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use control::locks::{self, LockManager};
 use control::pointers::SharedPointers;
@@ -16,11 +21,14 @@ use control::sizes::{self, SizeOwner};
 
 use wire::message::cluster::FileStateIs;
 use wire::message::{Bytes, Refusal};
-use wire::{ClientId, FileId, LayoutState, ServerId, Status};
+use wire::{ClientId, FileId, LayoutState, Reader, ServerId, Status};
 
 use super::file::{OwnedFile, Part, Phase};
 use super::work::Work;
 use super::{Owner, Refused, lock, refuse};
+
+/// After so long a frozen file may be owned elsewhere without anybody having said so.
+const FROZEN: Duration = Duration::from_secs(2);
 
 /// Ends the loading of a file even if the thread panics.
 struct Loading<'a> {
@@ -70,13 +78,7 @@ impl Owner {
             self.drive(&file, work);
             return Ok(file);
         }
-        let mut state = file.lock();
-        while matches!(state.phase, Phase::Loading) {
-            state = file
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+        let state = file.wait_loaded();
         if let Phase::Over(refused) = &state.phase {
             return Err(refused.clone());
         }
@@ -94,6 +96,7 @@ impl Owner {
             && !lock(&self.let_go).contains(&file.id);
         let mut work = Vec::new();
         let mut state = file.lock();
+        state.step = layout.step;
         state.servers = parts(&layout);
         let servers: Vec<ServerId> = state.servers.keys().copied().collect();
         let (sizes, size_effects);
@@ -189,25 +192,106 @@ impl Owner {
         }
     }
 
+    /// The file is owned elsewhere from now on; everybody who waits here is told.
+    pub(super) fn let_go(&self, file: FileId, refused: Refused) {
+        lock(&self.let_go).insert(file);
+        let found = lock(&self.files).get(&file).cloned();
+        if let Some(found) = found {
+            self.drop_file(&found, refused);
+        }
+    }
+
+    /// Heeds a refusal of the metadata manager that says who owns the file now.
+    pub(super) fn heed<T>(&self, file: FileId, answer: &Result<T, Refused>) {
+        if let Err((Status::StaleLayout, refusal)) = answer
+            && let Ok(layout) = LayoutState::read(&mut Reader::new(&refusal.detail.0))
+        {
+            self.layout_is(file, &layout);
+        }
+    }
+
+    /// A server has got a part of a file: it is taken among those of the file before this returns. A file that is
+    /// loaded later is loaded with it.
+    pub fn take_server(&self, file: FileId) -> Result<(), Refused> {
+        if !lock(&self.files).contains_key(&file) {
+            return Ok(());
+        }
+        let FileStateIs { layout, .. } = self.cluster.file_state(file)?;
+        self.layout_is(file, &layout);
+        self.demand_owned(file, &layout)
+    }
+
+    /// Files that are frozen, and since when.
+    pub(crate) fn frozen(&self) -> Vec<(FileId, Instant)> {
+        let files = self.files().into_iter();
+        let since = |file: Arc<OwnedFile>| Some((file.id, file.lock().frozen?));
+        files.filter_map(since).collect()
+    }
+
+    /// Whoever has frozen a file is not there any more. If it is still owned here it goes on, unless it was frozen
+    /// once more.
+    pub(crate) fn thaw(&self, file: FileId, since: Instant) -> Result<(), Refused> {
+        let FileStateIs { layout, .. } = match self.cluster.file_state(file) {
+            Err((Status::NotFound, _)) => {
+                self.removed(file);
+                return Ok(());
+            }
+            told => told?,
+        };
+        if let Err(refused) = self.demand_owned(file, &layout) {
+            self.let_go(file, refused);
+            return Ok(());
+        }
+        let found = lock(&self.files).get(&file).cloned();
+        if let Some(found) = found {
+            let mut state = found.lock();
+            if state.frozen == Some(since) {
+                state.frozen = None;
+                state.has_told_pointers = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks whether a file that has been frozen for long is owned elsewhere by now, and nobody could say so.
+    pub(super) fn review_frozen(&self, file: &OwnedFile) {
+        let since = file.lock().frozen;
+        if since.is_none_or(|since| since.elapsed() < FROZEN) {
+            return;
+        }
+        if let Ok(told) = self.cluster.file_state(file.id)
+            && let Err(refused) = self.demand_owned(file.id, &told.layout)
+        {
+            self.let_go(file.id, refused);
+        }
+    }
+
     /// The layout of a file has changed, after a re-layout. Locks, pointers and sizes go on; if
     /// another server owns the file now, everything ends here.
     pub fn layout_is(&self, file: FileId, layout: &LayoutState) {
         let Some(found) = lock(&self.files).get(&file).cloned() else {
             return;
         };
+        {
+            // What it loads may be older.
+            let state = found.wait_loaded();
+            if layout.step < state.step {
+                return;
+            }
+        }
         if let Err(refused) = self.demand_owned(file, layout) {
-            lock(&self.let_go).insert(file);
-            self.drop_file(&found, refused);
+            self.let_go(file, refused);
             return;
         }
         let mut work = Vec::new();
         {
             let mut state = found.lock();
-            state.is_frozen = false;
-            state.has_told_pointers = false;
-            if !matches!(state.phase, Phase::Ready) {
+            if !matches!(state.phase, Phase::Ready) || layout.step < state.step {
                 return;
             }
+            state.step = layout.step;
+            state.frozen = None;
+            state.has_told_pointers = false;
             let now = parts(layout);
             let gone: Vec<ServerId> = state.servers.keys().copied().collect();
             for server in gone.into_iter().filter(|s| !now.contains_key(s)) {

@@ -21,7 +21,7 @@ const NAMES: u64 = 8;
 
 /// Refuses new duties of an owner that is giving them up.
 fn demand_stays(state: &State) -> Result<(), Refused> {
-    match state.is_frozen {
+    match state.frozen.is_some() {
         true => refuse(
             Status::Busy,
             "another server is about to own the file; repeat later",

@@ -4,6 +4,7 @@
 
 use control::locks::Ticket;
 use control::pointers::GroupId;
+use wire::message::Refusal;
 use wire::message::cluster::PointerIs;
 use wire::message::file::PointerMove;
 use wire::{FileId, Status};
@@ -84,8 +85,11 @@ impl Owner {
         Ok(state.pointers.told())
     }
 
-    /// Keeps what an owner before has told, until somebody asks about the file.
+    /// Keeps what an owner before has told, until somebody asks about the file. What this server knows of an
+    /// earlier time as owner, if nobody told it that that was over, is void.
     pub fn take_pointers(&self, file: FileId, pointers: Vec<PointerIs>) {
+        let text = "the server is about to own the file again; repeat later";
+        self.let_go(file, (Status::Busy, Refusal::new(text)));
         let mut inherited = lock(&self.inherited);
         match pointers.is_empty() {
             true => inherited.remove(&file),

@@ -37,6 +37,7 @@ impl Owner {
             // Whatever fails is tried again the next time.
             let _ = self.settle_doubt(&file);
             self.do_again(&file);
+            self.review_frozen(&file);
             dirty += usize::from(self.report(&file).is_err());
         }
         dirty
@@ -62,6 +63,7 @@ impl Owner {
             size,
             modified,
         });
+        self.heed(file.id, &answer);
         let mut work = Vec::new();
         let mut state = file.lock();
         state.is_reporting = false;

@@ -4,6 +4,7 @@
 //! earlier epoch is refused with the present epoch and size, so that its client can repeat it.
 
 use std::sync::MutexGuard;
+use std::time::Instant;
 
 use wire::message::file::SizeIs;
 use wire::message::{Bytes, Refusal, encode};
@@ -78,7 +79,7 @@ impl Owner {
         let servers: Vec<ServerId> = {
             let mut state = file.lock();
             // Nothing new is given away from now on; what is held ends by itself.
-            state.is_frozen = true;
+            state.frozen = Some(Instant::now());
             if state.locks.held().next().is_some() {
                 return refuse(
                     Status::Busy,
@@ -106,7 +107,7 @@ impl Owner {
         }
         match state.size_is() {
             Some(size) => {
-                state.is_frozen = true;
+                state.frozen = Some(Instant::now());
                 Ok(size)
             }
             None => refuse(

@@ -110,6 +110,7 @@ impl Owner {
         let begun = self
             .cluster
             .begin_truncate(&BeginTruncate { client, handle, to });
+        self.heed(file.id, &begun);
         let decided = match begun {
             Ok(state) if state.epoch > epoch => Ok(state.epoch),
             Ok(state) => Err((

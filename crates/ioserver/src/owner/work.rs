@@ -13,7 +13,7 @@ use wire::message::cluster::{ApplyTruncate, Fence, FinishTruncate, Tell};
 use wire::{ClientId, FileId, ServerId, Status};
 
 use super::file::OwnedFile;
-use super::{Owner, Refused};
+use super::{Owner, Refused, lock};
 
 /// Something to ask of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,9 +129,9 @@ impl Owner {
                 Err((Status::Unreachable, _)) => {
                     state.server_gone(server, &self.counters, &mut more);
                 }
-                Err(_) if work.is_about_size() => {
+                Err((_, why)) if work.is_about_size() => {
                     if let Some(part) = state.servers.get_mut(&server) {
-                        part.is_late = true;
+                        part.late = Some(why.text);
                     }
                     state.size_event(sizes::Event::ServerGone(server), &mut more);
                 }
@@ -186,7 +186,9 @@ impl Owner {
             file: file.id,
             epoch,
         };
-        self.cluster.finish_truncate(&request)?;
+        let finished = self.cluster.finish_truncate(&request);
+        self.heed(file.id, &finished);
+        finished?;
         let mut state = file.lock();
         if state.unfinished == Some(epoch) {
             state.unfinished = None;
@@ -200,16 +202,15 @@ impl Owner {
         {
             let mut state = file.lock();
             work = std::mem::take(&mut state.again);
-            let late = state.servers.iter_mut().filter(|(_, p)| p.is_late);
+            let late = state.servers.iter_mut();
             let late: Vec<ServerId> = late
-                .map(|(server, part)| {
-                    part.is_late = false;
-                    *server
-                })
+                .filter_map(|(server, part)| part.late.take().map(|_| *server))
                 .collect();
             for server in late {
                 state.size_event(sizes::Event::ServerBack(server), &mut work);
             }
+            // One that could not be asked and that the list calls alive is.
+            state.members_are(&lock(&self.members), &self.counters, &mut work);
             if let Some(epoch) = state.unfinished {
                 work.push(Work::Finish { epoch });
             }

@@ -128,6 +128,11 @@ impl Snapshot {
 }
 
 impl Batch<'_> {
+    /// The layout state of a file, with what this batch has changed.
+    pub fn layout(&self, file: FileId) -> Result<LayoutInfo, MetaError> {
+        layout_info(&self.rows, file)
+    }
+
     /// Gives a file without bytes another layout, and another array if one is given. Nobody else
     /// may have it open for writing: bytes he has written need not be known here yet.
     pub fn set_layout(

@@ -267,6 +267,13 @@ record! {
         pub pointers: Vec<PointerIs>,
     }
 
+    /// From a server that has got a part of a file by a move to the owner: take me among the servers of the file.
+    /// Answered when the owner has told it what it has to know before it serves.
+    pub struct TakeServer {
+        /// The file.
+        pub file: FileId,
+    }
+
     /// Bytes of a file.
     pub struct ByteRange {
         /// First byte.

@@ -191,4 +191,5 @@ fn add_windows(list: &mut Samples, size: Frozen) {
     list.pair("", lend, lent);
     let pointers = pointers();
     list.pair("", TakePointers { file, pointers }, ());
+    list.pair("", TakeServer { file }, ());
 }
