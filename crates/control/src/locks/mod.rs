@@ -21,7 +21,9 @@
 //! what it held stays held. What it waited for is dropped at once. A manager that starts again knows
 //! nothing of its former life: it asks the servers for the highest number they were told, tells them
 //! the next one, and answers nobody before they have confirmed, so whatever was granted before is
-//! void by then.
+//! void by then. Servers may have forgotten, so every manager of a file also begins above all numbers of those before:
+//! an *era* is the upper half of its numbers. A server that is added later may remember more than the manager has
+//! heard of; then all are told a number above that.
 //!
 //! Invariants
 //! - No two conflicting locks are held, counting those of dead clients that are not fenced yet.
@@ -231,6 +233,8 @@ enum Phase {
 
 type HandleKey = (ClientId, HandleId);
 
+/// Where the era begins in a number; nobody counts as far within one.
+const ERA_SHIFT: u32 = 32;
 /// The number of the first leases; 0 in a request means that its handle is not in atomic mode.
 const FIRST: u64 = 1;
 
@@ -270,12 +274,12 @@ impl LockManager {
         }
     }
 
-    /// For a file whose manager is gone.
-    pub fn restarted(servers: impl IntoIterator<Item = ServerId>) -> (Self, Vec<Effect>) {
+    /// For a file whose manager is gone. A manager on another server than the one before is of a later era.
+    pub fn restarted(servers: impl IntoIterator<Item = ServerId>, era: u64) -> (Self, Vec<Effect>) {
         let mut manager = LockManager::new(servers);
         manager.phase = Phase::Asking {
             left: manager.servers.clone(),
-            highest: 0,
+            highest: era.min(u64::from(u32::MAX)) << ERA_SHIFT,
         };
         let mut effects = vec![Effect::AskNumber(manager.server_list())];
         manager.proceed(&mut effects);
@@ -339,18 +343,38 @@ impl LockManager {
                     left.remove(&server);
                 }
             }
-            Event::NumberIs { server, number } => {
-                if let Phase::Asking { left, highest } = &mut self.phase
-                    && left.remove(&server)
-                {
-                    *highest = number.max(*highest);
-                }
-            }
+            Event::NumberIs { server, number } => self.number_is(server, number, &mut effects),
             Event::ServerGone(server) => self.server_gone(server),
             Event::ServerAdded(server) => self.server_added(server, &mut effects),
         }
         self.proceed(&mut effects);
         effects
+    }
+
+    fn number_is(&mut self, server: ServerId, number: u64, effects: &mut Vec<Effect>) {
+        if !self.servers.contains(&server) {
+            return;
+        }
+        let then_locks = match &mut self.phase {
+            Phase::Asking { left, highest } => {
+                if left.remove(&server) {
+                    *highest = number.max(*highest);
+                }
+                return;
+            }
+            Phase::Telling { then_locks, .. } => *then_locks,
+            Phase::Leasing => false,
+            Phase::Locking => true,
+        };
+        if number > self.number {
+            self.number = number.saturating_add(1);
+            self.tell_servers(then_locks, effects);
+        } else {
+            effects.push(Effect::Tell {
+                number: self.number,
+                servers: vec![server],
+            });
+        }
     }
 
     fn server_list(&self) -> Vec<ServerId> {
@@ -518,21 +542,10 @@ impl LockManager {
                 servers: vec![server],
             });
         }
-        match &mut self.phase {
-            Phase::Asking { left, .. } => {
-                left.insert(server);
-                effects.push(Effect::AskNumber(vec![server]));
-            }
-            phase => {
-                if let Phase::Telling { left, .. } = phase {
-                    left.insert(server);
-                }
-                effects.push(Effect::Tell {
-                    number: self.number,
-                    servers: vec![server],
-                });
-            }
+        if let Phase::Asking { left, .. } | Phase::Telling { left, .. } = &mut self.phase {
+            left.insert(server);
         }
+        effects.push(Effect::AskNumber(vec![server]));
     }
 
     /// Does everything that has become possible.

@@ -727,7 +727,7 @@ fn overlapping_clients_never_both_get_through() {
                 }
                 11 if seed % 5 == 0 && restarts < 200 => {
                     restarts += 1;
-                    let (manager, effects) = LockManager::restarted(SERVERS);
+                    let (manager, effects) = LockManager::restarted(SERVERS, 0);
                     w.manager = manager;
                     w.to_servers.clear();
                     w.to_clients.clear();
@@ -814,7 +814,7 @@ fn leases_end_before_an_overlapping_view_is_admitted() {
 
 #[test]
 fn restarted_manager_voids_what_was_granted() {
-    let (mut m, effects) = LockManager::restarted(SERVERS);
+    let (mut m, effects) = LockManager::restarted(SERVERS, 0);
     assert_eq!(effects, [Effect::AskNumber(SERVERS.to_vec())]);
     let whole = View::whole_file();
     assert_eq!(m.handle(admit(0, 0, &whole)), []);
@@ -840,7 +840,7 @@ fn restarted_manager_voids_what_was_granted() {
         number: 8,
     };
     assert_eq!(effects, [lease]);
-    // A server that joins is told the number and who is being fenced.
+    // A server that joins is asked for its number, told one, and told who is being fenced.
     m.handle(Event::Died(ClientId(0)));
     let effects = m.handle(Event::ServerAdded(ServerId(5)));
     let servers = vec![ServerId(5)];
@@ -851,14 +851,59 @@ fn restarted_manager_voids_what_was_granted() {
                 client: ClientId(0),
                 servers: servers.clone()
             },
-            Effect::Tell { number: 8, servers },
+            Effect::AskNumber(servers.clone()),
         ]
     );
+    let effects = m.handle(is(ServerId(5), 0));
+    assert_eq!(effects, [Effect::Tell { number: 8, servers }]);
+}
+
+#[test]
+fn a_server_that_remembers_more_raises_the_number_of_all() {
+    let (mut m, _) = LockManager::restarted([SERVERS[0]], 0);
+    let is = |server, number| Event::NumberIs { server, number };
+    m.handle(is(SERVERS[0], 0));
+    settle(
+        &mut m,
+        Event::Told {
+            server: SERVERS[0],
+            number: 2,
+        },
+    );
+    let view = View::whole_file();
+    settle(&mut m, admit(0, 0, &view));
+    assert_eq!(m.number(), 2);
+    // It was there before, under a manager of which nothing is known any more.
+    m.handle(Event::ServerAdded(SERVERS[1]));
+    let effects = m.handle(is(SERVERS[1], 9));
+    let tell = Effect::Tell {
+        number: 10,
+        servers: SERVERS.to_vec(),
+    };
+    assert_eq!(effects, [tell]);
+    for server in SERVERS {
+        m.handle(Event::Told { server, number: 10 });
+    }
+    let lease = Effect::Lease {
+        client: ClientId(0),
+        handle: HandleId(0),
+        number: 10,
+    };
+    assert_eq!(m.handle(admit(0, 0, &view)), [lease]);
+}
+
+#[test]
+fn managers_of_later_eras_begin_above_all_numbers_of_earlier_ones() {
+    let (mut m, _) = LockManager::restarted(SERVERS, 7);
+    for server in SERVERS {
+        m.handle(Event::NumberIs { server, number: 0 });
+    }
+    assert_eq!(m.number(), (7 << 32) + 1);
 }
 
 #[test]
 fn manager_of_a_file_without_servers_answers_at_once() {
-    let (mut m, _) = LockManager::restarted([]);
+    let (mut m, _) = LockManager::restarted([], 0);
     assert_eq!(m.number(), 2, "leases of the first life are void");
     assert_eq!(m.handle(admit(0, 0, &View::whole_file())).len(), 1);
     let effects = m.handle(admit(1, 0, &View::whole_file()));

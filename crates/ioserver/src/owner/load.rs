@@ -106,7 +106,7 @@ impl Owner {
             state.locks = LockManager::new(servers);
         } else {
             (sizes, size_effects) = SizeOwner::restarted(size, servers.iter().copied());
-            (state.locks, lock_effects) = LockManager::restarted(servers);
+            (state.locks, lock_effects) = LockManager::restarted(servers, layout.step);
         }
         state.sizes = sizes;
         if let Some(told) = lock(&self.inherited).remove(&file.id) {
