@@ -297,9 +297,15 @@ impl Context {
                 };
                 let len = own.bytes.rank(to);
                 if subfile.len() > len || entry.was_stored_directly() {
-                    subfile.truncate(len)?;
-                    if self.stored.is_durable() {
-                        subfile.sync()?;
+                    let cut = subfile.truncate(len);
+                    let cut = cut.and_then(|()| match self.stored.is_durable() {
+                        true => subfile.sync(),
+                        false => Ok(()),
+                    });
+                    match cut {
+                        // Removed meanwhile: there is nothing left to cut.
+                        Err(store::Error::NotFound(_)) => {}
+                        cut => cut?,
                     }
                 }
             }

@@ -72,7 +72,9 @@ impl From<Refused> for AskError {
 impl From<Error> for Refused {
     fn from(error: Error) -> Self {
         let status = match &error {
-            Error::NotFound(_) => Status::NotFound,
+            // It was removed under an access that began before: whoever repeats it learns where the bytes are, or
+            // that there is no such file.
+            Error::NotFound(_) => Status::Busy,
             Error::Argument { .. } => Status::InvalidArgument,
             Error::NoSpace {
                 resource: Resource::Disk,

@@ -326,7 +326,11 @@ impl IoService {
             let incarnation = context.incarnation();
             known.check_place(own, context.kept_since(), incarnation)?;
             if let Some(subfile) = known.find(own, &context.stored)? {
-                subfile.sync()?;
+                match subfile.sync() {
+                    // Moved away meanwhile, and durable before that was.
+                    Err(store::Error::NotFound(_)) => {}
+                    synced => synced?,
+                }
             }
         }
         if known.owner().server == context.server.0 {

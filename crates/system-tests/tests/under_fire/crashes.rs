@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use control::moves::{COORDINATOR_POINTS, SERVER_POINTS};
-use system_tests::process::stop;
+use system_tests::process::{Stopped, stop};
 use system_tests::{Random, Service, ServiceOptions, Store, Worker, pause, until};
 
 use crate::battle::{Mover, Orders};
@@ -16,6 +16,8 @@ use crate::{Ground, client_points, compare, seeded};
 
 /// How long files move until somebody has died at a point.
 const REACHED: Duration = Duration::from_secs(60);
+/// How long a client stands still if others wait for what it holds: locks have no limit but their holders.
+const LATE: Duration = Duration::from_secs(5);
 /// Moves that have to end after he was started again.
 const AFTER: u64 = 2;
 const WORKERS: u64 = 3;
@@ -51,6 +53,16 @@ fn all(store: Store) -> Vec<Victim> {
     named.copied().collect()
 }
 
+/// A client that stands still, and since when.
+struct Late(Option<(Stopped, Instant)>);
+
+impl Late {
+    /// Lets it go on if it has stood still for long.
+    fn look(&mut self) {
+        self.0.take_if(|(_, since)| since.elapsed() > LATE);
+    }
+}
+
 struct Battle<'a> {
     service: &'a mut Service,
     ground: &'a Ground,
@@ -75,19 +87,26 @@ impl Battle<'_> {
 
     /// Waits until files have moved.
     fn wait_for_moves(&self, count: u64) {
+        self.wait_for_moves_beside(count, &mut Late(None));
+    }
+
+    fn wait_for_moves_beside(&self, count: u64, late: &mut Late) {
         let before = self.orders.over();
-        until("moves", || self.orders.over() >= before + count);
+        until("moves", || {
+            late.look();
+            self.orders.over() >= before + count
+        });
     }
 
     /// Lets somebody die at a point, and start again.
     fn die(&mut self, victim: Victim) {
         let end = Instant::now() + REACHED;
         // Goes on after everything is over. The others have to use files for the point to be reached.
-        let late = self.random.index(self.army.len());
-        let stopped = match victim {
+        let index = self.random.index(self.army.len());
+        let mut late = Late(match victim {
             Victim::Client(_) => None,
-            _ => Some(stop(self.army[late].pid())),
-        };
+            _ => Some((stop(self.army[index].pid()), Instant::now())),
+        });
         match victim {
             Victim::Client(point) => self.die_as_client(point, end),
             Victim::Manager(point) => {
@@ -100,6 +119,7 @@ impl Battle<'_> {
                 self.service.start_meta_with("PARIO_CRASH_AT", &at);
                 self.orders.cancels.store(cancels, Ordering::Relaxed);
                 while self.service.meta().is_running() {
+                    late.look();
                     assert!(Instant::now() < end, "it never got to {at}");
                     pause(Duration::from_millis(2));
                 }
@@ -115,6 +135,7 @@ impl Battle<'_> {
                 self.service.kill_io(index);
                 self.service.start_io_with(index, "PARIO_CRASH_AT", &at);
                 while self.service.io(index).is_running() {
+                    late.look();
                     assert!(Instant::now() < end, "io-{index} never got to {at}");
                     pause(Duration::from_millis(2));
                 }
@@ -124,8 +145,8 @@ impl Battle<'_> {
             }
         }
         self.reached.push(victim.point());
-        self.wait_for_moves(AFTER);
-        drop(stopped);
+        self.wait_for_moves_beside(AFTER, &mut late);
+        drop(late);
         self.wait_for_moves(1);
         self.ground.assert_good();
     }
