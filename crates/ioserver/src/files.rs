@@ -566,15 +566,19 @@ impl FileEntry {
             Some(known) if !gate.is_stale => known,
             _ => return Entering::Behind,
         };
-        if planned.is_server {
-            let known = Arc::clone(known);
-            return self.count(gate, known, None, false);
-        }
         let Some(step) = step_of(planned.version) else {
             return Entering::No(known.stale());
         };
         if step > known.step() {
             return Entering::Behind;
+        }
+        if planned.is_server {
+            // A round is of one step: in another one the bytes may come in another order.
+            if step < known.step() {
+                return Entering::No(known.stale());
+            }
+            let known = Arc::clone(known);
+            return self.count(gate, known, None, false);
         }
         if gate.is_new_here() {
             return Entering::New;

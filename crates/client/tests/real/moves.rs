@@ -1,5 +1,5 @@
-//! What a move between layouts and servers keeps: shared pointers over a change of the owner, and the space that it
-//! may take meanwhile.
+//! What a move between layouts and servers keeps: bytes that go by message, shared pointers over a change of the
+//! owner, and the space that it may take meanwhile.
 //!
 //! That bytes are right while servers die is looked at with servers in processes of their own.
 
@@ -91,6 +91,49 @@ fn used(service: &Service) -> Option<u64> {
     };
     let first = now();
     (first == now()).then(|| first.iter().sum())
+}
+
+#[test]
+fn bytes_that_servers_fetch_by_message_come_to_their_places() {
+    const SIZE: u64 = 60_000;
+    let service = Service::start_how(3, false);
+    let client = service.connect_how(false);
+    let layouts = [
+        "striped(6) over 6",
+        "striped(5000) over 2",
+        "(block, cyclic(7)) onto 2x3",
+        "striped(11) over 7",
+        "whole",
+    ];
+    let file = create(&client, "/f", "u8[60, 1000]", layouts[0]);
+    let bytes = pattern(SIZE as usize, 5);
+    file.write_at(0, &bytes).unwrap();
+    let mut found = vec![0; SIZE as usize];
+    // Windows of all lanes at once, which touch, and many that do not.
+    for (window_bytes, lanes) in [(0, 0), (1 << 20, 3), (9_000, 4)] {
+        for layout in layouts[1..].iter().chain(&layouts[..1]) {
+            let options = MoveOptions {
+                window_bytes,
+                lanes,
+                ..MoveOptions::default()
+            };
+            let mut moving = client.relayout_with("/f", layout, &options).unwrap();
+            let end = std::time::Instant::now() + LIMIT;
+            while !moving.progress().unwrap().state.is_over() {
+                assert!(std::time::Instant::now() < end, "{layout} does not end");
+                std::thread::yield_now();
+            }
+            assert_eq!(file.read_at(0, &mut found).unwrap(), found.len());
+            let wrong = found.iter().zip(&bytes).filter(|(a, b)| a != b).count();
+            assert_eq!(wrong, 0, "{layout} with {window_bytes}, {lanes} lanes");
+        }
+    }
+    let fetched = |s: &ioserver::IoServer| {
+        let counters = s.statistics();
+        let pulled = counters.iter().find(|c| c.name == "pulled_bytes");
+        pulled.unwrap().value
+    };
+    assert!(service.servers.iter().map(fetched).sum::<u64>() > 10 * SIZE);
 }
 
 #[test]

@@ -18,6 +18,11 @@ pub(crate) struct Service {
 impl Service {
     /// With servers that keep bytes in memory.
     pub(crate) fn start(servers: usize) -> Service {
+        Service::start_how(servers, true)
+    }
+
+    /// With servers that share their memory with others of this host, or as if there were none.
+    pub(crate) fn start_how(servers: usize, direct: bool) -> Service {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("pario-real-{}-{n}", std::process::id()));
@@ -38,6 +43,7 @@ impl Service {
             options.buffers_bytes = 1 << 20;
             options.message_bytes = 256 << 10;
             options.rendezvous_bytes = Some(16 << 10);
+            options.direct = direct;
             service.servers.push(ioserver::start(options).unwrap());
         }
         service

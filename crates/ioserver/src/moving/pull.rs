@@ -158,7 +158,8 @@ pub(crate) fn pull_windows(context: &Arc<Context>, r: &PullWindows) -> Result<u6
         return Err(other_round(r.file));
     }
     crash_point("server_during_pull");
-    let windows = ranges(&r.windows);
+    // Cut where ranges of the first piece touch: of each the servers that have it send subfile after subfile.
+    let windows = control::moves::meeting(&ranges(&r.windows), &known.layout().pieces[0].ranges);
     let pull = Pull {
         context,
         known: &known,
