@@ -230,6 +230,24 @@ fn advice_equals_brute_force_on_small_files() {
     }
 }
 
+/// Ranks that have their columns in another order want nothing else on one host: the layout with a name is taken.
+#[test]
+fn layouts_that_are_equally_good_are_said_in_the_simplest_words() {
+    let setting = Setting::new("f64[512,512]", 4, false, "(block, *) onto 4");
+    let mut profile = Profile::default();
+    let columns = "falls{(3072,4095,4096,512); (0,1023,4096,512); (1024,2047,4096,512); (2048,3071,4096,512)}";
+    observe(&mut profile, "app", columns, &setting.array, 4, 4, 3);
+    let ranked = setting.advise(&profile).ranked;
+    assert!(
+        ranked[0].layout.starts_with("(*, block) onto 4"),
+        "{}",
+        ranked[0].layout
+    );
+    let spelled = ranked.iter().find(|a| a.kind == Kind::Views).unwrap();
+    assert!(spelled.layout.starts_with("falls{"), "{}", spelled.layout);
+    assert_eq!(spelled.seconds, ranked[0].seconds);
+}
+
 /// Work that is read in turns with two patterns gets the compromise, and says so.
 #[test]
 fn two_patterns_in_turns_get_the_compromise_with_the_least_time() {
@@ -267,6 +285,7 @@ fn two_patterns_in_turns_get_the_compromise_with_the_least_time() {
     }
     let said = advised.compromise.expect("no layout is the best for both");
     assert!(said.contains("rows") || said.contains("columns"), "{said}");
+    assert!(said.contains(" % of its time in "), "{said}");
 }
 
 /// A server that is to get nothing more is left out.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::connection::{self, refused};
 use super::names::{absolute, shown};
-use super::output::shortened;
+use super::output::{shortened, time};
 use super::{Error, output};
 
 /// Arguments of `pario advise`.
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
             let facts = json!({"moved": moved, "advice": to_json(&advice)});
             return output::print(&format!("{facts:#}\n"));
         }
-        text += &said;
+        text += &format!("\n{said}");
     }
     output::print(&text)
 }
@@ -106,8 +106,9 @@ fn apply(
         return Ok((
             None,
             format!(
-                "moving takes {:.3} s and would have saved {:.3} s: nothing was moved (--force moves it)\n",
-                best.move_s, best.gain_s
+                "moving takes {} and would have saved {}: nothing was moved (--force moves it)\n",
+                time(best.move_s),
+                time(best.gain_s)
             ),
         ));
     }
@@ -137,10 +138,10 @@ fn to_text(name: &str, advice: &FileAdvice) -> String {
     for advice in ranked.iter().take(LISTED) {
         let _ = writeln!(
             out,
-            "  {:>10.6} s {:>10.6} s {:>10.6} s  {:<8} {}",
-            advice.seconds,
-            advice.gain_s,
-            advice.move_s,
+            "  {:>12} {:>12} {:>12}  {:<8} {}",
+            time(advice.seconds),
+            time(advice.gain_s),
+            time(advice.move_s),
             advice.kind.word(),
             shortened(&shown(&advice.layout), 60)
         );
@@ -151,7 +152,6 @@ fn to_text(name: &str, advice: &FileAdvice) -> String {
     if let Some(compromise) = &advice.advised.compromise {
         let _ = writeln!(out, "\n  {}", shown(compromise));
     }
-    out.push('\n');
     out
 }
 

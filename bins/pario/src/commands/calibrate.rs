@@ -52,7 +52,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         let from = client.host_name();
         let kept = client.calibrations(Some(&from)).map_err(refused)?;
         if is_good(client, &kept, &from)? {
-            return print_kept(&kept, arguments.json);
+            return match arguments.json {
+                true => print_kept(&kept, true),
+                false => output::print(
+                    "what is kept still predicts: nothing was measured (`pario calibrate --show` prints it)\n",
+                ),
+            };
         }
     }
     let begin = Instant::now();

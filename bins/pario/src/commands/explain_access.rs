@@ -17,15 +17,15 @@ use advise::cost::{
     Access, DiskDirected, Home, Machine, Op, Prediction, Process, StoreKind, Way, alternatives,
 };
 use client::{
-    Choice, Client, Collective, ConnectOptions, File, Member, OpenOptions, Phases, Places, Team,
-    View,
+    Choice, Client, Collective, ConnectOptions, File, Hints, Member, OpenOptions, Phases, Places,
+    Team, View,
 };
 use serde_json::{Value, json};
 
 use super::Error;
 use super::connection::{self, refused};
 use super::names::{absolute, shown};
-use super::output::{bytes, counted};
+use super::output::{bytes, counted, time};
 
 /// Most processes of an analysis.
 const MOST_PROCESSES: usize = 64;
@@ -249,9 +249,12 @@ fn chosen(ways: &[Prediction], together: bool) -> Way {
 
 /// Runs the access: a thread with a client of its own for every view, all at once.
 fn run(path: &str, views: &[View], lengths: &[u64], question: Question) -> Result<Measured, Error> {
+    // Looking is no use of the file: advice is for the programs.
+    let unseen = Hints::new().with("profile", "off").map_err(refused)?;
+    let options = OpenOptions::new().read().hints(unseen);
     let options = match question.op {
-        Op::Read => OpenOptions::new().read(),
-        Op::Write => OpenOptions::new().read().write(),
+        Op::Read => options,
+        Op::Write => options.write(),
     };
     let mut clients = Vec::new();
     for _ in views {
@@ -382,15 +385,6 @@ fn process(
         phases: rank.file.last_access(),
         choice: rank.team.and_then(|_| rank.file.last_choice()),
     })
-}
-
-/// Seconds as people read them.
-fn time(seconds: f64) -> String {
-    match seconds {
-        s if s < 1e-3 => format!("{:.1} us", s * 1e6),
-        s if s < 1.0 => format!("{:.2} ms", s * 1e3),
-        s => format!("{s:.2} s"),
-    }
 }
 
 fn needs_team(way: Way) -> bool {

@@ -72,6 +72,15 @@ pub(crate) fn exact_bytes(count: u64) -> String {
     }
 }
 
+/// Seconds as people read them.
+pub(crate) fn time(seconds: f64) -> String {
+    match seconds.abs() {
+        s if s < 1e-3 => format!("{:.1} us", seconds * 1e6),
+        s if s < 1.0 => format!("{:.2} ms", seconds * 1e3),
+        _ => format!("{seconds:.2} s"),
+    }
+}
+
 /// `one` for 1, else `many`, after the number.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })

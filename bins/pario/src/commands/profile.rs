@@ -199,8 +199,9 @@ fn histogram(text: &mut String, word: &str, tally: &Tally) {
             class => 1_u64 << (class - 1),
         };
         let below = match class + 1 {
+            1 => String::new(),
             SIZES => "or more".to_owned(),
-            _ => format!("to {}", bytes((1_u64 << class).saturating_sub(1))),
+            _ => format!("to < {}", bytes(1_u64 << class)),
         };
         let bar = "#".repeat((n * 30).div_ceil(most) as usize);
         let _ = writeln!(

@@ -78,7 +78,11 @@ fn analyzing_runs_the_access_and_changes_nothing() {
         "--analyze",
         "--json",
     ];
+    let used = || service.json_of(&["profile", "/m", "--json"]);
+    let before = used();
     let explained = service.json_of(&read);
+    // Looking is no use of the file.
+    assert_eq!(used(), before);
     let analyzed = &explained["analyzed"];
     assert_eq!(analyzed["bytes"], 512 * 512 * 8, "{explained}");
     let number = |name: &str| analyzed[name].as_f64().expect("a number");

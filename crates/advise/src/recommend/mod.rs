@@ -317,14 +317,19 @@ impl Judge<'_> {
             }
             ranked.push(advice);
         }
-        // What is no difference is no reason to move, nor for the more intricate of two.
+        // What is no difference is no reason to move, nor for the more intricate of two: a list of offsets is what
+        // has no shorter name.
         let best = ranked
             .iter()
             .map(|a| a.seconds)
             .fold(f64::INFINITY, f64::min);
         let class = |a: &Advice| match a.seconds <= best * (1.0 + TIE) {
-            true => (0, a.kind),
-            false => (1, Kind::Current),
+            true => (
+                0,
+                a.kind != Kind::Current && is_spelled_out(&a.layout),
+                a.kind,
+            ),
+            false => (1, false, Kind::Current),
         };
         ranked.sort_by(|a, b| {
             class(a)
@@ -342,6 +347,11 @@ impl Judge<'_> {
     }
 }
 
+/// Whether a layout says where its bytes are one by one.
+fn is_spelled_out(layout: &str) -> bool {
+    layout.starts_with("falls{") || layout.starts_with("blocks(")
+}
+
 /// Phases that would each rather have another layout than the first.
 fn compromise(ranked: &[Advice], phases: &[Phase]) -> Option<String> {
     let first = ranked.first()?;
@@ -355,17 +365,16 @@ fn compromise(ranked: &[Advice], phases: &[Phase]) -> Option<String> {
                 0..=60 => best.layout.as_str(),
                 _ => best.kind.word(),
             };
+            let share = 100.0 * best.phases[i] / first.phases[i];
             wanted.push(format!(
-                "{} would take {:.3} s instead of {:.3} s in {layout}",
+                "{} would take {share:.0} % of its time in {layout}",
                 phase.name(),
-                best.phases[i],
-                first.phases[i],
             ));
         }
     }
     (phases.len() > 1 && !wanted.is_empty()).then(|| {
         format!(
-            "a compromise with the least time in all: {}",
+            "the first is a compromise with the least time in all: {}",
             wanted.join("; ")
         )
     })
