@@ -55,7 +55,7 @@ impl Owner {
         demand_offset("end", end)?;
         let file = self.file(asker.file)?;
         self.settle_doubt(&file)?;
-        let mut state = file.enter(self, asker)?;
+        let mut state = self.enter_in(&file, asker, epoch)?;
         let ticket = Ticket {
             client: asker.client,
             request,

@@ -6,6 +6,7 @@
 use std::sync::MutexGuard;
 use std::time::Instant;
 
+use control::sizes::Event;
 use wire::message::file::SizeIs;
 use wire::message::{Bytes, Refusal, encode};
 use wire::{FileId, Rights, ServerId, Status};
@@ -29,10 +30,42 @@ impl Owner {
         demand_offset("end", end)?;
         let file = self.file(asker.file)?;
         self.settle_doubt(&file)?;
-        let mut state = file.enter(self, asker)?;
+        let mut state = self.enter_in(&file, asker, epoch)?;
         let counts = self.count_write(&mut state, epoch, end);
         let size = self.known(&file, state, asker).1;
         if counts { size } else { stale(size?) }
+    }
+
+    /// The file for a request of an epoch, which may have begun at the metadata manager a moment before it begins
+    /// here: clients and servers hear of it from both.
+    pub(super) fn enter_in<'a>(
+        &self,
+        file: &'a OwnedFile,
+        asker: &Asker<'_>,
+        epoch: u64,
+    ) -> Result<MutexGuard<'a, State>, Refused> {
+        let state = file.enter(self, asker)?;
+        if epoch <= state.sizes.epoch() {
+            return Ok(state);
+        }
+        drop(state);
+        let durable = self.cluster.file_state(file.id)?.size;
+        if epoch > durable.epoch {
+            return refuse(
+                Status::InvalidArgument,
+                format!(
+                    "epoch {epoch} has not begun; {} is the latest",
+                    durable.epoch
+                ),
+            );
+        }
+        let mut work = Vec::new();
+        file.lock().size_event(Event::Overtaken(durable), &mut work);
+        self.drive(file, work);
+        let state = file.enter(self, asker)?;
+        let has_begun = |s: &mut State| (s.sizes.epoch() >= epoch).then_some(());
+        let (state, begun) = file.wait(state, &file.changed, asker, Some(self.patience), has_begun);
+        begun.map(|()| state)
     }
 
     /// Counts a write; whether it is of the present epoch. Allocates nothing: this is on the way of

@@ -163,17 +163,30 @@ pub fn fire(client: &Client, orders: &Orders) -> Result<Fired, Failure> {
     let left = worker.run().inspect_err(|error| {
         // Before anybody hears of it.
         let path = Left::path(&orders.stop, "failed", orders.me);
-        let _ = std::fs::write(path, error.to_string());
+        // Whole, whoever reads it.
+        let new = Left::path(&orders.stop, "failing", orders.me);
+        let written = std::fs::write(&new, error.to_string());
+        let _ = written.and_then(|()| std::fs::rename(&new, &path));
     })?;
     left.write(&orders.stop, orders.me)?;
     Ok(worker.fired)
 }
 
 impl Worker<'_> {
+    /// Opens a file of the ground, which may have another name for a moment: made anew, another one would take its
+    /// place.
     fn open(&self, name: &str) -> Result<File, client::Error> {
-        let how = OpenOptions::new().read().write().create();
+        let how = OpenOptions::new().read().write();
         let path = format!("{}/{name}", self.orders.dir);
-        self.client.open(&path, &how)
+        let end = Instant::now() + LIMIT;
+        loop {
+            match self.client.open(&path, &how) {
+                Err(error) if error.status() == Status::NotFound && Instant::now() < end => {
+                    pause(Duration::from_millis(2));
+                }
+                opened => return opened,
+            }
+        }
     }
 
     fn kills(&self) -> u64 {

@@ -6,6 +6,7 @@
 mod appends;
 mod atomic;
 mod death;
+mod duties;
 mod sizes;
 mod twin;
 
