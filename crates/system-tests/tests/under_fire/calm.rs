@@ -100,7 +100,7 @@ impl Army<'_> {
 fn calm(service: &Service, what: u64, workers: u64, until: Until) {
     let mut random = seeded(what);
     let ground = Ground::new(service, workers, false);
-    let mut left = client_points(service.options().store);
+    let mut left = client_points(service.options());
     let points = left.len();
     random.shuffle(&mut left);
     let mut army = Army {
@@ -180,6 +180,20 @@ fn seed001_s72_files_on_disk_move_under_fire() {
     start_again(&mut service, 3);
 }
 
+/// Servers that share no memory, as those of several hosts.
+fn apart(servers: usize) -> ServiceOptions {
+    let mut options = ServiceOptions::new(servers);
+    let off = ("PARIO_DIRECT".to_owned(), "0".to_owned());
+    options.environment.push(off);
+    options
+}
+
+#[test]
+fn seed001_s72_files_move_by_message_under_fire() {
+    let service = apart(3).start();
+    calm(&service, 7, 3, Until::Time(Duration::from_secs(4)));
+}
+
 /// Moves of each service below.
 const MOVES: u64 = 100;
 
@@ -188,6 +202,15 @@ const MOVES: u64 = 100;
 fn seed001_s72_hundreds_of_moves_in_memory_under_fire() {
     for (what, servers) in [(11, 2), (12, 4), (13, 5)] {
         let service = ServiceOptions::new(servers).start();
+        calm(&service, what, 5, Until::Moves(MOVES));
+    }
+}
+
+#[test]
+#[ignore = "takes minutes; make test-full runs it"]
+fn seed001_s72_hundreds_of_moves_by_message_under_fire() {
+    for (what, servers) in [(14, 3), (15, 5)] {
+        let service = apart(servers).start();
         calm(&service, what, 5, Until::Moves(MOVES));
     }
 }

@@ -38,10 +38,10 @@ impl Victim {
 }
 
 /// All points, or those that `PARIO_POINTS` names.
-fn all(store: Store) -> Vec<Victim> {
+fn all(options: &ServiceOptions) -> Vec<Victim> {
     let managers = COORDINATOR_POINTS.iter().map(|p| Victim::Manager(p));
     let servers = SERVER_POINTS.iter().map(|p| Victim::Server(p));
-    let clients = client_points(store).into_iter().map(Victim::Client);
+    let clients = client_points(options).into_iter().map(Victim::Client);
     let all: Vec<Victim> = managers.chain(servers).chain(clients).collect();
     let Ok(names) = std::env::var("PARIO_POINTS") else {
         return all;
@@ -238,7 +238,7 @@ fn on_disk() -> ServiceOptions {
 
 #[test]
 fn servers_die_at_some_points_of_moves_and_nothing_synced_is_lost() {
-    let mut victims = all(Store::Disk);
+    let mut victims = all(&on_disk());
     let mut random = seeded(3);
     random.shuffle(&mut victims);
     crash(4, on_disk(), &victims[..victims.len().min(4)]);
@@ -247,7 +247,7 @@ fn servers_die_at_some_points_of_moves_and_nothing_synced_is_lost() {
 #[test]
 #[ignore = "takes minutes; make test-full runs it"]
 fn servers_die_at_every_point_of_moves_and_nothing_synced_is_lost() {
-    let mut victims = all(Store::Disk);
+    let mut victims = all(&on_disk());
     seeded(5).shuffle(&mut victims);
     for (i, some) in victims.chunks(7).enumerate() {
         crash(20 + i as u64, on_disk(), some);
@@ -258,7 +258,7 @@ fn servers_die_at_every_point_of_moves_and_nothing_synced_is_lost() {
 #[test]
 #[ignore = "takes minutes; make test-full runs it"]
 fn managers_and_clients_die_at_every_point_of_moves_in_memory_and_nothing_is_lost() {
-    let mut victims = all(Store::Memory);
+    let mut victims = all(&ServiceOptions::new(4));
     victims.retain(|victim| !matches!(victim, Victim::Server(_)));
     seeded(6).shuffle(&mut victims);
     for (i, some) in victims.chunks(7).enumerate() {

@@ -23,7 +23,7 @@ use client::{Client, OpenOptions};
 use control::moves::CLIENT_POINTS;
 use system_tests::firing::{self, Left, SHARED};
 use system_tests::plain_file::assert_bytes;
-use system_tests::{Random, Service, Store, Worker};
+use system_tests::{Random, Service, ServiceOptions, Store, Worker};
 
 /// Numbers of this run, printed so that it can be repeated.
 fn seeded(what: u64) -> Random {
@@ -31,10 +31,16 @@ fn seeded(what: u64) -> Random {
     Random::of_run(9000 + what)
 }
 
-/// Where clients can die. Bytes that a disk has to have are written by message, never by a copy of the client.
-fn client_points(store: Store) -> Vec<&'static str> {
+/// Where clients can die. Bytes that a disk has to have, or that are elsewhere, are written by message, never by a copy of
+/// the client.
+fn client_points(options: &ServiceOptions) -> Vec<&'static str> {
     let mut points = CLIENT_POINTS.to_vec();
-    points.retain(|point| store == Store::Memory || *point != "client_in_copy");
+    let is_apart = options
+        .environment
+        .iter()
+        .any(|(name, value)| name == "PARIO_DIRECT" && value == "0");
+    let copies = options.store == Store::Memory && !is_apart;
+    points.retain(|point| copies || *point != "client_in_copy");
     points
 }
 
