@@ -79,7 +79,7 @@ impl Open {
         bytes: &[u8],
         how: How,
     ) -> Result<usize> {
-        let mut user = User::Bytes(Memory::From(bytes));
+        let mut user = User::Bytes(Memory::From(bytes.into()));
         let written = self.write_user(lane, seen, lo, &mut user, how)?;
         Ok(written.expect("slices go by message where they have to"))
     }
@@ -213,7 +213,7 @@ impl Open {
         into: &mut [u8],
         how: How,
     ) -> Result<usize> {
-        let mut user = User::Bytes(Memory::Into(into));
+        let mut user = User::Bytes(Memory::Into(into.into()));
         let read = self.read_user(lane, seen, lo, &mut user, how)?;
         Ok(read.expect("slices go by message where they have to"))
     }

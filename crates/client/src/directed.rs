@@ -177,7 +177,7 @@ impl Stream {
             },
             State::Payload => {
                 let into = &mut self.packed[self.filled..self.bytes];
-                let n = pipe.payload(into, Wait::No)?;
+                let n = pipe.payload(into.into(), Wait::No)?;
                 self.filled += n;
                 if self.filled == self.bytes {
                     self.put(plan, ends)?;
@@ -192,7 +192,9 @@ impl Stream {
                     len: self.bytes,
                 };
                 let before = self.cursor;
-                let is_sent = pipe.send(&mut self.cursor, &[piece], &[], &self.packed, Wait::No)?;
+                let nothing = SharedBytes::from_slice(&[]);
+                let is_sent =
+                    pipe.send(&mut self.cursor, &[piece], nothing, &self.packed, Wait::No)?;
                 if is_sent {
                     self.state = State::Head;
                 }
@@ -344,7 +346,8 @@ impl Open {
                 out.clear();
                 out.extend_from_slice(&message);
             });
-            if let Err(trouble) = pipe.send(&mut Cursor::default(), &[], &[], &[], Wait::Yes) {
+            let nothing = SharedBytes::from_slice(&[]);
+            if let Err(trouble) = pipe.send(&mut Cursor::default(), &[], nothing, &[], Wait::Yes) {
                 stream.failure = Some(trouble);
                 stream.state = State::Finished;
             }

@@ -16,6 +16,7 @@
 
 use std::time::Instant;
 
+use kernels::{Share, SharedBytes, SharedBytesMut};
 use wire::message::access::{
     ANNOUNCED, Access, DATA, Done, GO, GROW, KEPT, NEWER, READ, WHOLE, WRITE,
 };
@@ -31,11 +32,17 @@ use crate::plan::{Part, Plan};
 /// Runs shorter than this are packed when there are several: a copy is cheaper than a call.
 const DIRECT_BYTES: usize = 4096;
 
+/// Several runs of the user's memory that are all this long (but for the first and the last) go without packing.
+const LONG_RUN: u64 = 16 << 10;
+
+/// Packed bytes are spread when so many have come: they are still near the processor then.
+const NEAR_BYTES: usize = 256 << 10;
+
 /// The user's memory of an access; byte 0 is the first byte of the access.
 #[derive(Debug)]
 pub(crate) enum Memory<'a> {
-    From(&'a [u8]),
-    Into(&'a mut [u8]),
+    From(SharedBytes<'a>),
+    Into(SharedBytesMut<'a>),
 }
 
 impl Memory<'_> {
@@ -46,10 +53,10 @@ impl Memory<'_> {
         }
     }
 
-    fn to_send(&self) -> &[u8] {
+    fn to_send(&self) -> SharedBytes<'_> {
         match self {
-            Memory::From(bytes) => bytes,
-            Memory::Into(_) => &[],
+            Memory::From(bytes) => *bytes,
+            Memory::Into(_) => SharedBytes::from_slice(&[]),
         }
     }
 
@@ -99,10 +106,25 @@ struct Message {
     parts: Vec<Part>,
     pieces: Vec<Piece>,
     packed: Vec<u8>,
+    /// What is to be spread, ascending by piece.
+    spreads: Vec<Spread>,
+    /// The first of them that is not done.
+    spread: usize,
     cursor: Cursor,
     is_announced: bool,
     /// Sent as far as its state says.
     is_sent: bool,
+}
+
+/// Bytes of a part that come packed, in a piece of the payload.
+#[derive(Clone, Debug)]
+struct Spread {
+    piece: usize,
+    part: usize,
+    file: (u64, u64),
+    /// Where they are in the packed memory.
+    start: usize,
+    len: usize,
 }
 
 /// See the [module](self).
@@ -393,23 +415,25 @@ impl Flow {
             m.cursor = Cursor::default();
         }
         if let Memory::Into(user) = memory {
-            while let Some(piece) = m.pieces.get(m.cursor.place) {
-                let target = &mut piece.of_mut(user, &mut m.packed)[m.cursor.byte..];
+            while let Some(&piece) = m.pieces.get(m.cursor.place) {
+                let target = piece.rest_mut(user.reborrow(), &mut m.packed, m.cursor.byte);
                 let n = pipe.payload(target, wait)?;
                 if n == 0 && piece.len > m.cursor.byte {
                     return Ok(false);
                 }
                 m.cursor.byte += n;
                 if m.cursor.byte == piece.len {
+                    if !piece.is_direct {
+                        let started = Instant::now();
+                        m.unpack(terms.plan, terms.base, user.reborrow());
+                        self.scatter_ns += started.elapsed().as_nanos() as u64;
+                    }
                     m.cursor = Cursor {
                         place: m.cursor.place + 1,
                         byte: 0,
                     };
                 }
             }
-            let started = Instant::now();
-            m.unpack(terms.plan, terms.base, user);
-            self.scatter_ns += started.elapsed().as_nanos() as u64;
         }
         let hi = m.hi;
         self.pop();
@@ -429,75 +453,135 @@ impl Flow {
 }
 
 impl Message {
-    /// Says where each byte of the payload lies, and packs those that are scattered.
+    /// Says where each byte of the payload lies, and packs those that are scattered. What is read in short runs comes
+    /// in steps that use the same packed memory one after the other.
     fn place(&mut self, plan: &Plan, base: u64, memory: &Memory<'_>) {
         self.pieces.clear();
+        self.spreads.clear();
+        self.spread = 0;
+        // Where the next packed bytes go.
         let mut filled = 0;
-        for part in &self.parts {
+        for (number, part) in self.parts.iter().enumerate() {
             let share = plan.share_of(part);
             let len = part.bytes as usize;
             let run = share
                 .left_run(part.file())
                 .filter(|_| len >= DIRECT_BYTES || self.parts.len() == 1);
             if let Some(at) = run {
-                let start = (at - base) as usize;
-                match self.pieces.last_mut() {
-                    Some(last) if last.is_direct && last.start + last.len == start => {
-                        last.len += len;
-                    }
-                    _ => self.pieces.push(Piece {
-                        is_direct: true,
-                        start,
-                        len,
-                    }),
-                }
+                add_direct(&mut self.pieces, (at - base) as usize, len);
                 continue;
             }
-            if self.packed.len() < filled + len {
-                self.packed.resize(filled + len, 0);
+            if len as u64 >= 2 * LONG_RUN && add_runs(&mut self.pieces, share, part, base) {
+                continue;
             }
             if let Memory::From(user) = memory {
+                if self.packed.len() < filled + len {
+                    self.packed.resize(filled + len, 0);
+                }
                 share
                     .gather_left(
                         part.file(),
-                        (*user).into(),
+                        *user,
                         base,
                         &mut self.packed[filled..filled + len],
                     )
                     .expect("the part lies in the access");
+                add_packed(&mut self.pieces, filled, len);
+                filled += len;
+                continue;
             }
-            match self.pieces.last_mut() {
-                Some(last) if !last.is_direct => last.len += len,
-                _ => self.pieces.push(Piece {
-                    is_direct: false,
+            let mut file = part.file();
+            let mut left = len;
+            while left > 0 {
+                if filled == NEAR_BYTES || self.pieces.last().is_none_or(|p| p.is_direct) {
+                    filled = 0;
+                }
+                let n = left.min(NEAR_BYTES - filled);
+                let end = match n == left {
+                    true => file.end,
+                    false => share.after(file.clone(), n as u64),
+                };
+                add_packed(&mut self.pieces, filled, n);
+                self.spreads.push(Spread {
+                    piece: self.pieces.len() - 1,
+                    part: number,
+                    file: (file.start, end),
                     start: filled,
-                    len,
-                }),
+                    len: n,
+                });
+                file.start = end;
+                filled += n;
+                left -= n;
+                if self.packed.len() < filled {
+                    self.packed.resize(filled, 0);
+                }
             }
-            filled += len;
         }
     }
 
-    /// Spreads what was received packed.
-    fn unpack(&self, plan: &Plan, base: u64, user: &mut [u8]) {
-        let mut taken = 0;
-        for part in &self.parts {
-            let share = plan.share_of(part);
-            let len = part.bytes as usize;
-            let is_direct = (len >= DIRECT_BYTES || self.parts.len() == 1)
-                && share.left_run(part.file()).is_some();
-            if is_direct {
-                continue;
-            }
-            share
+    /// Spreads what was received packed in the piece of the cursor.
+    fn unpack(&mut self, plan: &Plan, base: u64, mut user: SharedBytesMut<'_>) {
+        while let Some(spread) = self.spreads.get(self.spread)
+            && spread.piece == self.cursor.place
+        {
+            plan.share_of(&self.parts[spread.part])
                 .scatter_left(
-                    part.file(),
-                    &self.packed[taken..taken + len],
-                    (&mut *user).into(),
+                    spread.file.0..spread.file.1,
+                    &self.packed[spread.start..spread.start + spread.len],
+                    user.reborrow(),
                     base,
                 )
                 .expect("the part lies in the access");
-            taken += len;
+            self.spread += 1;
         }
     }
+}
+
+/// Adds bytes of the user's memory to a payload.
+fn add_direct(pieces: &mut Vec<Piece>, start: usize, len: usize) {
+    match pieces.last_mut() {
+        Some(last) if last.is_direct && last.start + last.len == start => last.len += len,
+        _ => pieces.push(Piece {
+            is_direct: true,
+            start,
+            len,
+        }),
+    }
+}
+
+/// Adds packed bytes to a payload; those at the beginning of the packed memory begin a new piece.
+fn add_packed(pieces: &mut Vec<Piece>, start: usize, len: usize) {
+    match pieces.last_mut() {
+        Some(last) if !last.is_direct && start > 0 => last.len += len,
+        _ => pieces.push(Piece {
+            is_direct: false,
+            start,
+            len,
+        }),
+    }
+}
+
+/// Adds a part run by run, if its runs in the user's memory are long; whether they are. Otherwise nothing is added.
+fn add_runs(pieces: &mut Vec<Piece>, share: &Share, part: &Part, base: u64) -> bool {
+    let before = (pieces.len(), pieces.last().copied());
+    let mut left = part.bytes;
+    let mut runs = 0u64;
+    share.each_left_run(part.file(), |at, len| {
+        // The first and the last may have been cut.
+        if len < LONG_RUN && runs > 0 && len < left {
+            return false;
+        }
+        runs += 1;
+        left -= len;
+        add_direct(pieces, (at - base) as usize, len as usize);
+        true
+    });
+    if left == 0 {
+        return true;
+    }
+    pieces.truncate(before.0);
+    if let (Some(last), Some(kept)) = (pieces.last_mut(), before.1) {
+        *last = kept;
+    }
+    false
 }

@@ -3,7 +3,8 @@
 //! ```text
 //!  memory ------------------------ pack -------------------> extents    directly, where they lie in long runs
 //!  memory --pack--> some 10^5 bytes, in the cache --copy--> extents    directly, where they do not
-//!  memory --pack--> up to 8 MiB ------------ message -----> servers    where direct access cannot be
+//!  memory ------------------------------- message -----> servers    where direct access cannot be, and it is one run
+//!  memory --pack--> up to 8 MiB ------------ message -----> servers    where it is not
 //! ```
 //!
 //! Directly a described access is one access like any other: it is planned, claimed and grows the file
@@ -63,8 +64,14 @@ impl User<'_> {
     /// The first `n` bytes of it.
     pub(crate) fn first(&mut self, n: u64) -> User<'_> {
         match self {
-            User::Bytes(Memory::From(bytes)) => User::Bytes(Memory::From(&bytes[..n as usize])),
-            User::Bytes(Memory::Into(bytes)) => User::Bytes(Memory::Into(&mut bytes[..n as usize])),
+            User::Bytes(Memory::From(bytes)) => {
+                let first = bytes.range(0..n as usize);
+                User::Bytes(Memory::From(first.expect("no more than there is")))
+            }
+            User::Bytes(Memory::Into(bytes)) => {
+                let first = bytes.reborrow().range(0..n as usize);
+                User::Bytes(Memory::Into(first.expect("no more than there is")))
+            }
             User::From(from) => User::From(Described {
                 memory: from.memory,
                 origin: from.origin,
@@ -157,6 +164,11 @@ impl File {
                 return self.read_packed(lane, &seen, offset, user, None);
             }
             self.guarded(lane, &seen, (offset, size), false, |lane, how| {
+                if let Some(run) = one_run_mut(memory.reborrow(), origin, places) {
+                    let mut user = User::Bytes(Memory::Into(run));
+                    let read = self.open.read_user(lane, &seen, offset, &mut user, how)?;
+                    return Ok(read.expect("one run goes by message where it has to"));
+                }
                 if size >= LONG {
                     let mut user = User::Into(Described {
                         memory: memory.reborrow(),
@@ -214,6 +226,11 @@ impl File {
                 return self.write_packed(lane, &seen, offset, user, None);
             }
             self.guarded(lane, &seen, (offset, size), true, |lane, how| {
+                if let Some(run) = one_run(memory, origin, places) {
+                    let mut user = User::Bytes(Memory::From(run));
+                    let written = self.open.write_user(lane, &seen, offset, &mut user, how)?;
+                    return Ok(written.expect("one run goes by message where it has to"));
+                }
                 if size >= LONG {
                     let mut user = User::From(Described {
                         memory,

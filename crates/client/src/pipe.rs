@@ -10,13 +10,14 @@
 //!
 //! Left to others: what frames mean, repeating, who is asked.
 
-use std::io::IoSlice;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use control::introduction::{Secret, proof, this_process};
+use kernels::{SharedBytes, SharedBytesMut};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
+use rustix::net::RecvFlags;
 use wire::Status;
 use wire::ask::{AskError, decode_answer};
 use wire::frame::{HEADER_BYTES, Header};
@@ -52,14 +53,34 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    pub(crate) fn of<'a>(&self, user: &'a [u8], packed: &'a [u8]) -> &'a [u8] {
-        let memory = if self.is_direct { user } else { packed };
-        &memory[self.start..self.start + self.len]
+    /// What is left of it behind its first bytes.
+    pub(crate) fn rest<'a>(
+        &self,
+        user: SharedBytes<'a>,
+        packed: &'a [u8],
+        byte: usize,
+    ) -> SharedBytes<'a> {
+        let memory = match self.is_direct {
+            true => user,
+            false => SharedBytes::from_slice(packed),
+        };
+        let rest = memory.range(self.start + byte..self.start + self.len);
+        rest.expect("pieces lie in their memory")
     }
 
-    pub(crate) fn of_mut<'a>(&self, user: &'a mut [u8], packed: &'a mut [u8]) -> &'a mut [u8] {
-        let memory = if self.is_direct { user } else { packed };
-        &mut memory[self.start..self.start + self.len]
+    /// The same, to be filled.
+    pub(crate) fn rest_mut<'a>(
+        &self,
+        user: SharedBytesMut<'a>,
+        packed: &'a mut [u8],
+        byte: usize,
+    ) -> SharedBytesMut<'a> {
+        let memory = match self.is_direct {
+            true => user,
+            false => SharedBytesMut::from_slice(packed),
+        };
+        let rest = memory.range(self.start + byte..self.start + self.len);
+        rest.expect("pieces lie in their memory")
     }
 }
 
@@ -198,25 +219,21 @@ impl Pipe {
         &mut self,
         cursor: &mut Cursor,
         pieces: &[Piece],
-        user: &[u8],
+        user: SharedBytes<'_>,
         packed: &[u8],
         wait: Wait,
     ) -> Result<bool, Trouble> {
-        let flags = match wait {
-            Wait::Yes => SendFlags::NOSIGNAL,
-            Wait::No => SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
-        };
         loop {
-            let mut batch = [IoSlice::new(&[]); BATCH];
+            let mut batch = [SharedBytes::from_slice(&[]); BATCH];
             let mut count = 0;
             let mut at = *cursor;
             while at.place <= pieces.len() && count < BATCH {
                 let bytes = match at.place {
-                    0 => &self.head[..],
-                    n => pieces[n - 1].of(user, packed),
+                    0 => SharedBytes::from_slice(&self.head[at.byte..]),
+                    n => pieces[n - 1].rest(user, packed, at.byte),
                 };
-                if at.byte < bytes.len() {
-                    batch[count] = IoSlice::new(&bytes[at.byte..]);
+                if !bytes.is_empty() {
+                    batch[count] = bytes;
                     count += 1;
                 }
                 at.place += 1;
@@ -225,8 +242,7 @@ impl Pipe {
             if count == 0 {
                 return Ok(true);
             }
-            let mut nothing = SendAncillaryBuffer::default();
-            match rustix::net::sendmsg(self.link.as_fd(), &batch[..count], &mut nothing, flags) {
+            match kernels::send_part(self.link.as_fd(), &batch[..count], wait == Wait::Yes) {
                 Ok(0) => return Err(broken("the connection takes no more bytes")),
                 Ok(n) => {
                     let head = self.head.len();
@@ -235,10 +251,12 @@ impl Pipe {
                         n => pieces[n - 1].len,
                     });
                 }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) if wait == Wait::No => return Ok(false),
-                Err(Errno::AGAIN) => return Err(Trouble::Late),
-                Err(e) => return Err(broken(format!("the connection failed: {e}"))),
+                Err(e) => match e.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock if wait == Wait::No => return Ok(false),
+                    ErrorKind::WouldBlock => return Err(Trouble::Late),
+                    _ => return Err(broken(format!("the connection failed: {e}"))),
+                },
             }
         }
     }
@@ -285,21 +303,23 @@ impl Pipe {
     }
 
     /// Receives the next bytes of the payload where they belong; how many, 0 if none are there yet.
-    pub(crate) fn payload(&mut self, into: &mut [u8], wait: Wait) -> Result<usize, Trouble> {
+    pub(crate) fn payload(
+        &mut self,
+        into: SharedBytesMut<'_>,
+        wait: Wait,
+    ) -> Result<usize, Trouble> {
         let most = (into.len() as u64).min(self.payload_left) as usize;
         if most == 0 {
             return Ok(0);
         }
-        let into = &mut into[..most];
         let n = if self.filled.is_empty() {
-            let flags = match wait {
-                Wait::Yes => RecvFlags::WAITALL,
-                Wait::No => RecvFlags::DONTWAIT,
-            };
-            self.receive_into(into, flags, wait)?
+            let into = into.range(0..most).expect("at most all of it");
+            self.receive_payload(into, wait)?
         } else {
-            let n = into.len().min(self.filled.len());
-            into[..n].copy_from_slice(&self.inbox[self.filled.start..self.filled.start + n]);
+            let n = most.min(self.filled.len());
+            let there = &self.inbox[self.filled.start..self.filled.start + n];
+            let into = into.range(0..n).expect("at most all of it");
+            into.copy_from(there.into());
             self.filled.start += n;
             n
         };
@@ -311,7 +331,7 @@ impl Pipe {
     pub(crate) fn skip(&mut self, wait: Wait) -> Result<bool, Trouble> {
         let mut sink = [0; 4096];
         while self.payload_left > 0 {
-            if self.payload(&mut sink, wait)? == 0 {
+            if self.payload(sink[..].as_mut().into(), wait)? == 0 {
                 return Ok(false);
             }
         }
@@ -338,6 +358,22 @@ impl Pipe {
         Ok(n > 0)
     }
 
+    fn receive_payload(&self, mut into: SharedBytesMut<'_>, wait: Wait) -> Result<usize, Trouble> {
+        loop {
+            let waits = wait == Wait::Yes;
+            match kernels::receive_part(self.link.as_fd(), into.reborrow(), waits) {
+                Ok(0) => return Err(broken("the server closed the connection")),
+                Ok(n) => return Ok(n),
+                Err(e) => match e.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock if wait == Wait::No => return Ok(0),
+                    ErrorKind::WouldBlock => return Err(Trouble::Late),
+                    _ => return Err(broken(format!("the connection failed: {e}"))),
+                },
+            }
+        }
+    }
+
     fn receive_into(
         &self,
         into: &mut [u8],
@@ -359,7 +395,8 @@ impl Pipe {
     /// Sends a request; the answer is taken with [`Pipe::answer`].
     pub(crate) fn put<R: Request>(&mut self, number: u64, request: &R) -> Result<(), Trouble> {
         self.prepare(R::KIND, 0, number, 0, |out| request.put(out));
-        self.send(&mut Cursor::default(), &[], &[], &[], Wait::Yes)?;
+        let nothing = SharedBytes::from_slice(&[]);
+        self.send(&mut Cursor::default(), &[], nothing, &[], Wait::Yes)?;
         Ok(())
     }
 

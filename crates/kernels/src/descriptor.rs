@@ -178,6 +178,61 @@ pub fn receive_after(
     }
 }
 
+/// Receives what one call of the system gives: all of the target if it waits, else what is there. 0 bytes are the end of
+/// the stream.
+///
+/// ```
+/// use std::io::Write;
+/// use std::os::fd::AsFd;
+/// use std::os::unix::net::UnixStream;
+/// let (mut near, far) = UnixStream::pair()?;
+/// near.write_all(b"some")?;
+/// let mut target = [0; 8];
+/// assert_eq!(kernels::receive_part(far.as_fd(), target[..].as_mut().into(), false)?, 4);
+/// assert!(kernels::receive_part(far.as_fd(), target[..].as_mut().into(), false).is_err());
+/// assert_eq!(&target, b"some\0\0\0\0");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn receive_part(
+    fd: BorrowedFd<'_>,
+    mut target: SharedBytesMut<'_>,
+    waits: bool,
+) -> io::Result<usize> {
+    let flags = match waits {
+        true => libc::MSG_WAITALL,
+        false => libc::MSG_DONTWAIT,
+    };
+    let (start, len) = (target.as_mut_ptr(), target.len());
+    // SAFETY: the target's constructor promises memory that is valid for writes, and it is borrowed alone.
+    let moved = unsafe { libc::recv(fd.as_raw_fd(), start.cast(), len, flags) };
+    usize::try_from(moved).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends what one call of the system takes of some pieces, at most 64 of them; how many bytes. A peer that has gone is
+/// [`BrokenPipe`](io::ErrorKind::BrokenPipe), without a signal.
+///
+/// ```
+/// use std::os::fd::AsFd;
+/// use std::os::unix::net::UnixStream;
+/// let (near, _far) = UnixStream::pair()?;
+/// let pieces = [b"some"[..].into(), b" more"[..].into()];
+/// assert_eq!(kernels::send_part(near.as_fd(), &pieces, false)?, 9);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn send_part(fd: BorrowedFd<'_>, pieces: &[SharedBytes<'_>], waits: bool) -> io::Result<usize> {
+    let mut batch = [NOWHERE; BATCH];
+    let place = |index: usize| (pieces[index].as_ptr().cast_mut(), pieces[index].len());
+    let filled = Progress::default().batch(pieces.len(), place, &mut batch);
+    let header = message(&mut batch[..filled]);
+    let flags = match waits {
+        true => libc::MSG_NOSIGNAL,
+        false => libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT,
+    };
+    // SAFETY: the places are the pieces, valid for reads by their constructors' promise; sending only reads them.
+    let moved = unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const header, flags) };
+    usize::try_from(moved).map_err(|_| io::Error::last_os_error())
+}
+
 /// Sends all of `head`, then all `pieces`, to a stream socket. A peer that has gone is
 /// [`BrokenPipe`](io::ErrorKind::BrokenPipe), without a signal.
 ///

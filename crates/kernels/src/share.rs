@@ -212,6 +212,33 @@ impl Share {
         }
     }
 
+    /// Hands out the bytes of a file range as runs of the left side alone: where each begins there, and how many
+    /// bytes it has. They ascend; two that touch may be handed out one by one. Stops when `take` says no.
+    pub fn each_left_run(&self, file: Range<u64>, mut take: impl FnMut(u64, u64) -> bool) {
+        match &self.form {
+            Form::Symbolic(s) => {
+                let Range { mut start, end } = s.positions(&file);
+                while start < end {
+                    let Some((left, n)) = s.left.block(start) else {
+                        return;
+                    };
+                    let len = n.min(end - start);
+                    if !take(left, len) {
+                        return;
+                    }
+                    start += len;
+                }
+            }
+            Form::Lazy(_) => {
+                for run in self.meeting.runs(file) {
+                    if !take(run.left, run.len) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
     /// Packs the bytes of a file range from memory of the left side that begins at its byte `base`.
     pub fn gather_left(
         &self,
@@ -479,6 +506,13 @@ mod tests {
                     true
                 });
                 let expected: Vec<_> = naive.iter().map(|b| (b.1, b.2)).collect();
+                prop_assert_eq!(runs, expected);
+                let mut runs = Vec::new();
+                share.each_left_run(file.clone(), |left, len| {
+                    runs.extend(left..left + len);
+                    true
+                });
+                let expected: Vec<_> = naive.iter().map(|b| b.1).collect();
                 prop_assert_eq!(runs, expected);
 
                 let memory: Vec<u8> = (0..=255).collect();

@@ -322,12 +322,10 @@ fn copy(
     }
     match user {
         User::Bytes(Memory::From(bytes)) => {
-            let from = Side::From(SharedBytes::from_slice(bytes));
-            return copy_run(flows, maps, way, from);
+            return copy_run(flows, maps, way, Side::From(*bytes));
         }
         User::Bytes(Memory::Into(bytes)) => {
-            let into = Side::Into(SharedBytesMut::from_slice(bytes));
-            return copy_run(flows, maps, way, into);
+            return copy_run(flows, maps, way, Side::Into(bytes.reborrow()));
         }
         User::From(from) => {
             if let Some(run) = one_run(from.memory, from.origin, from.places) {

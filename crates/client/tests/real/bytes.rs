@@ -107,6 +107,40 @@ fn long_accesses_run_in_rounds() {
     assert!(back[..1 << 20] == bytes[..1 << 20]);
 }
 
+/// Long runs of the user's memory go as they are, short ones are packed and spread in several steps of a message; both in
+/// one message where a view has both.
+#[test]
+fn long_and_short_runs_of_long_messages_arrive_where_they_belong() {
+    let service = Service::start_with(3, |_| {});
+    let client = service.connect_how(false);
+    let both = "falls{(0,2999); (3000,49999); (50000,69999)} period 70000";
+    let layouts = [
+        "striped(3000) over 3",
+        "striped(20000) over 3",
+        "striped(64KiB) over 2",
+        both,
+    ];
+    for (n, layout) in layouts.into_iter().enumerate() {
+        for (v, view) in [
+            "whole",
+            "striped(7) over 3 [1]",
+            "striped(50000) over 2 [0]",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let file = create(&client, &format!("/{n}-{v}"), "", layout);
+            file.set_view_text_at(v as u64, view).unwrap();
+            let mut model = Vec::new();
+            write(&file, &mut model, 11, &pattern(2_500_000, n + v));
+            read(&file, &model, 0, 2_600_000);
+            read(&file, &model, 1_234_567, 700_001);
+            write(&file, &mut model, 777_777, &pattern(1_000_003, n));
+            read(&file, &model, 3, 2_500_000);
+        }
+    }
+}
+
 #[test]
 fn ends_and_holes_are_the_same_for_all_clients() {
     let service = Service::start(3);

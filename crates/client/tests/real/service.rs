@@ -23,6 +23,17 @@ impl Service {
 
     /// With servers that share their memory with others of this host, or as if there were none.
     pub(crate) fn start_how(servers: usize, direct: bool) -> Service {
+        Service::start_with(servers, |options| {
+            options.buffer_bytes = 64 << 10;
+            options.buffers_bytes = 1 << 20;
+            options.message_bytes = 256 << 10;
+            options.rendezvous_bytes = Some(16 << 10);
+            options.direct = direct;
+        })
+    }
+
+    /// Servers in memory with other options than the usual ones.
+    pub(crate) fn start_with(servers: usize, set: impl Fn(&mut ioserver::Options)) -> Service {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("pario-real-{}-{n}", std::process::id()));
@@ -39,11 +50,7 @@ impl Service {
             };
             let listen = socket(&service.dir, &format!("io{i}"));
             let mut options = ioserver::Options::new(socket(&service.dir, "meta"), listen, store);
-            options.buffer_bytes = 64 << 10;
-            options.buffers_bytes = 1 << 20;
-            options.message_bytes = 256 << 10;
-            options.rendezvous_bytes = Some(16 << 10);
-            options.direct = direct;
+            set(&mut options);
             service.servers.push(ioserver::start(options).unwrap());
         }
         service

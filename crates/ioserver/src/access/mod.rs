@@ -38,6 +38,9 @@ const WINDOW: u64 = 2 << 20;
 const SPARSE_WINDOW: u64 = store::UNIT;
 /// Payloads up to this go through a buffer of the connection.
 const SMALL: usize = 64 << 10;
+/// Of a buffer so much is used at a time where bytes are in memory anyway: what was packed is still near the
+/// processor when it is sent, and what was received when it is put in place.
+const NEAR: usize = 256 << 10;
 /// A run of this length goes straight even if its neighbours do not.
 const STRAIGHT: u64 = 16 << 10;
 /// Places handed to the system at a time.
@@ -316,10 +319,13 @@ pub(crate) fn stretches(parts: &[Part]) -> impl Iterator<Item = Stretch> + '_ {
 /// Bytes of the buffer that a staged stretch goes through.
 pub(crate) fn buffer_bytes(context: &Context, stretch_bytes: u64) -> (usize, bool) {
     let own = SMALL.min(context.buffers.buffer_bytes());
+    let all = context.buffers.buffer_bytes();
     if stretch_bytes <= own as u64 {
         (own, true)
+    } else if context.stored.is_durable() {
+        (all, false)
     } else {
-        (context.buffers.buffer_bytes(), false)
+        (all.min(NEAR), false)
     }
 }
 
