@@ -66,10 +66,18 @@ pub struct Excess {
     pub pages: f64,
     /// Bytes that come from afar.
     pub far_bytes: f64,
-    /// Pieces of other lengths than 1, 2, 4 .. 64 bytes.
+    /// Pieces of lengths that kernels have no loop of their own for.
     pub odd_pieces: f64,
     /// Pieces from afar on other pages than the ones before, those below [`JUMP_BYTES`] in parts.
     pub jumps: f64,
+}
+
+/// Whether kernels have a loop of its own for a length: one, two or three loads and stores.
+fn has_loop(n: u64) -> bool {
+    matches!(
+        n,
+        1 | 2 | 4 | 8 | 16 | 32 | 64 | 12 | 20 | 24 | 40 | 48 | 56
+    )
 }
 
 impl Walk {
@@ -91,11 +99,7 @@ impl Walk {
             odd_pieces: match end.runs {
                 0 | 1 => 0.0,
                 runs if !bytes.is_multiple_of(runs) => runs as f64,
-                runs => {
-                    let n = bytes / runs;
-                    let has_loop = n.is_power_of_two() && n <= 64;
-                    f64::from(!has_loop) * runs as f64
-                }
+                runs => f64::from(!has_loop(bytes / runs)) * runs as f64,
             },
             // Several pieces to a page are one walk along it. What is lost at a jump is lost over the next
             // pages: shorter pieces lose less each.

@@ -12,6 +12,10 @@ use super::machine::{Link, Machine, StoreCost};
 /// Longest window of a sieved read and of a sieved write.
 const SIEVE_READ_BYTES: u64 = 4 << 20;
 const SIEVE_WRITE_BYTES: u64 = 512 << 10;
+/// Runs of the user's memory from which on they are sent from and received into where they are.
+const LONG_RUN_BYTES: u64 = 16 << 10;
+/// Bytes of a message that are packed or spread at a time.
+const STEP_BYTES: u64 = 256 << 10;
 /// Bytes by which a list describes one piece.
 const LISTED_PIECE_BYTES: u64 = 16;
 /// Bytes that a disk-directed server handles at a time.
@@ -353,11 +357,16 @@ impl<'a> Case<'a> {
             true => 0.0,
             false => machine.walk_s(curve, counts.bytes, end, extent),
         };
+        let is_long = counts.bytes / counts.source.runs.max(1) >= LONG_RUN_BYTES;
+        let at_process = match is_long {
+            true => 0.0,
+            false => copied(near_curve, &counts.source),
+        };
         let lazy = match pair.is_lazy {
             true => counts.runs as f64 * machine.lazy_piece_s,
             false => 0.0,
         };
-        spent.process[pair.process] += travel + lazy + copied(near_curve, &counts.source);
+        spent.process[pair.process] += travel + lazy + at_process;
         let load = &mut spent.server[pair.server];
         load.bytes += bytes;
         load.messages += messages;
@@ -366,7 +375,15 @@ impl<'a> Case<'a> {
             + lazy
             + copied(far_curve, &counts.target)
             + self.store_s(op, counts.bytes, counts.target.runs);
-        spent.longest_flow = spent.longest_flow.max(messages);
+        // Both ends work at a message in steps, while the rest of it is under way. A disk is read before the first,
+        // and what a process packs it packs as a whole.
+        let in_steps = self.access.store == StoreKind::Memory
+            && (op == Op::Read || is_long || counts.source.runs <= 1);
+        let steps = match in_steps {
+            true => counts.bytes.div_ceil(STEP_BYTES).max(messages),
+            false => messages,
+        };
+        spent.longest_flow = spent.longest_flow.max(steps);
         spent.waits = spent.waits.max(link.round_trip_s);
         spent.bytes += bytes;
         spent.messages += messages;
@@ -588,6 +605,12 @@ impl<'a> Case<'a> {
             load.seconds += travel;
             if packed && c.target.runs > 1 {
                 load.seconds += machine.walk_s(at_server, c.bytes, &c.target, extent);
+                // The ranks take their parts of a round one after the other: lines that one touches and does not
+                // fill come from afar for one of them, and the others find them near.
+                if stored[pair.server].1 > 1 {
+                    let excess = machine.walk.excess(c.bytes, &c.target, extent);
+                    load.seconds -= excess.far_lines * machine.walk.far_line_s;
+                }
             }
             load.bytes += c.bytes;
             load.messages += messages;
