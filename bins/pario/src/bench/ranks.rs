@@ -135,7 +135,13 @@ impl Run<'_> {
         };
         // The first turn is not counted.
         for turn in 0..=self.turns {
-            for (i, scheme) in self.schemes.iter().enumerate() {
+            // Forth and back: what a scheme leaves in the caches is not always left to the same one.
+            for place in 0..self.schemes.len() {
+                let i = match turn % 2 {
+                    0 => place,
+                    _ => self.schemes.len() - 1 - place,
+                };
+                let scheme = &self.schemes[i];
                 let file = match *scheme {
                     "auto" => &free,
                     scheme => force(&forced, team, scheme)?,

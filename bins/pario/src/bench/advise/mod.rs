@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) report: ReportTo,
 
-    /// Only workloads, or kinds of rows (layout, ways, sor), whose names contain one of these
+    /// Only rows whose kind (layout, ways, sor) and workload contain one of these: ways, planes, ways/planes-k
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
 
@@ -89,11 +89,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
         },
     };
     let is_wanted = |kind: &str, name: &str| {
-        let only = &arguments.only;
-        only.is_empty()
-            || only
-                .iter()
-                .any(|o| kind.contains(o.as_str()) || name.contains(o.as_str()))
+        let (only, name) = (&arguments.only, format!("{kind}/{name}"));
+        only.is_empty() || only.iter().any(|o| name.contains(o.as_str()))
     };
     for workload in WORKLOADS {
         if is_wanted("layout", workload.name) {

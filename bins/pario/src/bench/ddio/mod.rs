@@ -27,6 +27,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "32MiB")]
     bytes: u64,
 
+    /// Turns per scheme in real runs; without it 7, and 35 where bytes are in memory and a turn takes milliseconds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    turns: Option<u64>,
+
     #[command(flatten)]
     pub(crate) report: ReportTo,
 }
@@ -36,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     let aside = arguments.report.is_on_stdout();
     let mut sheet = Sheet::new(arguments.filter.clone(), aside, "MB/s");
     model::add(&mut sheet)?;
-    real::add(&mut sheet, arguments.bytes)?;
+    real::add(&mut sheet, arguments.bytes, arguments.turns)?;
     super::claims::print(&goals::judge(&sheet.rows));
     Ok(Report {
         bench: "ddio",
