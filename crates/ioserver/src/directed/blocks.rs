@@ -3,6 +3,9 @@
 //! A read pins the blocks of a round, which loads them from a disk. A write allocates its whole range ahead,
 //! in one stretch, then grants round by round and commits what all ranks have filled.
 //!
+//! Slots are those of the state that the access was planned with, whatever state lets its rounds in: one that does has the
+//! same bytes in the same subfiles, but may count other subfiles before them.
+//!
 //! Left to others: what goes over the network meanwhile (`super::transfer`).
 
 use std::sync::Arc;
@@ -130,7 +133,8 @@ impl Blocks<'_> {
     /// Allocates what is going to be written, in one stretch per subfile.
     fn allocate(&self) -> Result<(), Refused> {
         let (context, distribution) = (self.context, &self.plan.distribution);
-        let (_running, known) = self.enter()?;
+        let _running = self.enter()?;
+        let known = &distribution.known;
         let incarnation = context.incarnation();
         for (slot, range, bytes) in distribution.spans() {
             let own = &known.own[slot];
@@ -150,7 +154,8 @@ impl Blocks<'_> {
 
     fn prepare(&self, mut parts: Vec<RoundPart>) -> Result<Round, Refused> {
         let context = self.context;
-        let (running, known) = self.enter()?;
+        let (running, _) = self.enter()?;
+        let known = &self.plan.distribution.known;
         let incarnation = context.incarnation();
         for part in &parts {
             let own = &known.own[part.slot];
@@ -158,11 +163,11 @@ impl Blocks<'_> {
         }
         let memory = match self.plan.writes {
             false => {
-                let pins = parts.iter().map(|part| self.pin(&known, part));
+                let pins = parts.iter().map(|part| self.pin(known, part));
                 Memory::Read(pins.collect::<Result<_, _>>()?)
             }
             true => {
-                let grants = parts.iter_mut().map(|part| self.grant(&known, part));
+                let grants = parts.iter_mut().map(|part| self.grant(known, part));
                 Memory::Write(grants.collect::<Result<_, _>>()?)
             }
         };
