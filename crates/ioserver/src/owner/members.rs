@@ -7,8 +7,8 @@
 //! | alive, another start that keeps the bytes | gone, then back: it remembers no number and no fence |
 //! | a start that does not keep the bytes | gone for good |
 //!
-//! A server that could not be asked is gone too; as long as the list calls it alive, every list is
-//! a reason to ask it again.
+//! A server that could not be asked is gone too; as long as the list calls it alive it is asked again, about every
+//! second.
 
 use std::collections::BTreeMap;
 

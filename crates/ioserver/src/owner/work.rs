@@ -209,8 +209,10 @@ impl Owner {
             for server in late {
                 state.size_event(sizes::Event::ServerBack(server), &mut work);
             }
-            // One that could not be asked and that the list calls alive is.
-            state.members_are(&lock(&self.members), &self.counters, &mut work);
+            // One that could not be asked and that the list calls alive is asked again.
+            if state.servers.values().any(|part| part.is_gone) {
+                state.members_are(&lock(&self.members), &self.counters, &mut work);
+            }
             if let Some(epoch) = state.unfinished {
                 work.push(Work::Finish { epoch });
             }
