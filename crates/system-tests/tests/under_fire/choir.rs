@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use client::{Client, Hints, OpenOptions, Places, SharedBytes, Status, Team};
+use client::{Client, File, Hints, OpenOptions, Places, SharedBytes, Status, Team};
 use system_tests::plain_file::assert_bytes;
 use system_tests::{Random, Service, pattern};
 
@@ -27,6 +27,21 @@ pub(crate) fn sing(service: &Service, dir: &str, seed: u64, orders: &Orders) {
         }
     });
     eprintln!("collective rounds: {}", rounds.load(Ordering::Relaxed));
+}
+
+/// All write their parts of so many bytes of a file, and read them again.
+#[track_caller]
+pub(crate) fn there_and_back(file: &File, team: &Team, size: u64, tag: u64, strategy: &str) {
+    let view = file.view();
+    let len = view.len_within(size) as usize;
+    let places = Places::bytes(len as u64);
+    let bytes = pattern(&view, 0, len, tag);
+    let n = file.write_at_all(team, 0, SharedBytes::from_slice(&bytes), 0, &places);
+    assert_eq!(n.expect("written"), len, "{strategy}");
+    let mut found = vec![0xee; len];
+    let n = file.read_at_all(team, 0, found[..].as_mut().into(), 0, &places);
+    assert_eq!(n.expect("read"), len, "{strategy}");
+    assert_bytes(&found, &bytes, &format!("tag {tag}, {strategy}"));
 }
 
 fn member(
@@ -52,18 +67,8 @@ fn member(
         let stripe = random.within(17..900);
         let view = format!("striped({stripe}) over {} [{}]", team.size(), team.rank());
         file.set_view_text_together(team, &view).expect("a view");
-        let view = file.view();
-        let len = view.len_within(SIZE) as usize;
-        let places = Places::bytes(len as u64);
         for _ in 0..4 {
-            let tag = random.below(1 << 20);
-            let bytes = pattern(&view, 0, len, tag);
-            let n = file.write_at_all(team, 0, SharedBytes::from_slice(&bytes), 0, &places);
-            assert_eq!(n.expect("written"), len, "{strategy}");
-            let mut found = vec![0xee; len];
-            let n = file.read_at_all(team, 0, found[..].as_mut().into(), 0, &places);
-            assert_eq!(n.expect("read"), len, "{strategy}");
-            assert_bytes(&found, &bytes, &format!("tag {tag}, {strategy}"));
+            there_and_back(&file, team, SIZE, random.below(1 << 20), strategy);
             if team.rank() == 0 {
                 rounds.fetch_add(1, Ordering::Relaxed);
             }

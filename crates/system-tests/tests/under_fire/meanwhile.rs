@@ -6,13 +6,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use client::{
-    Client, ConnectOptions, Hints, MoveOptions, OpenOptions, Places, SharedBytes, Status, Team,
-};
+use client::{Client, ConnectOptions, Hints, MoveOptions, OpenOptions, Status, Team};
 use system_tests::plain_file::assert_bytes;
 use system_tests::process::stop;
 use system_tests::{ServiceOptions, pattern, pause, until};
 
+use crate::choir::there_and_back;
 use crate::{contents, seeded};
 
 /// Bytes of the file.
@@ -62,17 +61,8 @@ fn together(client: &Client, team: &Team, strategy: &str, rounds: u64) {
     let file = client.open_together(team, "/file", &how).expect("opened");
     let view = format!("striped(123) over {} [{}]", team.size(), team.rank());
     file.set_view_text_together(team, &view).expect("a view");
-    let view = file.view();
-    let len = view.len_within(SIZE as u64) as usize;
-    let places = Places::bytes(len as u64);
     for tag in 0..rounds {
-        let bytes = pattern(&view, 0, len, tag);
-        let n = file.write_at_all(team, 0, SharedBytes::from_slice(&bytes), 0, &places);
-        assert_eq!(n.expect("written"), len, "{strategy}");
-        let mut found = vec![0xee; len];
-        let n = file.read_at_all(team, 0, found[..].as_mut().into(), 0, &places);
-        assert_eq!(n.expect("read"), len, "{strategy}");
-        assert_bytes(&found, &bytes, &format!("round {tag} of {strategy}"));
+        there_and_back(&file, team, SIZE as u64, tag, strategy);
     }
     file.close().expect("closed");
 }
