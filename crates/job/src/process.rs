@@ -12,6 +12,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+/// How long a process is waited for that is becoming another program.
+const LONGEST_START: Duration = Duration::from_secs(1);
+
+/// The flags of processes that exit and of threads of the kernel.
+const EXITING: u64 = 0x4;
+const KERNEL_THREAD: u64 = 0x20_0000;
+
 /// A process of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
@@ -76,11 +83,28 @@ impl Process {
 
     /// The value of a variable in the environment that it was started with.
     pub(crate) fn variable(self, name: &str) -> Option<String> {
-        let bytes = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
-        bytes.split(|&b| b == 0).find_map(|entry| {
+        self.environment()?.split(|&b| b == 0).find_map(|entry| {
             let rest = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
             Some(String::from_utf8_lossy(rest).into_owned())
         })
+    }
+
+    /// The environment that it was started with; nothing if that cannot be read.
+    ///
+    /// A process that is just becoming another program has none for a moment, and whoever started it may run by
+    /// then. It is waited for, not taken for one without any marks: its job would seem to be over.
+    fn environment(self) -> Option<Vec<u8>> {
+        let read = || fs::read(format!("/proc/{}/environ", self.pid)).ok();
+        let is_starting = || Stat::of(self.pid).is_some_and(|stat| stat.is_starting());
+        let found = read()?;
+        if !found.is_empty() {
+            return Some(found);
+        }
+        let deadline = Instant::now() + LONGEST_START;
+        while is_starting() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        read()
     }
 
     /// All processes of this user that run now, this one aside.
@@ -102,7 +126,10 @@ impl Process {
 struct Stat {
     state: char,
     parent: u32,
+    flags: u64,
     started: u64,
+    /// Where its environment ends in its memory: nowhere before it has one.
+    environment_end: u64,
 }
 
 impl Stat {
@@ -116,8 +143,17 @@ impl Stat {
         Some(Stat {
             state: fields.next()?.chars().next()?,
             parent: fields.next()?.parse().ok()?,
-            started: fields.nth(17)?.parse().ok()?,
+            flags: fields.nth(4)?.parse().ok()?,
+            started: fields.nth(12)?.parse().ok()?,
+            environment_end: fields.nth(28)?.parse().ok()?,
         })
+    }
+
+    /// Whether it has left its old program and not yet got the environment of the new one.
+    fn is_starting(&self) -> bool {
+        let is_over =
+            matches!(self.state, 'Z' | 'X') || self.flags & (EXITING | KERNEL_THREAD) != 0;
+        !is_over && self.environment_end == 0
     }
 }
 
@@ -166,13 +202,14 @@ pub(crate) fn wait(
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsFd;
+    use std::process::Command;
 
     use super::*;
 
     #[test]
     fn processes_are_waited_for_together() {
         let start = || {
-            let mut command = std::process::Command::new("cat");
+            let mut command = Command::new("cat");
             let piped = std::process::Stdio::piped();
             command
                 .stdin(piped)
@@ -209,8 +246,37 @@ mod tests {
 
     #[test]
     fn names_with_parentheses_do_not_confuse() {
-        let line = "7 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 99 20";
-        let stat = Stat::parse(line).unwrap();
+        let between: Vec<String> = (23..=50).map(|n| n.to_string()).collect();
+        let line = format!(
+            "7 (a) b (c) S 1 5 6 7 8 4 10 11 12 13 14 15 16 17 18 19 20 21 99 {} 51 0",
+            between.join(" ")
+        );
+        let stat = Stat::parse(&line).unwrap();
         assert_eq!((stat.state, stat.parent, stat.started), ('S', 1, 99));
+        assert_eq!((stat.flags, stat.environment_end), (4, 51));
+    }
+
+    #[test]
+    fn a_process_that_is_becoming_another_program_is_waited_for() {
+        let start = |command: &mut Command| {
+            let piped = std::process::Stdio::piped();
+            let child = command.stdin(piped).spawn().unwrap();
+            // Looking it up first would take as long as what is waited for.
+            let (pid, started) = (child.id(), 0);
+            (child, Process { pid, started })
+        };
+        for round in 0..200 {
+            let (mut child, started) = start(Command::new("cat").env("PARIO_TEST_MARK", "here"));
+            let found = started.variable("PARIO_TEST_MARK");
+            assert_eq!(found.as_deref(), Some("here"), "round {round}");
+            drop(child.stdin.take());
+            child.wait().unwrap();
+        }
+        let (mut child, started) = start(Command::new("cat").env_clear());
+        assert_eq!(started.environment(), Some(Vec::new()), "it has none");
+        let stat = Stat::of(started.pid).unwrap();
+        assert!(!stat.is_starting(), "one without marks has started, too");
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 }

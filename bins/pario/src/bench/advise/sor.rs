@@ -20,8 +20,10 @@ const NODES: usize = 4;
 impl Run<'_> {
     /// SOR: every node reads its band of rows and one row more on each side, again and again.
     pub(super) fn sor(&mut self) -> Result<(), Error> {
+        // A band has at least 200 rows. With a quarter of that the rows at its edges are 3 in 100 of what is read, and a
+        // layout that moves them to spare messages is good advice with less than 0.95 at the nearest server.
         let (rows, columns) = if self.arguments.tiny {
-            (200_u64, 512_u64)
+            (800_u64, 512_u64)
         } else {
             (2000, 1000)
         };
