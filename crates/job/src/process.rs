@@ -102,7 +102,7 @@ impl Process {
         }
         let deadline = Instant::now() + LONGEST_START;
         while is_starting() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_micros(100));
+            a_moment();
         }
         read()
     }
@@ -120,6 +120,15 @@ impl Process {
             })
             .collect()
     }
+}
+
+/// Lets a process that is starting go on; the kernel tells nobody when it has.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "there is nothing to wait for but the time"
+)]
+fn a_moment() {
+    std::thread::sleep(Duration::from_micros(100));
 }
 
 /// What a line of `/proc/PID/stat` says; its second field may contain anything.
