@@ -75,6 +75,8 @@ pub(crate) struct Context {
     pub(crate) write_through: bool,
     pub(crate) direct: Direct,
     pub(crate) when_full: Option<String>,
+    /// How long a client may hold a range that others wait for.
+    pub(crate) hold_wait: Duration,
     room_wait: Duration,
     reports: Mutex<Reports>,
     reported: Condvar,
@@ -97,6 +99,8 @@ pub(crate) struct Parts {
     pub(crate) message_bytes: u64,
     pub(crate) write_through: bool,
     pub(crate) direct: bool,
+    pub(crate) claim_wait: Duration,
+    pub(crate) hold_wait: Duration,
     pub(crate) room_wait: Duration,
     pub(crate) when_full: Option<String>,
 }
@@ -127,8 +131,9 @@ impl Context {
             rendezvous_bytes: parts.rendezvous_bytes,
             message_bytes: parts.message_bytes,
             write_through: parts.write_through,
-            direct: Direct::new(parts.direct),
+            direct: Direct::new(parts.direct, parts.claim_wait),
             when_full: parts.when_full,
+            hold_wait: parts.hold_wait,
             room_wait: parts.room_wait,
             reports: Mutex::default(),
             reported: Condvar::new(),
@@ -216,7 +221,8 @@ impl Context {
                         .file
                         .as_ref()
                         .filter(|_| refused.status == Status::Busy);
-                    let holder = file.and_then(|f| entry.slow_holder(std::slice::from_ref(f)));
+                    let ranges = file.map(std::slice::from_ref);
+                    let holder = ranges.and_then(|r| entry.slow_holder(r, self.hold_wait));
                     let Some(holder) = holder else {
                         return Err(refused);
                     };

@@ -31,8 +31,6 @@ pub(crate) use crate::known::{Known, Own};
 
 /// How long a request waits for a file that is frozen.
 const FROZEN: Duration = Duration::from_secs(2);
-/// How long a client may hold a range that others wait for; a client that stands still is not waited for.
-const HELD: Duration = Duration::from_secs(2);
 /// How long a drain waits for slow peers before their connections are ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -437,7 +435,11 @@ impl FileEntry {
     /// Keeps accesses out of ranges for a move, in place of those it kept them out of before. Clients that hold bytes
     /// of them are waited for, and no other gets to: what a holder has read stays where it is until it has
     /// written.
-    pub(crate) fn fence_for_move(&self, ranges: &[Range<u64>]) -> Result<(), Refused> {
+    pub(crate) fn fence_for_move(
+        &self,
+        ranges: &[Range<u64>],
+        hold_wait: Duration,
+    ) -> Result<(), Refused> {
         let mut gate = lock(&self.gate);
         gate.fences.retain(|held| held.who != MOVE);
         self.changed.notify_all();
@@ -445,7 +447,7 @@ impl FileEntry {
         let is_held = |gate: &mut Gate| gate.fences.iter().any(|held| meets(&held.ranges, ranges));
         let (mut gate, _) = self
             .changed
-            .wait_timeout_while(gate, HELD, is_held)
+            .wait_timeout_while(gate, hold_wait, is_held)
             .unwrap_or_else(PoisonError::into_inner);
         gate.wanted.clear();
         if gate.fences.iter().any(|held| meets(&held.ranges, ranges)) {
@@ -465,11 +467,15 @@ impl FileEntry {
     }
 
     /// The client that has held bytes of ranges for too long, if one has.
-    pub(crate) fn slow_holder(&self, ranges: &[Range<u64>]) -> Option<ClientId> {
+    pub(crate) fn slow_holder(
+        &self,
+        ranges: &[Range<u64>],
+        hold_wait: Duration,
+    ) -> Option<ClientId> {
         let gate = lock(&self.gate);
         let mut fences = gate.fences.iter();
         let slow = fences.find(|held| {
-            meets(&held.ranges, ranges) && held.since.elapsed() >= HELD && held.who != MOVE
+            meets(&held.ranges, ranges) && held.since.elapsed() >= hold_wait && held.who != MOVE
         });
         slow.and_then(|held| held.client)
     }

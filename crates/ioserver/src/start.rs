@@ -93,6 +93,10 @@ pub struct Options {
     pub distance: u64,
     /// Shares memory with clients of its host. `PARIO_DIRECT=0` in its environment forbids it too.
     pub direct: bool,
+    /// How long somebody who copies from or to shared memory is waited for before what he copies counts no more.
+    pub claim_wait: Duration,
+    /// How long a client may hold a range that others wait for; a client that stands still is not waited for.
+    pub hold_wait: Duration,
     /// How long a request may wait for room, which others may make meanwhile.
     pub room_wait: Duration,
     /// What users can do when memory is full; then that counts as a lack of space like that of a disk.
@@ -119,6 +123,8 @@ impl Options {
             state_dir: None,
             distance: 0,
             direct: true,
+            claim_wait: Duration::from_millis(150),
+            hold_wait: Duration::from_secs(2),
             room_wait: Duration::from_secs(1),
             when_full: None,
             disk_bytes_per_s: None,
@@ -255,6 +261,8 @@ pub fn start_on(
         message_bytes: options.message_bytes,
         write_through: options.write_through,
         direct: options.direct && std::env::var_os("PARIO_DIRECT").is_none_or(|v| v != "0"),
+        claim_wait: options.claim_wait,
+        hold_wait: options.hold_wait,
         room_wait: options.room_wait,
         when_full: options.when_full,
     }));

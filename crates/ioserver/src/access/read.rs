@@ -42,6 +42,7 @@ pub(crate) fn serve(
         Err(refused) => return service.refuse(exchange, refused),
     };
     exchange.skip_payload()?;
+    let is_for_server = session.is_server();
     let connection = &session.connection;
     let Scratch {
         pins,
@@ -59,6 +60,7 @@ pub(crate) fn serve(
         pins,
         spent: &mut spent,
         started,
+        is_for_server,
         is_begun: false,
         out,
     };
@@ -66,15 +68,10 @@ pub(crate) fn serve(
     let is_begun = reader.is_begun;
     pins.is_again(false);
     pins.clear();
-    let bytes = opened.bytes;
     let (view, range) = (Arc::clone(&opened.view), opened.range.clone());
     drop(opened);
     match result {
         Ok(()) => {
-            context.statistics.served(false, bytes, spent.rounds);
-            if session.is_server() {
-                add(&context.statistics.server_bytes, bytes);
-            }
             if context.stored.is_durable() {
                 context.ahead.observe(&view, range.start, range.end);
             }
@@ -109,6 +106,7 @@ pub(crate) fn read_packed(
         pins,
         spent,
         started: Instant::now(),
+        is_for_server: false,
         is_begun: false,
         out,
     };
@@ -124,6 +122,8 @@ struct Reader<'a> {
     pins: &'a mut Pins,
     spent: &'a mut Spent,
     started: Instant,
+    /// Another server has asked.
+    is_for_server: bool,
     /// The head of the answer is sent.
     is_begun: bool,
     out: &'a mut Vec<u8>,
@@ -184,6 +184,12 @@ impl Reader<'_> {
         if std::mem::replace(&mut self.is_begun, true) {
             send_all(exchange.socket(), &[], places)?;
             return Ok(());
+        }
+        // Whoever has his bytes finds the read counted.
+        let statistics = &self.context.statistics;
+        statistics.served(false, self.opened.bytes, self.spent.rounds);
+        if self.is_for_server {
+            add(&statistics.server_bytes, self.opened.bytes);
         }
         let done = Done {
             waited_ns: nanos(self.spent.waited),

@@ -263,7 +263,7 @@ mod tests {
             let start = i * 100 * UNIT;
             subfile.make_extents(start..start + 1).unwrap();
         }
-        let direct = Direct::new(true);
+        let direct = Direct::new(true, std::time::Duration::from_secs(60));
         direct
             .table
             .get_or_init(|| ::direct::ServerTable::new().ok());

@@ -30,6 +30,7 @@ mod revoke;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use ::direct::ServerTable;
 use store::{Subfile, SubfileId};
@@ -116,15 +117,18 @@ struct State {
 /// What a server shares with clients of its host.
 pub(crate) struct Direct {
     is_on: bool,
+    /// How long claims are waited for before they are revoked.
+    claim_wait: Duration,
     table: OnceLock<Option<ServerTable>>,
     state: Mutex<State>,
     pub(crate) counters: Counters,
 }
 
 impl Direct {
-    pub(crate) fn new(is_on: bool) -> Self {
+    pub(crate) fn new(is_on: bool, claim_wait: Duration) -> Self {
         Direct {
             is_on,
+            claim_wait,
             table: OnceLock::new(),
             state: Mutex::default(),
             counters: Counters::default(),
@@ -367,7 +371,7 @@ mod tests {
 
     #[test]
     fn entries_of_files_that_nobody_copies_are_used_again() {
-        let direct = Direct::new(true);
+        let direct = Direct::new(true, Duration::from_secs(60));
         let pid = u64::from(std::process::id());
         let attached = Arc::new(Attached::new(1, pid).unwrap());
         let page = ClientPage::map(attached.page.descriptor(), attached.page.len()).unwrap();

@@ -23,8 +23,6 @@ use crate::refused::Refused;
 use crate::sessions::Client;
 use crate::statistics::add;
 
-/// How long claims are waited for before they are revoked.
-pub(super) const PATIENCE: Duration = Duration::from_millis(150);
 /// Between two looks at claims, at first and at most.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_micros(20);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(4);
@@ -201,7 +199,7 @@ impl Direct {
         watched.retain(|w| !w.claims.is_empty());
         let found: usize = watched.iter().map(|w| w.claims.len()).sum();
         add(&self.counters.claims_waited, found as u64);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.claim_wait;
         let mut pause = FIRST_PAUSE;
         while !watched.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -276,7 +274,7 @@ impl Direct {
             .collect();
         let found: usize = watched.iter().map(|(_, claims)| claims.len()).sum();
         add(&self.counters.claims_waited, found as u64);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.claim_wait;
         let mut pause = FIRST_PAUSE;
         loop {
             watched.retain_mut(|(attached, claims)| {

@@ -93,12 +93,13 @@ pub(crate) fn fence_windows(service: &IoService, r: &FenceWindows) -> Result<Fen
         pins: Vec::new(),
     };
     let windows = ranges(&r.windows);
-    let mut fenced = entry.fence_for_move(&windows);
-    if let Some(client) = entry.slow_holder(&windows)
+    let hold_wait = context.hold_wait;
+    let mut fenced = entry.fence_for_move(&windows, hold_wait);
+    if let Some(client) = entry.slow_holder(&windows, hold_wait)
         && fenced.is_err()
     {
         context.sessions.disconnect(client);
-        fenced = entry.fence_for_move(&windows);
+        fenced = entry.fence_for_move(&windows, hold_wait);
     }
     context.direct.show(&entry);
     fenced?;

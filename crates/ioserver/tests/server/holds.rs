@@ -2,6 +2,8 @@
 //!
 //! That nobody else gets in is tested with sieved writes, by `client`.
 
+use std::time::Duration;
+
 use wire::Status;
 use wire::ask::AskError;
 use wire::message::Bytes;
@@ -36,7 +38,8 @@ fn opened(client: &mut Client) -> File {
 
 #[test]
 fn a_move_waits_for_a_range_that_is_held_and_nobody_holds_what_has_moved() {
-    let rig = Rig::new(2);
+    // Whoever holds is not cut off, however long this takes.
+    let rig = Rig::with(2, |options| options.hold_wait = Duration::from_secs(60));
     let mut holder = rig.client();
     let file = opened(&mut holder);
     let server = file.state.owner.server;

@@ -327,10 +327,11 @@ fn overlapping_views_move_between_leases_and_locks_and_never_meet() {
         let owner = world.owner(0);
         // Who is inside a critical access to the cells of server 0: writers alone.
         let (readers, writers) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let all = std::sync::Barrier::new(4);
         thread::scope(|scope| {
             for id in 0..4 {
                 let (world, owner) = (&*world, &owner);
-                let (readers, writers) = (&readers, &writers);
+                let (readers, writers, all) = (&readers, &writers, &all);
                 scope.spawn(move || {
                     let mut random = Random::new(seed * 7 + id);
                     // Two overlap with everything, two are disjoint.
@@ -342,6 +343,11 @@ fn overlapping_views_move_between_leases_and_locks_and_never_meet() {
                     ];
                     let mut client = Client::new(world, owner, id, view[id as usize].clone());
                     let excludes = id == 0 || id == 3;
+                    // They meet at least once, however slowly they start.
+                    client.admit().unwrap();
+                    all.wait();
+                    client.write(CELLS / 2, id).unwrap();
+                    all.wait();
                     for step in 0..60 {
                         if random.below(4) == 0 {
                             client.leave();
