@@ -8,9 +8,12 @@
 //!
 //! They end when a file (of the file system) exists that the test makes. It is looked for before
 //! every access, so a test that makes it while the worker is stopped knows which access is the last.
-//! Beside it `pound` says whether it copies directly at present ([`Turns`]).
+//! Beside it `pound` says whether it copies directly at present ([`Turns`]) and how often it has
+//! ([`rounds_of`]), and `storm` what went directly ([`Gone`]). A test that wants something of a worker waits for
+//! that: however long it pounds, a worker may not have had the processor.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use client::{Client, Error, File, OpenOptions, Status, View};
@@ -66,6 +69,38 @@ impl Turns {
     }
 }
 
+/// What a pounding tells about its rounds; every worker has a file of its own.
+#[derive(Debug)]
+struct Rounds {
+    file: std::fs::File,
+    count: u64,
+}
+
+impl Rounds {
+    fn path(stop: &Path, pid: u32) -> PathBuf {
+        stop.with_extension(format!("rounds-{pid}"))
+    }
+
+    fn new(stop: &Path) -> Rounds {
+        let path = Rounds::path(stop, std::process::id());
+        let file = std::fs::File::create(path).expect("a place to say it");
+        Rounds { file, count: 0 }
+    }
+
+    fn one_more(&mut self) {
+        self.count += 1;
+        // Cheap beside an access: one call, and no name is looked up.
+        let told = self.file.write_all_at(&self.count.to_le_bytes(), 0);
+        told.expect("a place to say it");
+    }
+}
+
+/// Accesses that have returned in the pounding of a process that ends with a file.
+pub fn rounds_of(stop: &Path, pid: u32) -> u64 {
+    let said = std::fs::read(Rounds::path(stop, pid)).unwrap_or_default();
+    said.try_into().map_or(0, u64::from_le_bytes)
+}
+
 /// Writes the pattern of a tag to a range of the whole file until told to stop.
 pub fn pound_writes(
     file: &File,
@@ -75,13 +110,16 @@ pub fn pound_writes(
     stop: &Path,
 ) -> Result<Pounded, Error> {
     let bytes = pattern(&View::whole_file(), offset, len, tag);
-    let (mut rounds, mut turns) = (0, Turns::new(stop));
+    let (mut rounds, mut turns) = (Rounds::new(stop), Turns::new(stop));
     while !stop.exists() {
         file.write_at(offset, &bytes)?;
         turns.look(file);
-        rounds += 1;
+        rounds.one_more();
     }
-    Ok(Pounded { rounds, tag: None })
+    Ok(Pounded {
+        rounds: rounds.count,
+        tag: None,
+    })
 }
 
 /// Reads a range of the whole file until told to stop; of the last read it is said which of the tags
@@ -94,16 +132,16 @@ pub fn pound_reads(
     stop: &Path,
 ) -> Result<Pounded, Error> {
     let mut bytes = vec![0; len];
-    let (mut rounds, mut n, mut turns) = (0, 0, Turns::new(stop));
+    let (mut rounds, mut n, mut turns) = (Rounds::new(stop), 0, Turns::new(stop));
     while !stop.exists() {
         n = file.read_at(offset, &mut bytes)?;
         turns.look(file);
-        rounds += 1;
+        rounds.one_more();
     }
     let whole = View::whole_file();
     let is_tag = |tag: &u64| n == len && pattern(&whole, offset, len, *tag) == bytes;
     Ok(Pounded {
-        rounds,
+        rounds: rounds.count,
         tag: (0..tags).find(is_tag),
     })
 }
@@ -155,6 +193,46 @@ pub struct Stormed {
     pub refused: BTreeMap<String, u64>,
 }
 
+/// What of a storm went directly so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gone {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Accesses that a change of the file has made void.
+    pub revoked: u64,
+}
+
+impl Gone {
+    fn path(stop: &Path, me: u8) -> PathBuf {
+        stop.with_extension(format!("gone-{me}"))
+    }
+
+    fn say(client: &Client, stop: &Path, me: u8) {
+        let counted = client.direct_statistics();
+        let numbers = [counted.reads, counted.writes, counted.revoked];
+        let path = Gone::path(stop, me);
+        // Whole, whoever reads it.
+        let new = path.with_extension(format!("new-{me}"));
+        let said = std::fs::write(&new, numbers.map(|n| n.to_string()).join(" "));
+        said.and_then(|()| std::fs::rename(&new, &path))
+            .expect("a place to say it");
+    }
+
+    /// What the storm of a writer that ends with a file has said; nothing before it said anything.
+    pub fn of(stop: &Path, me: u8) -> Gone {
+        let said = std::fs::read_to_string(Gone::path(stop, me)).unwrap_or_default();
+        let mut numbers = said.split(' ').map(|n| n.parse().unwrap_or(0));
+        let mut next = || numbers.next().unwrap_or(0);
+        Gone {
+            reads: next(),
+            writes: next(),
+            revoked: next(),
+        }
+    }
+}
+
 /// Writes and reads records of whatever file a path names, until told to stop or a record is wrong.
 pub fn storm(
     client: &Client,
@@ -204,6 +282,7 @@ pub fn storm(
             }
         }
         let _ = file.close();
+        Gone::say(client, stop, me);
     }
     Ok(told)
 }

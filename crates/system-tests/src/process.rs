@@ -86,7 +86,7 @@ pub fn wait_within(pid: u32, before: &Holds) {
     }
 }
 
-/// SIGSTOP: it does not move until what is returned is dropped.
+/// SIGSTOP: it does not move until what is returned is dropped. One that dies meanwhile does not move either.
 #[track_caller]
 pub fn stop(pid: u32) -> Stopped {
     signal(pid, Signal::STOP);
@@ -99,7 +99,7 @@ pub fn stop(pid: u32) -> Stopped {
             let stat = std::fs::read_to_string(t.path().join("stat")).ok()?;
             stat.rsplit_once(") ")?.1.chars().next()
         });
-        states.all(|state| state == 'T')
+        states.all(|state| matches!(state, 'T' | 'Z' | 'X'))
     });
     stopped
 }

@@ -208,7 +208,8 @@ fn child_of_a_dead_holder_keeps_nobody_out() {
     let mut back = [0; 4];
     assert_eq!(file.read_at(0, &mut back).unwrap(), 4);
     assert_eq!(&back, b"kept");
-    assert!(started.elapsed() < Duration::from_secs(15));
+    // The child stays for as long as this test wants it to.
+    assert!(started.elapsed() < Duration::from_secs(60));
     // The child found that its handles belong to the parent.
     assert_eq!(holder.expect("child:"), "forked");
 }

@@ -19,13 +19,15 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use client::{Client, File};
-use system_tests::{Random, Service, ServiceOptions, Worker, pause};
+use system_tests::pounding::rounds_of;
+use system_tests::{Random, Service, ServiceOptions, Worker, pause, until};
 
 const MIB: u64 = 1 << 20;
 
 /// How long a change of a file may take whatever its users do. It is to be below a second; what is
-/// above is this machine's load, and a hang is far above.
-const BOUND: Duration = Duration::from_secs(3);
+/// above is this machine's load. Whoever waits for a client that is stopped or does not let go waits for as long as
+/// the test, so that is far above.
+const BOUND: Duration = Duration::from_secs(20);
 
 /// A service with direct access, also where this run is told to go by message.
 fn start(options: ServiceOptions) -> Service {
@@ -43,6 +45,15 @@ fn service(servers: usize) -> Service {
 /// A file that does not exist until a test wants workers to stop pounding.
 fn stop_file(service: &Service, name: &str) -> PathBuf {
     service.dir().join(format!("stop-{name}"))
+}
+
+/// Waits until a worker that pounds has done so several times from now on.
+#[track_caller]
+fn goes_on(worker: &Worker, stop: &std::path::Path) {
+    let before = rounds_of(stop, worker.pid());
+    until("a worker that goes on", || {
+        rounds_of(stop, worker.pid()) > before + 1
+    });
 }
 
 fn make(path: &PathBuf) {

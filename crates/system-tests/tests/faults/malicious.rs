@@ -11,7 +11,7 @@ use system_tests::files::whole;
 use system_tests::process::holds;
 use system_tests::{OpenHow, Service, Worker, programs, until};
 
-use crate::{MIB, make, pound, print_seed, service, stop_file, sum, timed};
+use crate::{MIB, goes_on, make, pound, print_seed, service, stop_file, sum, timed};
 
 /// A user who owns nothing.
 const NOBODY: u32 = 65534;
@@ -130,12 +130,14 @@ impl Scene {
 
     /// All that is not its own is as it was, to those who copy and to those who ask.
     fn check(&mut self) {
+        for worker in &self.honest {
+            goes_on(worker, &self.end);
+        }
         make(&self.end);
         for (worker, tag) in self.honest.iter_mut().zip(["1", "mixed", "2"]) {
             let said = worker.answered();
-            let (rounds, seen) = said.split_once(' ').unwrap();
+            let (_, seen) = said.split_once(' ').unwrap();
             assert_eq!(seen, tag, "{said}");
-            assert!(rounds.parse::<u64>().unwrap() > 1, "{said}");
         }
         let by_message = self.service.connect_options().with_direct(false);
         let by_message = Client::connect(&self.service.url(), by_message).unwrap();
@@ -164,7 +166,8 @@ impl Scene {
         });
         assert_eq!(of("direct_quarantined_bytes"), 0);
         self.service.wait_for_nothing();
-        assert_eq!(of("memory_bytes"), 0);
+        // Freed outside of all locks, so a moment later.
+        until("memory that files used", || of("memory_bytes") == 0);
         let pid = self.service.io(0).pid();
         until("descriptors of clients that are gone", || {
             let now = holds(pid);

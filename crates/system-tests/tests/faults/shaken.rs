@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use system_tests::pounding::Gone;
 use system_tests::{pause, until};
 
 use crate::{MIB, direct_counts, make, print_seed, service, stop_file, sum};
@@ -32,6 +33,10 @@ fn shrink_unlink_and_create_under_load_show_no_foreign_byte() {
             sum(&service, &client, "direct_revocations") > 10
         });
         pause(Duration::from_millis(1000));
+        until("direct accesses of all, of which some were met", || {
+            let gone: Vec<Gone> = (0..WRITERS).map(|k| Gone::of(&stop, k as u8)).collect();
+            gone.iter().all(|g| g.reads > 0 && g.writes > 0) && gone.iter().any(|g| g.revoked > 0)
+        });
         make(&stop);
         let shaken = shaker.answered();
         let mut counts = Vec::new();

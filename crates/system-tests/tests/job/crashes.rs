@@ -41,9 +41,7 @@ fn seed001_s02_a_killed_launcher_ends_the_servers() {
         // Ranks that outlive their launcher do not keep the servers.
         site.is_empty();
         for rank in ranks {
-            if let Some(pid) = rustix::process::Pid::from_raw(rank as i32) {
-                let _ = rustix::process::kill_process(pid, Signal::KILL);
-            }
+            kill_if_there(rank);
         }
     }
 }
@@ -62,8 +60,7 @@ fn seed001_s02_a_killed_pario_run_ends_the_servers() {
     assert_eq!(site.holders().len(), 1);
     run.kill();
     site.is_empty();
-    let command: u32 = line.strip_prefix("ready ").unwrap().parse().unwrap();
-    signal(command, Signal::KILL);
+    kill_if_there(line.strip_prefix("ready ").unwrap().parse().unwrap());
 }
 
 #[test]
@@ -74,14 +71,13 @@ fn a_killed_holder_is_noticed_and_cleared_away_by_the_next_job() {
     let script = format!(
         "$RANK write /lost 100000 || exit 7
          kill -9 $(cat $PARIO_RUN_DIR/*/note | sed -n 's/holder: \\([0-9]*\\) .*/\\1/p')
-         while $PARIO ls / 2> {0}; do :; done
+         while PARIO_TIMEOUT=1 $PARIO ls / 2> {0}; do :; done
          cat {0} >&2
          exit 5",
         site.file("why").display()
     );
     let spilled = spill.display().to_string();
-    let mut command = site.run(&["--spill", &spilled], &script);
-    let output = ended(command.env("PARIO_TIMEOUT", "1"));
+    let output = ended(&mut site.run(&["--spill", &spilled], &script));
     let text = said(&output);
     assert_eq!(output.status.code(), Some(5), "{text}");
     assert!(

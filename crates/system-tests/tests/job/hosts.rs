@@ -67,7 +67,9 @@ fn seed001_s04_hosts_meet_in_a_directory_and_serve_together() {
         "nobody gets in without the secret"
     );
     fs::write(site.file("secret"), secret).unwrap();
-    status.env("PARIO_SECRET", site.file("secret"));
+    status
+        .env("PARIO_SECRET", site.file("secret"))
+        .env_remove("PARIO_TIMEOUT");
     assert!(good(&mut status).contains("both"));
     let mut layout = site.command(pario());
     layout
@@ -138,8 +140,9 @@ struct Namespaces {
 }
 
 impl Namespaces {
-    fn new(site: &Site, subnet: u32) -> Namespaces {
-        let names = ["a", "b"].map(|side| format!("pj{subnet}{side}"));
+    fn new(site: &Site) -> Namespaces {
+        // Names are those of this process alone; addresses are of a network that nobody else sees.
+        let names = ["a", "b"].map(|side| format!("pj{}{side}", std::process::id()));
         let made = Namespaces { names };
         let ip = |arguments: &[&str]| {
             good(site.command("ip").args(arguments));
@@ -153,12 +156,17 @@ impl Namespaces {
             "link", "add", &va, "netns", a, "type", "veth", "peer", "name", &vb, "netns", b,
         ]);
         for (name, link, host) in [(a, &va, 1), (b, &vb, 2)] {
-            let address = format!("10.77.{subnet}.{host}/24");
+            let address = format!("{}/24", Namespaces::address(host));
             ip(&["-n", name, "addr", "add", &address, "dev", link]);
             ip(&["-n", name, "link", "set", link, "up"]);
             ip(&["-n", name, "link", "set", "lo", "up"]);
         }
         made
+    }
+
+    /// The address of a side, which is 1 or 2.
+    fn address(side: u32) -> String {
+        format!("10.77.0.{side}")
     }
 }
 
@@ -177,8 +185,7 @@ fn hosts_on_a_network_serve_each_other() {
         return;
     }
     let site = Site::new();
-    let subnet = std::process::id() % 250;
-    let namespaces = Namespaces::new(&site, subnet);
+    let namespaces = Namespaces::new(&site);
     let [a, b] = &namespaces.names;
     let script = format!(
         "$RANK write /far 2000000 && ip netns exec {b} $RANK check /far 2000000 &&
@@ -190,12 +197,12 @@ fn hosts_on_a_network_serve_each_other() {
         .args(["netns", "exec", a])
         .arg(pario())
         .args(["run", "--network", "--", "sh", "-c", &script])
-        .env("PARIO_JOB_ADDRESS", format!("10.77.{subnet}.1"));
+        .env("PARIO_JOB_ADDRESS", Namespaces::address(1));
     let text = good(&mut command);
     // Files made before the other host came lie on the first one only; later ones on both.
     assert!(text.contains("checked 4"), "{text}");
-    let address = |host: u32| format!("tcp:10.77.{subnet}.{host}:");
-    assert_eq!(text.matches(&address(2)).count(), 2, "{text}");
+    let second = format!("tcp:{}:", Namespaces::address(2));
+    assert_eq!(text.matches(&second).count(), 2, "{text}");
     drop(namespaces);
     site.is_empty();
 }

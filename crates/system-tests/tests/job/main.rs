@@ -184,6 +184,13 @@ fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
+/// Ends a process that has outlived its job, unless it has ended by itself.
+fn kill_if_there(pid: u32) {
+    if let Some(pid) = rustix::process::Pid::from_raw(pid as i32) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+}
+
 /// Waits until a file has so many lines; they are written as a whole.
 #[track_caller]
 fn lines_of(path: &Path, count: usize) -> Vec<String> {

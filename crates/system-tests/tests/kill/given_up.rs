@@ -1,5 +1,5 @@
 //! A service that died: who has waited for it once does not wait again, and finds it when it is back.
-//! Bounds of time are a few times what the client is told to wait, and a fraction of waiting at every call.
+//! The bound of time is a fraction of waiting at every call, and leaves room for a busy machine.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,8 @@ fn a_dead_service_is_waited_for_once_and_found_when_it_is_back() {
     assert_away("close", files[1].close());
     let spent = started.elapsed();
     // The servers and the manager may be found away one after the other.
-    assert!(spent < Duration::from_secs(5 * seconds), "{spent:?}");
+    let at_every_call = Duration::from_secs(5 * CALLS * seconds);
+    assert!(spent < at_every_call / 3, "{spent:?}");
     service.start_all();
     service.wait_for_members(2);
     // At the first attempt, however long it was away.

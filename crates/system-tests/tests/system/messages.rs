@@ -249,9 +249,9 @@ fn seed004_s84_answers_may_come_in_any_order_and_all_bytes_are_accounted_for() {
 #[test]
 fn seed001_s31_a_server_that_fails_makes_the_access_fail_and_is_named() {
     let mut service = ServiceOptions::new(3).direct(false).start();
-    let options = service
-        .connect_options()
-        .with_timeout(std::time::Duration::from_millis(300));
+    // Soon tired of one that is away, but not of one that is slow.
+    let mut options = service.connect_options();
+    options.timeout = std::time::Duration::from_millis(300);
     let client = client::Client::connect(&service.url(), options).expect("a client");
     let file = create(&client, "/file", None, "striped(100) over 3");
     file.write_at(0, &[1; 1000]).expect("written");

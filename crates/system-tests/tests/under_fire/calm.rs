@@ -13,6 +13,7 @@ use crate::{Ground, choir, client_points, compare, seeded};
 /// How long one goes on.
 #[derive(Clone, Copy)]
 enum Until {
+    /// So long, and until something has moved.
     Time(Duration),
     /// So many moves are over and clients have died at all points.
     Moves(u64),
@@ -132,7 +133,10 @@ fn calm(service: &Service, what: u64, workers: u64, until: Until) {
         let over = orders.ending();
         let started = Instant::now();
         let goes_on = |army: &Army<'_>| match until {
-            Until::Time(time) => started.elapsed() < time,
+            Until::Time(time) => {
+                let elapsed = started.elapsed();
+                elapsed < time || orders.over() == 0 && elapsed < LIMIT
+            }
             Until::Moves(moves) => {
                 let is_enough = orders.over() >= moves && army.reached.len() == points;
                 assert!(

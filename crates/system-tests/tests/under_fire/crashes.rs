@@ -14,8 +14,8 @@ use system_tests::{Random, Service, ServiceOptions, Store, Worker, pause, until}
 use crate::battle::{Mover, Orders};
 use crate::{Ground, client_points, compare, seeded};
 
-/// How long files move until somebody has died at a point.
-const REACHED: Duration = Duration::from_secs(60);
+/// How long files move until somebody has died at a point. It only turns a hang into a failure.
+const REACHED: Duration = Duration::from_secs(240);
 /// How long a client stands still if others wait for what it holds: locks have no limit but their holders.
 const LATE: Duration = Duration::from_secs(5);
 /// Moves that have to end after he was started again.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use client::{Client, ConnectOptions, Hints, MoveOptions, OpenOptions, Status, Team};
 use system_tests::plain_file::assert_bytes;
+use system_tests::pounding::rounds_of;
 use system_tests::process::stop;
 use system_tests::{ServiceOptions, pattern, pause, until};
 
@@ -110,10 +111,9 @@ fn a_client_that_stood_still_during_moves_writes_where_the_bytes_are_now() {
     let mut worker = service.worker();
     let how = system_tests::OpenHow::new("rwx").layout(Some(LAYOUTS[0]));
     worker.open(0, "/file", &how);
-    let path = service.dir().join("stop");
     worker.fill(0, 0, SIZE as u64, 1);
     for (i, layout) in LAYOUTS.iter().skip(1).enumerate() {
-        let _ = std::fs::remove_file(&path);
+        let path = service.dir().join(format!("stop-{i}"));
         // In the middle of a copy, as often as not.
         let tag = i as u64 + 2;
         worker.send(&format!(
@@ -125,11 +125,14 @@ fn a_client_that_stood_still_during_moves_writes_where_the_bytes_are_now() {
         let moving = client.relayout_with("/file", layout, &small());
         let moving = moving.expect("a move").wait();
         moving.expect("a move that ends though a client stands still");
+        let before = rounds_of(&path, worker.pid());
         drop(stopped);
-        pause(Duration::from_millis(50));
+        // What it was in when it was stopped, and one that it begins now.
+        until("writes of the client that stood still", || {
+            rounds_of(&path, worker.pid()) > before + 1
+        });
         std::fs::write(&path, "").expect("a file");
-        let told = worker.answered();
-        assert!(!told.starts_with("0 "), "it wrote nothing: {told}");
+        worker.answered();
         let whole = client::View::whole_file();
         let expected = pattern(&whole, 0, SIZE, tag);
         assert_bytes(&contents(&client, "/file"), &expected, layout);
@@ -140,7 +143,9 @@ fn a_client_that_stood_still_during_moves_writes_where_the_bytes_are_now() {
 fn memory_that_is_lost_in_a_move_is_named_and_nothing_else_is() {
     let mut service = ServiceOptions::new(3).start();
     let url = service.url();
-    let options = ConnectOptions::default().with_timeout(Duration::from_secs(2));
+    // Soon tired of one that is away, but not of one that is slow.
+    let mut options = ConnectOptions::default();
+    options.timeout = Duration::from_secs(2);
     let client = Client::connect(&url, options).expect("a client");
     let new = OpenOptions::new().read().write().exclusive();
     let whole = client::View::whole_file();
@@ -156,8 +161,9 @@ fn memory_that_is_lost_in_a_move_is_named_and_nothing_else_is() {
         file.write_at(0, &bytes).expect("written");
         file
     });
+    // It would take half a minute, so it is under way when the server dies.
     let slow = MoveOptions {
-        limit_bytes: 100_000,
+        limit_bytes: 3_000,
         ..small()
     };
     let mut moving = ["/with", "/without"].map(|path| {

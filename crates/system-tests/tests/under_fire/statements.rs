@@ -54,7 +54,14 @@ fn seed004_s37_a_server_is_drained_while_clients_read_and_write_and_then_stopped
     });
     let left = client.subfiles(drained).expect("subfiles");
     assert!(left.is_empty(), "{left:?}");
-    assert_ne!(file.layout().owner.server, drained.0);
+    let now = client.layout("/file").expect("a layout");
+    assert_ne!(now.state.owner.server, drained.0);
+    // A handle hears of it with its next access at the latest.
+    let n = file.read_at(0, &mut [0; 10]).expect("read");
+    assert_eq!(
+        (n, file.layout().owner.server),
+        (10, now.state.owner.server)
+    );
     service.io(1).end();
     assert_bytes(&contents(&client, "/file"), &bytes, "without the server");
     file.write_at(5, &bytes[5..100]).expect("written");
