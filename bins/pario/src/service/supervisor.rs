@@ -277,8 +277,9 @@ impl Supervisor {
                 Some(Event::Signal(signal)) => return Ok(signal.into()),
                 Some(Event::Listening(role, endpoint)) => {
                     self.listens(role, endpoint);
-                    note(&format!("pario: {role} serves again"));
+                    // First: whoever hears of it looks there.
                     self.write_down();
+                    note(&format!("pario: {role} serves again"));
                 }
                 Some(Event::Failed(role, why)) => note(&format!("pario: {role}: {why}")),
                 Some(Event::Ended(role, status)) => {

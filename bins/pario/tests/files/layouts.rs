@@ -242,7 +242,7 @@ fn lost_bytes_are_shown_and_can_be_stored_again() {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
 
     // The service notices by itself, and starts another.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     let lost = loop {
         let facts = service.json_of(&["layout", "/f", "--json"]);
         let subfiles = facts["subfiles"].as_array().expect("subfiles").clone();

@@ -36,6 +36,8 @@ impl Service {
         // Sockets need short paths, which the build directory does not promise.
         let name = format!("pario-files-{}-{number}", std::process::id());
         let dir = std::env::temp_dir().join(name);
+        // What a process of the same number left behind is of no use to anybody.
+        let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(dir.join("local")).expect("a directory");
         let service = Service { dir };
         service.up(store);

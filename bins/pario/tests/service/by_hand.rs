@@ -1,6 +1,7 @@
 //! `pario serve`: servers started one by one, ended by signals, killed and started again. Whole
 //! services under a supervisor are in `up` and `faults`.
 
+use client::ConnectOptions;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -133,6 +134,11 @@ fn holder_of_a_directory_ends_when_told() {
     wait_until("the directory is held", || {
         scratch.path("d/holder").exists().then_some(())
     });
+    // Without anybody it ends by itself after a while.
+    let url = format!("dir:{}", scratch.path("d").display());
+    let url = url.parse().expect("a URL");
+    let client = embedded::connect(&url, ConnectOptions::default(), &Default::default());
+    let client = client.expect("a directory that is held");
     let errors = scratch.refused(&["up", "--dir", "d"]);
     assert!(
         errors.contains(&format!("process {}", holder.pid())),
@@ -140,6 +146,7 @@ fn holder_of_a_directory_ends_when_told() {
     );
     let errors = scratch.refused(&["down", "--dir", "d"]);
     assert!(errors.contains("no service runs in d"), "{errors}");
+    drop(client);
     holder.terminate();
     assert!(!scratch.path("d/holder").exists());
 }

@@ -27,6 +27,8 @@ impl Scratch {
         // Short, since sockets are in it.
         let name = format!("pario-{name}-{}-{count}", std::process::id());
         let path = std::env::temp_dir().join(name);
+        // What a process of the same number left behind is of no use to anybody.
+        let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a directory for the test");
         Scratch(path.canonicalize().expect("it exists"))
     }
