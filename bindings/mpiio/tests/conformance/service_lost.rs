@@ -15,11 +15,7 @@ fn check(ranks: usize, call: &str) {
     for mpi in Mpi::selected() {
         let mut site = Site::new(Mode::Service);
         let program = programs::c(mpi, "service_lost.c");
-        let running = site
-            .run(mpi, ranks, program)
-            .argument(call)
-            .limit(20)
-            .start();
+        let running = site.run(mpi, ranks, program).argument(call).start();
         until("ranks that access a file", || {
             running.said().contains("under way")
         });
