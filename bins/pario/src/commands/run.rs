@@ -16,7 +16,7 @@ use clap::Args;
 use client::{Client, ConnectOptions, ServiceUrl};
 use job::identity::{JOB, JOB_DIR, JOB_HOST, JOB_MANAGER, JOB_SECRET};
 use job::stage::{Moved, Stage, Watcher};
-use job::{Job, Started};
+use job::{Job, Process, Started};
 use layout::ByteSize;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -328,19 +328,24 @@ impl Arguments {
         let signals = take_signals()?;
         let ended = pidfd(&child)?;
         let mut holder = match holder {
-            Some(child) => Some(pidfd(child)?),
+            Some(child) => Some((pidfd(child)?, child.id())),
             None => None,
         };
         loop {
             let mut fds: Vec<&dyn AsFd> = vec![&signals, &ended];
-            if let Some(holder) = &holder {
-                fds.push(holder);
+            if let Some((handle, _)) = &holder {
+                fds.push(handle);
             }
             let ready = wait_for(&fds, None)?;
             if ready[0] {
                 pass_on(&signals, &child)?;
             }
-            if ready.get(2).is_some_and(|is_ready| *is_ready) {
+            // A killed process serves nobody from its first moment on and is over when its last thread is: the command
+            // may have noticed and ended in between.
+            let is_dead = |pid: u32| ready[1] && Process::with_number(pid).is_none();
+            if let Some((_, pid)) = holder
+                && (ready.get(2) == Some(&true) || is_dead(pid))
+            {
                 note(
                     "pario: the servers of this job have died, and what they held is lost; the \
                      command goes on without them",
