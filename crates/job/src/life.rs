@@ -44,18 +44,21 @@ mod tests {
 
     #[test]
     fn marked_processes_and_ranks_are_found_below_shells() {
+        // Others run this test at the same time.
+        let id = std::process::id();
+        let job = format!("life-{id}-test");
         // A shell between the launcher and the program, as batch scripts have it.
         let mut child = std::process::Command::new("sh")
             .args(["-c", "cat; true"])
-            .env("PARIO_JOB", "life-test")
+            .env("PARIO_JOB", &job)
             .env("PMI_RANK", "3")
             .stdin(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let marked = Span::Marked("PARIO_JOB".into(), "life-test".into());
+        let marked = Span::Marked("PARIO_JOB".into(), job.clone());
         let found = living(&marked);
         assert!(found.iter().any(|p| p.pid == child.id()), "{found:?}");
-        let other = Span::Marked("PARIO_JOB".into(), "life".into());
+        let other = Span::Marked("PARIO_JOB".into(), format!("life-{id}"));
         assert!(is_over(&other));
         let ranks = living(&Span::Ranks(Process::this()));
         assert!(ranks.iter().any(|p| p.pid == child.id()), "{ranks:?}");

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// How long a process is waited for that is becoming another program.
-const LONGEST_START: Duration = Duration::from_secs(1);
+const LONGEST_START: Duration = Duration::from_secs(10);
 
 /// The flags of processes that exit and of threads of the kernel.
 const EXITING: u64 = 0x4;

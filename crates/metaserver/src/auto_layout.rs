@@ -14,8 +14,9 @@
 //! Left to others: the profile (`profiles`), what would be better and when it is worth a move (`advise::recommend`), the
 //! move (`relayout`).
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,8 @@ use crate::manager::Manager;
 
 /// Longest search.
 const MOST_SEARCH: Duration = Duration::from_millis(500);
+/// So many layouts are looked at all the same: on a busy host the time may be over before the first.
+const LEAST_LOOKS: u32 = 32;
 /// Calibrations that are looked at.
 const MOST_CALIBRATIONS: usize = 64;
 /// A server with less room left than one in so many is full.
@@ -58,6 +61,17 @@ impl fmt::Display for AutoLayout {
             AutoLayout::Apply => "apply",
         })
     }
+}
+
+/// Files that wait to be judged. What is said of a file while another one is judged is not forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct Judging {
+    waiting: BTreeSet<FileId>,
+    is_running: bool,
+}
+
+fn lock(judging: &Mutex<Judging>) -> MutexGuard<'_, Judging> {
+    judging.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a file is judged by.
@@ -92,22 +106,39 @@ impl Manager {
             .copied()
             .filter(|file| self.auto_layout(*file) != AutoLayout::Off)
             .collect();
-        if wanted.is_empty() || self.is_ending() || self.is_judging.swap(true, Ordering::AcqRel) {
+        if wanted.is_empty() || self.is_ending() {
             return;
         }
         let Some(this) = self.this().upgrade() else {
             return;
         };
+        {
+            let mut judging = lock(&self.judging);
+            judging.waiting.extend(wanted);
+            if std::mem::replace(&mut judging.is_running, true) {
+                return;
+            }
+        }
         let spawned = thread::Builder::new().name("advise".into()).spawn(move || {
-            for file in wanted {
+            while let Some(file) = this.next_to_judge() {
                 // A file that cannot be judged now is judged when there is something new.
                 let _ = this.judge_layout(file);
             }
-            this.is_judging.store(false, Ordering::Release);
         });
         if spawned.is_err() {
-            self.is_judging.store(false, Ordering::Release);
+            *lock(&self.judging) = Judging::default();
         }
+    }
+
+    /// The next file that waits; nothing, and nobody judges any more, if there is none.
+    fn next_to_judge(&self) -> Option<FileId> {
+        let mut judging = lock(&self.judging);
+        if self.is_ending() {
+            judging.waiting.clear();
+        }
+        let next = judging.waiting.pop_first();
+        judging.is_running = next.is_some();
+        next
     }
 
     fn judge_layout(&self, file: FileId) -> Result<(), Refused> {
@@ -229,7 +260,11 @@ impl Manager {
             machine: &machine,
         };
         let end = Instant::now() + MOST_SEARCH;
-        let advised = recommend(&question, &mut || Instant::now() < end);
+        let mut looks = 0;
+        let advised = recommend(&question, &mut || {
+            looks += 1;
+            looks <= LEAST_LOOKS || Instant::now() < end
+        });
         Ok(Some(Judged {
             advised,
             is_pressed,

@@ -9,14 +9,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use wire::{ClientId, ServerId};
 
 use crate::manager::Manager;
-
-/// How long a client elsewhere may be without a connection.
-const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
 struct Client {
@@ -112,7 +108,7 @@ impl Manager {
             entry.arrivals
         };
         let this = self.this();
-        self.timer.after(GRACE, move || {
+        self.timer.after(self.client_grace, move || {
             let Some(manager) = this.upgrade() else {
                 return;
             };

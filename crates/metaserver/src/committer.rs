@@ -307,6 +307,46 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_while_a_transaction_is_made_shares_the_next_one() {
+        let disk = Disk::default();
+        let committer = start(&disk);
+        let (begun, has_begun) = channel();
+        let (gate, is_open) = channel::<()>();
+        let job = |work: Work| {
+            let (done, wait) = sync_channel(1);
+            let jobs = lock(&committer.jobs);
+            jobs.as_ref().unwrap().send(Job { work, done }).unwrap();
+            wait
+        };
+        let make = |path: &'static str| -> Work {
+            Box::new(move |batch| {
+                let caller = Caller {
+                    client: ClientId(1),
+                    credentials: &Credentials::ROOT,
+                    now: Time(0),
+                };
+                batch.mkdir(&caller, path, 0o755).map(drop).unwrap();
+            })
+        };
+        let inner = make("/first");
+        let first = job(Box::new(move |batch| {
+            begun.send(()).unwrap();
+            is_open.recv().unwrap();
+            inner(batch);
+        }));
+        has_begun.recv().unwrap();
+        let others = ["/a", "/b", "/c", "/d", "/e"].map(|path| job(make(path)));
+        gate.send(()).unwrap();
+        for wait in std::iter::once(first).chain(others) {
+            wait.recv().unwrap().unwrap();
+        }
+        let counts = committer.counts();
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        assert_eq!((of(&counts.commits), of(&counts.operations)), (2, 6));
+        assert_eq!(of(&counts.most_operations), 5);
+    }
+
+    #[test]
     fn panic_in_some_work_commits_nothing() {
         let disk = Disk::default();
         let committer = start(&disk);

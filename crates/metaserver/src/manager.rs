@@ -27,6 +27,7 @@ use wire::message::team::{Gather, LeaveTeam};
 use wire::message::{Bytes, Field, Refusal, Request};
 use wire::{ClientId, ServerId, Status, Time};
 
+use crate::auto_layout::Judging;
 use crate::backing::Backing;
 use crate::clients::Clients;
 use crate::committer::{Committer, Refused};
@@ -57,6 +58,8 @@ pub(crate) struct Manager {
     pub(crate) since: Instant,
     pub(crate) capability_ms: u64,
     pub(crate) member_timeout: Duration,
+    /// How long a client elsewhere may be without a connection.
+    pub(crate) client_grace: Duration,
     pub(crate) committer: Committer,
     pub(crate) clients: Arc<Clients>,
     pub(crate) next_client: AtomicU64,
@@ -65,8 +68,8 @@ pub(crate) struct Manager {
     pub(crate) teams: Teams,
     /// What was observed of files.
     pub(crate) profiles: Profiles,
-    /// Whether files are being judged by their profiles.
-    pub(crate) is_judging: AtomicBool,
+    /// Files that are to be judged by their profiles.
+    pub(crate) judging: Mutex<Judging>,
     /// Assigns servers in turn, over all files and clients.
     pub(crate) round_robin: Mutex<advise::mapping::RoundRobin>,
     pub(crate) timer: Timer,

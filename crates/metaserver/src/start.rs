@@ -44,6 +44,8 @@ pub struct Options {
     pub recovery: Duration,
     /// How long an I/O server may be silent.
     pub member_timeout: Duration,
+    /// How long a client on another host may be without a connection.
+    pub client_grace: Duration,
     /// What stands behind the catalogue.
     pub backing: Option<Arc<dyn Backing>>,
 }
@@ -58,6 +60,7 @@ impl Options {
             capability_seconds: 86_400,
             recovery: Duration::from_secs(3),
             member_timeout: Duration::from_secs(10),
+            client_grace: Duration::from_secs(2),
             backing: None,
         }
     }
@@ -170,6 +173,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         since: Instant::now(),
         capability_ms: options.capability_seconds.saturating_mul(1000),
         member_timeout: options.member_timeout,
+        client_grace: options.client_grace,
         committer,
         clients: Arc::default(),
         next_client: AtomicU64::new(1),
@@ -177,7 +181,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         moves: Default::default(),
         teams: Default::default(),
         profiles: Default::default(),
-        is_judging: AtomicBool::new(false),
+        judging: Mutex::default(),
         round_robin: Default::default(),
         timer,
         watch,

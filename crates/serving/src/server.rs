@@ -24,7 +24,7 @@ use crate::peer::Peer;
 /// A connection that says nothing sensible for so long is closed.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection that was told why it ends has so long to read it.
-const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a server does with its connections.
 pub trait Service: Send + Sync + 'static {

@@ -222,11 +222,17 @@ fn a_silent_peer_times_out() {
 fn a_peer_that_trickles_times_out_as_a_whole() {
     for (listener, endpoint) in listeners() {
         let mut link = Link::connect(&endpoint, WAIT).unwrap();
-        let whole = header(1, 1).encode(&[]);
+        // So long that it would take a minute.
+        let control = vec![7; 6000];
+        let head = Header {
+            control_bytes: 6000,
+            ..header(1, 1)
+        };
+        let whole = [&head.encode(&control)[..], &control].concat();
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
         let server = listener.accept().unwrap();
         let trickle = thread::spawn(move || {
-            // A byte at a time; the header alone takes longer than the client is ready to wait.
+            // A byte at a time, each long before the client has waited enough.
             for byte in whole {
                 let _ = stopped.recv_timeout(Duration::from_millis(10));
                 if rustix::io::write(&server, &[byte]).is_err() {

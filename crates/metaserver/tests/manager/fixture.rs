@@ -1,7 +1,6 @@
 //! A directory with a manager in it, and clients and servers that are hardly more than a link.
 //!
-//! Conditions are waited for by asking again after a pause that is a question of its own, so no test
-//! sleeps; a condition that never comes fails after [`PATIENCE`].
+//! Conditions are waited for by asking again after a short pause, so no test sleeps; a condition that never comes fails after [`PATIENCE`].
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +21,12 @@ pub(crate) const BOB: u32 = 1002;
 
 /// Longest time that any condition may take to come true.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Longer than a test stands still on a busy machine: what has to be done within a time of the manager is.
+pub(crate) const IN_TIME: Duration = Duration::from_secs(8);
+
+/// Between two questions.
+pub(crate) const PAUSE: Duration = Duration::from_millis(2);
 
 /// A directory that goes with the test.
 pub(crate) struct Scratch(PathBuf);
@@ -181,29 +186,30 @@ impl Asker {
             .map_or(0, |c| c.value)
     }
 
-    /// Asks until the answer is the right one.
+    /// Asks until the answer is the right one, and returns that.
     #[track_caller]
     pub(crate) fn wait<R: Request>(
         &mut self,
         request: &R,
         is_right: impl Fn(&Result<R::Answer, AskError>) -> bool,
-    ) where
+    ) -> Result<R::Answer, AskError>
+    where
         R::Answer: std::fmt::Debug,
     {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let answer = self.try_ask(request);
             if is_right(&answer) {
-                return;
+                return answer;
             }
             assert!(Instant::now() < deadline, "{}: {answer:?}", R::NAME);
-            std::thread::yield_now();
+            std::thread::park_timeout(PAUSE);
         }
     }
 
     #[track_caller]
     pub(crate) fn wait_for_statistic(&mut self, name: &str, value: u64) {
-        self.wait(&Statistics {}, |counters| {
+        let _ = self.wait(&Statistics {}, |counters| {
             let counters = counters.as_ref().unwrap();
             let found = counters.iter().find(|c| c.name == name);
             found.map_or(0, |c| c.value) == value

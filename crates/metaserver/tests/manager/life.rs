@@ -107,36 +107,59 @@ fn seed004_s15_clients_come_and_go_in_any_order() {
     assert_eq!(watcher.statistic("clients"), 1);
 }
 
-#[test]
-fn client_elsewhere_ends_with_its_last_connection() {
-    let (scratch, manager, _members) = with_members("elsewhere", 1);
-    let mut watcher = Asker::client(&scratch.socket());
-    let far = |role| {
-        let mut hello = hello(role, Credentials::new(ALICE, ALICE));
-        hello.process = Process {
-            pid: 1,
-            host: "another host".into(),
-        };
-        Asker::hello(&manager.endpoints()[1], &hello).unwrap()
+/// A manager that waits so long for clients elsewhere that lost their connections, and such clients.
+fn elsewhere(name: &str, client_grace: Duration) -> (Scratch, MetaServer, Joiner) {
+    let scratch = Scratch::new(name);
+    let options = Options {
+        client_grace,
+        ..scratch.options()
     };
-    // Keeps one of its connections, and was silent before the other one is.
-    let mut stays = far(Role::NewClient);
-    drop(far(stays.role()));
-    let mut one = far(Role::NewClient);
+    let manager = metaserver::start(options).unwrap();
+    let member = Joiner::new(&scratch.socket());
+    (scratch, manager, member)
+}
+
+fn far(manager: &MetaServer, role: Role) -> Asker {
+    let mut hello = hello(role, Credentials::new(ALICE, ALICE));
+    hello.process = Process {
+        pid: 1,
+        host: "another host".into(),
+    };
+    Asker::hello(&manager.endpoints()[1], &hello).unwrap()
+}
+
+#[test]
+fn client_elsewhere_that_comes_back_in_time_has_lost_nothing() {
+    let (scratch, manager, _member) = elsewhere("back", Duration::from_secs(600));
+    let mut watcher = Asker::client(&scratch.socket());
+    let mut one = far(&manager, Role::NewClient);
     one.create("/f");
-    stays.open("/f", Rights::READ);
     let opened = one.open("/f", Rights::READ);
-    let two = far(one.role());
+    let two = far(&manager, one.role());
     drop(one);
-    // Back in time: nothing is lost.
     let role = two.role();
     drop(two);
-    let mut three = far(role);
+    let mut three = far(&manager, role);
     three.ask(&GetState {
         handle: opened.handle,
     });
+    assert_eq!(watcher.statistic("handles"), 1);
+}
+
+#[test]
+fn client_elsewhere_ends_with_its_last_connection() {
+    let (scratch, manager, _member) = elsewhere("elsewhere", Duration::from_millis(10));
+    let mut watcher = Asker::client(&scratch.socket());
+    // Keeps one of its connections, and was silent before the other one is.
+    let mut stays = far(&manager, Role::NewClient);
+    drop(far(&manager, stays.role()));
+    let mut one = far(&manager, Role::NewClient);
+    one.create("/f");
+    stays.open("/f", Rights::READ);
+    one.open("/f", Rights::READ);
+    drop(far(&manager, one.role()));
     assert_eq!(watcher.statistic("handles"), 2);
-    drop(three);
+    drop(one);
     watcher.wait_for_statistic("handles", 1);
     watcher.wait_for_statistic("clients", 2);
     stays.open("/f", Rights::READ);
@@ -163,7 +186,7 @@ fn handles_are_opened_again_after_a_restart() {
     manager.stop();
     drop(gone);
     let options = Options {
-        recovery: Duration::from_secs(3),
+        recovery: IN_TIME,
         ..scratch.options()
     };
     let _manager = metaserver::start(options).unwrap();
@@ -186,7 +209,7 @@ fn handles_are_opened_again_after_a_restart() {
         handles.push(again.handle);
     }
     // The file that nobody came back for goes when the time is over.
-    c.wait(&Count {}, |counts| counts.as_ref().unwrap().files == 2);
+    let _ = c.wait(&Count {}, |counts| counts.as_ref().unwrap().files == 2);
     c.refused(&unlink, Status::InUse);
     let late = Reopen {
         capability: orphan.capability,

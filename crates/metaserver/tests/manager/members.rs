@@ -18,7 +18,7 @@ fn state_of(members: &[Member], server: ServerId) -> MemberState {
 
 /// Asks until a member is in this state.
 fn wait_for(c: &mut Asker, server: ServerId, state: MemberState) {
-    c.wait(&Members {}, |members| {
+    let _ = c.wait(&Members {}, |members| {
         state_of(members.as_ref().unwrap(), server) == state
     });
 }
@@ -141,7 +141,7 @@ fn members_survive_a_restart_of_the_manager() {
     manager.stop();
     assert!(members[0].asker.try_ask(&report()).is_err());
     let options = Options {
-        member_timeout: Duration::from_secs(2),
+        member_timeout: IN_TIME,
         ..scratch.options()
     };
     let _manager = metaserver::start(options).unwrap();
@@ -168,6 +168,7 @@ fn members_survive_a_restart_of_the_manager() {
         if state_of(&list, members[1].server()) == MemberState::Dead {
             break;
         }
+        std::thread::park_timeout(PAUSE);
     }
     let layout = c.ask(&GetLayout { path: "/f".into() });
     assert_eq!((layout.file, layout.lost), (file, vec![]));
