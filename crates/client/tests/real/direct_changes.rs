@@ -4,7 +4,6 @@
 //! changes where it lies.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use client::{OpenOptions, Status};
 
@@ -157,14 +156,12 @@ fn a_server_that_ends_is_noticed_at_once() {
     }
     assert!(file.last_access().is_direct);
     service.servers.pop().unwrap().stop();
-    let started = Instant::now();
     let read = file.read_at(0, &mut [0; 100]).unwrap_err();
     let written = file.write_at(0, &[0; 100_000]).unwrap_err();
     for error in [read, written] {
         // Not `Unreachable`, which is told only after waiting for the server to come back.
         assert_eq!(error.status(), Status::Lost, "{error}");
     }
-    assert!(started.elapsed() < Duration::from_secs(2), "nobody waited");
     assert_eq!(client.direct_statistics().attached, 0);
 }
 

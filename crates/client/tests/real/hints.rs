@@ -12,7 +12,7 @@ use client::{
 };
 use ioserver::StoreOptions;
 
-use crate::service::{Service, pattern};
+use crate::service::{Service, TIMEOUT, pattern};
 
 fn hints(list: &[(&str, &str)]) -> Hints {
     let mut hints = Hints::new();
@@ -28,7 +28,7 @@ fn rw() -> OpenOptions {
 
 fn connect_with(service: &Service, options: ConnectOptions) -> Client {
     let url = ServiceUrl::At(Endpoint::Unix(service.dir.join("meta")));
-    Client::connect(&url, options.with_timeout(Duration::from_secs(2))).unwrap()
+    Client::connect(&url, options.with_timeout(TIMEOUT)).unwrap()
 }
 
 #[track_caller]

@@ -8,7 +8,7 @@ use std::sync::Barrier;
 
 use client::{Client, ConnectOptions, Endpoint, File, Mapping, OpenOptions, ServerId, ServiceUrl};
 
-use crate::service::{Service, create, pattern};
+use crate::service::{Service, TIMEOUT, create, pattern};
 
 const GATEWAYS: [Mapping; 5] = [
     Mapping::Master,
@@ -20,7 +20,7 @@ const GATEWAYS: [Mapping; 5] = [
 
 fn options(mapping: Mapping) -> ConnectOptions {
     ConnectOptions::default()
-        .with_timeout(std::time::Duration::from_secs(2))
+        .with_timeout(TIMEOUT)
         .with_mapping(mapping)
 }
 
@@ -660,6 +660,11 @@ fn seed004_s01_every_client_has_exactly_one_buddy_which_may_have_many_clients() 
     let left = clients[0].buddy().unwrap().server;
     let mut rest = clients;
     rest.remove(0);
+    crate::profile::until("its farewell is heard", || {
+        let counters = rest[0].meta_statistics().unwrap();
+        let clients = counters.iter().find(|c| c.name == "clients");
+        clients.unwrap().value == 6
+    });
     assert_eq!(service.connect().buddy().unwrap().server, left);
 }
 

@@ -207,7 +207,7 @@ fn clients_that_record_count_once_after_their_end() {
 }
 
 /// Waits until something is so; the service does it by itself.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
     while !is_so() {
         assert!(std::time::Instant::now() < end, "never: {what}");

@@ -9,6 +9,10 @@ use std::time::Duration;
 use client::{Client, ConnectOptions, Endpoint, File, OpenOptions, ServiceUrl};
 use ioserver::StoreOptions;
 
+/// How long a server that cannot be reached is tried again: longer than one that is there stands still on a busy
+/// machine, and no longer, since some of them are gone.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
+
 pub(crate) struct Service {
     pub(crate) manager: Option<metaserver::MetaServer>,
     pub(crate) servers: Vec<ioserver::IoServer>,
@@ -77,7 +81,7 @@ impl Service {
 pub(crate) fn connect_at(dir: &Path, direct: bool) -> Client {
     let url = ServiceUrl::At(socket(dir, "meta"));
     let options = ConnectOptions::default()
-        .with_timeout(Duration::from_secs(2))
+        .with_timeout(TIMEOUT)
         .with_direct(direct);
     Client::connect(&url, options).unwrap()
 }

@@ -47,13 +47,18 @@ fn allocate_nothing(service: &Service, is_direct: bool) {
             }
         };
         run(50);
-        let region = Region::new(ALLOCATOR);
-        run(500);
-        let allocations = region.change().allocations + region.change().reallocations;
-        // One per access would be a thousand and more.
+        // Reports come twice a second, so how many meet an access depends on how long all of this takes. Accesses that
+        // allocate would do so in every batch.
+        let is_clean = |_: &usize| {
+            let region = Region::new(ALLOCATOR);
+            run(5);
+            let change = region.change();
+            change.allocations + change.reallocations == 0
+        };
+        let clean = (0..100).filter(is_clean).count();
         assert!(
-            allocations < 100,
-            "{allocations} allocations in 1000 accesses of {len} bytes through {view} to {layout}"
+            clean >= 10,
+            "{clean} of 100 batches of accesses of {len} bytes through {view} to {layout} allocate nothing"
         );
         assert_eq!(file.last_access().is_direct, is_direct);
     }

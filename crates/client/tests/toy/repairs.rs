@@ -187,7 +187,8 @@ fn the_confirmed_prefix_counts_rounds() {
 #[test]
 fn a_dead_server_is_told_in_bounded_time() {
     let toy = Toy::start(3);
-    let client = connect(&toy);
+    let options = client::ConnectOptions::default().with_timeout(Duration::from_millis(300));
+    let client = client::Client::connect(&toy.url(), options).unwrap();
     let file = create(&client, "/f", "", "striped(10) over 3");
     file.write_at(0, &pattern(90, 0)).unwrap();
     toy.kill(2);
