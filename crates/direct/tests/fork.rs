@@ -4,7 +4,7 @@
 //! It is here because forking takes unsafe code; the service is a real one.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use client::{Error, File};
 use system_tests::files::{create, open, read, whole};
@@ -118,27 +118,31 @@ fn forks_while_other_threads_copy_disturb_no_copy() {
     file.write_at(0, &whole(0, LEN, 1)).unwrap();
     file.write_at(0, &whole(0, LEN, 1)).unwrap();
     let done = &AtomicBool::new(false);
+    let rounds = &[const { AtomicU64::new(0) }; 2];
     let file = &file;
     std::thread::scope(|scope| {
-        let copies: Vec<_> = (0..2)
-            .map(|_| {
+        let copies: Vec<_> = (rounds.iter())
+            .map(|rounds| {
                 scope.spawn(move || {
-                    let mut rounds = 0u64;
                     while !done.load(Ordering::Relaxed) {
                         assert!(read(file, 0, LEN) == whole(0, LEN, 1));
                         file.write_at(0, &whole(0, LEN, 1)).unwrap();
-                        rounds += 1;
+                        rounds.fetch_add(1, Ordering::Relaxed);
                     }
-                    rounds
                 })
             })
             .collect();
+        // Both copy before anybody forks; one that fails is found below.
+        let copies_all = || rounds.iter().all(|n| n.load(Ordering::Relaxed) > 0);
+        while !copies_all() && !copies.iter().any(|copy| copy.is_finished()) {
+            std::thread::yield_now();
+        }
         let children: Vec<Option<i32>> = (0..20)
             .map(|_| in_child(|| u8::from(file.size() != Err(Error::Forked))))
             .collect();
         done.store(true, Ordering::Relaxed);
         for copy in copies {
-            assert!(copy.join().unwrap() > 0);
+            copy.join().unwrap();
         }
         assert!(children.iter().all(|c| *c == Some(0)), "{children:?}");
     });
