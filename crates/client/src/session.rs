@@ -560,6 +560,8 @@ mod tests {
     #[test]
     fn a_forked_child_gets_an_error_and_sends_nothing() {
         let dir = std::env::temp_dir().join(format!("pario-fork-{}", std::process::id()));
+        // Of a process with the same number that was killed.
+        let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join("s");
         let listener = Listener::Unix(UnixListener::bind(&path).unwrap());

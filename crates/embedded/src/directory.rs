@@ -146,6 +146,8 @@ mod tests {
     #[test]
     fn note_is_read_as_written_and_nonsense_is_none() {
         let temp = std::env::temp_dir().join(format!("pario-note-{}", std::process::id()));
+        // Of a process with the same number that was killed.
+        let _ = std::fs::remove_dir_all(&temp);
         let dir = Directory::open(&temp).unwrap();
         assert_eq!(dir.read_note(), None);
         let note = Note {

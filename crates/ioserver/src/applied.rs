@@ -114,6 +114,8 @@ mod tests {
     #[test]
     fn epochs_are_found_again_and_torn_tails_ignored() {
         let dir = std::env::temp_dir().join(format!("pario-applied-{}", std::process::id()));
+        // Of a process with the same number that was killed.
+        let _ = std::fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap();
         let applied = Applied::load(&dir).unwrap();
         assert_eq!(applied.epoch(FileId(1)), 0);

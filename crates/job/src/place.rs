@@ -361,6 +361,8 @@ mod tests {
     #[test]
     fn directories_of_others_and_open_ones_are_refused() {
         let temp = std::env::temp_dir().join(format!("pario-private-{}", std::process::id()));
+        // Of a process with the same number that was killed.
+        let _ = std::fs::remove_dir_all(&temp);
         make_private(&temp).unwrap();
         make_private(&temp).unwrap();
         use std::os::unix::fs::PermissionsExt;

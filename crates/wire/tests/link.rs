@@ -34,8 +34,10 @@ fn listeners() -> Vec<(Listener, Endpoint)> {
         thread::current().id()
     );
     let unix = Endpoint::Unix(std::env::temp_dir().join(name.replace(['(', ')'], "")));
+    // Of this process alone: a port that is free again is nobody else's, who may get any port of the usual address.
+    let [_, a, b, c] = std::process::id().to_be_bytes();
     let tcp = Endpoint::Tcp {
-        host: "127.0.0.1".into(),
+        host: format!("127.{a}.{b}.{c}"),
         port: 0,
     };
     [unix, tcp]
@@ -288,6 +290,8 @@ fn a_closed_listener_wakes_whoever_accepts() {
 #[test]
 fn connecting_to_a_socket_that_accepts_nobody_ends_in_time() {
     let dir = std::env::temp_dir().join(format!("link-full-{}", std::process::id()));
+    // Of a process with the same number that was killed.
+    let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).unwrap();
     let endpoint = Endpoint::Unix(dir.join("s"));
     let _listener = Listener::bind(&endpoint).unwrap();

@@ -246,34 +246,41 @@ fn seed002_s62_blocks_are_accessed_in_the_order_of_the_disk_and_once() {
     }
 }
 
-/// That both are busy at the very same moment is shown frame by frame in the tests of the I/O server.
+/// That both are busy at the very same moment is shown frame by frame in the tests of the I/O server. Here it happens by
+/// itself, sooner or later: on one processor that others use, too, an operation may go step by step.
 #[test]
 fn seed002_s63_steps_of_store_and_network_overlap_in_both_directions() {
+    const MOST_OPERATIONS: u32 = 40;
     let service = Service::start(1);
-    let seen = Mutex::new(Vec::new());
-    let look = |_| {
-        let overlaps = counter(&service, 0, "directed_overlaps");
-        let rounds = counter(&service, 0, "directed_rounds");
-        seen.lock().unwrap().push((overlaps, rounds));
-    };
     let hints = hints("pb_ddio", 65536, 1);
-    write_then_read(
-        &service,
-        4,
-        cyclic(512, 4),
-        "striped(65536) over 1",
-        16 << 20,
-        &hints,
-        look,
-    );
-    let seen = seen.into_inner().unwrap();
-    for (before, after) in [(0, 1), (1, 2)] {
-        let overlaps = seen[after].0 - seen[before].0;
-        let rounds = seen[after].1 - seen[before].1;
-        assert_eq!(rounds, 256);
-        // One buffer would give none.
-        assert!(overlaps > 0, "{overlaps} of {rounds} rounds overlapped");
+    let mut overlaps = [0; 2];
+    for _ in 0..MOST_OPERATIONS {
+        let seen = Mutex::new(Vec::new());
+        let look = |_| {
+            let overlaps = counter(&service, 0, "directed_overlaps");
+            let rounds = counter(&service, 0, "directed_rounds");
+            seen.lock().unwrap().push((overlaps, rounds));
+        };
+        write_then_read(
+            &service,
+            4,
+            cyclic(512, 4),
+            "striped(65536) over 1",
+            16 << 20,
+            &hints,
+            look,
+        );
+        let seen = seen.into_inner().unwrap();
+        for (direction, pair) in seen.windows(2).enumerate() {
+            overlaps[direction] += pair[1].0 - pair[0].0;
+            assert_eq!(pair[1].1 - pair[0].1, 256, "rounds");
+        }
+        if overlaps.iter().all(|count| *count > 0) {
+            return;
+        }
     }
+    // One buffer would give none.
+    panic!("rounds that overlapped, written and read: {overlaps:?}");
 }
 
 #[test]

@@ -558,11 +558,13 @@ fn seed001_s60_small_files_spread_evenly() {
     });
     let client = service.connect();
     let mut at = std::collections::BTreeMap::new();
-    for i in 0..50 {
-        let path = format!("/small{i}");
-        let file = client.open(&path, &rw()).unwrap();
+    // All are placed before any is written: reports of some servers that already have bytes, while others have not
+    // reported yet, would send the next ones to the others.
+    let create = |i| client.open(&format!("/small{i}"), &rw()).unwrap();
+    let files: Vec<File> = (0..50).map(create).collect();
+    for (i, file) in (0..).zip(&files) {
         file.write_at(0, &pattern(i, 1000)).unwrap();
-        *at.entry(servers_of(&file)[0].0).or_insert(0) += 1000;
+        *at.entry(servers_of(file)[0].0).or_insert(0) += 1000;
     }
     assert_eq!(at.values().copied().collect::<Vec<u64>>(), [10_000; 5]);
 }

@@ -414,6 +414,8 @@ fn on_disks(dir: &Path) -> Service {
 #[test]
 fn seed004_s79_a_disk_that_fails_gives_errors_and_takes_nothing_new() {
     let dir = std::env::temp_dir().join(format!("pario-failed-{}", std::process::id()));
+    // Of a process with the same number that was killed.
+    let _ = std::fs::remove_dir_all(&dir);
     let service = on_disks(&dir);
     let client = service.connect_how(false);
     let good = client

@@ -246,6 +246,8 @@ mod tests {
     #[test]
     fn without_marks_nothing_is_handed_out_for_storing_until_some_are_given_back() {
         let dir = std::env::temp_dir().join(format!("pario-marks-{}", std::process::id()));
+        // Of a process with the same number that was killed.
+        let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
         let disk = DiskSpec::new(Directory::new(&dir).unwrap());
         let pool = Pool::new(PoolOptions::default());

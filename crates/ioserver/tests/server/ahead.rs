@@ -45,7 +45,7 @@ fn cold(memory: u64, steps: u64) -> (Rig, Client, File, Vec<u8>) {
 /// Waits until a counter has reached a value.
 fn until(rig: &Rig, name: &str, least: u64) {
     let (never, condition) = (std::sync::Mutex::new(()), std::sync::Condvar::new());
-    for _ in 0..2000 {
+    for _ in 0..6000 {
         if rig.count(0, name) >= least {
             return;
         }

@@ -306,7 +306,9 @@ fn nothing_is_left_of_clients_that_are_gone() {
         round(&rig);
     }
     crate::life::until(|| rig.count(0, "clients") == 0 && rig.count(0, "direct_clients") == 0);
-    crate::life::until(|| descriptors() <= before);
+    // One for each client would be twenty. Servers that ask the metadata manager several things at once have some more
+    // connections to it from then on.
+    crate::life::until(|| descriptors() < before + 10);
 }
 
 /// A service with one disk and little memory that writes through.

@@ -37,6 +37,8 @@ impl Scratch {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("pario-meta-{name}-{}-{count}", std::process::id());
         let path = std::env::temp_dir().join(name);
+        // Of a process with the same number that was killed.
+        let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Scratch(path)
     }

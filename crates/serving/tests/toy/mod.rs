@@ -151,8 +151,10 @@ impl Served {
             NEXT.fetch_add(1, Ordering::Relaxed)
         );
         let socket = std::env::temp_dir().join(name);
+        // Of this process alone: a port that is free again is nobody else's, who may get any port of the usual address.
+        let [_, a, b, c] = std::process::id().to_be_bytes();
         let tcp = Endpoint::Tcp {
-            host: "127.0.0.1".into(),
+            host: format!("127.{a}.{b}.{c}"),
             port: 0,
         };
         let listeners = [Endpoint::Unix(socket.clone()), tcp];

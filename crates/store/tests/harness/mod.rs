@@ -43,6 +43,8 @@ impl Temporary {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("pario-store-{}-{n}", std::process::id()));
+        // Of a process with the same number that was killed.
+        let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Temporary(path)
     }
