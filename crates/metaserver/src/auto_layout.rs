@@ -70,6 +70,21 @@ pub(crate) struct Judging {
     is_running: bool,
 }
 
+impl Judging {
+    /// Has files wait; whether somebody has to begin to judge.
+    fn begin(&mut self, files: Vec<FileId>) -> bool {
+        self.waiting.extend(files);
+        !std::mem::replace(&mut self.is_running, true)
+    }
+
+    /// The next file that waits; nothing, and nobody judges any more, if there is none.
+    fn next(&mut self) -> Option<FileId> {
+        let next = self.waiting.pop_first();
+        self.is_running = next.is_some();
+        next
+    }
+}
+
 fn lock(judging: &Mutex<Judging>) -> MutexGuard<'_, Judging> {
     judging.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -112,12 +127,8 @@ impl Manager {
         let Some(this) = self.this().upgrade() else {
             return;
         };
-        {
-            let mut judging = lock(&self.judging);
-            judging.waiting.extend(wanted);
-            if std::mem::replace(&mut judging.is_running, true) {
-                return;
-            }
+        if !lock(&self.judging).begin(wanted) {
+            return;
         }
         let spawned = thread::Builder::new().name("advise".into()).spawn(move || {
             while let Some(file) = this.next_to_judge() {
@@ -130,15 +141,13 @@ impl Manager {
         }
     }
 
-    /// The next file that waits; nothing, and nobody judges any more, if there is none.
+    /// The next file that waits, unless the manager ends.
     fn next_to_judge(&self) -> Option<FileId> {
         let mut judging = lock(&self.judging);
         if self.is_ending() {
             judging.waiting.clear();
         }
-        let next = judging.waiting.pop_first();
-        judging.is_running = next.is_some();
-        next
+        judging.next()
     }
 
     fn judge_layout(&self, file: FileId) -> Result<(), Refused> {
@@ -299,5 +308,25 @@ fn move_to(path: String, layout: String) -> Relayout {
         layout,
         servers: Vec::new(),
         options: MoveOptions::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_comes_while_another_one_is_judged_is_judged_after_it() {
+        let mut judging = Judging::default();
+        assert!(judging.begin(vec![FileId(3)]), "the first one begins");
+        assert_eq!(judging.next(), Some(FileId(3)));
+        // In the middle of that: other files, and once more the same.
+        for file in [7, 3, 7] {
+            assert!(!judging.begin(vec![FileId(file)]), "somebody judges");
+        }
+        assert_eq!(judging.next(), Some(FileId(3)));
+        assert_eq!(judging.next(), Some(FileId(7)));
+        assert_eq!(judging.next(), None);
+        assert!(judging.begin(vec![FileId(9)]), "nobody judges any more");
     }
 }
