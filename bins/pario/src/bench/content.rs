@@ -16,6 +16,7 @@ const STAMPED: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     view: View,
+    array_bytes: u64,
     salt: u32,
 }
 
@@ -26,19 +27,23 @@ impl Part {
         let applied = layout.on_array(array).map_err(|e| format!("view: {e}"))?;
         let element = applied.element(0).map_err(|e| format!("view: {e}"))?;
         let view = View::new(FileOffset(0), applied.period(), element)?;
-        Ok(Part { view, salt })
+        Ok(Part {
+            view,
+            array_bytes: array.bytes(),
+            salt,
+        })
     }
 
-    /// Its bytes in the first array of the file.
+    /// Its bytes in the first array of the file, which may be many periods of the view.
     pub(crate) fn len(&self) -> usize {
-        self.view.bytes().size() as usize
+        self.view.len_within(self.array_bytes) as usize
     }
 
     /// Its bytes as they have to be, unstamped.
     pub(crate) fn fill(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.len()];
         let mut rest = &mut bytes[..];
-        for run in self.view.bytes().segments(0..self.view.bytes().period()) {
+        for run in self.view.bytes().segments(0..self.array_bytes) {
             let (piece, behind) = rest.split_at_mut(run.len() as usize);
             fill(piece, run.start(), self.salt);
             rest = behind;
@@ -104,17 +109,25 @@ mod tests {
         let array: ArrayType = "i32[4,6,10]".parse().expect("an array");
         let mut file = vec![0; array.bytes() as usize];
         fill(&mut file, 0, 7);
-        let mut sum = 0;
-        for rank in 0..8 {
-            let view = format!("(block, block, block) onto 2x2x2 [{rank}]");
-            let part = Part::new(&array, &view, 7).expect("a part");
-            let expected: Vec<u8> = (0..part.len() as u64)
-                .map(|k| file[part.view.bytes().select(k).expect("shown") as usize])
-                .collect();
-            assert!(part.fill() == expected, "{rank}");
-            sum += part.len();
+        let views: [(usize, &dyn Fn(usize) -> String); 2] = [
+            (8, &|rank| {
+                format!("(block, block, block) onto 2x2x2 [{rank}]")
+            }),
+            // Many periods in the array, the last one cut.
+            (3, &|rank| format!("striped(28) over 3 [{rank}]")),
+        ];
+        for (ranks, view) in views {
+            let mut sum = 0;
+            for rank in 0..ranks {
+                let part = Part::new(&array, &view(rank), 7).expect("a part");
+                let expected: Vec<u8> = (0..part.len() as u64)
+                    .map(|k| file[part.view.bytes().select(k).expect("shown") as usize])
+                    .collect();
+                assert!(part.fill() == expected, "{}", view(rank));
+                sum += part.len();
+            }
+            assert_eq!(sum, file.len());
         }
-        assert_eq!(sum, file.len());
     }
 
     #[test]
