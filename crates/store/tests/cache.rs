@@ -147,6 +147,41 @@ fn reading_ahead_takes_no_memory_that_others_need_more() {
     assert_eq!(after.cache.miss_bytes, store.usage().cache.miss_bytes);
 }
 
+#[test]
+fn a_part_of_memory_is_for_reading_ahead_whatever_is_in_it() {
+    let store = small_store(16 << 20);
+    let hot = written(&store, 1, 16 << 20);
+    let long = written(&store, 2, 32 << 20);
+    for _ in 0..3 {
+        for at in (0..16 << 20).step_by(64 << 10) {
+            read(&*hot, at, 64 << 10);
+        }
+    }
+    let evicted = || store.usage().cache.evicted_bytes;
+    let before = evicted();
+    assert_eq!(long.read_ahead(0..2 << 20).unwrap(), 2 << 20, "an eighth");
+    assert!(evicted() - before <= 4 << 20, "and no more goes for it");
+    assert_eq!(
+        long.read_ahead(2 << 20..32 << 20).unwrap(),
+        0,
+        "enough waits"
+    );
+    let waiting = store.usage().cache.waiting_bytes();
+    assert_eq!(waiting, 2 << 20);
+    // What was asked for makes room for what comes next.
+    for segment in 1..8 {
+        let at = (segment - 1) * (2 << 20);
+        let before = store.usage().cache.miss_bytes;
+        read(&*long, at, 2 << 20);
+        assert_eq!(store.usage().cache.miss_bytes, before, "segment {segment}");
+        let next = at + (2 << 20)..at + (4 << 20);
+        assert_eq!(long.read_ahead(next).unwrap(), 2 << 20, "{segment}");
+    }
+    // Seven segments came and went; the hot set gave an extent for those that wait, and one for those in use.
+    let gone = evicted() - before;
+    assert!(gone <= (14 + 4) << 20, "{gone} bytes went");
+}
+
 /// Random reads, writes, cuts, read-ahead and eviction against plain bytes.
 #[test]
 fn reading_ahead_between_all_other_calls_changes_no_byte() {

@@ -35,6 +35,8 @@ use crate::store::{Capabilities, Store, Subfile, Usage};
 const RECLAIMS: u32 = 64;
 /// How often write-backs of others are waited for, for one request for room.
 const WAITS: u32 = 64;
+/// One part in so many of memory is for what was read ahead, whatever else is in it.
+const AHEAD_SHARE: u64 = 8;
 
 /// How a disk store behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -693,11 +695,18 @@ impl Core {
         freed + self.evict(&order, goal - freed, Held::evict)
     }
 
-    /// Frees room for what nobody has asked for yet: from what passes through memory only, and not
-    /// from what waits itself.
+    /// Frees room for what nobody has asked for yet: from what passes through memory, and not from what waits itself. What
+    /// is used again and again is left alone, but for so much that one part in [`AHEAD_SHARE`] of memory can wait: where
+    /// little passes through, nothing could be read ahead otherwise.
     pub(crate) fn make_room_ahead(&self, wanted_bytes: u64) -> u64 {
         let passing = self.cache.passing();
-        self.evict(&passing, wanted_bytes, Held::evict_used)
+        let freed = self.evict(&passing, wanted_bytes, Held::evict_used);
+        let waiting = self.cache.usage().waiting_bytes();
+        if freed >= wanted_bytes || waiting >= self.pool.usage().limit_bytes / AHEAD_SHARE {
+            return freed;
+        }
+        let order = self.cache.order();
+        freed + self.evict(&order, wanted_bytes - freed, Held::evict_used)
     }
 
     fn evict(&self, order: &[Key], goal: u64, evict: impl Fn(&Held, u64) -> u64) -> u64 {
