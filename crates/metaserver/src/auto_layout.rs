@@ -29,6 +29,7 @@ use wire::message::catalogue::{MoveOptions, Relayout};
 
 use crate::committer::Refused;
 use crate::manager::Manager;
+use crate::mapping::Whereabouts;
 
 /// Longest search.
 const MOST_SEARCH: Duration = Duration::from_millis(500);
@@ -215,16 +216,18 @@ impl Manager {
             .retain(|m| m.state == MemberState::Alive && self.members.has(m.server, m.incarnation));
         members.sort_by_key(|m| m.server);
         let mean = loads.iter().map(|(_, load)| load).sum::<u64>() / (loads.len() as u64).max(1);
-        let hosts = self.members.hosts();
-        let mut names: Vec<&str> = Vec::new();
+        let whereabouts = self.members.whereabouts();
+        let unknown = Whereabouts::default();
+        let mut hosts: Vec<&Whereabouts> = Vec::new();
         let mut servers = Vec::new();
         for m in &members {
-            let name = hosts
+            let at = whereabouts
                 .get(&(m.server, m.incarnation))
-                .map_or("", String::as_str);
-            let host = names.iter().position(|n| *n == name).unwrap_or_else(|| {
-                names.push(name);
-                names.len() - 1
+                .unwrap_or(&unknown);
+            let known = hosts.iter().position(|h| *h == at || h.is_same_host(at));
+            let host = known.unwrap_or_else(|| {
+                hosts.push(at);
+                hosts.len() - 1
             });
             let load = loads
                 .iter()

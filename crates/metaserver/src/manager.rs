@@ -31,6 +31,7 @@ use crate::auto_layout::Judging;
 use crate::backing::Backing;
 use crate::clients::Clients;
 use crate::committer::{Committer, Refused};
+use crate::mapping::Whereabouts;
 use crate::members::Membership;
 use crate::profiles::Profiles;
 use crate::relayout::Moves;
@@ -104,8 +105,7 @@ pub(crate) enum Who {
 pub(crate) struct Session {
     pub(crate) who: Who,
     pub(crate) credentials: Arc<Credentials>,
-    /// The host of the caller, as it says.
-    pub(crate) host: String,
+    pub(crate) whereabouts: Whereabouts,
     manager: Weak<Manager>,
 }
 
@@ -135,7 +135,7 @@ impl Manager {
         Session {
             who: Who::Client(client),
             credentials: Arc::new(Credentials::ROOT),
-            host: String::new(),
+            whereabouts: Whereabouts::default(),
             manager: self.this(),
         }
     }
@@ -314,11 +314,15 @@ impl Manager {
                 (Who::Server(*server), Credentials::ROOT)
             }
         };
+        let whereabouts = Whereabouts {
+            host: hello.process.host.clone(),
+            address: peer.address,
+        };
         let client = match who {
             Who::Client(client) => {
                 self.client_connected(client, self.process_of(peer, hello));
                 // Without servers there is none yet; it is chosen when somebody asks.
-                let _ = self.choose_buddy(client, &hello.process.host, None);
+                let _ = self.choose_buddy(client, &whereabouts, None);
                 client
             }
             _ => ClientId(0),
@@ -335,7 +339,7 @@ impl Manager {
         let session = Session {
             who,
             credentials: Arc::new(credentials),
-            host: hello.process.host.clone(),
+            whereabouts,
             manager: self.this(),
         };
         Ok((session, welcome))

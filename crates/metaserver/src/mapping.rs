@@ -7,6 +7,7 @@
 //!
 //! Left to others: the rules (`advise`), and following the data from then on (I/O servers).
 
+use std::net::IpAddr;
 use std::sync::PoisonError;
 
 use advise::mapping::{Candidate, choose_buddy};
@@ -16,6 +17,28 @@ use wire::{ClientId, ServerId, Status};
 
 use crate::committer::Refused;
 use crate::manager::{Manager, Session};
+
+/// Where a process is, as far as that tells who is near to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Whereabouts {
+    /// Its host, as it says: a kernel and the processes that see each other.
+    pub(crate) host: String,
+    /// The address that it comes from over a network. Containers of one kernel that have a network each are as far
+    /// from each other as hosts are.
+    pub(crate) address: Option<IpAddr>,
+}
+
+impl Whereabouts {
+    /// Whether both are on one host. An address that is not known (a socket of the file system, the loopback) is no
+    /// difference.
+    pub(crate) fn is_same_host(&self, other: &Whereabouts) -> bool {
+        let is_elsewhere = match (self.address, other.address) {
+            (Some(one), Some(two)) => one != two,
+            _ => false,
+        };
+        !self.host.is_empty() && self.host == other.host && !is_elsewhere
+    }
+}
 
 impl Manager {
     /// Members that are connected, ascending by number.
@@ -37,17 +60,17 @@ impl Manager {
     pub(crate) fn choose_buddy(
         &self,
         client: ClientId,
-        host: &str,
+        whereabouts: &Whereabouts,
         wanted: Option<ServerId>,
     ) -> Result<BuddyIs, Refused> {
         let members = self.present()?;
-        let hosts = self.members.hosts();
+        let theirs = self.members.whereabouts();
         let load = self.clients.buddies(client);
         let candidate = |m: &Member| Candidate {
             server: m.server.0,
-            is_same_host: hosts
+            is_same_host: theirs
                 .get(&(m.server, m.incarnation))
-                .is_some_and(|theirs| !host.is_empty() && theirs == host),
+                .is_some_and(|theirs| theirs.is_same_host(whereabouts)),
             distance: m.distance,
             load: load.get(&m.server).copied().unwrap_or(0),
         };
@@ -81,7 +104,7 @@ impl Manager {
 
     pub(crate) fn buddy(&self, session: &mut Session, r: Buddy) -> Result<BuddyIs, Refused> {
         let client = session.client()?;
-        self.choose_buddy(client, &session.host, r.wanted)
+        self.choose_buddy(client, &session.whereabouts, r.wanted)
     }
 
     /// The server of one more client of a file.
@@ -98,5 +121,27 @@ impl Manager {
             }
         };
         Ok(members[index].server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_a_kernel_and_an_address() {
+        let at = |host: &str, address: Option<&str>| Whereabouts {
+            host: host.into(),
+            address: address.map(|text| text.parse().expect("an address")),
+        };
+        let here = at("a", Some("10.0.0.1"));
+        assert!(here.is_same_host(&at("a", Some("10.0.0.1"))));
+        assert!(here.is_same_host(&at("a", None)), "by a socket of the host");
+        assert!(
+            !here.is_same_host(&at("a", Some("10.0.0.2"))),
+            "a container"
+        );
+        assert!(!here.is_same_host(&at("b", Some("10.0.0.1"))), "behind one");
+        assert!(!at("", None).is_same_host(&at("", None)), "nobody knows");
     }
 }

@@ -22,6 +22,7 @@ use wire::{ServerId, Status};
 
 use crate::committer::Refused;
 use crate::manager::{Manager, Session, Who};
+use crate::mapping::Whereabouts;
 
 /// Removals that one answer tells; the rest follows with later reports.
 const REMOVALS: usize = 1024;
@@ -36,8 +37,7 @@ struct Live {
     reported: Instant,
     /// Where processes of its host reach it.
     local: Option<LocalAddress>,
-    /// The host that it runs on, as processes name theirs.
-    host: String,
+    whereabouts: Whereabouts,
     /// To end the connection from outside.
     socket: OwnedFd,
 }
@@ -84,11 +84,11 @@ impl Membership {
         live.is_some_and(|live| live.token == token)
     }
 
-    /// The hosts of those that are connected, by server and start.
-    pub(crate) fn hosts(&self) -> HashMap<(ServerId, u64), String> {
+    /// Where those are that are connected, by server and start.
+    pub(crate) fn whereabouts(&self) -> HashMap<(ServerId, u64), Whereabouts> {
         let table = self.lock();
         let live = table.live.iter();
-        live.map(|(server, live)| ((*server, live.incarnation), live.host.clone()))
+        live.map(|(server, live)| ((*server, live.incarnation), live.whereabouts.clone()))
             .collect()
     }
 
@@ -167,7 +167,7 @@ impl Manager {
                 incarnation,
                 reported: Instant::now(),
                 local: local.clone(),
-                host: session.host.clone(),
+                whereabouts: session.whereabouts.clone(),
                 socket,
             };
             let token = live.token;

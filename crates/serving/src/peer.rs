@@ -22,6 +22,8 @@ pub struct Peer {
     pub pid: Option<u64>,
     /// Whether it is on this host for sure.
     pub is_local: bool,
+    /// The address that it comes from over a network; processes of one host have the same.
+    pub address: Option<IpAddr>,
 }
 
 impl Peer {
@@ -36,16 +38,22 @@ impl Peer {
                 }),
                 pid: Some(pid),
                 is_local: true,
+                address: None,
             },
             Ok(PeerName::Tcp { peer, here }) if peer.ip().to_canonical().is_loopback() => Peer {
                 credentials: owner_of_tcp(peer, here).map(user_alone),
                 pid: None,
                 is_local: true,
+                address: None,
             },
-            _ => Peer {
+            other => Peer {
                 credentials: None,
                 pid: None,
                 is_local: false,
+                address: match other {
+                    Ok(PeerName::Tcp { peer, .. }) => Some(peer.ip().to_canonical()),
+                    _ => None,
+                },
             },
         }
     }
