@@ -29,11 +29,11 @@ pub(crate) struct Whereabouts {
 }
 
 impl Whereabouts {
-    /// Whether both are on one host. An address that is not known (a socket of the file system, the loopback) is no
-    /// difference.
+    /// Whether both are on one host. An address that is not known (a socket of the file system, the loopback), or one of
+    /// the other family, is no difference.
     pub(crate) fn is_same_host(&self, other: &Whereabouts) -> bool {
         let is_elsewhere = match (self.address, other.address) {
-            (Some(one), Some(two)) => one != two,
+            (Some(one), Some(two)) => one.is_ipv4() == two.is_ipv4() && one != two,
             _ => false,
         };
         !self.host.is_empty() && self.host == other.host && !is_elsewhere
@@ -137,6 +137,7 @@ mod tests {
         let here = at("a", Some("10.0.0.1"));
         assert!(here.is_same_host(&at("a", Some("10.0.0.1"))));
         assert!(here.is_same_host(&at("a", None)), "by a socket of the host");
+        assert!(here.is_same_host(&at("a", Some("fd00::1"))), "it has both");
         assert!(
             !here.is_same_host(&at("a", Some("10.0.0.2"))),
             "a container"
