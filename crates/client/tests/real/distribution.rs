@@ -5,7 +5,6 @@
 
 use client::{Client, File, LayoutSpec, OpenOptions, ServerId, Status, Team, View};
 use falls::FallsSet;
-use ioserver::StoreOptions;
 use layout::FileOffset;
 
 use crate::service::Service;
@@ -550,12 +549,7 @@ fn seed001_s59_a_file_of_one_client_is_on_one_server() {
 /// Figure 7.1: files that are shorter than a stripe.
 #[test]
 fn seed001_s60_small_files_spread_evenly() {
-    // So much room that what servers have reported of it by now is no difference between them.
-    let service = Service::start_with(5, |options| {
-        options.store = StoreOptions::Memory {
-            limit_bytes: 1 << 40,
-        };
-    });
+    let service = Service::start(5);
     let client = service.connect();
     let mut at = std::collections::BTreeMap::new();
     // All are placed before any is written: reports of some servers that already have bytes, while others have not

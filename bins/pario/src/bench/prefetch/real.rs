@@ -372,8 +372,9 @@ pub(super) fn inside(order: &str) -> Result<(), Error> {
             bytes[i] += prefetched;
         }
     }
-    // Last, since the servers keep it: with all in memory, one segment again and again. After the same pauses as everything else, since ranks and servers
-    // that have slept wake up more slowly than those that have not; without them for comparison.
+    // Last, since the servers keep it: with all in memory, one segment again and again. After the same pauses as
+    // everything else, since ranks and servers that have slept wake up more slowly than those that have not; without
+    // them for comparison.
     let median = |wait: &(dyn Fn(u64) -> Duration + Sync)| -> Result<f64, Error> {
         let mut times = Vec::new();
         for _ in 0..FLOOR_TURNS {
