@@ -94,7 +94,8 @@ fn random_bytes_do_not_harm_the_service() {
             let mut bytes: Vec<u8> = (0..length).map(|_| random() as u8).collect();
             if round % 2 == 1 {
                 // The beginning of a frame, so that more of it is looked at.
-                bytes[..6].copy_from_slice(b"PARI\x01\x00");
+                bytes[..4].copy_from_slice(b"PARI");
+                bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
                 bytes[8..10].fill(0);
                 bytes[12..16].copy_from_slice(&(random() as u32 % 300).to_le_bytes());
                 bytes[36..40].fill(0);
@@ -119,7 +120,7 @@ fn another_version_is_answered_with_wrong_version() {
             assert_eq!(header.status, Status::WrongVersion);
             assert_eq!(
                 refusal.text,
-                "the peer speaks version 9 of the protocol, this is version 1"
+                "the peer speaks version 10 of the protocol, this is version 2"
             );
         }
         // Also in the middle of a conversation.

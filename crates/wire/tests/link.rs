@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use wire::Status;
-use wire::frame::{FrameError, Header, MAX_CONTROL_BYTES};
+use wire::frame::{FrameError, Header, MAX_CONTROL_BYTES, VERSION};
 use wire::link::{Link, LinkError, Listener};
 use wire::url::Endpoint;
 
@@ -161,9 +161,12 @@ fn broken_and_foreign_peers_give_typed_errors() {
         let mut damaged = whole.to_vec();
         damaged.extend(b"abd");
         cases.push((damaged, "checksum"));
-        let mut newer = whole.to_vec();
-        newer[4] = 2;
-        cases.push((newer, "version 2"));
+        // A program of the release before, and one of the next.
+        for (other, expected) in [(VERSION - 1, "version 1"), (VERSION + 1, "version 3")] {
+            let mut frame = whole.to_vec();
+            frame[4..6].copy_from_slice(&other.to_le_bytes());
+            cases.push((frame, expected));
+        }
         for (bytes, expected) in cases {
             match &endpoint {
                 Endpoint::Unix(path) => UnixStream::connect(path)
