@@ -9,7 +9,7 @@ use layout::View;
 use wire::message::catalogue::*;
 use wire::message::file::{ListSubfiles, SubfileEntry};
 use wire::message::mapping::BuddyIs;
-use wire::message::session::{Counter, Shutdown, Statistics};
+use wire::message::session::{Counter, GetSupervisor, Shutdown, Statistics};
 use wire::url::ServiceUrl;
 use wire::{ClientId, ServerId};
 
@@ -384,6 +384,12 @@ impl Client {
     /// What the metadata manager has counted since it started.
     pub fn meta_statistics(&self) -> Result<Vec<Counter>> {
         self.session.manager(Repeat::Same, || Statistics {})
+    }
+
+    /// What the supervisor of the service has written down about it; `None` if its servers were started one by
+    /// one.
+    pub fn supervisor(&self) -> Result<Option<String>> {
+        self.session.manager(Repeat::Same, || GetSupervisor {})
     }
 
     /// Space that a file takes at all its servers.

@@ -4,6 +4,7 @@
 //! that it knows the secret. On TCP of this host the kernel knows only the user, so whoever has
 //! proven himself adds his groups; root may speak for others, since it could become them.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -21,7 +22,7 @@ use wire::message::hints::{ClearFailed, DiskFailed, GetHints, ListFailed, SetHin
 use wire::message::mapping::{Assign, Buddy};
 use wire::message::profile::{GetProfile, PutProfile, ReportUse, SetProfile};
 use wire::message::session::{
-    Credentials, Goodbye, Hello, Ping, Role, Shutdown, Statistics, Welcome,
+    Credentials, GetSupervisor, Goodbye, Hello, Ping, Role, Shutdown, Statistics, Welcome,
 };
 use wire::message::team::{Gather, LeaveTeam};
 use wire::message::{Bytes, Field, Refusal, Request};
@@ -49,6 +50,8 @@ pub(crate) struct Manager {
     pub(crate) secret: Option<Secret>,
     /// What stands behind the catalogue.
     pub(crate) backing: Option<Arc<dyn Backing>>,
+    /// Where the supervisor writes down what it knows.
+    pub(crate) supervisor_note: Option<PathBuf>,
     /// Who runs it.
     pub(crate) user: u32,
     /// This host, as processes name it.
@@ -355,6 +358,19 @@ impl Manager {
         Ok(())
     }
 
+    /// What the supervisor of this process has written down, for whoever shows or ends the service.
+    fn supervisor(
+        &self,
+        session: &mut Session,
+        _: GetSupervisor,
+    ) -> Result<Option<String>, Refused> {
+        session.client()?;
+        let note = self.supervisor_note.as_deref();
+        // While it is being replaced, or when it is gone, there is nothing to tell.
+        let text = note.and_then(|path| std::fs::read_to_string(path).ok());
+        Ok(text.filter(|text| text.len() <= MAX_CONTROL_BYTES as usize / 2))
+    }
+
     fn goodbye(&self, session: &mut Session, _: Goodbye) -> Result<(), Refused> {
         match session.who {
             Who::Client(client) => self.client_gone(client),
@@ -465,6 +481,7 @@ impl Service for Manager {
             Ping => |_, _, _| Ok(());
             Goodbye => Manager::goodbye;
             Statistics => |manager, _, _| manager.statistics();
+            GetSupervisor => Manager::supervisor;
 
             Open => Manager::open_backed;
             Reopen => Manager::reopen;

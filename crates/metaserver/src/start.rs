@@ -48,6 +48,8 @@ pub struct Options {
     pub client_grace: Duration,
     /// What stands behind the catalogue.
     pub backing: Option<Arc<dyn Backing>>,
+    /// Where whoever started this process writes down what it knows about the service.
+    pub supervisor_note: Option<PathBuf>,
 }
 
 impl Options {
@@ -62,6 +64,7 @@ impl Options {
             member_timeout: Duration::from_secs(10),
             client_grace: Duration::from_secs(2),
             backing: None,
+            supervisor_note: None,
         }
     }
 }
@@ -167,6 +170,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         key,
         secret: options.secret.clone(),
         backing: options.backing.clone(),
+        supervisor_note: options.supervisor_note.clone(),
         user: rustix::process::geteuid().as_raw(),
         host: this_process().host,
         starts,

@@ -24,6 +24,7 @@ use wire::url::Endpoint;
 use super::output::counted;
 use super::{Error, Reported, output};
 use crate::service::contact;
+use crate::service::state::State;
 use crate::service::target::Target;
 
 /// Arguments of `pario doctor`.
@@ -122,6 +123,7 @@ impl Examination {
         self.walk()?;
         self.catalogue()?;
         self.look_at_members(&members);
+        self.look_at_troubles();
         self.orphans(&kept)?;
         self.hollow(&members, &kept);
         self.removals(&members)?;
@@ -249,6 +251,18 @@ impl Examination {
                     "start it again for new files; write again what was lost",
                 ),
             }
+        }
+    }
+
+    /// What the supervisor says of servers that die again and again.
+    fn look_at_troubles(&mut self) {
+        let told = State::told_by(&self.client);
+        for trouble in told.iter().flat_map(|state| &state.troubles) {
+            self.find(
+                "server",
+                format!("{}; {}", trouble.what(), trouble.next()),
+                "mend what it says, or look into the log of the service; the supervisor starts it again for ever",
+            );
         }
     }
 

@@ -2,7 +2,8 @@
 //! gone. Never creates anything.
 //!
 //! A service that this host's `pario up` has started is ended through its supervisor; any other is
-//! asked through its metadata manager, which asks the I/O servers.
+//! asked through its metadata manager, which asks the I/O servers. Who gets there by URL is told by the metadata
+//! manager which supervisor there is, and waits for that too if it is of this host: the directory is free then.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -35,7 +36,7 @@ pub(crate) struct Arguments {
 }
 
 /// A little more than the supervisor gives its servers.
-const PATIENCE: Duration = Duration::from_secs(150);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Ends a service.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
@@ -98,6 +99,7 @@ fn wait_for_processes(state: &State) -> Result<(), Error> {
 
 fn ask(target: &Target, url: &Endpoint) -> Result<(), Error> {
     let client = contact::connect(target)?;
+    let state = State::told_by(&client);
     let members = client.members()?;
     client.shutdown()?;
     drop(client);
@@ -116,5 +118,8 @@ fn ask(target: &Target, url: &Endpoint) -> Result<(), Error> {
             .into());
         }
     }
-    Ok(())
+    match state.filter(State::is_here) {
+        Some(state) => wait_for_processes(&state),
+        None => Ok(()),
+    }
 }

@@ -6,6 +6,8 @@
 //! `ioserver`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, Subcommand};
 use layout::ByteSize;
@@ -55,6 +57,10 @@ struct Meta {
     /// How long clients may use an open file before their rights are looked up again
     #[arg(long, value_name = "N", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(1..))]
     capability_seconds: u64,
+
+    /// Where the supervisor writes down what it knows about the service, for those who ask
+    #[arg(long, hide = true, value_name = "FILE")]
+    supervisor_note: Option<PathBuf>,
 }
 
 /// Arguments of `pario serve io`.
@@ -203,17 +209,18 @@ impl Meta {
         };
         options.secret = secret(self.shared.secret.as_deref())?;
         options.capability_seconds = self.capability_seconds;
+        options.supervisor_note = self.supervisor_note.clone();
         make_parents(&options.listen)?;
         raise_open_files();
         let server = metaserver::start(options)?;
         self.shared.say_listening(server.endpoints())?;
-        tell_of_signals("metadata manager", server.stopper())?;
+        let was_told = tell_of_signals("metadata manager", server.stopper())?;
         server.wait();
         let failure = server.failure();
         server.stop();
         match failure {
             Some(why) => Err(format!("{why}; start it again when that is mended").into()),
-            None => Ok(()),
+            None => self.shared.say_asked(&was_told),
         }
     }
 }
@@ -259,10 +266,10 @@ impl Io {
         raise_open_files();
         let server = ioserver::start(options)?;
         self.shared.say_listening(&[server.endpoint().clone()])?;
-        tell_of_signals(&server.server().to_string(), server.stopper())?;
+        let was_told = tell_of_signals(&server.server().to_string(), server.stopper())?;
         server.wait();
         server.stop();
-        Ok(())
+        self.shared.say_asked(&was_told)
     }
 }
 
@@ -293,16 +300,28 @@ impl Shared {
         }
         output::print(&text)
     }
+
+    /// Tells the supervisor that a message has asked for the end, not a signal: then it is meant.
+    fn say_asked(&self, was_told: &AtomicBool) -> Result<(), Error> {
+        if self.supervised_by.is_none() || was_told.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        output::print(&format!("{}\n", worker::asked_line()))
+    }
 }
 
-/// Ends the server when a signal says so.
-fn tell_of_signals(name: &str, stop: impl Fn() + Send + 'static) -> Result<(), Error> {
+/// Ends the server when a signal says so; the answer says whether one has come.
+fn tell_of_signals(name: &str, stop: impl Fn() + Send + 'static) -> Result<Arc<AtomicBool>, Error> {
     let name = name.to_owned();
+    let was_told = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&was_told);
     signals::watch(move |signal| {
+        told.store(true, Ordering::SeqCst);
         output::note(&format!("pario: {name}: {signal}, ending"));
         stop();
         true
-    })
+    })?;
+    Ok(was_told)
 }
 
 /// Makes the directories of sockets.

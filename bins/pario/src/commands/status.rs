@@ -20,6 +20,7 @@ use super::names::shown;
 use super::output::{bytes, counted};
 use super::{Error, moving, output};
 use crate::service::contact;
+use crate::service::state::{State, Trouble};
 use crate::service::target::Target;
 
 /// Arguments of `pario status`.
@@ -31,6 +32,9 @@ States of servers:
   silent   takes part, but did not answer in time
   dead     was lost; what it had in memory is gone, what it had on disk comes back with it
   left     has gone on purpose
+
+A server of `pario up` that dies is started again for ever, at most 30 s apart; below the table stands how often
+it died and when it is tried next.
 
 The incarnation is a number that no two starts of servers share. `requests`, `read` and `written`
 count from the start of the server; `buffers` are those in use now; writes longer than `announced`
@@ -78,6 +82,8 @@ struct Status {
     stale: Vec<String>,
     /// Files that are being moved.
     moves: Vec<MoveIs>,
+    /// Servers that have died and do not serve yet, as their supervisor says.
+    troubles: Vec<Trouble>,
 }
 
 struct Server {
@@ -96,6 +102,7 @@ impl Status {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let by_state = started.and_then(|t| Some(now.ok()?.as_secs().saturating_sub(t)));
         let is_service = matches!(target, Target::Service(..));
+        let told = State::told_by(client);
         let by_counter = meta.get("uptime_seconds").copied();
         Ok(Status {
             url,
@@ -108,6 +115,7 @@ impl Status {
             stale: stale(client),
             // One that cannot tell has none.
             moves: client.moves().unwrap_or_default(),
+            troubles: told.map_or_else(Vec::new, |state| state.troubles),
             meta,
         })
     }
@@ -195,6 +203,9 @@ impl Status {
                 let _ = writeln!(text, "server {number}: {failed} of {disks} disks failed");
             }
         }
+        for trouble in &self.troubles {
+            let _ = writeln!(text, "{}; {}", trouble.what(), trouble.next());
+        }
         for failed in &self.failed {
             let by = if failed.is_hint {
                 ", as a program says"
@@ -277,6 +288,7 @@ impl Status {
             "stale_calibrations": self.stale,
             "moves": moves,
             "servers": servers,
+            "troubles": self.troubles.iter().map(Trouble::to_json).collect::<Vec<_>>(),
             "failed": self.failed.iter().map(|f| json!({
                 "server": f.server.0,
                 "why": f.why,

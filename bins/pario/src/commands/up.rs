@@ -16,7 +16,7 @@ use serde_json::Value;
 use wire::url::Endpoint;
 
 use super::output::{counted, note};
-use super::{Error, Reported, output, serve};
+use super::{Error, Reported, down, output, serve};
 use crate::service::state::State;
 use crate::service::supervisor::{Plan, Supervisor, disk_servers_found};
 use crate::service::target::DEFAULT_DIRECTORY;
@@ -122,9 +122,9 @@ fn serve_here(arguments: &Arguments) -> Result<(), Error> {
     state.write(&dir)?;
     claim.announce(&state.url)?;
     announce(&state, arguments.json || arguments.detached)?;
-    let outcome = supervisor.run();
+    supervisor.run();
     drop(claim);
-    outcome
+    Ok(())
 }
 
 impl Arguments {
@@ -210,7 +210,14 @@ fn make_directory(dir: &Path) -> Result<PathBuf, Error> {
 }
 
 fn claim(dir: &Path) -> Result<embedded::Claim, Error> {
-    match embedded::Claim::take(dir) {
+    let mut taken = embedded::Claim::take(dir);
+    if taken.is_err()
+        && let Some(state) = State::running(dir).filter(|state| state.is_ending)
+        && state.supervisor.wait_for_end(down::PATIENCE)
+    {
+        taken = embedded::Claim::take(dir);
+    }
+    match taken {
         Ok(claim) => Ok(claim),
         Err(error) => match State::running(dir) {
             Some(state) => Err(format!(

@@ -7,6 +7,7 @@ use client::{Client, ConnectOptions};
 use wire::link::Link;
 use wire::url::{Endpoint, ServiceUrl};
 
+use super::state::State;
 use super::target::Target;
 use crate::commands::{Error, connection};
 
@@ -41,11 +42,19 @@ pub(crate) fn connect(target: &Target) -> Result<Client, Error> {
     options.timeout = options.timeout.min(REACH);
     options.busy_timeout = REACH;
     options.answer_timeout = ANSWER;
-    Ok(embedded::connect(
-        &url,
-        options,
-        &embedded::Options::from_env(),
-    )?)
+    let connected = embedded::connect(&url, options, &embedded::Options::from_env());
+    connected.map_err(|error| match target {
+        Target::Service(_, Some(state)) => with_troubles(error.to_string(), state).into(),
+        _ => error.into(),
+    })
+}
+
+/// Why nobody answers, with what the supervisor knows about it.
+fn with_troubles(error: String, state: &State) -> String {
+    let said = state.troubles.iter();
+    said.fold(error, |text, trouble| {
+        format!("{text}; {}; {}", trouble.what(), trouble.next())
+    })
 }
 
 /// Waits until nobody listens at an address any more; false if the time is over before.

@@ -7,6 +7,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use wire::url::Endpoint;
@@ -38,6 +39,64 @@ pub(crate) struct State {
     pub(crate) meta: Option<Process>,
     /// The I/O servers, in the order of their directories.
     pub(crate) servers: Vec<Option<Process>>,
+    /// Servers that have died and do not serve yet.
+    pub(crate) troubles: Vec<Trouble>,
+    /// Whether the supervisor is ending it.
+    pub(crate) is_ending: bool,
+}
+
+/// A server that has died and does not serve yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    /// Which, in words.
+    pub(crate) who: String,
+    /// How often it died without serving for long in between.
+    pub(crate) deaths: u64,
+    /// How it ended last, and why as far as it said so.
+    pub(crate) why: String,
+    /// Seconds since 1970 at its next start; nothing while it is starting.
+    pub(crate) next_start: Option<u64>,
+}
+
+impl Trouble {
+    /// What happened, in one line.
+    pub(crate) fn what(&self) -> String {
+        let times = match self.deaths {
+            1 => String::new(),
+            n => format!(", {n} times"),
+        };
+        format!("{} {}{times}", self.who, self.why)
+    }
+
+    /// When it is tried again, in words.
+    pub(crate) fn next(&self) -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |d| d.as_secs());
+        match self.next_start.map(|at| at.saturating_sub(now)) {
+            None => "started again now".into(),
+            Some(0) => "started again in a moment".into(),
+            Some(seconds) => format!("started again in {seconds} s"),
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "who": self.who,
+            "deaths": self.deaths,
+            "why": self.why,
+            "next_start": self.next_start,
+        })
+    }
+
+    fn from_json(value: &Value) -> Option<Trouble> {
+        let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
+        Some(Trouble {
+            who: text("who")?,
+            deaths: value.get("deaths")?.as_u64()?,
+            why: text("why")?,
+            next_start: value.get("next_start").and_then(Value::as_u64),
+        })
+    }
 }
 
 impl State {
@@ -55,6 +114,13 @@ impl State {
     /// The service that runs in a directory.
     pub(crate) fn running(dir: &Path) -> Option<State> {
         State::read(dir).filter(State::is_running)
+    }
+
+    /// The service that a metadata manager takes part in, by what its supervisor has written down. None for
+    /// servers that were started one by one.
+    pub(crate) fn told_by(client: &client::Client) -> Option<State> {
+        let text = client.supervisor().ok()??;
+        State::from_json(&serde_json::from_str(&text).ok()?)
     }
 
     /// Whether it is on this host, and its supervisor is there.
@@ -103,6 +169,8 @@ impl State {
             "supervisor": self.supervisor.to_json(),
             "meta": process(&self.meta),
             "servers": self.servers.iter().map(process).collect::<Vec<_>>(),
+            "troubles": self.troubles.iter().map(Trouble::to_json).collect::<Vec<_>>(),
+            "is_ending": self.is_ending,
         })
     }
 
@@ -112,6 +180,9 @@ impl State {
             return None;
         }
         let servers = value.get("servers")?.as_array()?;
+        // Absent in what earlier programs wrote.
+        let troubles = value.get("troubles").and_then(Value::as_array);
+        let is_ending = value.get("is_ending").and_then(Value::as_bool);
         Some(State {
             url: text("url")?.parse().ok()?,
             host: text("host")?,
@@ -122,6 +193,12 @@ impl State {
             supervisor: Process::from_json(value.get("supervisor")?)?,
             meta: Process::from_json(value.get("meta")?),
             servers: servers.iter().map(Process::from_json).collect(),
+            troubles: troubles
+                .into_iter()
+                .flatten()
+                .filter_map(Trouble::from_json)
+                .collect(),
+            is_ending: is_ending.unwrap_or(false),
         })
     }
 }
@@ -145,6 +222,13 @@ mod tests {
             supervisor: Process::this(),
             meta: None,
             servers: vec![Some(Process::this()), None],
+            troubles: vec![Trouble {
+                who: "I/O server process 1".into(),
+                deaths: 7,
+                why: "ended with code 1".into(),
+                next_start: Some(17),
+            }],
+            is_ending: false,
         };
         state.write(&dir).expect("written");
         assert_eq!(State::running(&dir), Some(state.clone()));

@@ -2,10 +2,11 @@
 //!
 //! Invariants
 //! - One supervisor per directory: it holds the directory's lock as long as it lives.
-//! - A server that dies is started again, at once the first time and later and later after that; one that
-//!   dies [`MOST_DEATHS`] times within [`FORGIVEN_AFTER`] of each other is given up. Without its
-//!   metadata manager the service ends.
-//! - A server that ends with code 0 was asked to by a message, and is not started again.
+//! - A server that dies is started again for ever: at once the first time, then later and later, at most
+//!   [`LONGEST_PAUSE`] apart. One that has served for [`FORGIVEN_AFTER`] begins anew. How often it died, why and
+//!   when it is tried next stands in `service.json` and in the log.
+//! - Only `pario down` ends a service. A server that says that it was asked to end by a message is not started again;
+//!   one that a signal of somebody else has ended is.
 //! - I/O servers end before the metadata manager: what they flush, they report.
 //! - Workers are started from one thread only, because the kernel ties them to it (see `worker`).
 
@@ -19,7 +20,7 @@ use layout::ByteSize;
 use wire::url::Endpoint;
 
 use super::process::Process;
-use super::state::State;
+use super::state::{State, Trouble};
 use super::worker::{Event, Role, Worker, ending};
 use super::{addresses, signals};
 use crate::commands::Error;
@@ -33,9 +34,8 @@ const FLUSH: Duration = Duration::from_secs(120);
 const FAREWELL: Duration = Duration::from_secs(20);
 /// A signal that comes so soon after the first is the same wish: `timeout` and terminals tell the process and its group.
 const ECHO: Duration = Duration::from_millis(500);
-const MOST_DEATHS: u32 = 6;
 const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What to start.
 #[derive(Clone, Debug)]
@@ -75,6 +75,12 @@ struct Seat {
     stage: Stage,
     since: Instant,
     deaths: u32,
+    /// Whether it said that a message asked it to end.
+    was_asked: bool,
+    /// What it said about why it cannot serve.
+    said: Option<String>,
+    /// How it ended last.
+    ending: String,
 }
 
 /// A service that runs under this process.
@@ -86,6 +92,7 @@ pub(crate) struct Supervisor {
     events: Receiver<Event>,
     sender: Sender<Event>,
     started: SystemTime,
+    is_ending: bool,
 }
 
 impl Supervisor {
@@ -104,6 +111,7 @@ impl Supervisor {
             events,
             sender,
             started: SystemTime::now(),
+            is_ending: false,
         };
         let outcome = supervisor.start_all();
         if outcome.is_err() {
@@ -127,6 +135,8 @@ impl Supervisor {
             supervisor: Process::this(),
             meta: self.seats.first().and_then(process),
             servers: self.seats.iter().skip(1).map(process).collect(),
+            troubles: self.seats.iter().filter_map(Seat::trouble).collect(),
+            is_ending: self.is_ending,
         }
     }
 
@@ -136,15 +146,14 @@ impl Supervisor {
         addresses::reached(meta.unwrap_or(&self.plan.listen))
     }
 
-    /// Watches until it is told to end, or the metadata manager is gone for good; then ends all.
-    pub(crate) fn run(mut self) -> Result<(), Error> {
-        let outcome = self.supervise();
-        if let Ok(why) = &outcome {
-            note(&format!("pario: stopping the service: {why}"));
-        }
+    /// Watches until it is told to end; then ends all.
+    pub(crate) fn run(mut self) {
+        let why = self.supervise();
+        note(&format!("pario: stopping the service: {why}"));
+        self.is_ending = true;
+        self.write_down();
         self.stop();
         State::remove(&self.plan.dir);
-        outcome.map(drop)
     }
 
     fn store(&self) -> &'static str {
@@ -176,6 +185,9 @@ impl Supervisor {
             stage: Stage::Over,
             since: Instant::now(),
             deaths: 0,
+            was_asked: false,
+            said: None,
+            ending: String::new(),
         });
         self.occupy(self.seats.len() - 1)
     }
@@ -186,6 +198,8 @@ impl Supervisor {
         seat.worker = Some(Worker::start(seat.role, command, self.sender.clone())?);
         seat.stage = Stage::Starting;
         seat.since = Instant::now();
+        seat.was_asked = false;
+        seat.said = None;
         Ok(())
     }
 
@@ -196,6 +210,7 @@ impl Supervisor {
         match seat.role {
             Role::Meta => {
                 command.args(["meta", "--dir"]).arg(plan.dir.join("meta"));
+                command.arg("--supervisor-note").arg(State::path(&plan.dir));
             }
             Role::Io(index) => {
                 let meta = addresses::from_here(&self.seats[0].endpoint).to_string();
@@ -233,6 +248,7 @@ impl Supervisor {
             };
             match self.next_event(Some(deadline)) {
                 Some(Event::Listening(role, endpoint)) => self.listens(role, endpoint),
+                Some(Event::Asked(role)) => self.was_asked(role),
                 Some(Event::Failed(role, why)) => {
                     // It has said why it ends.
                     self.retire(role);
@@ -267,24 +283,31 @@ impl Supervisor {
         self.events.recv_timeout(left).ok()
     }
 
-    fn supervise(&mut self) -> Result<String, Error> {
+    /// Why the service is to end.
+    fn supervise(&mut self) -> String {
         loop {
             let due = self.seats.iter().filter_map(|seat| match seat.stage {
                 Stage::Due(at) => Some(at),
                 _ => None,
             });
             match self.next_event(due.min()) {
-                Some(Event::Signal(signal)) => return Ok(signal.into()),
+                Some(Event::Signal(signal)) => return signal.into(),
+                Some(Event::Asked(role)) => self.was_asked(role),
                 Some(Event::Listening(role, endpoint)) => {
                     self.listens(role, endpoint);
                     // First: whoever hears of it looks there.
                     self.write_down();
                     note(&format!("pario: {role} serves again"));
                 }
-                Some(Event::Failed(role, why)) => note(&format!("pario: {role}: {why}")),
+                Some(Event::Failed(role, why)) => {
+                    note(&format!("pario: {role}: {why}"));
+                    if let Some(seat) = self.seats.iter_mut().find(|s| s.role == role) {
+                        seat.said = Some(why);
+                    }
+                }
                 Some(Event::Ended(role, status)) => {
-                    if let Some(why) = self.has_ended(role, status)? {
-                        return Ok(why);
+                    if let Some(why) = self.has_ended(role, status) {
+                        return why;
                     }
                     self.write_down();
                 }
@@ -298,6 +321,12 @@ impl Supervisor {
             // The same address after a restart: who knows it finds it again.
             seat.endpoint = endpoint;
             seat.stage = Stage::Listening;
+        }
+    }
+
+    fn was_asked(&mut self, role: Role) {
+        if let Some(seat) = self.seats.iter_mut().find(|s| s.role == role) {
+            seat.was_asked = true;
         }
     }
 
@@ -315,50 +344,32 @@ impl Supervisor {
     }
 
     /// Says why the service ends, if it does.
-    fn has_ended(
-        &mut self,
-        role: Role,
-        status: Option<ExitStatus>,
-    ) -> Result<Option<String>, Error> {
+    fn has_ended(&mut self, role: Role, status: Option<ExitStatus>) -> Option<String> {
         self.vacate(role);
+        let index = self.seats.iter().position(|s| s.role == role)?;
         let how = ending(status);
-        if status.is_some_and(|s| s.success()) {
+        if self.seats[index].was_asked {
             if role == Role::Meta {
-                return Ok(Some("it was asked to shut down".into()));
+                return Some("it was asked to shut down".into());
             }
             let left = self.seats.iter().skip(1);
             if left.clone().all(|s| matches!(s.stage, Stage::Over)) {
-                return Ok(Some("all I/O servers were asked to shut down".into()));
+                return Some("all I/O servers were asked to shut down".into());
             }
             note(&format!("pario: {role} ended as asked"));
-            return Ok(None);
+            return None;
         }
         let lost = match role {
             Role::Io(_) if !self.plan.on_disk => "; the bytes in its memory are lost",
             _ => "",
         };
-        let Some(seat) = self.seats.iter_mut().find(|s| s.role == role) else {
-            return Ok(None);
-        };
+        let seat = &mut self.seats[index];
         if seat.since.elapsed() > FORGIVEN_AFTER {
             seat.deaths = 0;
         }
-        seat.deaths += 1;
-        if seat.deaths >= MOST_DEATHS {
-            let times = seat.deaths;
-            if role == Role::Meta {
-                return Err(format!("{role} {how}, {times} times now; the service ends").into());
-            }
-            note(&format!(
-                "pario: {role} {how}, {times} times now, and is not started again; restart the \
-                 service when the cause is gone{lost}"
-            ));
-            return Ok(None);
-        }
-        let pause = pause_after(seat.deaths);
-        seat.stage = Stage::Due(Instant::now() + pause);
-        note(&format!("pario: {role} {how}{lost}; it is started again"));
-        Ok(None)
+        let next = seat.died(&how);
+        note(&format!("pario: {role} {how}{lost}; {next}"));
+        None
     }
 
     fn restart_due(&mut self) {
@@ -369,7 +380,8 @@ impl Supervisor {
             }
             if let Err(error) = self.occupy(index) {
                 note(&format!("pario: {error}"));
-                self.seats[index].stage = Stage::Due(now + LONGEST_PAUSE);
+                self.seats[index].died("cannot be started");
+                self.seats[index].said = Some(error.to_string());
             }
         }
         self.write_down();
@@ -434,6 +446,48 @@ impl Supervisor {
     }
 }
 
+impl Seat {
+    /// Notes another death, and says when it is started again.
+    fn died(&mut self, how: &str) -> String {
+        self.deaths = self.deaths.saturating_add(1);
+        self.ending = how.to_owned();
+        let pause = pause_after(self.deaths);
+        self.stage = Stage::Due(Instant::now() + pause);
+        match self.deaths {
+            1 => "it is started again".into(),
+            times => format!(
+                "{times} times now; the next start is in {:.1} s",
+                pause.as_secs_f64()
+            ),
+        }
+    }
+
+    /// What is wrong with it, if anything is.
+    fn trouble(&self) -> Option<Trouble> {
+        let is_serving = matches!(self.stage, Stage::Listening | Stage::Over);
+        if self.deaths == 0 || is_serving {
+            return None;
+        }
+        let next_start = match self.stage {
+            Stage::Due(at) => {
+                let at = SystemTime::now() + at.saturating_duration_since(Instant::now());
+                at.duration_since(UNIX_EPOCH).ok().map(|d| d.as_secs())
+            }
+            _ => None,
+        };
+        let why = match &self.said {
+            Some(said) => format!("{} ({said})", self.ending),
+            None => self.ending.clone(),
+        };
+        Some(Trouble {
+            who: self.role.to_string(),
+            deaths: u64::from(self.deaths),
+            why,
+            next_start,
+        })
+    }
+}
+
 /// Where a disk server keeps its subfiles; the same as without a service.
 pub(crate) fn disk_dir(dir: &Path, index: usize) -> PathBuf {
     dir.join(format!("io-{index}"))
@@ -460,10 +514,13 @@ mod tests {
 
     #[test]
     fn restarts_are_further_and_further_apart() {
-        let pauses: Vec<u128> = (1..MOST_DEATHS)
-            .map(|n| pause_after(n).as_millis())
-            .collect();
-        assert_eq!(pauses, [0, 100, 200, 400, 800]);
+        let pauses: Vec<u128> = (1..12).map(|n| pause_after(n).as_millis()).collect();
+        assert_eq!(
+            pauses,
+            [
+                0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000
+            ]
+        );
         assert_eq!(pause_after(u32::MAX), LONGEST_PAUSE);
     }
 }

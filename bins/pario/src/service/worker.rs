@@ -1,6 +1,7 @@
 //! One server process as its supervisor sees it: started, listening, ended.
 //!
-//! A worker says in one line of JSON on its standard output that it listens, or why it cannot;
+//! A worker says in one line of JSON on its standard output that it listens, why it cannot, or that a message
+//! has asked it to end;
 //! everything else goes to standard error, which it shares with the supervisor. It ends by itself
 //! when the supervisor dies (the kernel sends it SIGTERM), so a service never outlives its lock.
 //!
@@ -50,6 +51,8 @@ pub(crate) enum Event {
     Signal(&'static str),
     /// A worker listens.
     Listening(Role, Endpoint),
+    /// A message has asked a worker to end.
+    Asked(Role),
     /// A worker cannot serve, and why.
     Failed(Role, String),
     /// A worker has ended.
@@ -59,6 +62,11 @@ pub(crate) enum Event {
 /// The line of a worker that listens.
 pub(crate) fn listening_line(url: &Endpoint) -> String {
     json!({ "listening": url.to_string(), "pid": std::process::id() }).to_string()
+}
+
+/// The line of a worker that a message has asked to end.
+pub(crate) fn asked_line() -> String {
+    json!({ "asked_to_end": true }).to_string()
 }
 
 /// The line of a worker or supervisor that cannot start.
@@ -140,7 +148,9 @@ fn watch(role: Role, mut child: Child, stdout: ChildStdout, events: &Sender<Even
             continue;
         };
         let text = |name: &str| said.get(name).and_then(Value::as_str).map(str::to_owned);
+        let was_asked = said.get("asked_to_end").and_then(Value::as_bool);
         let event = match (text("listening"), text("error")) {
+            _ if was_asked == Some(true) => Event::Asked(role),
             (Some(url), _) => match url.parse() {
                 Ok(url) => Event::Listening(role, url),
                 Err(e) => Event::Failed(role, format!("{role} listens at no address: {e}")),

@@ -94,3 +94,106 @@ fn server_that_hangs_is_shown_as_silent() {
     signal(victim, Signal::SIGCONT);
     scratch.text(&["down"]);
 }
+
+/// Deaths after which a server was given up once.
+const ONCE_GIVEN_UP: u64 = 6;
+
+fn deaths(note: &Value, who: &str) -> u64 {
+    let troubles = note["troubles"].as_array().cloned().unwrap_or_default();
+    let ours = troubles.iter().find(|t| t["who"] == who);
+    ours.and_then(|t| t["deaths"].as_u64()).unwrap_or(0)
+}
+
+#[test]
+fn server_that_dies_at_every_start_is_back_when_its_directory_is() {
+    let scratch = Scratch::new("ever");
+    let up = scratch.up(&["--servers", "2", "--memory", "64MiB"]);
+    let before = scratch.json(&["status", "--json"])["servers"][0].clone();
+    let (dir, aside) = (scratch.path(".pario/io-0"), scratch.path("aside"));
+    std::fs::rename(&dir, &aside).expect("moved");
+    std::fs::write(&dir, "no directory").expect("written");
+    signal(
+        up["servers"][0]["pid"].as_u64().expect("a process"),
+        Signal::SIGKILL,
+    );
+    let who = "I/O server process 0";
+    wait_until("it has died often", || {
+        (deaths(&state(&scratch), who) >= ONCE_GIVEN_UP).then_some(())
+    });
+    let shown = wait_until("status says so", || {
+        let shown = scratch.text(&["status"]);
+        shown.contains(who).then_some(shown)
+    });
+    assert!(shown.contains("times; started again"), "{shown}");
+    let found = wait_until("doctor says so", || {
+        let output = scratch.pario(&["doctor"]).output().expect("pario starts");
+        let found = String::from_utf8_lossy(&output.stdout).into_owned();
+        found.contains(who).then_some(found)
+    });
+    assert!(
+        found.contains("the supervisor starts it again for ever"),
+        "{found}"
+    );
+    let log = read_to_end(&scratch.path(".pario/log"));
+    assert!(log.contains("times now; the next start is in"), "{log}");
+    std::fs::remove_file(&dir).expect("removed");
+    std::fs::rename(&aside, &dir).expect("moved back");
+    let after = restarted(&scratch, &before);
+    assert_eq!(after["server"], before["server"]);
+    assert_eq!(deaths(&state(&scratch), who), 0);
+    scratch.text(&["down"]);
+}
+
+#[test]
+fn metadata_manager_that_dies_at_every_start_does_not_end_the_service() {
+    let scratch = Scratch::new("everm");
+    let up = scratch.up(&["--servers", "1", "--memory", "64MiB"]);
+    let (dir, aside) = (scratch.path(".pario/meta"), scratch.path("aside"));
+    std::fs::rename(&dir, &aside).expect("moved");
+    std::fs::write(&dir, "no directory").expect("written");
+    signal(
+        up["meta"]["pid"].as_u64().expect("a process"),
+        Signal::SIGKILL,
+    );
+    let who = "the metadata manager";
+    wait_until("it has died often", || {
+        (deaths(&state(&scratch), who) >= ONCE_GIVEN_UP).then_some(())
+    });
+    assert!(is_running(pids(&up)[0]), "the supervisor has given up");
+    // Nobody answers, and what the supervisor knows is said in one line.
+    for command in ["status", "doctor"] {
+        let errors = scratch.refused(&[command, "--dir", ".pario"]);
+        assert!(errors.contains(who) && errors.contains("times"), "{errors}");
+    }
+    std::fs::remove_file(&dir).expect("removed");
+    std::fs::rename(&aside, &dir).expect("moved back");
+    wait_until("the service is back", || {
+        let output = scratch.pario(&["status", "--json"]).output().ok()?;
+        let status: Value = serde_json::from_slice(&output.stdout).ok()?;
+        (status["servers"][0]["state"] == "alive").then_some(())
+    });
+    scratch.text(&["down"]);
+}
+
+/// Whoever ends a server by hand has not ended the service.
+#[test]
+fn servers_that_are_told_to_end_by_hand_are_started_again() {
+    let scratch = Scratch::new("hand");
+    let up = scratch.up(&["--servers", "1", "--memory", "64MiB"]);
+    let meta = up["meta"]["pid"].as_u64().expect("a process");
+    let io = up["servers"][0]["pid"].as_u64().expect("a process");
+    for victim in [io, meta] {
+        signal(victim, Signal::SIGTERM);
+    }
+    wait_until("others are there", || {
+        let now = state(&scratch);
+        let new = |process: &Value, old| process["pid"].as_u64().is_some_and(|pid| pid != old);
+        (new(&now["meta"], meta) && new(&now["servers"][0], io)).then_some(())
+    });
+    wait_until("the service is back", || {
+        let output = scratch.pario(&["status", "--json"]).output().ok()?;
+        let status: Value = serde_json::from_slice(&output.stdout).ok()?;
+        (status["servers"][0]["state"] == "alive").then_some(())
+    });
+    scratch.text(&["down"]);
+}

@@ -237,3 +237,55 @@ fn users_of_a_directory_find_its_service() {
     drop(client);
     scratch.text(&["down", "--dir", "d"]);
 }
+
+/// `down` by a URL that says nothing of the directory returns when the directory is free again: the
+/// next `up` finds no lock, whoever was the last to let it go.
+#[test]
+fn service_that_was_ended_by_its_url_starts_again_at_once() {
+    let scratch = Scratch::new("again");
+    std::fs::write(scratch.path("bytes"), vec![7; 100_000]).expect("written");
+    let dir = scratch.path("d");
+    let dir = dir.to_str().expect("text");
+    for round in 0..8 {
+        let up = scratch.up(&[
+            "--dir",
+            dir,
+            "--listen",
+            "tcp:127.0.0.1:0",
+            "--servers",
+            "2",
+        ]);
+        let url = up["url"].as_str().expect("a URL");
+        let named = |arguments: &[&str]| {
+            let mut command = scratch.pario(arguments);
+            command.env("PARIO_URL", url);
+            text_of(command)
+        };
+        named(&["put", "bytes", &format!("/f{round}")]);
+        let text = named(&["down"]);
+        assert!(text.contains("has ended"), "{text}");
+        for pid in pids(&up) {
+            assert!(!is_running(pid), "round {round}: process {pid} runs on");
+        }
+    }
+}
+
+/// Whoever is told to end takes its time; an `up` that comes meanwhile waits for it.
+#[test]
+fn service_that_is_ending_is_waited_for() {
+    let scratch = Scratch::new("ending");
+    for _ in 0..4 {
+        let up = scratch.up(&["--servers", "2"]);
+        let supervisor = pids(&up)[0];
+        crate::scratch::signal(supervisor, Signal::SIGTERM);
+        wait_until("it says so", || {
+            let text = std::fs::read_to_string(scratch.path(".pario/service.json"));
+            text.is_ok_and(|text| text.contains("\"is_ending\": true"))
+                .then_some(())
+                .or((!is_running(supervisor)).then_some(()))
+        });
+        let next = scratch.up(&["--servers", "2"]);
+        assert_ne!(pids(&next)[0], supervisor);
+        scratch.text(&["down"]);
+    }
+}

@@ -25,6 +25,7 @@ kinds! {
     0x04 Goodbye => ();
     0x05 Statistics => Vec<Counter>;
     0x06 Shutdown => ();
+    0x0e GetSupervisor => Option<String>;
 
     0x10 Open => Opened;
     0x11 Reopen => Opened;

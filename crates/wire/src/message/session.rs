@@ -85,6 +85,10 @@ record! {
     /// Flush everything and end. Only for the user who runs the service, and root.
     pub struct Shutdown {}
 
+    /// What the supervisor of the metadata manager has written down about the service: `service.json`, as text.
+    /// Nothing if nobody supervises it.
+    pub struct GetSupervisor {}
+
     /// Why a request was refused: the control part of every answer whose status is not `Ok`.
     pub struct Refusal {
         /// One sentence that names the argument and what would be right.

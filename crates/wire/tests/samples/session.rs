@@ -70,4 +70,6 @@ pub(super) fn add(list: &mut Samples) {
     });
     list.pair("", Statistics {}, counters.into());
     list.pair("", Shutdown {}, ());
+    list.pair("", GetSupervisor {}, Some("{}".into()));
+    list.pair("alone", GetSupervisor {}, None);
 }
