@@ -6,5 +6,6 @@ mod completions;
 mod doctor;
 mod faults;
 mod refused;
+mod release_before;
 mod scratch;
 mod up;
