@@ -8,8 +8,14 @@
 //! ```text
 //! client --Truncate-->  lower the hint, ask for the intent
 //! catalogue --Intended-->  epoch + 1, size = to, tell the servers
-//! servers --Applied-->  all that can be reached: answer; all: the intent is done
+//! servers --Applied-->  all that may still store: answer; all: the intent is done
 //! ```
+//!
+//! While a server that can be reached has not cut, nobody is told the size: whoever knew it could have others write
+//! behind it, directly and in the earlier epoch, and those bytes would be cut off after they were acknowledged. For the
+//! same reason the truncate is not answered as long as a server that cannot be reached may live: clients of its
+//! host may store there. It is answered without such a server once its start is known to be over, since a later start
+//! cuts before it serves.
 //!
 //! An owner that starts again takes the largest of the durable size and the ends that the file's
 //! servers report, each capped by the pending truncate if its server has not applied that yet.
@@ -18,8 +24,10 @@
 //! - Within an epoch the size never falls.
 //! - The hint that others cache is never above the size: it is lowered before a truncate begins and
 //!   raised after the size.
-//! - One truncate at a time, in order of arrival. A server that cannot be reached keeps the intent
-//!   alive, not the client waiting.
+//! - One truncate at a time, in order of arrival. A server that cannot be reached keeps the intent alive; whoever
+//!   waits is not told that it is done, and may give up.
+//! - An end counts in the epoch it was read in only: one of an earlier epoch is capped by the pending truncate or
+//!   ignored, and after one of a later epoch that epoch is learnt and the server asked again.
 //! - No I/O, no clock: [`Event`] in, [`Effect`]s out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -46,7 +54,7 @@ pub enum Event {
         /// To what.
         to: u64,
     },
-    /// Whoever set the size waits no longer; what has not asked for its intent yet is dropped.
+    /// Whoever set the size waits no longer; what has not asked for its intent yet is dropped, what has goes on.
     Withdrawn(Ticket),
     /// The catalogue has a newer epoch than this owner: an intent arrived whose answer was lost.
     Overtaken(SizeState),
@@ -77,6 +85,9 @@ pub enum Event {
     ServerGone(ServerId),
     /// It is back, with the bytes it had.
     ServerBack(ServerId),
+    /// The start of it that had bytes of the file is over, with everything that ran there; a later one cuts before
+    /// it serves.
+    ServerOver(ServerId),
     /// Its bytes are gone for good, or it has none of the file any more.
     ServerLost(ServerId),
     /// A server has bytes of the file from now on; what it has is counted already.
@@ -124,6 +135,8 @@ pub enum Effect {
     NotTruncated(Ticket),
     /// Servers are to say how far their bytes reach ([`Event::EndIs`] answers).
     AskEnds(Vec<ServerId>),
+    /// This server knows a later epoch; the catalogue is to say which ([`Event::Overtaken`] answers).
+    Behind(ServerId),
 }
 
 /// A truncate that has its intent.
@@ -132,7 +145,10 @@ struct Cutting {
     /// Nobody waits when the owner found it after a restart.
     ticket: Option<Ticket>,
     to: u64,
+    /// Servers that have not cut.
     left: BTreeSet<ServerId>,
+    /// Those of them where clients may still store what will be cut off.
+    live: BTreeSet<ServerId>,
 }
 
 /// The size of a file.
@@ -199,9 +215,15 @@ impl SizeOwner {
         (owner, effects)
     }
 
-    /// The size; `None` while it is being found out.
+    /// The size; `None` while it is being found out, or a server that can be reached has not cut yet.
     pub fn size(&self) -> Option<u64> {
-        self.asked.is_empty().then_some(self.size)
+        (self.asked.is_empty() && !self.is_cutting()).then_some(self.size)
+    }
+
+    /// Whether a server that can be reached has still to cut.
+    fn is_cutting(&self) -> bool {
+        let mut left = self.cutting.iter().flat_map(|c| &c.left);
+        left.any(|server| self.servers.get(server) == Some(&true))
     }
 
     /// Counts truncates; travels with every write.
@@ -249,6 +271,9 @@ impl SizeOwner {
                     self.queue.remove(first + at);
                     effects.push(Effect::NotTruncated(ticket));
                 }
+                if let Some(cutting) = &mut self.cutting {
+                    cutting.ticket.take_if(|waiting| *waiting == ticket);
+                }
             }
             Event::Overtaken(durable) => self.overtaken(durable, &mut effects),
             Event::Intended { epoch } => self.intended(epoch, &mut effects),
@@ -265,6 +290,12 @@ impl SizeOwner {
                     && let Some(cutting) = &mut self.cutting
                 {
                     cutting.left.remove(&server);
+                    cutting.live.remove(&server);
+                }
+            }
+            Event::EndIs { server, epoch, .. } if epoch > self.epoch => {
+                if self.asked.contains(&server) {
+                    effects.push(Effect::Behind(server));
                 }
             }
             Event::EndIs { server, epoch, end } => {
@@ -279,11 +310,17 @@ impl SizeOwner {
                 }
             }
             Event::ServerBack(server) => self.server_back(server, &mut effects),
+            Event::ServerOver(server) => {
+                if let Some(cutting) = &mut self.cutting {
+                    cutting.live.remove(&server);
+                }
+            }
             Event::ServerLost(server) => {
                 self.servers.remove(&server);
                 self.asked.remove(&server);
                 if let Some(cutting) = &mut self.cutting {
                     cutting.left.remove(&server);
+                    cutting.live.remove(&server);
                 }
             }
             Event::ServerAdded(server) => {
@@ -291,6 +328,7 @@ impl SizeOwner {
                     && let Some(cutting) = &mut self.cutting
                 {
                     cutting.left.insert(server);
+                    cutting.live.insert(server);
                     effects.push(Effect::Apply {
                         epoch: self.epoch,
                         to: cutting.to,
@@ -317,7 +355,7 @@ impl SizeOwner {
         if end > self.size {
             self.size = end;
             // While a truncate is on its way the hint stays low.
-            if self.asked.is_empty() && !self.intending {
+            if self.asked.is_empty() && !self.intending && !self.is_cutting() {
                 effects.push(Effect::Hint(end));
             }
         }
@@ -327,9 +365,9 @@ impl SizeOwner {
     fn believed(&self, epoch: u64, end: u64) -> u64 {
         match &self.cutting {
             _ if epoch == self.epoch => end,
-            Some(cutting) if epoch < self.epoch => end.min(cutting.to),
+            Some(cutting) => end.min(cutting.to),
             // It missed a truncate that is over: what it has is not to be believed.
-            _ => 0,
+            None => 0,
         }
     }
 
@@ -357,6 +395,15 @@ impl SizeOwner {
         self.epoch = durable.epoch;
         self.size = durable.size;
         effects.push(Effect::Hint(self.size));
+        if !self.asked.is_empty() {
+            // What they said was of an earlier epoch.
+            let asked = self.asked.iter().copied();
+            effects.push(Effect::AskEnds(
+                asked
+                    .filter(|s| self.servers.get(s) == Some(&true))
+                    .collect(),
+            ));
+        }
         if let Some(to) = durable.truncate_to {
             self.cut(None, to, effects);
         }
@@ -370,7 +417,12 @@ impl SizeOwner {
             to,
             servers: left.iter().copied().collect(),
         });
-        self.cutting = Some(Cutting { ticket, to, left });
+        self.cutting = Some(Cutting {
+            ticket,
+            to,
+            live: left.clone(),
+            left,
+        });
     }
 
     fn server_back(&mut self, server: ServerId, effects: &mut Vec<Effect>) {
@@ -394,7 +446,8 @@ impl SizeOwner {
     fn proceed(&mut self, effects: &mut Vec<Effect>) {
         if let Some(cutting) = &mut self.cutting {
             let waits = |s: &ServerId| self.servers.get(s) == Some(&true);
-            if !cutting.left.iter().any(waits)
+            if cutting.live.is_empty()
+                && !cutting.left.iter().any(waits)
                 && let Some(ticket) = cutting.ticket.take()
             {
                 effects.push(Effect::Hint(self.size));
@@ -496,12 +549,11 @@ mod tests {
                 epoch: 1
             }]
         );
-        // Regrowth in the new epoch.
-        assert_eq!(
-            owner.handle(wrote(6, 1, 30)),
-            [Effect::Hint(30), Effect::Counted(ticket(6))]
-        );
+        // Regrowth in the new epoch; nobody hears of it before all have cut.
+        assert_eq!(owner.handle(wrote(6, 1, 30)), [Effect::Counted(ticket(6))]);
+        assert_eq!(owner.size(), None);
         assert_eq!(owner.handle(applied(A, 1)), []);
+        assert_eq!((owner.size(), owner.report()), (None, None));
         assert_eq!(owner.handle(applied(B, 0)), []);
         assert_eq!(
             owner.handle(applied(B, 1)),
@@ -522,27 +574,96 @@ mod tests {
     }
 
     #[test]
-    fn unreachable_server_keeps_the_intent_but_not_the_client() {
+    fn truncate_is_answered_when_nothing_can_be_stored_that_will_be_cut() {
         let mut owner = SizeOwner::new([A, B]);
         owner.handle(wrote(1, 0, 100));
         owner.handle(Event::ServerGone(B));
         owner.handle(truncate(2, 10));
         owner.handle(Event::Intended { epoch: 1 });
-        assert_eq!(
-            owner.handle(applied(A, 1)),
-            [Effect::Hint(10), Effect::Truncated(ticket(2))]
-        );
+        assert_eq!(owner.size(), None);
+        // B may live, and clients of its host store there: no answer. The size is not held up by it.
+        assert_eq!(owner.handle(applied(A, 1)), []);
+        assert_eq!((owner.size(), owner.held_up_by()), (Some(10), vec![B]));
+        // It is back and has not cut: the size waits again.
         assert_eq!(owner.handle(Event::ServerBack(B)), [apply(1, 10, &[B])]);
-        assert_eq!(owner.handle(applied(B, 1)), [Effect::Finish { epoch: 1 }]);
+        assert_eq!(owner.size(), None);
+        assert_eq!(
+            owner.handle(applied(B, 1)),
+            [
+                Effect::Hint(10),
+                Effect::Truncated(ticket(2)),
+                Effect::Finish { epoch: 1 }
+            ]
+        );
         // One whose bytes are gone has nothing to cut.
         owner.handle(Event::ServerGone(A));
         owner.handle(truncate(3, 5));
         owner.handle(Event::Intended { epoch: 2 });
-        owner.handle(applied(B, 2));
+        assert_eq!(owner.handle(applied(B, 2)), []);
         assert_eq!(
             owner.handle(Event::ServerLost(A)),
-            [Effect::Finish { epoch: 2 }]
+            [
+                Effect::Hint(5),
+                Effect::Truncated(ticket(3)),
+                Effect::Finish { epoch: 2 }
+            ]
         );
+    }
+
+    #[test]
+    fn start_that_is_over_keeps_the_intent_but_not_the_client() {
+        let mut owner = SizeOwner::new([A, B]);
+        owner.handle(Event::ServerGone(B));
+        owner.handle(truncate(1, 10));
+        owner.handle(Event::Intended { epoch: 1 });
+        assert_eq!(owner.handle(applied(A, 1)), []);
+        assert_eq!(
+            owner.handle(Event::ServerOver(B)),
+            [Effect::Hint(10), Effect::Truncated(ticket(1))]
+        );
+        assert_eq!(owner.handle(Event::ServerBack(B)), [apply(1, 10, &[B])]);
+        assert_eq!(owner.handle(applied(B, 1)), [Effect::Finish { epoch: 1 }]);
+        // The next epoch asks the start that is there now.
+        owner.handle(truncate(2, 5));
+        owner.handle(Event::Intended { epoch: 2 });
+        owner.handle(Event::ServerGone(B));
+        assert_eq!(owner.handle(applied(A, 2)), []);
+        // Whoever gives up waiting takes nothing back.
+        assert_eq!(owner.handle(Event::Withdrawn(ticket(2))), []);
+        assert_eq!(owner.handle(Event::ServerBack(B)), [apply(2, 5, &[B])]);
+        assert_eq!(owner.handle(applied(B, 2)), [Effect::Finish { epoch: 2 }]);
+    }
+
+    #[test]
+    fn end_of_a_later_epoch_is_asked_for_again_in_that_epoch() {
+        let end = |server, epoch, end| Event::EndIs { server, epoch, end };
+        let durable = SizeState {
+            size: 100,
+            epoch: 3,
+            truncate_to: None,
+        };
+        let (mut owner, _) = SizeOwner::restarted(durable, [A, B]);
+        owner.handle(end(A, 3, 80));
+        // An intent of the owner before has arrived late: B has cut already.
+        assert_eq!(owner.handle(end(B, 4, 25)), [Effect::Behind(B)]);
+        assert_eq!(owner.size(), None);
+        let later = SizeState {
+            size: 20,
+            epoch: 4,
+            truncate_to: Some(20),
+        };
+        assert_eq!(
+            owner.handle(Event::Overtaken(later)),
+            [
+                Effect::Hint(20),
+                Effect::AskEnds(vec![B]),
+                apply(4, 20, &[A, B])
+            ]
+        );
+        owner.handle(end(B, 4, 25));
+        owner.handle(applied(A, 4));
+        owner.handle(applied(B, 4));
+        assert_eq!(owner.report(), Some((4, 25)));
     }
 
     #[test]
@@ -562,9 +683,10 @@ mod tests {
         // A has not applied it: its bytes up to 500 are on their way out. B has, and has grown since.
         owner.handle(end(A, 2, 500));
         owner.handle(end(B, 3, 25));
-        assert_eq!(owner.size(), Some(25));
+        assert_eq!(owner.size(), None);
         owner.handle(applied(A, 3));
         assert_eq!(owner.handle(applied(B, 3)), [Effect::Finish { epoch: 3 }]);
+        assert_eq!(owner.size(), Some(25));
         // Without a truncate it is the plain maximum; whoever missed one is not believed.
         let durable = SizeState {
             truncate_to: None,
@@ -626,7 +748,7 @@ mod tests {
         assert_eq!(owner.held_up_by(), []);
         owner.handle(Event::ServerGone(B));
         assert_eq!(owner.held_up_by(), [B]);
-        owner.handle(applied(A, 1));
+        assert_eq!(owner.handle(applied(A, 1)), []);
         owner.handle(Event::ServerBack(B));
         assert_eq!(owner.held_up_by(), []);
         let effects = owner.handle(applied(B, 1));
@@ -647,8 +769,9 @@ mod tests {
             [Effect::Hint(7), apply(1, 7, &[A])]
         );
         assert_eq!(owner.handle(Event::Overtaken(durable)), []);
-        assert_eq!((owner.size(), owner.epoch()), (Some(7), 1));
+        assert_eq!((owner.size(), owner.epoch()), (None, 1));
         assert_eq!(owner.handle(applied(A, 1)), [Effect::Finish { epoch: 1 }]);
+        assert_eq!(owner.size(), Some(7));
         // The answer to an intent may be overtaken by that to a report; it is the one that counts.
         owner.handle(truncate(2, 4));
         let durable = SizeState {
@@ -681,6 +804,7 @@ mod tests {
             state ^= state << 17;
             (state >> 11) % n
         };
+        let mut told = 0;
         for round in 0..300 {
             let mut durable = SizeState {
                 size: 0,
@@ -725,7 +849,8 @@ mod tests {
                         for (&server, &(epoch, end)) in &servers {
                             effects.extend(owner.handle(Event::EndIs { server, epoch, end }));
                         }
-                        assert_eq!(owner.size(), Some(plain), "round {round}");
+                        let size = owner.size();
+                        assert!(size.is_none_or(|s| s == plain), "round {round}: {size:?}");
                         effects
                     }
                     _ if under_way.is_empty() => continue,
@@ -768,23 +893,29 @@ mod tests {
                 for effect in effects {
                     match effect {
                         Effect::Hint(hint) => {
-                            assert!(
-                                hint <= owner.size().unwrap(),
-                                "round {round}: hint too high"
-                            );
+                            assert!(hint <= plain, "round {round}: hint too high");
                         }
-                        Effect::Intend { .. } | Effect::Apply { .. } | Effect::Finish { .. } => {
-                            under_way.push(effect);
+                        Effect::Truncated(_) => {
+                            let epoch = owner.epoch();
+                            assert!(servers.values().all(|(e, _)| *e == epoch), "round {round}");
                         }
+                        // Servers cut one by one.
+                        Effect::Apply { epoch, to, servers } => {
+                            under_way.extend(servers.iter().map(|s| apply(epoch, to, &[*s])));
+                        }
+                        Effect::Intend { .. } | Effect::Finish { .. } => under_way.push(effect),
                         _ => {}
                     }
                 }
-                assert_eq!(
-                    owner.size(),
-                    Some(plain),
-                    "round {round}, request {request}"
-                );
+                // Whoever is told a size is told the right one, and when all have cut.
+                if let Some(size) = owner.size() {
+                    assert_eq!(size, plain, "round {round}, request {request}");
+                    let epoch = owner.epoch();
+                    assert!(servers.values().all(|(e, _)| *e == epoch), "round {round}");
+                    told += 1;
+                }
             }
         }
+        assert!(told > 5000, "told {told} times");
     }
 }

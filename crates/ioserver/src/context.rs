@@ -149,7 +149,8 @@ impl Context {
 
     /// The gate of a file.
     pub(crate) fn entry(&self, file: FileId) -> Arc<FileEntry> {
-        self.files.entry(file, || self.applied.epoch(file))
+        self.files
+            .entry(file, || (self.applied.epoch(file), self.incarnation()))
     }
 
     /// What is known about a file; the metadata manager is asked if nothing is.
@@ -243,19 +244,23 @@ impl Context {
         ))
     }
 
-    /// Has the owner of a file that moves here take this server among those of the file.
+    /// Has the owner of a file that moves here, or that an earlier start of this server had bytes of, take this server
+    /// among those of the file; learns from it who is fenced and which lease numbers are refused.
     pub(crate) fn be_taken(&self, entry: &Arc<FileEntry>) -> Result<(), Refused> {
         let known = self.known(entry)?;
         let owner = ServerId(known.owner().server);
         let file = entry.id();
+        let start = entry.untold_start(&known);
         let taken = match self.owner.get().and_then(Weak::upgrade) {
-            Some(here) if owner == self.server => here.take_server(file).map_err(Refused::from),
+            Some(here) if owner == self.server => {
+                here.take_server(file, owner, start).map_err(Refused::from)
+            }
             _ => self
-                .ask_member(owner, &TakeServer { file })
+                .ask_member(owner, &TakeServer { file, start })
                 .map_err(Refused::from),
         };
-        match taken {
-            Ok(()) => {}
+        let taken = match taken {
+            Ok(taken) => taken,
             // It has another owner by now.
             Err(refused) if refused.status == Status::StaleLayout => {
                 entry.forget();
@@ -268,8 +273,19 @@ impl Context {
                 );
                 return Err(Refused::new(Status::Busy, text));
             }
+        };
+        // What runs of them was let in before they were refused; one of them may be who asks.
+        let mut runs = false;
+        for client in taken.fenced {
+            runs |= !self.sessions.refuse(client);
+        }
+        if runs {
+            let text =
+                format!("{file}: accesses of clients that were declared dead end first; repeat");
+            return Err(Refused::new(Status::Busy, text));
         }
         entry.taken(&known);
+        entry.told(taken.number);
         self.direct.show(entry);
         Ok(())
     }
@@ -336,11 +352,21 @@ impl Context {
         self.cut(&entry, &known, request.epoch, request.to)
     }
 
-    /// How far the bytes of a file reach here.
+    /// How far the bytes of a file reach here, in one truncate epoch.
     pub(crate) fn ask_end(&self, file: FileId) -> Result<EndIs, Refused> {
         let entry = self.entry(file);
         let known = self.known(&entry)?;
-        self.direct.collect(file);
+        end_in_one_epoch(
+            || entry.epoch(),
+            || {
+                self.direct.collect(file);
+                self.end_now(&known)
+            },
+        )
+    }
+
+    /// How far the bytes of a file reach here at this moment.
+    fn end_now(&self, known: &Known) -> Result<u64, Refused> {
         let mut end = 0;
         for own in &known.own {
             if known
@@ -354,10 +380,7 @@ impl Context {
                 end = end.max(last + 1);
             }
         }
-        Ok(EndIs {
-            epoch: entry.epoch(),
-            end,
-        })
+        Ok(end)
     }
 
     /// The earliest start whose bytes are still here.
@@ -578,6 +601,26 @@ fn must_void(older: &LayoutState, newer: &LayoutState) -> bool {
     comes_back || !stores(older).iter().any(|store| now.contains(store))
 }
 
+/// Looks how far bytes reach, again while a truncate is applied meanwhile. An end from before it that is told with the
+/// epoch after it would bring the size back that was cut off; one from after it that is told with the epoch before it
+/// would not be counted. While a truncate is being applied its epoch has not begun: whoever asks caps what he hears.
+fn end_in_one_epoch(
+    epoch: impl Fn() -> u64,
+    mut end: impl FnMut() -> Result<u64, Refused>,
+) -> Result<EndIs, Refused> {
+    for _ in 0..8 {
+        let before = epoch();
+        let end = end()?;
+        if epoch() == before {
+            return Ok(EndIs { epoch: before, end });
+        }
+    }
+    Err(Refused::new(
+        Status::Busy,
+        "the file is truncated again and again; repeat later",
+    ))
+}
+
 /// The time, in nanoseconds since 1970.
 pub(crate) fn now() -> Time {
     let since = SystemTime::now()
@@ -662,5 +705,39 @@ impl Cluster for Others {
         self.ask(server, &AskNumber { file }, |context| {
             Ok(context.entry(file).number())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// A truncate that is applied between two reads, whichever comes first.
+    #[test]
+    fn end_is_told_with_the_epoch_it_was_read_in() {
+        let epoch = Cell::new(2);
+        let mut looks = 0;
+        // The bytes reach to 500 when they are looked at; then everything behind 10 is cut, and one grows to 25.
+        let found = end_in_one_epoch(
+            || epoch.get(),
+            || {
+                looks += 1;
+                let end = if epoch.get() == 2 { 500 } else { 25 };
+                epoch.set(3);
+                Ok(end)
+            },
+        );
+        let found = found.unwrap();
+        assert_eq!((found.epoch, found.end, looks), (3, 25, 2));
+        let never = end_in_one_epoch(
+            || epoch.get(),
+            || {
+                epoch.set(epoch.get() + 1);
+                Ok(500)
+            },
+        );
+        assert_eq!(never.unwrap_err().status, Status::Busy);
     }
 }

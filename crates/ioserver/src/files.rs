@@ -52,6 +52,10 @@ struct Gate {
     wanted: Vec<Range<u64>>,
     /// The generation with which the owner has taken this server among those of the file.
     taken: u64,
+    /// The start of this server.
+    start: u64,
+    /// The owner has told this start who is fenced and which lease numbers are refused.
+    is_told: bool,
     /// Steps that were known here, oldest first.
     earlier: VecDeque<Earlier>,
     /// File ranges of accesses that run, where they are known; free ones are empty.
@@ -156,7 +160,14 @@ impl Gate {
     /// number would not come here.
     fn is_new_here(&self) -> bool {
         let known = self.known.as_ref();
-        known.is_some_and(|known| known.newcomer().is_some_and(|g| g != self.taken))
+        known.is_some_and(|known| {
+            known.newcomer().is_some_and(|g| g != self.taken) || self.is_untold(known)
+        })
+    }
+
+    /// Whether an earlier start of this server was told fences and lease numbers, which this one does not know yet.
+    fn is_untold(&self, known: &Known) -> bool {
+        !self.is_told && known.earliest < self.start
     }
 }
 
@@ -203,6 +214,8 @@ pub(crate) struct Planned<'a> {
     pub(crate) number: u64,
     /// Another server, which reads while a file is moved.
     pub(crate) is_server: bool,
+    /// It changes nothing.
+    pub(crate) only_reads: bool,
 }
 
 /// What has to happen before an access can be let in.
@@ -251,11 +264,13 @@ impl Drop for Running {
 }
 
 impl FileEntry {
-    pub(crate) fn new(file: FileId, epoch: u64) -> Self {
+    /// The gate of a file at a start of the server, with the truncate epoch that was applied at earlier ones.
+    pub(crate) fn new(file: FileId, epoch: u64, start: u64) -> Self {
         FileEntry {
             file,
             gate: Mutex::new(Gate {
                 epoch,
+                start,
                 ..Gate::default()
             }),
             changed: Condvar::new(),
@@ -358,6 +373,20 @@ impl FileEntry {
         if let Some(generation) = known.newcomer() {
             lock(&self.gate).taken = generation;
         }
+    }
+
+    /// The owner has told this start everything that earlier ones knew, this lease number included.
+    pub(crate) fn told(&self, number: u64) {
+        let mut gate = lock(&self.gate);
+        // No atomic handle was let in before.
+        gate.number = gate.number.max(number);
+        gate.is_told = true;
+    }
+
+    /// The start of this server, if an earlier one had bytes of the file and was told things that are not known here.
+    pub(crate) fn untold_start(&self, known: &Known) -> Option<u64> {
+        let gate = lock(&self.gate);
+        gate.is_untold(known).then_some(gate.start)
     }
 
     /// Forgets the layout; the next access asks for it.
@@ -586,7 +615,9 @@ impl FileEntry {
             let known = Arc::clone(known);
             return self.count(gate, known, None, false);
         }
-        if gate.is_new_here() {
+        // What only reads and is not atomic needs neither fences nor numbers, and may be here before the owner.
+        let is_plain_read = planned.only_reads && planned.number == 0 && known.newcomer().is_none();
+        if !is_plain_read && gate.is_new_here() {
             return Entering::New;
         }
         let is_older = step < known.step();
@@ -790,12 +821,18 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// The gate of a file, made if there is none; `epoch` is what was applied at earlier starts.
-    pub(crate) fn entry(&self, file: FileId, epoch: impl FnOnce() -> u64) -> Arc<FileEntry> {
+    /// The gate of a file, made if there is none; `before` says what was applied at earlier starts, and which start
+    /// this is.
+    pub(crate) fn entry(
+        &self,
+        file: FileId,
+        before: impl FnOnce() -> (u64, u64),
+    ) -> Arc<FileEntry> {
         let mut entries = lock(&self.entries);
-        let entry = entries
-            .entry(file)
-            .or_insert_with(|| Arc::new(FileEntry::new(file, epoch())));
+        let entry = entries.entry(file).or_insert_with(|| {
+            let (epoch, start) = before();
+            Arc::new(FileEntry::new(file, epoch, start))
+        });
         Arc::clone(entry)
     }
 

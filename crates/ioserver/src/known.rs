@@ -45,6 +45,8 @@ pub(crate) struct Shape {
     pub(crate) shares: Mutex<HashMap<Arc<[u8]>, Arc<Shares>>>,
     /// Differs for any two of a process.
     pub(crate) serial: u64,
+    /// The earliest start of this server that got a subfile.
+    pub(crate) earliest: u64,
 }
 
 /// What the metadata manager said about a file, ready for use.
@@ -77,7 +79,9 @@ impl Shape {
         let mut own = own_of(layout, 0, server);
         let second = own.len();
         own.extend(own_of(layout, 1, server));
+        let starts = own.iter().map(|own| own.place.incarnation);
         Shape {
+            earliest: starts.min().unwrap_or(u64::MAX),
             own,
             second,
             shares: Mutex::default(),

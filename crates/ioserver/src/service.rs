@@ -236,9 +236,15 @@ impl IoService {
                 self.owner.take_pointers(r.file, r.pointers);
                 Ok(())
             }),
-            TakeServer::KIND => self.answer(exchange, |r: TakeServer| {
-                Ok(self.owner.take_server(r.file)?)
-            }),
+            TakeServer::KIND => {
+                let server = match session.who {
+                    Who::Server(server) => server,
+                    Who::Client { .. } => context.server,
+                };
+                self.answer(exchange, |r: TakeServer| {
+                    Ok(self.owner.take_server(r.file, server, r.start)?)
+                })
+            }
             Redomain::KIND => self.answer(exchange, |r: Redomain| context.redomain(r.file)),
             _ => self.refuse(
                 exchange,
@@ -368,6 +374,7 @@ impl IoService {
             epoch: request.epoch,
             number: 0,
             is_server: false,
+            only_reads: false,
         };
         let (_running, known, _) = context.enter(&view.entry, &planned)?;
         for own in &known.own {

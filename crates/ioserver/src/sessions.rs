@@ -466,8 +466,14 @@ impl Sessions {
         }
     }
 
-    /// Refuses a client from now on; returns when nothing of it runs.
-    pub(crate) fn fence(&self, client: ClientId) -> Result<(), Refused> {
+    /// Refuses a client from now on; whether nothing of it runs.
+    pub(crate) fn refuse(&self, client: ClientId) -> bool {
+        let all = self.mark_fenced(client);
+        all.iter().all(|c| c.running.load(Ordering::SeqCst) == 0)
+    }
+
+    /// Refuses a client and ends its connections; what it is known by here.
+    fn mark_fenced(&self, client: ClientId) -> Vec<Arc<Client>> {
         let mut table = lock(&self.table);
         table.fenced.insert(client);
         let direct = table.clients.get(&client).map(|(c, _)| Arc::clone(c));
@@ -481,9 +487,13 @@ impl Sessions {
                 connection.end();
             }
         }
-        drop(table);
+        all
+    }
+
+    /// Refuses a client from now on; returns when nothing of it runs.
+    pub(crate) fn fence(&self, client: ClientId) -> Result<(), Refused> {
         let deadline = Instant::now() + FENCE;
-        for found in all {
+        for found in self.mark_fenced(client) {
             let mut waiting = lock(&found.waiting);
             while found.running.load(Ordering::SeqCst) > 0 {
                 let left = deadline.saturating_duration_since(Instant::now());

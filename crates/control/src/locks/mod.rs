@@ -22,7 +22,7 @@
 //! nothing of its former life: it asks the servers for the highest number they were told, tells them
 //! the next one, and answers nobody before they have confirmed, so whatever was granted before is
 //! void by then. Servers may have forgotten, so every manager of a file also begins above all numbers of those before:
-//! an *era* is the upper half of its numbers. A server that is added later may remember more than the manager has
+//! an *era* is the upper part of its numbers, and every start of a manager is of a later one. A server that is added later may remember more than the manager has
 //! heard of; then all are told a number above that.
 //!
 //! Invariants
@@ -234,9 +234,19 @@ enum Phase {
 type HandleKey = (ClientId, HandleId);
 
 /// Where the era begins in a number; nobody counts as far within one.
-const ERA_SHIFT: u32 = 32;
+const ERA_SHIFT: u32 = 24;
+/// Bits of the start of a server in an era.
+const START_BITS: u32 = 20;
 /// The number of the first leases; 0 in a request means that its handle is not in atomic mode.
 const FIRST: u64 = 1;
+
+/// The era of a manager: of a later step of the layout state if the one before ran on another server, of a later
+/// start if on the same.
+pub fn era(step: u64, start: u64) -> u64 {
+    let most_steps = (1 << (u64::BITS - ERA_SHIFT - START_BITS)) - 1;
+    let most_starts = (1 << START_BITS) - 1;
+    step.min(most_steps) << START_BITS | start.min(most_starts)
+}
 
 /// The lock manager of a file.
 #[derive(Debug)]
@@ -274,12 +284,12 @@ impl LockManager {
         }
     }
 
-    /// For a file whose manager is gone. A manager on another server than the one before is of a later era.
+    /// For a file whose manager is gone; see [`era`].
     pub fn restarted(servers: impl IntoIterator<Item = ServerId>, era: u64) -> (Self, Vec<Effect>) {
         let mut manager = LockManager::new(servers);
         manager.phase = Phase::Asking {
             left: manager.servers.clone(),
-            highest: era.min(u64::from(u32::MAX)) << ERA_SHIFT,
+            highest: era.min(u64::MAX >> ERA_SHIFT) << ERA_SHIFT,
         };
         let mut effects = vec![Effect::AskNumber(manager.server_list())];
         manager.proceed(&mut effects);
@@ -306,6 +316,15 @@ impl LockManager {
     /// The number that valid requests carry at least.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// What a server has to know before it serves: the number, and clients that were declared dead. `None` while the
+    /// numbers of a former life are being found out.
+    pub fn told(&self) -> Option<(u64, Vec<ClientId>)> {
+        match self.phase {
+            Phase::Asking { .. } => None,
+            _ => Some((self.number, self.dead.iter().copied().collect())),
+        }
     }
 
     /// Takes an event and says what is to be done.

@@ -218,6 +218,7 @@ pub(crate) fn admit(
         epoch: access.epoch,
         number: access.number,
         is_server: session.is_server() && !is_forwarded,
+        only_reads: !rights.allow(Rights::WRITE),
     };
     session
         .connection

@@ -178,6 +178,7 @@ fn make(
         epoch: request.epoch,
         number: 0,
         is_server: false,
+        only_reads: false,
     };
     let (_running, known, _) = context.enter(&view.entry, &planned)?;
     check_domain(session.who, &known.domain())?;

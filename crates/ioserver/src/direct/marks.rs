@@ -275,7 +275,7 @@ mod tests {
         let file = FileId(1);
         let ask = |range: std::ops::Range<u64>| {
             let (number, ..) = direct
-                .register(&crate::files::FileEntry::new(file, 0), &attached)
+                .register(&crate::files::FileEntry::new(file, 0, 1), &attached)
                 .unwrap();
             let found = subfile.extents(range, 100, number).unwrap();
             let handing = found.iter().map(|location| Handing {

@@ -379,7 +379,7 @@ mod tests {
         let table = table.as_ref().unwrap();
         let register = |file: u64| {
             let (_, entry, epoch) = direct
-                .register(&FileEntry::new(FileId(file), 0), &attached)
+                .register(&FileEntry::new(FileId(file), 0, 1), &attached)
                 .unwrap();
             (entry, epoch)
         };

@@ -125,6 +125,7 @@ impl Blocks<'_> {
             epoch: self.epoch,
             number: 0,
             is_server: false,
+            only_reads: !self.plan.writes,
         };
         let (running, known, _) = self.context.enter(self.entry, &planned)?;
         Ok((running, known))

@@ -169,6 +169,7 @@ fn begin(
         epoch: lead.epoch,
         number: 0,
         is_server: false,
+        only_reads: !lead.writes,
     };
     let (_running, known, _) = context.enter(&view.entry, &planned)?;
     if known.layout().pieces.len() != 1 {

@@ -152,6 +152,7 @@ pub(crate) fn pull_windows(context: &Arc<Context>, r: &PullWindows) -> Result<u6
         epoch: 0,
         number: 0,
         is_server: true,
+        only_reads: false,
     };
     let (running, known, _) = context.enter(&entry, &planned)?;
     if known.step() != r.step {

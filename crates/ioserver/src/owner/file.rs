@@ -238,7 +238,9 @@ impl OwnedFile {
 fn held_up<T>(state: &State) -> Result<T, Refused> {
     let by = state.sizes.held_up_by();
     let again = state.again.iter().flat_map(Work::servers);
-    let servers: BTreeSet<ServerId> = by.iter().chain(again).copied().collect();
+    let late = state.servers.iter().filter(|(_, part)| part.late.is_some());
+    let late = late.map(|(server, _)| server);
+    let servers: BTreeSet<ServerId> = by.iter().chain(again).chain(late).copied().collect();
     if servers.is_empty() {
         return refuse(
             Status::TimedOut,
@@ -349,6 +351,7 @@ impl State {
                     }
                 }
                 Effect::AskEnds(servers) => work.push(Work::AskEnds(servers)),
+                Effect::Behind(server) => work.push(Work::Learn(server)),
             }
         }
     }

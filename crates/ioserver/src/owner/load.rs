@@ -19,7 +19,7 @@ use control::locks::{self, LockManager};
 use control::pointers::SharedPointers;
 use control::sizes::{self, SizeOwner};
 
-use wire::message::cluster::FileStateIs;
+use wire::message::cluster::{FileStateIs, Taken};
 use wire::message::{Bytes, Refusal};
 use wire::{ClientId, FileId, LayoutState, Reader, ServerId, Status};
 
@@ -106,7 +106,8 @@ impl Owner {
             state.locks = LockManager::new(servers);
         } else {
             (sizes, size_effects) = SizeOwner::restarted(size, servers.iter().copied());
-            (state.locks, lock_effects) = LockManager::restarted(servers, layout.step);
+            let era = locks::era(layout.step, self.cluster.incarnation());
+            (state.locks, lock_effects) = LockManager::restarted(servers, era);
         }
         state.sizes = sizes;
         if let Some(told) = lock(&self.inherited).remove(&file.id) {
@@ -210,15 +211,43 @@ impl Owner {
         }
     }
 
-    /// A server has got a part of a file: it is taken among those of the file before this returns. A file that is
-    /// loaded later is loaded with it.
-    pub fn take_server(&self, file: FileId) -> Result<(), Refused> {
-        if !lock(&self.files).contains_key(&file) {
-            return Ok(());
+    /// A server has got a part of a file, or `start` of it follows an earlier one that had: it is taken among those of
+    /// the file before this returns, so whatever changes from now on is told to it. What changed before is in the
+    /// answer. A file that is loaded later is loaded with a server that is new to it; what an earlier start was told
+    /// has to be known first.
+    pub fn take_server(
+        &self,
+        file: FileId,
+        server: ServerId,
+        start: Option<u64>,
+    ) -> Result<Taken, Refused> {
+        let nothing = Taken {
+            number: 0,
+            fenced: Vec::new(),
+        };
+        if start.is_none() && !lock(&self.files).contains_key(&file) {
+            return Ok(nothing);
         }
         let FileStateIs { layout, .. } = self.cluster.file_state(file)?;
         self.layout_is(file, &layout);
-        self.demand_owned(file, &layout)
+        self.demand_owned(file, &layout)?;
+        let found = self.file(file)?;
+        let mut work = Vec::new();
+        let told = {
+            let mut state = found.lock();
+            if let Some(start) = start {
+                state.started_again(server, start, &self.counters, &mut work);
+            }
+            state.locks.told()
+        };
+        self.drive(&found, work);
+        match told.or_else(|| found.lock().locks.told()) {
+            Some((number, fenced)) => Ok(Taken { number, fenced }),
+            None => refuse(
+                Status::Busy,
+                "the lease numbers of the file are being found out; try again",
+            ),
+        }
     }
 
     /// Files that are frozen, and since when.

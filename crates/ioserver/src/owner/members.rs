@@ -4,7 +4,7 @@
 //! |---|---|
 //! | dead | the server is gone |
 //! | alive, and it was thought gone | it is back, and is told what it may have missed |
-//! | alive, another start that keeps the bytes | gone, then back: it remembers no number and no fence |
+//! | alive, another start that keeps the bytes | gone, then back: it remembers no number and no fence; the start before is over |
 //! | a start that does not keep the bytes | gone for good |
 //!
 //! A server that could not be asked is gone too; as long as the list calls it alive it is asked again, about every
@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 
+use control::sizes;
 use wire::ServerId;
 use wire::message::catalogue::{Member, MemberState};
 
@@ -83,9 +84,34 @@ impl State {
             if !part.is_gone && (is_dead || is_new_start) {
                 self.server_gone(server, counters, work);
             }
+            if is_new_start {
+                self.size_event(sizes::Event::ServerOver(server), work);
+            }
             if !is_dead {
                 self.server_back(server, counters, work);
             }
         }
+    }
+
+    /// A server says that this start of it has begun; the list of members may say so later, or has done so.
+    pub(super) fn started_again(
+        &mut self,
+        server: ServerId,
+        start: u64,
+        counters: &Counters,
+        work: &mut Vec<Work>,
+    ) {
+        let Some(part) = self.servers.get_mut(&server) else {
+            return;
+        };
+        if part.member.is_some_and(|known| known >= start) && !part.is_gone {
+            return;
+        }
+        part.member = part.member.max(Some(start));
+        if !part.is_gone {
+            self.server_gone(server, counters, work);
+        }
+        self.size_event(sizes::Event::ServerOver(server), work);
+        self.server_back(server, counters, work);
     }
 }

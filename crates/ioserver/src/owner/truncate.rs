@@ -31,8 +31,9 @@ fn is_doubtful(status: Status) -> bool {
 }
 
 impl Owner {
-    /// Sets the size, for [`Truncate`](wire::message::file::Truncate). Returns when all servers that
-    /// can be asked have cut; those that cannot do so before they serve again.
+    /// Sets the size, for [`Truncate`](wire::message::file::Truncate). Returns when all servers have cut whose clients
+    /// may store bytes that are to be cut off; a server whose start is over cuts before it serves again. One that may
+    /// live and cannot be asked makes this fail, and the intent stays: it cuts when it is back.
     pub fn truncate(
         &self,
         asker: &Asker<'_>,
@@ -91,6 +92,16 @@ impl Owner {
             found.wait.outcome.take()
         });
         state.truncate_waits.remove(&ticket);
+        if let Err((status, mut refusal)) = outcome {
+            state.size_event(Event::Withdrawn(ticket), &mut work);
+            if matches!(status, Status::Unreachable | Status::TimedOut) {
+                refusal.text = format!(
+                    "{}; the size is set to {to} all the same, and bytes there are cut off when it can be asked",
+                    refusal.text
+                );
+            }
+            return Err((status, refusal));
+        }
         outcome??;
         count(&self.counters.truncates);
         self.known(&file, state, asker).1

@@ -36,6 +36,8 @@ pub(super) enum Work {
     Finish {
         epoch: u64,
     },
+    /// This server knows a later truncate than the owner.
+    Learn(ServerId),
 }
 
 /// What an answer means to the machines.
@@ -52,7 +54,7 @@ impl Work {
             | Work::AskNumber(servers)
             | Work::Apply { servers, .. }
             | Work::AskEnds(servers) => servers,
-            Work::Finish { .. } => &[],
+            Work::Finish { .. } | Work::Learn(_) => &[],
         }
     }
 
@@ -63,7 +65,7 @@ impl Work {
             | Work::AskNumber(servers)
             | Work::Apply { servers, .. }
             | Work::AskEnds(servers) => Some(servers),
-            Work::Finish { .. } => None,
+            Work::Finish { .. } | Work::Learn(_) => None,
         }
     }
 
@@ -98,6 +100,7 @@ impl Owner {
                     // If it fails, it stays unfinished and is tried again.
                     let _ = self.finish(file, epoch);
                 }
+                Work::Learn(server) => queue.extend(self.learn_epoch(file, server)),
                 work => queue.extend(self.ask_servers(file, &work)),
             }
         }
@@ -130,10 +133,10 @@ impl Owner {
                     state.server_gone(server, &self.counters, &mut more);
                 }
                 Err((_, why)) if work.is_about_size() => {
+                    // It can be reached, so the size waits for it.
                     if let Some(part) = state.servers.get_mut(&server) {
                         part.late = Some(why.text);
                     }
-                    state.size_event(sizes::Event::ServerGone(server), &mut more);
                 }
                 Err(_) => state.again.push(work.only_for(server)),
             }
@@ -169,7 +172,7 @@ impl Owner {
                 cluster.apply_truncate(server, &ApplyTruncate { file, epoch, to })?;
                 Answer::Size(sizes::Event::Applied { server, epoch })
             }
-            Work::AskEnds(_) | Work::Finish { .. } => {
+            Work::AskEnds(_) | Work::Finish { .. } | Work::Learn(_) => {
                 let end = cluster.ask_end(server, file)?;
                 Answer::Size(sizes::Event::EndIs {
                     server,
@@ -178,6 +181,24 @@ impl Owner {
                 })
             }
         })
+    }
+
+    /// Asks the catalogue for the truncate that a server knows of and the owner does not. If that fails the server is
+    /// asked again later.
+    fn learn_epoch(&self, file: &OwnedFile, server: ServerId) -> Vec<Work> {
+        let durable = self.cluster.file_state(file.id);
+        let mut more = Vec::new();
+        let mut state = file.lock();
+        let before = state.sizes.epoch();
+        if let Ok(told) = durable {
+            state.size_event(sizes::Event::Overtaken(told.size), &mut more);
+        }
+        if state.sizes.epoch() == before
+            && let Some(part) = state.servers.get_mut(&server)
+        {
+            part.late = Some("it knows of a later truncate".into());
+        }
+        more
     }
 
     /// Tells the catalogue that a truncate is applied everywhere. Saying so twice is no mistake.

@@ -267,11 +267,22 @@ record! {
         pub pointers: Vec<PointerIs>,
     }
 
-    /// From a server that has got a part of a file by a move to the owner: take me among the servers of the file.
-    /// Answered when the owner has told it what it has to know before it serves.
+    /// From a server that has got a part of a file by a move, or was started again, to the owner: take me among the
+    /// servers of the file. The answer has what it has to know before it serves; from then on it is told whatever
+    /// changes.
     pub struct TakeServer {
         /// The file.
         pub file: FileId,
+        /// The start of the server, if an earlier one had bytes of the file.
+        pub start: Option<u64>,
+    }
+
+    /// What a server has to know of a file before it serves.
+    pub struct Taken {
+        /// Lower lease numbers are refused.
+        pub number: u64,
+        /// Clients that were declared dead.
+        pub fenced: Vec<ClientId>,
     }
 
     /// Bytes of a file.

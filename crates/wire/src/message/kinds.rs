@@ -93,7 +93,7 @@ kinds! {
     0x51 PullWindows => u64;
     0x52 Lend => Lent;
     0x53 TakePointers => ();
-    0x54 TakeServer => ();
+    0x54 TakeServer => Taken;
 
     0x70 SetView => ();
     0x71 SetViewPart => ();

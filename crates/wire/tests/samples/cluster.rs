@@ -191,5 +191,11 @@ fn add_windows(list: &mut Samples, size: Frozen) {
     list.pair("", lend, lent);
     let pointers = pointers();
     list.pair("", TakePointers { file, pointers }, ());
-    list.pair("", TakeServer { file }, ());
+    let taken = Taken {
+        number: 1 << 44 | 3,
+        fenced: vec![ClientId(4), ClientId(9)],
+    };
+    list.pair("", TakeServer { file, start: None }, taken.clone());
+    let start = Some(6);
+    list.pair("started again", TakeServer { file, start }, taken);
 }

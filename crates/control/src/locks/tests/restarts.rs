@@ -86,9 +86,27 @@ fn a_server_that_remembers_more_raises_the_number_of_all() {
 
 #[test]
 fn managers_of_later_eras_begin_above_all_numbers_of_earlier_ones() {
-    let (mut m, _) = LockManager::restarted(SERVERS, 7);
-    for server in SERVERS {
-        m.handle(Event::NumberIs { server, number: 0 });
+    // The file was made at one server, the manager started again there, went to another and started again there.
+    let lives = [(1, 4), (1, 5), (2, 1), (2, 3), (1 << 40, 1), (1 << 40, 2)];
+    let mut highest = 1;
+    for (step, start) in lives {
+        let (mut m, _) = LockManager::restarted(SERVERS, era(step, start));
+        assert_eq!(m.told(), None);
+        // Servers that were all started again remember nothing.
+        for server in SERVERS {
+            m.handle(Event::NumberIs { server, number: 0 });
+        }
+        assert!(m.number() > highest, "step {step}, start {start}");
+        assert_eq!(m.told(), Some((m.number(), vec![])));
+        // Some are counted before it ends.
+        highest = m.number() + 1000;
     }
-    assert_eq!(m.number(), (7 << 32) + 1);
+}
+
+#[test]
+fn whoever_is_dead_is_told_with_the_number() {
+    let mut m = LockManager::new(SERVERS);
+    m.handle(Event::Died(ClientId(3)));
+    m.handle(Event::Died(ClientId(1)));
+    assert_eq!(m.told(), Some((1, vec![ClientId(1), ClientId(3)])));
 }

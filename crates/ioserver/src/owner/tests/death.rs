@@ -122,6 +122,58 @@ fn a_server_that_is_gone_is_fenced_and_told_when_it_is_back() {
 }
 
 #[test]
+fn a_server_that_was_started_again_is_told_before_it_serves() {
+    let world = World::new(2, 46);
+    let owner = world.owner(0);
+    owner.members_are(&world.members());
+    let mut clients = crowd(&world, &owner, 2);
+    let number = clients[1].admit().unwrap().number;
+    clients[0].lock(1, 100, Mode::Exclusive).unwrap();
+    owner.client_died(ClientId(0));
+    // Server 1 starts again and remembers nothing; no list of members has said so yet.
+    world.on_server(1, |s| {
+        s.incarnation = 2;
+        s.fenced.clear();
+        s.files.clear();
+    });
+    let taken = owner.take_server(FILE, ServerId(1), Some(2)).unwrap();
+    assert_eq!((taken.number, taken.fenced), (number, vec![ClientId(0)]));
+    // From then on it is told whatever changes, also by the list that comes late.
+    let before = asked(&world, 1, "tell");
+    assert!(before > 0);
+    owner.members_are(&world.members());
+    assert_eq!(asked(&world, 1, "tell"), before);
+    owner.client_died(ClientId(1));
+    assert!(
+        world.lock().servers[&ServerId(1)]
+            .fenced
+            .contains(&ClientId(1))
+    );
+    // Twice is no mistake.
+    let taken = owner.take_server(FILE, ServerId(1), Some(2)).unwrap();
+    assert_eq!(taken.fenced, [ClientId(0), ClientId(1)]);
+}
+
+#[test]
+fn numbers_go_up_when_owner_and_servers_all_start_again() {
+    let world = World::new(1, 47);
+    let mut last = 0;
+    for start in 1..4 {
+        world.on_server(0, |s| {
+            s.incarnation = start;
+            s.files.clear();
+        });
+        let owner = world.owner(0);
+        let taken = owner.take_server(FILE, ServerId(0), Some(start)).unwrap();
+        let mut client = Client::new(&world, &owner, 1, View::whole_file());
+        let number = client.admit().unwrap().number;
+        assert!(number > last, "start {start}: lease {number} after {last}");
+        assert_eq!(taken.number, number);
+        last = number;
+    }
+}
+
+#[test]
 fn a_server_that_is_there_but_slow_is_waited_for() {
     let world = World::new(2, 44);
     let owner = world.owner(0);

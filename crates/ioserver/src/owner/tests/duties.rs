@@ -34,7 +34,7 @@ fn a_server_that_is_new_is_cut_too() {
     owner.size(&asker(1, &view)).unwrap();
     // The file gets to server 1, which has the owner take it before it serves.
     world.change(|i| i.manager.layout = after);
-    owner.take_server(FILE).unwrap();
+    owner.take_server(FILE, wire::ServerId(1), None).unwrap();
     world.on_server(1, |s| s.files.entry(FILE).or_default().end = 90);
     owner.grow(&asker(1, &view), 0, 90).unwrap();
     owner.truncate(&asker(1, &view), HANDLE, 10).unwrap();

@@ -238,9 +238,10 @@ fn size_waits_for_a_server_that_comes_back_and_not_for_ever() {
 }
 
 #[test]
-fn servers_that_fail_while_cutting_keep_the_intent_but_not_the_client() {
+fn truncate_fails_and_keeps_its_intent_while_a_server_may_store_what_will_be_cut() {
     let world = World::new(3, 8);
-    let owner = world.owner(0);
+    let owner = world.owner(0).with_patience(Duration::from_millis(1));
+    owner.members_are(&world.members());
     let view = View::whole_file();
     write(&world, &owner, 1, 0, 100).unwrap();
     world.on_server(1, |s| {
@@ -254,11 +255,16 @@ fn servers_that_fail_while_cutting_keep_the_intent_but_not_the_client() {
         );
     });
     world.on_server(2, |s| s.is_slow = true);
-    assert_eq!(
-        owner.truncate(&asker(1, &view), HANDLE, 10).unwrap(),
-        is(10, 1)
-    );
+    let refused = owner.truncate(&asker(1, &view), HANDLE, 10).unwrap_err();
+    assert_eq!(refused.0, Status::Unreachable);
+    for named in ["server 1", "server 2", "set to 10 all the same"] {
+        assert!(refused.1.text.contains(named), "{}", refused.1.text);
+    }
     assert_eq!(world.lock().manager.size.truncate_to, Some(10));
+    // Server 2 can be reached and has not cut: nobody hears of the new size, nor that a write was counted in it.
+    let unknown = owner.size(&asker(2, &view)).unwrap_err();
+    assert!(unknown.1.text.contains("server 2"), "{}", unknown.1.text);
+    assert_eq!(write(&world, &owner, 2, 1, 30), Err(Status::Unreachable));
     // The next one cannot begin before they have cut; nobody waits for ever.
     let waiting = Asker {
         is_connected: &|| false,
@@ -274,6 +280,7 @@ fn servers_that_fail_while_cutting_keep_the_intent_but_not_the_client() {
         1
     );
     assert_eq!(world.lock().manager.size.truncate_to, Some(10));
+    assert_eq!(owner.size(&asker(2, &view)).unwrap(), is(30, 1));
     world.on_server(1, |s| s.is_up = true);
     owner.server_back(wire::ServerId(1));
     assert_eq!(
@@ -285,6 +292,64 @@ fn servers_that_fail_while_cutting_keep_the_intent_but_not_the_client() {
         owner.truncate(&asker(1, &view), HANDLE, 5).unwrap(),
         is(5, 2)
     );
+}
+
+#[test]
+fn truncate_ends_when_the_start_that_could_not_be_asked_is_over() {
+    let world = World::new(2, 12);
+    let owner = world.owner(0);
+    owner.members_are(&world.members());
+    let view = View::whole_file();
+    write(&world, &owner, 1, 0, 100).unwrap();
+    world.on_server(1, |s| s.is_up = false);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| owner.truncate(&asker(1, &view), HANDLE, 10));
+        until("the intent", || {
+            world.lock().manager.size.truncate_to == Some(10)
+        });
+        // Dead as far as the manager knows: it may be cut off, and its clients store there.
+        owner.members_are(&world.members());
+        assert!(!waiting.is_finished());
+        // A new start was seen, and has gone again before it could be asked.
+        world.on_server(1, |s| s.incarnation = 2);
+        owner.members_are(&world.members());
+        assert_eq!(waiting.join().unwrap().unwrap(), is(10, 1));
+    });
+    assert_eq!(world.lock().manager.size.truncate_to, Some(10));
+    world.on_server(1, |s| s.is_up = true);
+    owner.members_are(&world.members());
+    assert_eq!(world.lock().manager.size.truncate_to, None);
+}
+
+#[test]
+fn nobody_hears_of_a_size_before_servers_have_cut() {
+    let world = World::new(2, 13);
+    let owner = world.owner(0);
+    let view = View::whole_file();
+    write(&world, &owner, 1, 0, 100).unwrap();
+    world.shut(1, "apply");
+    thread::scope(|scope| {
+        let cutting = scope.spawn(|| owner.truncate(&asker(1, &view), HANDLE, 10));
+        until("the cut", || {
+            let inside = world.lock();
+            inside.servers[&wire::ServerId(1)]
+                .asked
+                .contains_key("apply")
+        });
+        // It is answered after the last server has cut, or not at all.
+        assert_eq!(owner.size_now(FILE).unwrap_err().0, Status::Busy);
+        let asking = scope.spawn(|| {
+            let size = owner.size(&asker(2, &view));
+            (
+                size,
+                world.lock().servers[&wire::ServerId(1)].files[&FILE].epoch,
+            )
+        });
+        world.open(1, "apply");
+        let (size, epoch) = asking.join().unwrap();
+        assert_eq!((size.unwrap(), epoch), (is(10, 1), 1));
+        assert_eq!(cutting.join().unwrap().unwrap(), is(10, 1));
+    });
 }
 
 #[test]
