@@ -9,7 +9,7 @@ mod harness;
 
 use std::sync::Arc;
 
-use harness::twin_store;
+use harness::{try_twin_store, twin_store};
 use store::conformance::{identity, pattern};
 use store::disk::twin::{Fault, Loss, Random, Twin};
 use store::{Error, Store, Subfile};
@@ -399,6 +399,191 @@ fn repeat_after(fault: Fault, n: u64, steps: &[Step], what: &str) {
     drop((subfile, store));
     twin.restart(Loss::Everything);
     inspect(&twin, &model, Loss::Everything, true, what);
+}
+
+/// A barrier fails, and with it the kernel forgets what it was given: the pages are clean and not durable. The next
+/// process still reads them. Whatever it finds and then syncs has to survive the power cut that follows.
+#[test]
+fn what_a_later_process_syncs_after_a_failed_barrier_is_durable() {
+    let mut failed = 0;
+    let stories = (1..=3).map(story).chain(rare_stories());
+    for (seed, steps) in (1..).zip(stories) {
+        let calm = Twin::new();
+        play(&calm, &steps);
+        for n in 1..=calm.operations() {
+            let twin = Twin::new();
+            twin.plan(n, Fault::Error);
+            let (_, _) = play(&twin, &steps);
+            if twin.forgotten() == 0 {
+                continue; // no barrier that had anything to do
+            }
+            failed += 1;
+            twin.restart(Loss::Nothing);
+            let what = format!("seed {seed}, barrier at operation {n}");
+            let store = twin_store(&twin, MEMORY);
+            let Ok(subfile) = store.open(identity(1).id) else {
+                continue; // not even its header was written
+            };
+            let found = content(&*subfile).unwrap_or_else(|e| panic!("{what}: {e}"));
+            subfile.sync().unwrap_or_else(|e| panic!("{what}: {e}"));
+            drop((subfile, store));
+            for loss in [Loss::Everything, Loss::Random(n), Loss::After(1)] {
+                let fork = twin.fork();
+                fork.restart(loss);
+                check_kept(&fork, &found, &format!("{what}, {loss:?}"));
+            }
+            // The same when the next process closes its files, so that nobody recovers them again.
+            let store = twin_store(&twin, MEMORY);
+            let subfile = store.open(identity(1).id).unwrap();
+            drop(subfile);
+            store.close().unwrap();
+            drop(store);
+            twin.restart(Loss::Everything);
+            check_kept(&twin, &found, &format!("{what}, closed"));
+        }
+    }
+    assert!(failed > 10, "only {failed} barriers failed");
+}
+
+/// And the power may go at any moment while the next process recovers and goes on.
+#[test]
+fn power_cut_while_a_later_process_recovers_from_a_failed_barrier() {
+    for steps in [story(1), story(2)].into_iter().chain(rare_stories()) {
+        let calm = Twin::new();
+        play(&calm, &steps);
+        for n in 1..=calm.operations() {
+            let twin = Twin::new();
+            twin.plan(n, Fault::Error);
+            let (model, _) = play(&twin, &steps);
+            if twin.forgotten() == 0 || !model.was_synced {
+                continue;
+            }
+            twin.restart(Loss::Nothing);
+            for m in 1.. {
+                let fork = twin.fork();
+                let before = fork.operations();
+                fork.plan(m, Fault::PowerCut);
+                if let Ok(store) = try_twin_store(&fork, MEMORY)
+                    && let Ok(subfile) = store.open(identity(1).id)
+                {
+                    let _ = subfile.write_at(0, &pattern(0, BLOCK, 77));
+                    let _ = subfile.flush();
+                }
+                let is_complete = fork.operations() - before < m;
+                for loss in [Loss::Everything, Loss::After(0), Loss::Random(m)] {
+                    let fork = fork.fork();
+                    fork.restart(loss);
+                    let what = format!("barrier at {n}, power cut at {m}, {loss:?}");
+                    let store = twin_store(&fork, MEMORY);
+                    let subfile = store.open(identity(1).id);
+                    let subfile = subfile.unwrap_or_else(|e| panic!("{what}: {e}"));
+                    let found = content(&*subfile).unwrap_or_else(|e| panic!("{what}: {e}"));
+                    let mut history = model.since_sync.clone();
+                    for version in history.0.clone() {
+                        let mut over = version;
+                        over.resize(over.len().max(BLOCK), 0);
+                        over[..BLOCK].copy_from_slice(&pattern(0, BLOCK, 77));
+                        history.0.push(over);
+                    }
+                    if let Err(why) = history.explain(&found) {
+                        panic!("{what}: {why}");
+                    }
+                }
+                if is_complete {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// A recovery fails in the middle, and the next one finds in the page cache what it did: erased places too.
+#[test]
+fn recovery_that_failed_is_done_again_from_the_beginning() {
+    let mut failed = 0;
+    for seed in 1..=3 {
+        let steps = story(seed);
+        let calm = Twin::new();
+        play(&calm, &steps);
+        let total = calm.operations();
+        for n in (total / 3..=total).step_by(5) {
+            let twin = Twin::new();
+            twin.plan(n, Fault::PowerCut);
+            play(&twin, &steps);
+            twin.restart(Loss::Random(n));
+            for m in 1.. {
+                let fork = twin.fork();
+                let before = fork.operations();
+                fork.plan(m, Fault::Error);
+                let opened = try_twin_store(&fork, MEMORY);
+                let _ = opened.and_then(|s| s.open(identity(1).id).map(|_| ()));
+                let is_complete = fork.operations() - before < m;
+                if fork.forgotten() > 0 {
+                    failed += 1;
+                    fork.restart(Loss::Nothing);
+                    let store = twin_store(&fork, MEMORY);
+                    if let Ok(subfile) = store.open(identity(1).id) {
+                        let found = content(&*subfile).unwrap();
+                        subfile.sync().unwrap();
+                        drop(subfile);
+                        store.close().unwrap();
+                        drop(store);
+                        fork.sync_all();
+                        fork.restart(Loss::Everything);
+                        let what = format!("seed {seed}, cut at {n}, error at {m}");
+                        check_kept(&fork, &found, &what);
+                    }
+                }
+                if is_complete {
+                    break;
+                }
+            }
+        }
+    }
+    assert!(failed > 50, "only {failed} recoveries failed");
+}
+
+/// A torn table is erased, the barrier behind that fails, and the next process finds an erased place that the disk
+/// knows nothing of.
+#[test]
+fn table_erased_by_a_recovery_that_failed_is_erased_again() {
+    let name = "0000000000000001-1-0.sub";
+    let made = Twin::new();
+    let store = twin_store(&made, MEMORY);
+    let subfile = store.create(&identity(1)).unwrap();
+    let bytes = pattern(0, 3 * BLOCK, 1);
+    subfile.write_at(0, &bytes).unwrap();
+    subfile.sync().unwrap();
+    drop((subfile, store));
+    let mut image = made.bytes(name).unwrap();
+    image[12288..12288 + 700].fill(0x77); // side one of the table
+    for m in 1..40 {
+        let twin = Twin::new();
+        twin.put(name, &image);
+        twin.plan(m, Fault::Error);
+        let opened = try_twin_store(&twin, MEMORY);
+        let _ = opened.and_then(|s| s.open(identity(1).id).map(|_| ()));
+        twin.restart(Loss::Nothing);
+        let store = twin_store(&twin, MEMORY);
+        let subfile = store.open(identity(1).id).unwrap();
+        subfile.sync().unwrap();
+        drop(subfile);
+        store.close().unwrap();
+        drop(store);
+        twin.sync_all();
+        twin.restart(Loss::Everything);
+        check_kept(&twin, &bytes, &format!("error at {m}"));
+    }
+}
+
+fn check_kept(twin: &Twin, found: &[u8], what: &str) {
+    let store = twin_store(twin, MEMORY);
+    let subfile = store.open(identity(1).id);
+    let subfile = subfile.unwrap_or_else(|e| panic!("{what}: {e}"));
+    let again = content(&*subfile).unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert!(again == found, "{what}: synced bytes are not there");
+    let scrub = subfile.scrub().unwrap();
+    assert!(scrub.damaged.is_empty(), "{what}: {scrub:?}");
 }
 
 #[test]

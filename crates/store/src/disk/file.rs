@@ -59,6 +59,9 @@ pub(crate) struct DataFile {
     header_stale: bool,
     /// The header place that must not be written; `None` until the first barrier of a new file.
     pub(super) durable_side: Option<Side>,
+    /// Whether a barrier of this process stands behind the header on that side. One that was found may be in the page
+    /// cache only.
+    pub(super) is_header_durable: bool,
     /// Rule 5: the header that says "open" is durable, or nothing is.
     pub(super) session_open: bool,
     /// The name may not survive a power cut yet.
@@ -125,6 +128,7 @@ impl DataFile {
         };
         let mut data = DataFile::with(disk, name, file, header);
         data.session_open = true;
+        data.is_header_durable = true; // there is none that must not be written
         data.name_stale = true;
         data.unsynced = true;
         // Both places, so that a header can be written when the disk is full.
@@ -164,6 +168,7 @@ impl DataFile {
             header,
             header_stale: false,
             durable_side: None,
+            is_header_durable: false,
             session_open: false,
             name_stale: false,
             groups: BTreeMap::new(),
@@ -398,10 +403,7 @@ impl DataFile {
         }
         self.barrier()?;
         if self.name_stale {
-            self.disk
-                .sync_names()
-                .map_err(|e| Error::io("syncing a directory", e, 0))?;
-            self.name_stale = false;
+            self.sync_name()?;
         }
         let mut emptied = false;
         for group in std::mem::take(&mut self.changed) {
@@ -614,7 +616,9 @@ impl DataFile {
         if !self.session_open {
             // The header found when opening may not be durable; it must be before the other
             // place is written.
+            self.rewrite_found_header()?;
             self.barrier()?;
+            self.is_header_durable = true;
             self.header.is_open = true;
             self.put_header()?;
             self.barrier()?;
@@ -628,6 +632,24 @@ impl DataFile {
         if self.header_stale {
             self.put_header()?;
         }
+        Ok(())
+    }
+
+    /// Makes the header that was found dirty, with the bytes it has: a barrier alone does not write what an earlier
+    /// one failed to.
+    pub(super) fn rewrite_found_header(&mut self) -> Result<()> {
+        if let (false, Some(side)) = (self.is_header_durable, self.durable_side) {
+            let page = self.header.encode();
+            write_full(&*self.file, header_at(side), &page[..])?;
+        }
+        Ok(())
+    }
+
+    /// Makes the name durable.
+    pub(super) fn sync_name(&mut self) -> Result<()> {
+        let synced = self.disk.sync_names();
+        synced.map_err(|e| Error::io("syncing a directory", e, 0))?;
+        self.name_stale = false;
         Ok(())
     }
 

@@ -67,6 +67,8 @@ struct World {
     durable_names: BTreeMap<String, u64>,
     files: BTreeMap<u64, Image>,
     waiting: Vec<Waiting>,
+    /// Pages that a failed sync has forgotten.
+    forgotten: u64,
     next_inode: u64,
     /// Grows with every restart; handles of earlier lives are dead.
     life: u64,
@@ -143,6 +145,21 @@ impl Twin {
     /// Pages that wait for a sync.
     pub fn waiting(&self) -> usize {
         self.lock().waiting.len()
+    }
+
+    /// Pages that failed syncs have forgotten so far: readers see them, and no later sync makes them durable unless
+    /// they are written again.
+    pub fn forgotten(&self) -> u64 {
+        self.lock().forgotten
+    }
+
+    /// The system writes what waits by itself, as it does after some seconds.
+    pub fn sync_all(&self) {
+        let mut world = self.lock();
+        for page in std::mem::take(&mut world.waiting) {
+            world.settle(&page, PAGE as usize);
+        }
+        world.durable_names = world.live_names.clone();
     }
 
     /// All processes are dead and the disk is back, having lost what `loss` says.
@@ -546,7 +563,9 @@ impl DiskFile for TwinFile {
             }
             Err(e) => {
                 if !world.broken {
+                    let before = world.waiting.len();
                     world.waiting.retain(|w| w.inode != inode);
+                    world.forgotten += (before - world.waiting.len()) as u64;
                 }
                 Err(e)
             }

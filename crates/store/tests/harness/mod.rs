@@ -119,8 +119,13 @@ impl TwinHarness {
 }
 
 pub(crate) fn twin_store(twin: &Twin, limit_bytes: u64) -> DiskStore {
+    try_twin_store(twin, limit_bytes).unwrap()
+}
+
+/// The same of a disk that may fail.
+pub(crate) fn try_twin_store(twin: &Twin, limit_bytes: u64) -> store::Result<DiskStore> {
     let disks = vec![DiskSpec::new(twin.clone())];
-    DiskStore::new(pool(limit_bytes), disks, DiskOptions::default()).unwrap()
+    DiskStore::new(pool(limit_bytes), disks, DiskOptions::default())
 }
 
 impl Harness for TwinHarness {
