@@ -33,6 +33,7 @@ mod path;
 mod profiles;
 mod record;
 mod relayout;
+mod rewritten;
 mod rows;
 mod size;
 mod usage;
@@ -41,6 +42,7 @@ mod views;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::Database;
 pub use redb::StorageBackend;
@@ -68,6 +70,7 @@ use crate::error::MetaError;
 use crate::{ClientId, FileId, Time};
 use handles::Handles;
 use record::{Body, Counter, Node, ROOT, count_up, counter, decode, key, put_node, set_counter};
+use rewritten::Rewritten;
 use rows::{Reading, Rows, Transaction, Writing};
 use usage::Usage;
 
@@ -96,7 +99,12 @@ impl Catalogue {
 
     /// Opens the catalogue on a disk of the caller's choice.
     pub fn open_on(backend: impl StorageBackend) -> Result<Self, MetaError> {
-        Catalogue::start(Database::builder().create_with_backend(backend)?)
+        let is_doubtful = Arc::new(AtomicBool::new(false));
+        let disk = Rewritten::new(backend, Arc::clone(&is_doubtful));
+        let mut builder = Database::builder();
+        // Called before anything is written, if the last process did not close it.
+        builder.set_repair_callback(move |_| is_doubtful.store(true, Ordering::Release));
+        Catalogue::start(builder.create_with_backend(disk)?)
     }
 
     fn start(db: Database) -> Result<Self, MetaError> {

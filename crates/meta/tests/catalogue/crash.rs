@@ -7,6 +7,7 @@
 use meta::catalogue::{Catalogue, CreateOptions, Credentials, Severity};
 use meta::{ClientId, Time};
 
+use crate::fixture::Fixture;
 use crate::model::{Model, Step};
 use crate::simulated::{Disk, Random};
 
@@ -198,4 +199,72 @@ fn seed001_s16_files_are_created_wholly_or_not_at_all() {
     }
     assert!(there > FATES, "no crash came between commit and answer");
     assert!(absent > FATES, "no crash came before the commit");
+}
+
+/// A sync fails, the manager ends, and the next one finds in the page cache what may be nowhere else. What it builds
+/// upon and acknowledges has to survive a power cut.
+#[test]
+fn what_is_acknowledged_after_a_failed_sync_survives_a_power_cut() {
+    let mut failed = 0;
+    for syncs in 0..12 {
+        let mut fixture = Fixture::new(2);
+        let disk = fixture.disk.clone();
+        let create = |catalogue: &mut Catalogue, names: std::ops::Range<u32>| {
+            let credentials = Credentials::ROOT;
+            let caller = meta::catalogue::Caller {
+                client: ClientId(1),
+                credentials: &credentials,
+                now: Time(1_000),
+            };
+            catalogue.transact(|b| {
+                for name in names {
+                    let path = format!("/a-name-of-some-length-{name:05}");
+                    if b.create(&caller, &path, &CreateOptions::default()).is_err() {
+                        return; // of a store that failed, which says so at the end
+                    }
+                }
+            })
+        };
+        create(&mut fixture.catalogue, 0..400).unwrap();
+        // Many pages change at once; the next one fails for good.
+        disk.fail_sync_after(syncs % 4);
+        let mut told = Ok(());
+        for round in 0..4 {
+            told = create(&mut fixture.catalogue, 400 + round * 300..700 + round * 300);
+            if told.is_err() {
+                break;
+            }
+        }
+        assert!(
+            told.is_err() && !disk.is_to_fail(),
+            "after {syncs}: the failure was not told"
+        );
+        assert!(
+            create(&mut fixture.catalogue, 9000..9001).is_err(),
+            "it goes on"
+        );
+        failed += 1;
+        let Fixture { catalogue, .. } = fixture;
+        drop(catalogue);
+        let mut catalogue = Catalogue::open_on(disk.clone()).unwrap();
+        create(&mut catalogue, 9100..9101 + syncs as u32 / 4).unwrap();
+        let names = |catalogue: &Catalogue| {
+            let snapshot = catalogue.snapshot().unwrap();
+            let listing = snapshot
+                .list(&Credentials::ROOT, "/", None, 10_000)
+                .unwrap();
+            listing
+                .entries
+                .into_iter()
+                .map(|e| e.name)
+                .collect::<Vec<_>>()
+        };
+        let found = names(&catalogue);
+        assert!(found.len() > 400);
+        let left = disk.after_power_cut();
+        let again = Catalogue::open_on(left).unwrap_or_else(|e| panic!("after {syncs}: {e}"));
+        assert_eq!(names(&again), found, "after {syncs}");
+        sound(&again, syncs);
+    }
+    assert!(failed > 8, "only {failed} syncs failed");
 }

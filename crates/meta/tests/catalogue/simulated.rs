@@ -3,6 +3,9 @@
 //! A crash comes after a chosen number of operations; from then on every operation fails. The image
 //! that is found afterwards is the last synced one with some of the later writes, each lost, kept or
 //! kept in some of its 512-byte sectors, in any order, and with the old or the new length.
+//!
+//! A sync can be told to fail. It then forgets what was written since the last one, though readers still see it, as
+//! Linux does: only what is written again becomes durable.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -40,6 +43,8 @@ struct Image {
     /// Operations until everything fails.
     left: Option<u64>,
     crashed: bool,
+    /// Syncs until one fails.
+    syncs_left: Option<u64>,
 }
 
 /// A handle on the disk; clones are the same disk.
@@ -64,6 +69,21 @@ impl Disk {
     /// Fails everything after `operations` more.
     pub(crate) fn crash_after(&self, operations: u64) {
         self.0.lock().unwrap().left = Some(operations);
+    }
+
+    /// Lets the sync after `syncs` more fail, once.
+    pub(crate) fn fail_sync_after(&self, syncs: u64) {
+        self.0.lock().unwrap().syncs_left = Some(syncs);
+    }
+
+    /// Whether that sync is still to come.
+    pub(crate) fn is_to_fail(&self) -> bool {
+        self.0.lock().unwrap().syncs_left.is_some()
+    }
+
+    /// What is found after a power cut that takes everything that was not synced.
+    pub(crate) fn after_power_cut(&self) -> Disk {
+        Disk::with(self.0.lock().unwrap().durable.clone())
     }
 
     /// Whether the crash has come.
@@ -128,9 +148,20 @@ impl StorageBackend for Disk {
 
     fn sync_data(&self) -> io::Result<()> {
         self.operation(|image| {
-            image.durable.clone_from(&image.live);
-            image.unsynced.clear();
-        })
+            let unsynced = std::mem::take(&mut image.unsynced);
+            let fails = image.syncs_left == Some(0);
+            image.syncs_left = image.syncs_left.and_then(|n| n.checked_sub(1));
+            if fails {
+                return Err(io::Error::other("the simulated sync fails"));
+            }
+            let len = image.live.len();
+            image.durable.resize(len, 0);
+            for (at, data) in unsynced.into_iter().filter(|(at, _)| *at < len) {
+                let end = (at + data.len()).min(len);
+                image.durable[at..end].copy_from_slice(&data[..end - at]);
+            }
+            Ok(())
+        })?
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
