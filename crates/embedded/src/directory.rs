@@ -38,11 +38,7 @@ pub(crate) struct Note {
 impl Directory {
     pub(crate) fn open(path: &Path) -> Result<Directory, Error> {
         let failed = |e: io::Error| Error::Io(path.to_owned(), e);
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o755)
-            .create(path)
-            .map_err(failed)?;
+        lockfile::make_directory(path, 0o755).map_err(failed)?;
         Ok(Directory {
             path: path.canonicalize().map_err(failed)?,
         })

@@ -199,7 +199,7 @@ pub fn start_on(
     let stored = open_store(&options, &disk)?;
     let found = match &state_dir {
         Some(dir) => {
-            fs::create_dir_all(dir).map_err(in_state)?;
+            lockfile::make_directory(dir, 0o777).map_err(in_state)?;
             load_state(dir).map_err(in_state)?
         }
         None => None,

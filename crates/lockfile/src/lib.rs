@@ -8,7 +8,13 @@
 //! - Record locks do not keep a process from itself, so a table of this process does.
 //! - The kernel drops a record lock when *any* descriptor of the file is closed by the holder; the
 //!   file is opened here only, and only after the table has said that it is free.
+//!
+//! Beside it, for the directories that are held: names that last ([`make_directory`]).
 #![forbid(unsafe_code)]
+
+mod lasting;
+
+pub use lasting::{make_directory, sync_name};
 
 use std::collections::HashMap;
 use std::fmt;

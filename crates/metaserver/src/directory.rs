@@ -8,9 +8,9 @@
 //!
 //! The key is durable before anything is sealed with it, so that no seal outlives its key.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use control::capability::ClusterKey;
@@ -31,11 +31,7 @@ impl Directory {
     /// Takes a directory, which is made if it does not exist.
     pub(crate) fn take(path: &Path) -> Result<Directory, StartError> {
         let failed = |e: io::Error| StartError::Directory(path.to_owned(), e);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(failed)?;
+        lockfile::make_directory(path, 0o700).map_err(failed)?;
         let lock = LockFile::acquire(&path.join("meta.lock")).map_err(|e| match e {
             LockError::Held(_) => StartError::Served(path.to_owned()),
             LockError::Io(_, e) => failed(e),

@@ -65,6 +65,8 @@ pub struct ServiceOptions {
     pub environment: Vec<(String, String)>,
     /// Whether clients copy directly where they can, or send everything by message.
     pub direct: bool,
+    /// Where the directories of its servers lie; beside their sockets if nothing is said.
+    pub directories: Option<PathBuf>,
 }
 
 /// Whether clients of this run copy directly where they can: not with `PARIO_DIRECT=0`.
@@ -90,7 +92,14 @@ impl ServiceOptions {
             meta_arguments: Vec::new(),
             environment: Vec::new(),
             direct: is_direct(),
+            directories: None,
         }
+    }
+
+    /// With the directories of all servers in another place, such as a disk of its own.
+    pub fn directories(mut self, place: impl Into<PathBuf>) -> ServiceOptions {
+        self.directories = Some(place.into());
+        self
     }
 
     /// With clients that copy directly where they can, or not.
@@ -178,6 +187,12 @@ impl Service {
     /// What it is like.
     pub fn options(&self) -> &ServiceOptions {
         &self.options
+    }
+
+    /// Sets a variable of all servers that are started from now on.
+    pub fn set_variable(&mut self, name: &str, value: &str) {
+        self.options.environment.retain(|(known, _)| known != name);
+        self.options.environment.push((name.into(), value.into()));
     }
 
     /// Its directory.
@@ -408,7 +423,7 @@ impl Service {
             },
         };
         let mut command = self.serve("meta");
-        command.arg("--dir").arg(self.dir.join("meta"));
+        command.arg("--dir").arg(self.directory("meta"));
         command.args(["--listen", &listen]);
         command.args(&self.options.meta_arguments);
         command
@@ -430,7 +445,7 @@ impl Service {
         match self.options.store {
             Store::Disk => command.arg("--disk").arg(self.disk(index)),
             Store::Memory => {
-                let state = self.dir.join(format!("memory-{index}"));
+                let state = self.directory(&format!("memory-{index}"));
                 command.arg("--state").arg(state)
             }
         };
@@ -440,7 +455,15 @@ impl Service {
 
     /// The directory of a disk server.
     pub fn disk(&self, index: usize) -> PathBuf {
-        self.dir.join(format!("io-{index}"))
+        self.directory(&format!("io-{index}"))
+    }
+
+    /// The directory of a server.
+    fn directory(&self, name: &str) -> PathBuf {
+        match &self.options.directories {
+            Some(place) => place.join(name),
+            None => self.dir.join(name),
+        }
     }
 
     fn meta_port(&self) -> Option<u16> {

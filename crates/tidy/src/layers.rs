@@ -24,6 +24,7 @@ use crate::{Complaint, File};
 ///   advise -> plan -> layout -> falls <- kernels
 ///
 ///   testkit        used by tests only, may use falls
+///   lossyfs        used by system-tests only
 ///   tidy           uses none, used by none
 /// ```
 pub const ALLOWED: &[(&str, &[&str])] = &[
@@ -51,7 +52,8 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     (
         "ioserver",
         &[
-            "advise", "control", "direct", "falls", "kernels", "layout", "serving", "store", "wire",
+            "advise", "control", "direct", "falls", "kernels", "layout", "lockfile", "serving",
+            "store", "wire",
         ],
     ),
     (
@@ -99,6 +101,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "job",
             "kernels",
             "layout",
+            "lockfile",
             "meta",
             "metaserver",
             "plan",
@@ -111,9 +114,10 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         "system-tests",
         &[
             "advise", "client", "control", "direct", "embedded", "falls", "job", "layout",
-            "serving", "wire",
+            "lossyfs", "serving", "testkit", "wire",
         ],
     ),
+    ("lossyfs", &[]),
     ("testkit", &["falls"]),
     ("tidy", &[]),
 ];

@@ -5,7 +5,6 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -201,11 +200,7 @@ fn host_memory() -> u64 {
 
 fn make_directory(dir: &Path) -> Result<PathBuf, Error> {
     let failed = |e: std::io::Error| -> Error { format!("--dir: {}: {e}", dir.display()).into() };
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(dir)
-        .map_err(failed)?;
+    lockfile::make_directory(dir, 0o755).map_err(failed)?;
     dir.canonicalize().map_err(failed)
 }
 

@@ -384,7 +384,9 @@ fn seed004_s74_one_to_four_servers_take_turns() {
     let arguments = [
         "bench", "vipios", "--tiny", "--only", "E1,E6", "--rate", "10000", "--json",
     ];
-    if String::from_utf8_lossy(&run(&arguments).stderr).contains("hosts are absent") {
+    let said = String::from_utf8_lossy(&run(&arguments).stderr).into_owned();
+    if let Some(why) = said.lines().find(|line| line.contains("hosts are absent")) {
+        testkit::skipped(why);
         return;
     }
     let (report, errors) = report(&arguments);

@@ -23,7 +23,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Opens the file, or creates it with mode 0600.
+    /// Opens the file, or creates it with mode 0600; its name is durable.
     pub(crate) fn open(path: &Path) -> Result<Image, MetaError> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".lock");
@@ -38,6 +38,7 @@ impl Image {
             .truncate(false)
             .mode(0o600)
             .open(path)
+            .and_then(|file| lockfile::sync_name(path).map(|()| file))
             .map_err(|e| MetaError::Store(format!("{}: {e}", path.display())))?;
         Ok(Image {
             file,

@@ -75,7 +75,7 @@ impl Directory {
     /// Uses `path`, which is made if it does not exist.
     pub fn new(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
-        std::fs::create_dir_all(&path)?;
+        lockfile::make_directory(&path, 0o777)?;
         Ok(Directory { path })
     }
 

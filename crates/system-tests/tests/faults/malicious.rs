@@ -30,7 +30,7 @@ struct Scene {
 impl Scene {
     fn new() -> Option<Scene> {
         if !rustix::process::getuid().is_root() {
-            eprintln!("not run: only root can become another user");
+            testkit::skipped("only root can become another user");
             return None;
         }
         print_seed();

@@ -95,7 +95,7 @@ fn seed004_s80_full_disk_is_an_error_loses_nothing_and_recovers() {
     let small = match Small::mount(&disk, "12m") {
         Ok(small) => small,
         Err(why) => {
-            eprintln!("SKIPPED: no small file system can be mounted here: {why}");
+            testkit::skipped(&format!("no small file system can be mounted here: {why}"));
             return;
         }
     };

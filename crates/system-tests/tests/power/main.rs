@@ -1,0 +1,95 @@
+//! The power of the host goes: all processes die, and the disk under manager and I/O servers loses what
+//! no sync made durable ([`lossyfs`]). `kill -9` alone keeps the page cache, and a sync that does nothing would
+//! pass every test of it.
+//!
+//! A promise is what an operation returned: names, layouts and sizes that were acknowledged are there, synced
+//! bytes are there byte for byte, and every other byte is one that somebody wrote there, or nothing.
+//!
+//! It takes root and `/dev/fuse`; where they are missing the tests are skipped with the reason.
+
+mod alive;
+mod anywhen;
+mod ledger;
+mod promises;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use client::{Client, ConnectOptions};
+use lossyfs::{Disk, Loss};
+use system_tests::{Service, ServiceOptions, TempDir};
+
+/// A host with a service and one disk under all of it.
+struct Host {
+    service: Service,
+    disk: Disk,
+    boots: u64,
+    // Last, so that it is removed after the disk is gone.
+    _place: TempDir,
+}
+
+impl Host {
+    /// Starts a service of disk servers; nothing where there can be no such disk, and that is said.
+    fn start(servers: usize) -> Option<Host> {
+        if let Some(why) = lossyfs::lacks() {
+            testkit::skipped(&why);
+            return None;
+        }
+        let place = TempDir::new();
+        let mount: PathBuf = place.join("disk");
+        std::fs::create_dir(&mount).expect("a place for the disk");
+        let disk = Disk::mount(&mount).expect("a disk");
+        let mut options = ServiceOptions::new(servers).disk().directories(&mount);
+        options.environment.push(("PARIO_BOOT".into(), "0".into()));
+        Some(Host {
+            service: options.start(),
+            disk,
+            boots: 0,
+            _place: place,
+        })
+    }
+
+    /// The host dies, now or already, and comes back with what is left on its disk.
+    #[track_caller]
+    fn lose_power(&mut self, loss: Loss) {
+        self.disk.cut();
+        self.service.kill_all();
+        self.disk
+            .restart(loss)
+            .expect("the disk, without its users");
+        self.boots += 1;
+        self.service
+            .set_variable("PARIO_BOOT", &self.boots.to_string());
+        self.service.start_all();
+        self.service.wait_for_members(self.service.servers());
+    }
+
+    /// How clients connect that give up soon.
+    fn impatient(&self) -> ConnectOptions {
+        let mut options = self.service.connect_options();
+        options.timeout = Duration::from_secs(2);
+        options.busy_timeout = Duration::from_secs(2);
+        options
+    }
+
+    /// Such a client.
+    #[track_caller]
+    fn client(&self) -> Client {
+        Client::connect(&self.service.url(), self.impatient()).expect("a client")
+    }
+
+    /// Neither the catalogue nor the stores have anything that does not fit.
+    #[track_caller]
+    fn assert_well(&self) {
+        let findings = self.service.client().check().expect("check");
+        assert!(findings.is_empty(), "{findings:?}");
+        let output = self.service.pario().arg("doctor").output().expect("doctor");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "pario doctor:\n{said}{errors}");
+        assert!(
+            said.contains("all is well"),
+            "pario doctor:\n{said}{errors}"
+        );
+    }
+}
