@@ -1,4 +1,5 @@
 //! One promise after the other, each made right before the power goes and everything unsynced is lost.
+//! What a loss by halves leaves is in [`crate::anywhen`].
 
 use client::{MoveOptions, OpenOptions};
 use lossyfs::Loss;
