@@ -263,7 +263,7 @@ fn machine_of(rows: &[Calibration], here: &str) -> Machine {
 impl Client {
     /// What things cost from this host: as calibrated, else [`Machine::HOST`]. Asked of the service once.
     pub fn machine(&self) -> Machine {
-        self.session.machine()
+        self.session().machine()
     }
 
     /// The name of this host in calibrations: `PARIO_HOST`, else the system's.
@@ -273,27 +273,27 @@ impl Client {
 
     /// The name of a server's host in calibrations.
     pub fn host_of(&self, member: &Member) -> String {
-        self.session.host_of(member)
+        self.session().host_of(member)
     }
 
     /// Calibrations from one client's host, or all.
     pub fn calibrations(&self, from: Option<&str>) -> Result<Vec<Calibration>> {
-        self.session.manager(Repeat::Same, || GetCalibrations {
+        self.session().manager(Repeat::Same, || GetCalibrations {
             from: from.map(str::to_owned),
         })
     }
 
     /// Keeps a calibration with the service, and uses it from now on.
     pub fn keep_calibration(&self, calibration: &Calibration) -> Result<()> {
-        self.session.manager(Repeat::Same, || PutCalibration {
+        self.session().manager(Repeat::Same, || PutCalibration {
             calibration: calibration.clone(),
         })?;
-        self.session.ask_machine().map(drop)
+        self.session().ask_machine().map(drop)
     }
 
     /// How well the machine has predicted accesses of this session by message.
     pub fn drift(&self) -> Drift {
-        self.session.calibrated.drift()
+        self.session().calibrated.drift()
     }
 }
 

@@ -3,7 +3,7 @@
 //! Paths are any UTF-8 with `/` between names; one without `/` in front is taken from the root.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use layout::View;
 use wire::message::catalogue::*;
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::file::File;
 use crate::open::Open as OpenFile;
 use crate::open_options::{OpenOptions, file_mode_mask};
-use crate::session::{Repeat, Session};
+use crate::session::{Repeat, Session, lock};
 
 /// What [`Client::stat`] shows; the size is the latest, not only the durable one.
 pub type Metadata = Attributes;
@@ -31,9 +31,14 @@ const LISTING: u32 = 1000;
 
 /// A session with a service. Clones are the same session; it ends with the last clone and the last
 /// file. After a fork a child gets errors from it and sends nothing.
+///
+/// A client that was cut off for longer than its lease counts as dead: what it does next is refused with
+/// [`Status::Fenced`](wire::Status::Fenced), and so is everything with files that it had open, their next
+/// sync and close included if they had written anything. Whatever the client opens after that it opens as a
+/// new client, with a new number.
 #[derive(Clone, Debug)]
 pub struct Client {
-    pub(crate) session: Arc<Session>,
+    current: Arc<Mutex<Arc<Session>>>,
 }
 
 impl Client {
@@ -51,9 +56,7 @@ impl Client {
     /// Connects to whatever the connector says, now and whenever the connection has to be made again.
     pub fn connect_with(connector: Arc<dyn Connector>, options: ConnectOptions) -> Result<Client> {
         let has_wish = options.buddy.is_some();
-        let client = Client {
-            session: Session::connect(connector, options)?,
-        };
+        let client = Client::of(Session::connect(connector, options)?);
         if has_wish {
             // A server that is not there is told now, not by the first access.
             client.buddy()?;
@@ -61,19 +64,37 @@ impl Client {
         Ok(client)
     }
 
+    pub(crate) fn of(session: Arc<Session>) -> Client {
+        Client {
+            current: Arc::new(Mutex::new(session)),
+        }
+    }
+
+    /// The session; a new one if the service counts the last one as dead. Where none can be made the last one
+    /// says why nothing goes on.
+    pub(crate) fn session(&self) -> Arc<Session> {
+        let mut current = lock(&self.current);
+        if current.is_dead()
+            && let Ok(new) = current.again()
+        {
+            *current = new;
+        }
+        Arc::clone(&current)
+    }
+
     /// The number of this client in the service.
     pub fn id(&self) -> ClientId {
-        self.session.client
+        self.session().client
     }
 
     /// Frames sent so far: all, and those that ask for or carry bytes of files.
     pub fn messages_sent(&self) -> (u64, u64) {
-        self.session.sent()
+        self.session().sent()
     }
 
     /// What was counted about accesses that went directly to the memory of servers on this host.
     pub fn direct_statistics(&self) -> DirectStatistics {
-        self.session.sharing.statistics()
+        self.session().sharing.statistics()
     }
 
     /// Creates a file without opening it; whether it is new.
@@ -83,13 +104,13 @@ impl Client {
             ..options.clone()
         };
         let path = absolute(path);
-        let hints = self.session.creation_hints(&path, &options.hints);
+        let hints = self.session().creation_hints(&path, &options.hints);
         let create = options.to_message(hints)?.create.expect("asked for");
         let repeat = match create.exclusive {
             true => Repeat::Traces,
             false => Repeat::Same,
         };
-        let created = self.session.manager(repeat, || Create {
+        let created = self.session().manager(repeat, || Create {
             path: path.clone(),
             options: create.clone(),
         })?;
@@ -117,7 +138,7 @@ impl Client {
     ) -> Result<Arc<OpenFile>> {
         let path = absolute(path);
         let hints = match options.create {
-            true => self.session.creation_hints(&path, &options.hints),
+            true => self.session().creation_hints(&path, &options.hints),
             false => Vec::new(),
         };
         let message = options.to_message(hints)?;
@@ -125,13 +146,13 @@ impl Client {
             true => Repeat::Traces,
             false => Repeat::Same,
         };
-        let opened = self.session.manager(repeat, || Open {
+        let opened = self.session().manager(repeat, || Open {
             path: path.clone(),
             options: message.clone(),
         })?;
         let mut opened = opened;
         opened.is_new = is_new.unwrap_or(opened.is_new);
-        OpenFile::new(&self.session, path, options, opened)
+        OpenFile::new(&self.session(), path, options, opened)
     }
 
     /// An open file for questions about it, without rights on its bytes.
@@ -151,7 +172,7 @@ impl Client {
 
     fn unlink_how(&self, path: &str, how: UnlinkHow) -> Result<()> {
         let path = absolute(path);
-        self.session.manager(Repeat::Traces, || Unlink {
+        self.session().manager(Repeat::Traces, || Unlink {
             path: path.clone(),
             how,
         })
@@ -160,7 +181,7 @@ impl Client {
     /// Gives a file or directory another name; what has that name is replaced.
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         let (from, to) = (absolute(from), absolute(to));
-        self.session.manager(Repeat::Traces, || Rename {
+        self.session().manager(Repeat::Traces, || Rename {
             from: from.clone(),
             to: to.clone(),
         })
@@ -170,7 +191,7 @@ impl Client {
     pub fn mkdir(&self, path: &str, mode: Option<u32>) -> Result<()> {
         let path = absolute(path);
         let mode = mode.unwrap_or(0o777) & !file_mode_mask();
-        self.session.manager(Repeat::Traces, || Mkdir {
+        self.session().manager(Repeat::Traces, || Mkdir {
             path: path.clone(),
             mode,
         })
@@ -201,7 +222,7 @@ impl Client {
     /// Removes an empty directory.
     pub fn rmdir(&self, path: &str) -> Result<()> {
         let path = absolute(path);
-        self.session
+        self.session()
             .manager(Repeat::Traces, || Rmdir { path: path.clone() })
     }
 
@@ -235,7 +256,7 @@ impl Client {
 
     fn stat_answer(&self, path: &str) -> Result<StatAnswer> {
         let path = absolute(path);
-        self.session
+        self.session()
             .manager(Repeat::Same, || Stat { path: path.clone() })
     }
 
@@ -257,7 +278,7 @@ impl Client {
     /// Sets the permission bits.
     pub fn chmod(&self, path: &str, mode: u32) -> Result<()> {
         let path = absolute(path);
-        self.session.manager(Repeat::Same, || Chmod {
+        self.session().manager(Repeat::Same, || Chmod {
             path: path.clone(),
             mode,
         })
@@ -266,7 +287,7 @@ impl Client {
     /// Gives a file or directory to another owner or group.
     pub fn chown(&self, path: &str, owner: Option<u32>, group: Option<u32>) -> Result<()> {
         let path = absolute(path);
-        self.session.manager(Repeat::Same, || Chown {
+        self.session().manager(Repeat::Same, || Chown {
             path: path.clone(),
             owner,
             group,
@@ -276,7 +297,7 @@ impl Client {
     /// Sets the times of the last access and the last change.
     pub fn utimes(&self, path: &str, accessed: SetTime, modified: SetTime) -> Result<()> {
         let path = absolute(path);
-        self.session.manager(Repeat::Same, || Utimes {
+        self.session().manager(Repeat::Same, || Utimes {
             path: path.clone(),
             accessed,
             modified,
@@ -286,14 +307,14 @@ impl Client {
     /// How a file is laid out, and what of it is lost.
     pub fn layout(&self, path: &str) -> Result<FileLayout> {
         let path = absolute(path);
-        self.session
+        self.session()
             .manager(Repeat::Same, || GetLayout { path: path.clone() })
     }
 
     /// Gives a file without bytes another layout.
     pub fn set_layout(&self, path: &str, spec: LayoutSpec) -> Result<()> {
         let path = absolute(path);
-        self.session
+        self.session()
             .manager(Repeat::Same, || SetLayout {
                 path: path.clone(),
                 spec: spec.clone(),
@@ -304,7 +325,7 @@ impl Client {
     /// Keeps a view with a file, under a name.
     pub fn put_view(&self, path: &str, name: &str, text: &str, view: &View) -> Result<()> {
         let path = absolute(path);
-        self.session.manager(Repeat::Same, || PutView {
+        self.session().manager(Repeat::Same, || PutView {
             path: path.clone(),
             name: name.into(),
             view: NamedView {
@@ -317,7 +338,7 @@ impl Client {
     /// A view that is kept with a file.
     pub fn get_view(&self, path: &str, name: &str) -> Result<NamedView> {
         let path = absolute(path);
-        self.session.manager(Repeat::Same, || GetView {
+        self.session().manager(Repeat::Same, || GetView {
             path: path.clone(),
             name: name.into(),
         })
@@ -328,7 +349,7 @@ impl Client {
         let path = absolute(path);
         let mut all: Vec<ViewName> = Vec::new();
         loop {
-            let part = self.session.manager(Repeat::Same, || ListViews {
+            let part = self.session().manager(Repeat::Same, || ListViews {
                 path: path.clone(),
                 after: all.last().map(|v| v.name.clone()),
                 limit: LISTING,
@@ -344,7 +365,7 @@ impl Client {
     /// Removes a view that is kept with a file.
     pub fn remove_view(&self, path: &str, name: &str) -> Result<()> {
         let path = absolute(path);
-        self.session.manager(Repeat::Traces, || RemoveView {
+        self.session().manager(Repeat::Traces, || RemoveView {
             path: path.clone(),
             name: name.into(),
         })
@@ -352,23 +373,24 @@ impl Client {
 
     /// All servers that joined the service.
     pub fn members(&self) -> Result<Vec<Member>> {
-        self.session.with_lane(|lane| self.session.members(lane))
+        self.session()
+            .with_lane(|lane| self.session().members(lane))
     }
 
     /// What there is in all.
     pub fn counts(&self) -> Result<Counts> {
-        self.session.manager(Repeat::Same, || Count {})
+        self.session().manager(Repeat::Same, || Count {})
     }
 
     /// Looks for contradictions in the catalogue.
     pub fn check(&self) -> Result<Vec<Finding>> {
-        self.session.manager(Repeat::Same, || Check {})
+        self.session().manager(Repeat::Same, || Check {})
     }
 
     /// The server that this client begins with: one of its host if there is any, else the nearest, else the
     /// one with the fewest clients; or the one of [`ConnectOptions::buddy`].
     pub fn buddy(&self) -> Result<BuddyIs> {
-        self.session.with_lane(|lane| self.session.buddy(lane))
+        self.session().with_lane(|lane| self.session().buddy(lane))
     }
 
     /// What the buddy of this client has counted since it started.
@@ -378,18 +400,18 @@ impl Client {
 
     /// What an I/O server has counted since it started.
     pub fn server_statistics(&self, server: ServerId) -> Result<Vec<Counter>> {
-        self.session.server(server, &Statistics {})
+        self.session().server(server, &Statistics {})
     }
 
     /// What the metadata manager has counted since it started.
     pub fn meta_statistics(&self) -> Result<Vec<Counter>> {
-        self.session.manager(Repeat::Same, || Statistics {})
+        self.session().manager(Repeat::Same, || Statistics {})
     }
 
     /// What the supervisor of the service has written down about it; `None` if its servers were started one by
     /// one.
     pub fn supervisor(&self) -> Result<Option<String>> {
-        self.session.manager(Repeat::Same, || GetSupervisor {})
+        self.session().manager(Repeat::Same, || GetSupervisor {})
     }
 
     /// Space that a file takes at all its servers.
@@ -399,17 +421,17 @@ impl Client {
 
     /// All subfiles of a server.
     pub fn subfiles(&self, server: ServerId) -> Result<Vec<SubfileEntry>> {
-        self.session.server(server, &ListSubfiles {})
+        self.session().server(server, &ListSubfiles {})
     }
 
     /// Ends the metadata manager, and with it the service.
     pub fn shutdown(&self) -> Result<()> {
-        self.session.manager(Repeat::Same, || Shutdown {})
+        self.session().manager(Repeat::Same, || Shutdown {})
     }
 
     /// Ends one I/O server.
     pub fn shutdown_server(&self, server: ServerId) -> Result<()> {
-        self.session.server(server, &Shutdown {})
+        self.session().server(server, &Shutdown {})
     }
 }
 
@@ -426,7 +448,7 @@ pub struct Listed {
 
 impl Listed {
     fn fetch(&mut self) -> Result<()> {
-        let part = self.client.session.manager(Repeat::Same, || List {
+        let part = self.client.session().manager(Repeat::Same, || List {
             path: self.path.clone(),
             after: self.after.clone(),
             limit: LISTING,

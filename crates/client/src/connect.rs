@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use advise::mapping::Strategy as Mapping;
-use control::introduction::Secret;
+use identity::{Keys, Secret};
 use wire::ServerId;
 use wire::url::Endpoint;
 
@@ -41,8 +41,8 @@ impl Connector for Endpoint {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// What proves to servers on other hosts that this client belongs to them.
-    pub secret: Option<Secret>,
+    /// What proves to servers on other hosts that this client belongs to them, and they to it.
+    pub keys: Keys,
     /// How long a server that cannot be reached is tried again, counted from when it was first found away.
     pub timeout: Duration,
     /// How long making one connection may take.
@@ -74,7 +74,7 @@ pub struct ConnectOptions {
 impl Default for ConnectOptions {
     fn default() -> Self {
         ConnectOptions {
-            secret: None,
+            keys: Keys::default(),
             timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(10),
             busy_timeout: Duration::from_secs(600),
@@ -233,9 +233,17 @@ impl ConnectOptions {
 
     /// With the secret in a file.
     pub fn with_secret_file(mut self, path: &Path) -> Result<ConnectOptions> {
-        let secret = Secret::read(path)
-            .map_err(|e| Error::argument("PARIO_SECRET", format!("{}: {e}", path.display())))?;
-        self.secret = Some(secret);
+        let secret = Secret::read(path).map_err(|e| {
+            let (text, name) = (e.to_string(), path.display().to_string());
+            let is_named = text.contains(&name);
+            let why = if is_named {
+                text
+            } else {
+                format!("{name}: {text}")
+            };
+            Error::argument("PARIO_SECRET", why)
+        })?;
+        self.keys.user = Some(secret);
         Ok(self)
     }
 

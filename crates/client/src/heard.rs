@@ -351,7 +351,7 @@ impl Client {
     pub fn hints(&self, path: &str) -> Result<KeptHints> {
         let path = absolute(path);
         let kept: HintsAre = self
-            .session
+            .session()
             .manager(Repeat::Same, || GetHints { path: path.clone() })?;
         let given = kept.given.iter().map(given_of);
         Ok(KeptHints {
@@ -371,7 +371,7 @@ impl Client {
                 value: value.into(),
             })
             .collect();
-        self.session.manager(Repeat::Same, || SetHints {
+        self.session().manager(Repeat::Same, || SetHints {
             path: path.clone(),
             set: set.clone(),
             unset: unset.to_vec(),
@@ -380,22 +380,22 @@ impl Client {
 
     /// Servers that take no new subfiles because a disk of theirs failed.
     pub fn failed_servers(&self) -> Result<Vec<FailedServer>> {
-        self.session.manager(Repeat::Same, || ListFailed {})
+        self.session().manager(Repeat::Same, || ListFailed {})
     }
 
     /// Lets a server take new subfiles again; for whoever runs the service. A server that is not there now
     /// looks at its disks when it starts.
     pub fn clear_failed(&self, server: ServerId) -> Result<()> {
-        match self.session.server(server, &ClearFailed { server }) {
+        match self.session().server(server, &ClearFailed { server }) {
             Err(Error::Unreachable { .. }) | Ok(()) => {}
             Err(error) => return Err(error),
         }
-        self.session
+        self.session()
             .manager(Repeat::Same, || ClearFailed { server })
     }
 
     /// Has a server take memory for its staging buffers now; how many bytes they have.
     pub fn make_buffers(&self, server: ServerId, bytes: u64) -> Result<u64> {
-        self.session.server(server, &MakeBuffers { bytes })
+        self.session().server(server, &MakeBuffers { bytes })
     }
 }

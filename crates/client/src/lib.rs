@@ -90,7 +90,7 @@ pub use team::{Drive, Exchange, Team};
 
 pub use advise::hints::{AccessStyle, Given, Source, Standing, Verdict};
 /// What the service's own messages are made of, for those who show them.
-pub use control::introduction::Secret;
+pub use identity::{Keys, Secret};
 /// Raw memory of users, for bindings.
 pub use kernels::{SharedBytes, SharedBytesMut};
 pub use layout::{Layout, Sequence, View};

@@ -628,6 +628,7 @@ impl Open {
         if can_repeat {
             return Ok(());
         }
+        self.session.heard(&trouble);
         Err(trouble.into_error(Some(ServerId(server)), &self.session.address(server)))
     }
 
@@ -829,6 +830,10 @@ impl Open {
             let closed = self.session.manager_on(lane, Repeat::Same, || Close {
                 handle: self.handle(),
             });
+            if self.session.is_dead() && lock(&self.unsynced).is_empty() {
+                // The handle is closed already, and nothing that was written is in doubt.
+                return Ok(());
+            }
             match closed {
                 // The manager was restarted, and knows neither the file nor the handle any more.
                 Err(e) if e.status() == Status::BadHandle => {}

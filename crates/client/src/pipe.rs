@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use control::introduction::{Secret, proof, this_process};
+use identity::Keys;
 use kernels::{SharedBytes, SharedBytesMut};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -22,8 +22,8 @@ use wire::Status;
 use wire::ask::{AskError, decode_answer};
 use wire::frame::{HEADER_BYTES, Header};
 use wire::link::Link;
-use wire::message::session::{Credentials, Hello, Prove, Role, Welcome};
-use wire::message::{self, Bytes, Request};
+use wire::message::Request;
+use wire::message::session::{Credentials, Role, Welcome};
 use wire::url::Endpoint;
 
 use crate::error::Trouble;
@@ -134,11 +134,11 @@ impl Pipe {
     pub(crate) fn connect(
         endpoint: &Endpoint,
         role: &Role,
-        secret: Option<&Secret>,
+        keys: &Keys,
         connect_timeout: Duration,
         answer_timeout: Duration,
     ) -> Result<Pipe, Trouble> {
-        let (link, welcome) = introduce(endpoint, role, secret, connect_timeout, answer_timeout)?;
+        let (link, welcome) = introduce(endpoint, role, keys, connect_timeout, answer_timeout)?;
         Ok(Pipe {
             link,
             address: endpoint.to_string(),
@@ -429,39 +429,19 @@ impl Pipe {
 pub(crate) fn introduce(
     endpoint: &Endpoint,
     role: &Role,
-    secret: Option<&Secret>,
+    keys: &Keys,
     connect_timeout: Duration,
     answer_timeout: Duration,
 ) -> Result<(Link, Welcome), Trouble> {
-    let mut link = Link::connect(endpoint, connect_timeout).map_err(broken)?;
-    link.set_timeout(Some(connect_timeout)).map_err(broken)?;
-    let hello = Hello {
-        role: role.clone(),
-        process: this_process(),
-        credentials: credentials(),
-    };
-    let mut out = Vec::new();
-    let welcome = match link.ask(1, &hello, &mut out) {
-        Err(AskError::Refused(Status::Unauthenticated, refusal))
-            if !refusal.detail.0.is_empty() =>
-        {
-            let Some(secret) = secret else {
-                return Err(Trouble::Refused(
-                    Status::Unauthenticated,
-                    message::Refusal::new(format!(
-                        "{endpoint} wants the secret of the service; set PARIO_SECRET to its file"
-                    )),
-                ));
-            };
-            let prove = Prove {
-                proof: Bytes(proof(secret, &refusal.detail.0, &hello).to_vec()),
-            };
-            link.ask::<Prove>(2, &prove, &mut out)?
-        }
-        other => other?,
-    };
-    link.set_timeout(Some(answer_timeout)).map_err(broken)?;
-    Ok((link, welcome))
+    let link = identity::reach(endpoint, keys, connect_timeout).map_err(|e| match e {
+        // Nobody is there, however that showed.
+        AskError::Link(e) => broken(e),
+        other => other.into(),
+    })?;
+    let own = credentials();
+    let met = identity::introduce(link, endpoint, role.clone(), own, keys, connect_timeout)?;
+    met.link.set_timeout(Some(answer_timeout)).map_err(broken)?;
+    Ok((met.link, met.welcome))
 }
 
 /// Whom this process works for; believed only where the kernel cannot say and a secret is known.

@@ -33,7 +33,7 @@ impl Client {
     pub fn profile(&self, path: &str) -> Result<FileProfile> {
         let path = absolute(path);
         let found = self
-            .session
+            .session()
             .manager(Repeat::Same, || GetProfile { path: path.clone() })?;
         let profile = match found.profile.0.is_empty() {
             true => Profile::default(),
@@ -67,7 +67,7 @@ impl Client {
 
     fn change_profile(&self, path: &str, change: ProfileChange, profile: Vec<u8>) -> Result<()> {
         let path = absolute(path);
-        self.session.manager(Repeat::Same, || SetProfile {
+        self.session().manager(Repeat::Same, || SetProfile {
             path: path.clone(),
             change,
             profile: Bytes(profile.clone()),

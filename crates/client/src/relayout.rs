@@ -50,7 +50,7 @@ impl Client {
         options: &MoveOptions,
     ) -> Result<Relayout> {
         let path = absolute(path);
-        let progress = self.session.manager(Repeat::Traces, || Begin {
+        let progress = self.session().manager(Repeat::Traces, || Begin {
             path: path.clone(),
             layout: layout.into(),
             servers: servers.iter().map(|s| s.0).collect(),
@@ -69,18 +69,18 @@ impl Client {
 
     /// How far the move of a file has come.
     pub fn relayout_progress(&self, file: FileId) -> Result<Progress> {
-        self.session
+        self.session()
             .manager(Repeat::Same, || RelayoutProgress { file })
     }
 
     /// All moves under way.
     pub fn moves(&self) -> Result<Vec<MoveIs>> {
-        self.session.manager(Repeat::Same, || ListMoves {})
+        self.session().manager(Repeat::Same, || ListMoves {})
     }
 
     /// Moves everything away from a server, which gets nothing new from now on. Returns when that has begun.
     pub fn drain(&self, server: ServerId, options: &MoveOptions) -> Result<Draining> {
-        self.session.manager(Repeat::Same, || Drain {
+        self.session().manager(Repeat::Same, || Drain {
             server,
             is_over: false,
             options: options.clone(),
@@ -89,7 +89,7 @@ impl Client {
 
     /// Lets a server that was drained, or is being drained, take part again.
     pub fn end_drain(&self, server: ServerId) -> Result<Draining> {
-        self.session.manager(Repeat::Same, || Drain {
+        self.session().manager(Repeat::Same, || Drain {
             server,
             is_over: true,
             options: MoveOptions::default(),
@@ -98,7 +98,7 @@ impl Client {
 
     /// How far the draining of a server has come.
     pub fn drain_progress(&self, server: ServerId) -> Result<Draining> {
-        self.session
+        self.session()
             .manager(Repeat::Same, || DrainProgress { server })
     }
 
@@ -120,7 +120,7 @@ impl Client {
         options: &MoveOptions,
     ) -> Result<Vec<SubfileMove>> {
         let path = path.map(absolute).unwrap_or_default();
-        self.session.manager(Repeat::Same, || Rebalance {
+        self.session().manager(Repeat::Same, || Rebalance {
             path: path.clone(),
             is_trial,
             options: options.clone(),
@@ -128,7 +128,7 @@ impl Client {
     }
 
     fn control_move(&self, file: FileId, what: MoveControl, limit_bytes: u64) -> Result<Progress> {
-        self.session.manager(Repeat::Same, || ControlRelayout {
+        self.session().manager(Repeat::Same, || ControlRelayout {
             file,
             what,
             limit_bytes,

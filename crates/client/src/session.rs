@@ -83,6 +83,8 @@ pub(crate) struct Session {
     pub(crate) calibrated: Calibrated,
     messages: AtomicU64,
     data_messages: AtomicU64,
+    /// A server has said that this client counts as dead.
+    is_dead: AtomicBool,
 }
 
 /// Locks whatever a panicking thread left: nothing here is ever half changed.
@@ -109,7 +111,7 @@ impl Session {
         };
         let session = Session {
             process: Process::this(),
-            host: control::introduction::local_host(),
+            host: identity::local_host(),
             client: pipe.welcome.client,
             role: Role::Client {
                 client: pipe.welcome.client,
@@ -133,8 +135,27 @@ impl Session {
             calibrated: Calibrated::default(),
             messages: AtomicU64::new(0),
             data_messages: AtomicU64::new(0),
+            is_dead: AtomicBool::new(false),
         };
         Ok(Arc::new(session))
+    }
+
+    /// Another session in place of one that counts as dead.
+    pub(crate) fn again(&self) -> Result<Arc<Session>> {
+        self.check()?;
+        Session::connect(Arc::clone(&self.connector), self.options.clone())
+    }
+
+    /// Whether the service has declared this client dead. Nothing brings it back.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.is_dead.load(Ordering::Acquire)
+    }
+
+    /// Remembers what a trouble says about the whole session.
+    pub(crate) fn heard(&self, trouble: &Trouble) {
+        if matches!(trouble, Trouble::Refused(Status::Fenced, _)) {
+            self.is_dead.store(true, Ordering::Release);
+        }
     }
 
     /// Refuses to go on in a forked child.
@@ -222,7 +243,10 @@ impl Session {
             let pipe = match self.manager_pipe(lane) {
                 Ok(pipe) => pipe,
                 Err((Trouble::Broken(_), _)) if patience.away(&self.outages, None) => continue,
-                Err((trouble, address)) => return Err(trouble.into_error(None, &address)),
+                Err((trouble, address)) => {
+                    self.heard(&trouble);
+                    return Err(trouble.into_error(None, &address));
+                }
             };
             self.count_message();
             let trouble = match pipe.ask(self.number(), &make()) {
@@ -253,6 +277,7 @@ impl Session {
                 }
                 _ => {}
             }
+            self.heard(&trouble);
             return Err(trouble.into_error(None, &address));
         }
     }
@@ -394,7 +419,7 @@ impl Session {
             let connected = Pipe::connect(
                 &endpoint,
                 &self.role,
-                self.options.secret.as_ref(),
+                &self.options.keys,
                 self.outages.limit(peer, self.options.connect_timeout),
                 self.options.answer_timeout,
             );
@@ -445,7 +470,7 @@ impl Session {
         pipe::introduce(
             endpoint,
             &self.role,
-            self.options.secret.as_ref(),
+            &self.options.keys,
             self.options.connect_timeout,
             self.options.answer_timeout,
         )
@@ -489,6 +514,7 @@ impl Session {
                     }
                     Trouble::Refused(Status::Busy, _) if patience.busy() => {}
                     trouble => {
+                        self.heard(&trouble);
                         return Err(trouble.into_error(Some(server), &self.address(server.0)));
                     }
                 }
@@ -510,7 +536,7 @@ fn connect_manager(
     let connected = Pipe::connect(
         &endpoint,
         role,
-        options.secret.as_ref(),
+        &options.keys,
         outages.map_or(usual, |outages| outages.limit(None, usual)),
         options.answer_timeout,
     );
@@ -576,6 +602,7 @@ mod tests {
                 incarnation: 1,
                 rendezvous_bytes: 1,
                 message_bytes: 1,
+                proof: Bytes::default(),
             };
             let mut out = Vec::new();
             message::encode(&welcome, &mut out);
@@ -586,9 +613,7 @@ mod tests {
         let session = Session::connect(Arc::new(Endpoint::Unix(path)), ConnectOptions::default());
         let mut session = Arc::into_inner(session.unwrap()).unwrap();
         session.process = Process::another();
-        let client = Client {
-            session: Arc::new(session),
-        };
+        let client = Client::of(Arc::new(session));
         assert_eq!(client.members().unwrap_err(), Error::Forked);
         assert_eq!(client.unlink("/x").unwrap_err(), Error::Forked);
         assert!(

@@ -222,7 +222,7 @@ impl Team {
         let team = Team::of(Arc::new(Process {
             client: client.clone(),
             name: name.into(),
-            member: client.session.number(),
+            member: client.session().number(),
             rank,
             size,
             timeout,
@@ -635,7 +635,7 @@ impl Exchange for Process {
             let left = waits.pause();
             // The manager waits in milliseconds.
             let wait_ms = left.map_or(0, |left| left.as_millis().max(1) as u64);
-            let gathered = self.client.session.manager(Repeat::Same, || Gather {
+            let gathered = self.client.session().manager(Repeat::Same, || Gather {
                 team: self.name.clone(),
                 member: self.member,
                 rank: self.rank as u64,
@@ -667,9 +667,9 @@ impl Exchange for Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if self.client.session.is_ours() {
+        if self.client.session().is_ours() {
             // Whoever cannot be told notices the end of the client.
-            let _ = self.client.session.manager(Repeat::Same, || LeaveTeam {
+            let _ = self.client.session().manager(Repeat::Same, || LeaveTeam {
                 team: self.name.clone(),
                 member: self.member,
             });

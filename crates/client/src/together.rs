@@ -126,7 +126,7 @@ impl Client {
     pub fn open_together(&self, team: &Team, path: &str, options: &OpenOptions) -> Result<File> {
         let path = absolute(path);
         let mine = options
-            .to_message(self.session.creation_hints(&path, &options.hints))
+            .to_message(self.session().creation_hints(&path, &options.hints))
             .map(|message| {
                 // What a rank is near to is its own affair.
                 let mut message = message;
@@ -143,7 +143,7 @@ impl Client {
         if options.unique {
             // No two openings of a service have it: members have the file together, nobody else has it.
             let mut hasher = DefaultHasher::new();
-            (self.id().0, self.session.number()).hash(&mut hasher);
+            (self.id().0, self.session().number()).hash(&mut hasher);
             first.unique_number = hasher.finish() | 1;
         }
         let clients = first.expected.clients;

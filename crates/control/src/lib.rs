@@ -3,8 +3,7 @@
 //! [`locks`] and leases, shared [`pointers`] and append reservations, the file's size ([`sizes`]):
 //! volatile state machines. [`moves`] says how the layout state of a file changes while it is moved.
 //! [`capability`] is what the metadata manager seals and the I/O servers
-//! check: what a client may do with a file, and who it is. [`introduction`] is what both ends of a
-//! new connection compute. [`hints`] is the one place where hints change between what travels and what is judged.
+//! check: what a client may do with a file, and who it is. [`hints`] is the one place where hints change between what travels and what is judged.
 //!
 //! Invariants
 //! - No sockets and no clocks: time comes in as an argument, messages come in as events and go out
@@ -16,7 +15,6 @@
 
 pub mod capability;
 pub mod hints;
-pub mod introduction;
 pub mod locks;
 pub mod moves;
 pub mod pointers;

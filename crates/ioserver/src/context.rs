@@ -77,6 +77,10 @@ pub(crate) struct Context {
     pub(crate) when_full: Option<String>,
     /// How long a client may hold a range that others wait for.
     pub(crate) hold_wait: Duration,
+    /// How long the host of a client elsewhere may be silent.
+    pub(crate) client_silence: Duration,
+    /// How long a client elsewhere may be without a connection.
+    pub(crate) client_grace: Duration,
     room_wait: Duration,
     reports: Mutex<Reports>,
     reported: Condvar,
@@ -101,6 +105,10 @@ pub(crate) struct Parts {
     pub(crate) direct: bool,
     pub(crate) claim_wait: Duration,
     pub(crate) hold_wait: Duration,
+    /// How long the host of a client elsewhere may be silent.
+    pub(crate) client_silence: Duration,
+    /// How long a client elsewhere may be without a connection.
+    pub(crate) client_grace: Duration,
     pub(crate) room_wait: Duration,
     pub(crate) when_full: Option<String>,
 }
@@ -134,6 +142,8 @@ impl Context {
             direct: Direct::new(parts.direct, parts.claim_wait),
             when_full: parts.when_full,
             hold_wait: parts.hold_wait,
+            client_silence: parts.client_silence,
+            client_grace: parts.client_grace,
             room_wait: parts.room_wait,
             reports: Mutex::default(),
             reported: Condvar::new(),

@@ -7,14 +7,16 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use control::introduction::Secret;
+use identity::{Acquainted, KEY_BYTES, Keys};
 use wire::ask::AskError;
 use wire::link::Link;
+use wire::message::Bytes;
 use wire::message::catalogue::{LocalAddress, Member, StoreKind};
 use wire::message::cluster::{Join, Joined, Removal, Report};
 use wire::message::hints::DiskFailed;
@@ -37,12 +39,16 @@ const FLUSH: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(10);
 /// File in the state directory.
 const NAME: &str = "server";
+/// The file beside it that nobody else can read.
+const IDENTITY: &str = "identity";
 
 /// What a server says about itself when it joins.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) manager: Endpoint,
-    pub(crate) secret: Option<Secret>,
+    pub(crate) keys: Keys,
+    /// What only this server knows.
+    pub(crate) identity: [u8; KEY_BYTES],
     pub(crate) address: String,
     pub(crate) local: Option<LocalAddress>,
     pub(crate) store: StoreKind,
@@ -85,6 +91,43 @@ pub(crate) fn save_state(dir: &Path, server: ServerId, incarnation: u64) -> io::
     File::open(dir)?.sync_all()
 }
 
+/// What only this server knows. It is made before the first join, so that a server that was cut off in the
+/// middle of it is the same when it comes again. A server without a directory is a new one each time.
+pub(crate) fn load_identity(dir: Option<&Path>) -> io::Result<[u8; KEY_BYTES]> {
+    let Some(dir) = dir else {
+        return Ok(identity::random());
+    };
+    let path = dir.join(IDENTITY);
+    match identity::read_private(&path) {
+        Ok(bytes) => bytes.try_into().map_err(|_| {
+            let text = format!(
+                "{}: an identity has {KEY_BYTES} bytes; restore the file of this server",
+                path.display()
+            );
+            io::Error::new(io::ErrorKind::InvalidData, text)
+        }),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let made = identity::random();
+            let fresh = dir.join("identity.new");
+            match fs::remove_file(&fresh) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+                _ => {}
+            }
+            let mut file = fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&fresh)?;
+            file.write_all(&made)?;
+            file.sync_all()?;
+            fs::rename(&fresh, &path)?;
+            File::open(dir)?.sync_all()?;
+            Ok(made)
+        }
+        Err(e) => Err(e),
+    }
+}
+
 /// Connects to the manager and joins.
 pub(crate) fn join(
     candidate: &Candidate,
@@ -93,10 +136,12 @@ pub(crate) fn join(
     continues: Option<u64>,
     room: (u64, u64),
 ) -> Result<(Link, Joined), AskError> {
-    let (mut link, _) = introduce(
+    let Acquainted {
+        mut link, channel, ..
+    } = introduce(
         &candidate.manager,
         Role::NewServer,
-        candidate.secret.as_ref(),
+        &candidate.keys,
         Some(ANSWER),
     )?;
     let request = Join {
@@ -109,8 +154,12 @@ pub(crate) fn join(
         capacity_bytes: room.0,
         used_bytes: room.1,
         distance: candidate.distance,
+        identity: Bytes(channel.wrap("identity", &candidate.identity)),
     };
-    let joined = link.ask(1, &request, &mut Vec::new())?;
+    let mut joined = link.ask(1, &request, &mut Vec::new())?;
+    let key = channel.unwrap("cluster", &joined.key.0);
+    let key = key.ok_or(AskError::Answer(wire::DecodeError::BadNumber))?;
+    joined.key = Bytes(key.to_vec());
     Ok((link, joined))
 }
 

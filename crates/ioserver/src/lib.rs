@@ -53,5 +53,5 @@ mod statistics;
 mod stored;
 mod views;
 
-pub use control::introduction::Secret;
+pub use identity::{Keys, Secret};
 pub use start::{IoServer, Options, StartError, StoreOptions, start, start_on};

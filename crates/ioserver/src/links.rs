@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use control::capability::{ClusterKey, server_seal};
-use serving::{Secret, proof, this_process};
+use identity::{Acquainted, Keys};
 use wire::ask::AskError;
 use wire::link::{Link, LinkError};
 use wire::message::Request;
 use wire::message::catalogue::Member;
-use wire::message::session::{Credentials, Hello, Prove, Role, Welcome};
+use wire::message::session::{Credentials, Role, Welcome};
 use wire::message::{Bytes, Refusal};
 use wire::url::Endpoint;
 use wire::{ServerId, Status};
@@ -32,30 +32,15 @@ const IDLE: usize = 8;
 pub(crate) fn introduce(
     endpoint: &Endpoint,
     role: Role,
-    secret: Option<&Secret>,
+    keys: &Keys,
     answer: Option<Duration>,
-) -> Result<(Link, Welcome), AskError> {
-    let mut link = Link::connect(endpoint, CONNECT).map_err(LinkError::Io)?;
-    link.set_timeout(Some(CONNECT)).map_err(LinkError::Io)?;
+) -> Result<Acquainted, AskError> {
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
-    let hello = Hello {
-        role,
-        process: this_process(),
-        credentials: Credentials::new(user, group),
-    };
-    let mut out = Vec::new();
-    let welcome = match (link.ask(0, &hello, &mut out), secret) {
-        (Err(AskError::Refused(Status::Unauthenticated, refusal)), Some(secret))
-            if !refusal.detail.0.is_empty() =>
-        {
-            let proof = Bytes(proof(secret, &refusal.detail.0, &hello).to_vec());
-            link.ask(1, &Prove { proof }, &mut out)?
-        }
-        (answer, _) => answer?,
-    };
-    link.set_timeout(answer).map_err(LinkError::Io)?;
-    Ok((link, welcome))
+    let own = Credentials::new(user, group);
+    let met = identity::connect(endpoint, role, own, keys, CONNECT)?;
+    met.link.set_timeout(answer).map_err(LinkError::Io)?;
+    Ok(met)
 }
 
 struct Idle {
@@ -68,7 +53,7 @@ struct Idle {
 pub(crate) struct Links {
     endpoint: Endpoint,
     role: Role,
-    secret: Option<Secret>,
+    keys: Keys,
     idle: Mutex<Vec<Idle>>,
     /// Questions asked, and bytes that came with the answers.
     pub(crate) asked: Arc<AtomicU64>,
@@ -79,16 +64,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Links {
-    pub(crate) fn new(
-        endpoint: Endpoint,
-        role: Role,
-        secret: Option<Secret>,
-        asked: Arc<AtomicU64>,
-    ) -> Self {
+    pub(crate) fn new(endpoint: Endpoint, role: Role, keys: Keys, asked: Arc<AtomicU64>) -> Self {
         Links {
             endpoint,
             role,
-            secret,
+            keys,
             idle: Mutex::default(),
             asked,
         }
@@ -131,10 +111,9 @@ impl Links {
     }
 
     fn connect(&self) -> Result<Idle, AskError> {
-        let secret = self.secret.as_ref();
-        let (link, _) = introduce(&self.endpoint, self.role.clone(), secret, Some(ANSWER))?;
+        let met = introduce(&self.endpoint, self.role.clone(), &self.keys, Some(ANSWER))?;
         Ok(Idle {
-            link,
+            link: met.link,
             number: 1,
             out: Vec::new(),
         })
@@ -144,17 +123,17 @@ impl Links {
 /// Connections to all members.
 pub(crate) struct Peers {
     role: Role,
-    secret: Option<Secret>,
+    keys: Keys,
     links: Mutex<HashMap<ServerId, (String, Arc<Links>)>>,
     /// Questions asked of other servers.
     pub(crate) asked: Arc<AtomicU64>,
 }
 
 impl Peers {
-    pub(crate) fn new(server: ServerId, key: &ClusterKey, secret: Option<Secret>) -> Self {
+    pub(crate) fn new(server: ServerId, key: &ClusterKey, keys: Keys) -> Self {
         Peers {
             role: server_role(server, key),
-            secret,
+            keys,
             links: Mutex::default(),
             asked: Arc::default(),
         }
@@ -162,19 +141,13 @@ impl Peers {
 
     /// A connection of its own to an address of a member.
     pub(crate) fn connect_at(&self, endpoint: &Endpoint) -> Result<(Link, Welcome), AskError> {
-        let secret = self.secret.as_ref();
-        introduce(endpoint, self.role.clone(), secret, Some(ANSWER))
+        let met = introduce(endpoint, self.role.clone(), &self.keys, Some(ANSWER))?;
+        Ok((met.link, met.welcome))
     }
 
     /// A connection of its own to a member.
     pub(crate) fn connect(&self, member: &Member) -> Result<(Link, Welcome), AskError> {
-        let endpoint = endpoint_of(member)?;
-        introduce(
-            &endpoint,
-            self.role.clone(),
-            self.secret.as_ref(),
-            Some(ANSWER),
-        )
+        self.connect_at(&endpoint_of(member)?)
     }
 
     /// The connections to a member, at the address it has now.
@@ -189,7 +162,7 @@ impl Peers {
         let made = Arc::new(Links::new(
             endpoint,
             self.role.clone(),
-            self.secret.clone(),
+            self.keys.clone(),
             Arc::clone(&self.asked),
         ));
         links.insert(member.server, (member.address.clone(), Arc::clone(&made)));

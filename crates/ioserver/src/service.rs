@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use control::capability::{seals_equal, server_seal, verify_session};
 use control::locks::Mode;
-use serving::{Exchange, Outcome, Peer, Service, Watch, this_process};
+use serving::{Exchange, Outcome, Peer, Proven, Service, Watch, this_process};
 use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::ahead::{Confirm, Deposit, ReadAhead};
 use wire::message::cluster::{
@@ -45,9 +45,6 @@ use crate::sessions::{Session, Who};
 use crate::set_view;
 use crate::statistics::{add, counter};
 use crate::views::Registered;
-
-/// How long a client elsewhere has no connection before it counts as dead.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// What is served.
 pub(crate) struct IoService {
@@ -533,7 +530,7 @@ impl Service for IoService {
         &self,
         peer: &Peer,
         hello: &Hello,
-        _is_proven: bool,
+        proven: &Proven,
     ) -> Result<(Session, Welcome), (Status, Refusal)> {
         let context = &self.context;
         let no = |text: &str| (Status::Unauthenticated, Refusal::new(text));
@@ -550,6 +547,15 @@ impl Service for IoService {
             Role::Server { server, seal } => {
                 if !seals_equal(&seal.0, &server_seal(&context.key, *server)) {
                     return Err(no("the seal is not the one of this cluster"));
+                }
+                // A seal can be overheard; where it can, it is not enough.
+                let own = rustix::process::geteuid().as_raw();
+                let known = peer.credentials.as_ref().map(|c| c.user);
+                if !proven.secret && !known.is_some_and(|user| user == 0 || user == own) {
+                    return Err(no(
+                        "servers on other hosts prove that they know the secret of servers; give its \
+                         file to all of them (--server-secret, PARIO_SERVER_SECRET)",
+                    ));
                 }
                 Who::Server(*server)
             }
@@ -586,6 +592,7 @@ impl Service for IoService {
             incarnation: context.incarnation(),
             rendezvous_bytes: context.rendezvous_bytes,
             message_bytes: context.message_bytes,
+            proof: Bytes::default(),
         };
         Ok((session, welcome))
     }
@@ -693,6 +700,10 @@ impl Service for IoService {
         }
     }
 
+    fn silence(&self) -> Duration {
+        self.context.client_silence
+    }
+
     fn ended(&self, session: Session) {
         for hold in &session.holds {
             holds::release(&self.context, hold.file, hold.number);
@@ -718,7 +729,7 @@ impl Service for IoService {
         {
             let (owner, context) = (Arc::downgrade(&self.owner), Arc::downgrade(&self.context));
             // Nobody can say whether it lives: a connection may break, and the next one come.
-            IoService::client_died(&owner, &context, client, Some(GRACE));
+            IoService::client_died(&owner, &context, client, Some(self.context.client_grace));
         }
     }
 }

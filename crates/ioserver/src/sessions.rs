@@ -198,7 +198,10 @@ impl Client {
 
 /// What a fenced client gets.
 pub(crate) fn fenced(client: ClientId) -> Refused {
-    let text = format!("{client} was declared dead; connect again as a new client");
+    let text = format!(
+        "{client} was not heard of for longer than its lease and counts as dead: its locks were given to \
+         others; open the file again, and write again what was not synced"
+    );
     Refused::new(Status::Fenced, text)
 }
 

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use control::capability::ClusterKey;
-use control::introduction::{Secret, local_host};
+use identity::{Keys, local_host};
 use serving::Running;
 use store::{
     Directory, Disk, DiskOptions, DiskSpec, DiskStore, Limited, MemoryStore, Pool, PoolOptions,
@@ -32,7 +32,9 @@ use crate::buffers::Buffers;
 use crate::context::{Context, Others, Parts};
 use crate::files::lock;
 use crate::gateway::Stages;
-use crate::join::{Candidate, flush, join, load_state, may_succeed_later, save_state, stay};
+use crate::join::{
+    Candidate, flush, join, load_identity, load_state, may_succeed_later, save_state, stay,
+};
 use crate::links::{Links, Peers, server_role};
 use crate::owner::{Cluster, Owner};
 use crate::rendezvous;
@@ -72,8 +74,8 @@ pub struct Options {
     pub advertise: Option<String>,
     /// A Unix socket to listen on besides, for processes of this host.
     pub listen_local: Option<PathBuf>,
-    /// The secret of a service on several hosts.
-    pub secret: Option<Secret>,
+    /// What this server can show to others, and wants to be shown by them.
+    pub keys: Keys,
     /// Where bytes are kept.
     pub store: StoreOptions,
     /// Bytes of one staging buffer, from 1 KiB on.
@@ -97,6 +99,10 @@ pub struct Options {
     pub claim_wait: Duration,
     /// How long a client may hold a range that others wait for; a client that stands still is not waited for.
     pub hold_wait: Duration,
+    /// How long the host of a client elsewhere may be silent before its connections count as ended.
+    pub client_silence: Duration,
+    /// How long a client elsewhere may be without a connection before it counts as dead.
+    pub client_grace: Duration,
     /// How long a request may wait for room, which others may make meanwhile.
     pub room_wait: Duration,
     /// What users can do when memory is full; then that counts as a lack of space like that of a disk.
@@ -106,6 +112,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// With another time after which a client elsewhere that nobody hears of is dead: most of it may pass in
+    /// silence, the rest is for coming back.
+    pub fn with_client_lease(mut self, lease: Duration) -> Self {
+        self.client_grace = lease / 4;
+        self.client_silence = lease - lease / 4;
+        self
+    }
+
     /// The usual, with a store.
     pub fn new(meta: Endpoint, listen: Endpoint, store: StoreOptions) -> Self {
         Options {
@@ -113,7 +127,7 @@ impl Options {
             listen,
             advertise: None,
             listen_local: None,
-            secret: None,
+            keys: Keys::default(),
             write_through: matches!(store, StoreOptions::Disk { .. }),
             store,
             buffer_bytes: 1 << 20,
@@ -125,6 +139,8 @@ impl Options {
             direct: true,
             claim_wait: Duration::from_millis(150),
             hold_wait: Duration::from_secs(2),
+            client_silence: wire::link::SILENCE,
+            client_grace: Duration::from_secs(5),
             room_wait: Duration::from_secs(1),
             when_full: None,
             disk_bytes_per_s: None,
@@ -204,6 +220,7 @@ pub fn start_on(
         }
         None => None,
     };
+    let identity = load_identity(state_dir.as_deref()).map_err(in_state)?;
     // Memory has nothing of the last start, neither bytes nor what was done to them.
     let number = found.map(|(server, _)| server);
     let resumes = found
@@ -222,7 +239,8 @@ pub fn start_on(
     }
     let candidate = Candidate {
         manager: options.meta.clone(),
-        secret: options.secret.clone(),
+        keys: options.keys.clone(),
+        identity,
         address: options.advertise.clone().unwrap_or(endpoint.to_string()),
         local: local.as_ref().map(|local| LocalAddress {
             host: local_host(),
@@ -244,11 +262,11 @@ pub fn start_on(
         return Err(StartError::Join(options.meta, error));
     };
     let key = ClusterKey::new(key);
-    let secret = options.secret.clone();
+    let keys = options.keys.clone();
     let role = server_role(member.server, &key);
-    let manager = Links::new(options.meta.clone(), role, secret.clone(), Arc::default());
+    let manager = Links::new(options.meta.clone(), role, keys.clone(), Arc::default());
     let context = Arc::new(Context::new(Parts {
-        peers: Peers::new(member.server, &key, secret),
+        peers: Peers::new(member.server, &key, keys),
         key,
         member,
         members: joined.members.clone(),
@@ -263,6 +281,8 @@ pub fn start_on(
         direct: options.direct && std::env::var_os("PARIO_DIRECT").is_none_or(|v| v != "0"),
         claim_wait: options.claim_wait,
         hold_wait: options.hold_wait,
+        client_silence: options.client_silence,
+        client_grace: options.client_grace,
         room_wait: options.room_wait,
         when_full: options.when_full,
     }));
@@ -308,7 +328,7 @@ pub fn start_on(
             .spawn(move || theirs.ahead.run(&theirs));
         threads.push(reading.map_err(StartError::System)?);
     }
-    let running = serving::start(service, listeners, options.secret);
+    let running = serving::start(service, listeners, options.keys);
     Ok(IoServer {
         running: running.map_err(StartError::System)?,
         endpoint,

@@ -22,7 +22,7 @@ use ioserver::{IoServer, StoreOptions};
 use layout::ByteSize;
 use lockfile::LockFile;
 use metaserver::MetaServer;
-use serving::Secret;
+use serving::{Keys, Secret};
 use wire::link::Link;
 use wire::url::Endpoint;
 
@@ -170,7 +170,12 @@ impl Holder<'_> {
             job: self.job.key.clone(),
             why,
         };
+        // All processes of a job work for one user; whoever has its secret may be any of them.
         let secret = self.part.secret().map(|text| Secret::new(text.as_bytes()));
+        let keys = Keys {
+            server: (self.part.secret()).map(|t| Secret::new(format!("{t} servers").as_bytes())),
+            user: secret.clone(),
+        };
         let network = match self.part {
             Part::Alone => None,
             _ => Some(self.part.address(self.options)?),
@@ -198,7 +203,8 @@ impl Holder<'_> {
                 }
                 let server = metaserver::start(metaserver::Options {
                     listen: endpoints,
-                    secret: secret.clone(),
+                    keys: keys.clone(),
+                    trust: metaserver::Trust::everybody(),
                     backing: backing.clone().map(|b| b as Arc<dyn metaserver::Backing>),
                     ..metaserver::Options::new(self.place.dir().join("meta"))
                 })
@@ -215,7 +221,7 @@ impl Holder<'_> {
             let mut options =
                 ioserver::Options::new(manager.clone(), listen(name.clone()), self.store(index));
             options.listen_local = network.as_ref().map(|_| self.place.socket(&name));
-            options.secret = secret.clone();
+            options.keys = keys.clone();
             // Nothing here is to survive the process.
             options.write_through = false;
             if self.options.backing.is_some() {

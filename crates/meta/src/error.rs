@@ -76,6 +76,8 @@ pub enum MetaError {
     ServerDraining(ServerId),
     /// No server has this number.
     NoSuchServer(ServerId),
+    /// Somebody else joined under this number.
+    NotThatServer(ServerId),
     /// The report is about an earlier start of the server.
     StaleIncarnation(ServerId),
     /// The file's layout is not in the state that the call continues.
@@ -141,6 +143,7 @@ impl MetaError {
             MetaError::NoSpace => Status::NoSpace,
             MetaError::AllFailed => Status::Io,
             MetaError::ServerFailed(_) => Status::InvalidArgument,
+            MetaError::NotThatServer(_) => Status::PermissionDenied,
             MetaError::StaleIncarnation(_) => Status::WrongIncarnation,
             MetaError::WrongStep { .. } => Status::StaleLayout,
             MetaError::TooLarge(_) => Status::TooLarge,
@@ -197,6 +200,11 @@ impl fmt::Display for MetaError {
                 write!(f, "{server} is being drained and takes nothing new")
             }
             MetaError::NoSuchServer(server) => write!(f, "{server} never joined"),
+            MetaError::NotThatServer(server) => write!(
+                f,
+                "{server} joined with another identity; start it on the directory that it had (file \
+                 `identity`), or without its number (file `server`) to join as a new server"
+            ),
             MetaError::StaleIncarnation(server) => {
                 write!(f, "{server} has started again since")
             }

@@ -25,6 +25,7 @@
 //! | `domain` | who may use a file, told to its servers |
 //! | `relayout` | moving a file into another layout |
 //! | `servers` | asking I/O servers |
+//! | `trust` | whom clients on other hosts work for |
 #![forbid(unsafe_code)]
 
 mod auto_layout;
@@ -48,8 +49,10 @@ mod start;
 mod statistics;
 mod teams;
 mod timer;
+mod trust;
 
 pub use backing::{Backing, BackingError};
-pub use serving::Secret;
+pub use serving::{Keys, Secret};
 pub use start::{MetaServer, Options, StartError, start};
+pub use trust::{Network, NetworkError, Trust};
 pub use wire::url::Endpoint;

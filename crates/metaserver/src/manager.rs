@@ -1,8 +1,10 @@
 //! The service itself: who may connect, as whom, and which request goes where.
 //!
-//! Whom a client works for is said by the kernel where it knows, and by the client where it has proven
-//! that it knows the secret. On TCP of this host the kernel knows only the user, so whoever has
-//! proven himself adds his groups; root may speak for others, since it could become them.
+//! Whom a client works for is said by the kernel where it knows. On TCP of this host the kernel knows only
+//! the user, so whoever has proven himself adds his groups; root may speak for others, since it could become
+//! them. Of a client elsewhere the secret proves only that it belongs to the service: it works for the user
+//! whom the administrator named for such clients, unless he trusts their network to say who its users are
+//! (`trust`).
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,9 +12,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use control::capability::{ClusterKey, seals_equal, server_seal, session, verify_session};
+use identity::{Channel, Keys};
 use meta::MetaError;
 use meta::catalogue::{Batch, Caller, Snapshot};
-use serving::{Exchange, Outcome, Peer, Secret, Service, Watch};
+use serving::{Exchange, Outcome, Peer, Proven, Service, Watch};
 use wire::frame::MAX_CONTROL_BYTES;
 use wire::link::LinkError;
 use wire::message::calibration::{GetCalibrations, PutCalibration};
@@ -39,6 +42,7 @@ use crate::relayout::Moves;
 use crate::statistics::Requests;
 use crate::teams::Teams;
 use crate::timer::Timer;
+use crate::trust::Trust;
 
 /// How long I/O servers may take to end when everything ends.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(30);
@@ -47,7 +51,10 @@ const SHUTDOWN_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) struct Manager {
     pub(crate) this: Weak<Manager>,
     pub(crate) key: ClusterKey,
-    pub(crate) secret: Option<Secret>,
+    /// What this process shows to others, and wants to be shown.
+    pub(crate) keys: Keys,
+    /// Who is believed, and who the others are.
+    pub(crate) trust: Trust,
     /// What stands behind the catalogue.
     pub(crate) backing: Option<Arc<dyn Backing>>,
     /// Where the supervisor writes down what it knows.
@@ -62,6 +69,8 @@ pub(crate) struct Manager {
     pub(crate) since: Instant,
     pub(crate) capability_ms: u64,
     pub(crate) member_timeout: Duration,
+    /// How long the host of a client may be silent.
+    pub(crate) client_silence: Duration,
     /// How long a client elsewhere may be without a connection.
     pub(crate) client_grace: Duration,
     pub(crate) committer: Committer,
@@ -109,6 +118,8 @@ pub(crate) struct Session {
     pub(crate) who: Who,
     pub(crate) credentials: Arc<Credentials>,
     pub(crate) whereabouts: Whereabouts,
+    /// What keys travel in.
+    pub(crate) channel: Channel,
     manager: Weak<Manager>,
 }
 
@@ -139,6 +150,7 @@ impl Manager {
             who: Who::Client(client),
             credentials: Arc::new(Credentials::ROOT),
             whereabouts: Whereabouts::default(),
+            channel: Channel::private(),
             manager: self.this(),
         }
     }
@@ -224,8 +236,15 @@ impl Manager {
         if user == 0 || user == self.user {
             return Ok(());
         }
+        let hint = match user == self.trust.others.user {
+            true => {
+                "; clients on other hosts work for that user unless the service trusts their \
+                     network (--trust-uids NETWORK)"
+            }
+            false => "",
+        };
         Err(denied(format!(
-            "user {user}: only root and user {}, who runs the service, may do that",
+            "user {user}: only root and user {}, who runs the service, may do that{hint}",
             self.user
         )))
     }
@@ -235,24 +254,38 @@ impl Manager {
         &self,
         peer: &Peer,
         hello: &Hello,
-        is_proven: bool,
+        proven: &Proven,
     ) -> Result<Credentials, Refused> {
         let claimed = &hello.credentials;
         match &peer.credentials {
             Some(known) if peer.pid.is_some() => Ok(known.clone()),
-            Some(known) if !is_proven => Ok(known.clone()),
+            Some(known) if !proven.secret => Ok(known.clone()),
             Some(known) if known.is_root() || known.user == claimed.user => Ok(claimed.clone()),
             Some(known) => Err(denied(format!(
                 "user {} cannot connect as user {}",
                 known.user, claimed.user
             ))),
-            None if is_proven => Ok(claimed.clone()),
+            None if proven.secret => Ok(self.trust.of(peer, claimed).clone()),
             None => Err(Refused::new(
                 Status::Unauthenticated,
                 "nobody knows who connects; start the service with a secret and give it to its \
                  clients (PARIO_SECRET)",
             )),
         }
+    }
+
+    /// Refuses those who are servers only by their own word.
+    fn demand_proven_server(&self, peer: &Peer, proven: &Proven) -> Result<(), Refused> {
+        let known = peer.credentials.as_ref().map(|c| c.user);
+        if proven.secret || known.is_some_and(|user| user == 0 || user == self.user) {
+            return Ok(());
+        }
+        Err(denied(format!(
+            "servers are started by root or by user {} on this host, and elsewhere with the secret of \
+             servers; give its file to the metadata manager and to them (--server-secret, \
+             PARIO_SERVER_SECRET)",
+            self.user
+        )))
     }
 
     /// The process to watch for a client, if it is on this host.
@@ -268,12 +301,12 @@ impl Manager {
         &self,
         peer: &Peer,
         hello: &Hello,
-        is_proven: bool,
+        proven: &Proven,
     ) -> Result<(Session, Welcome), Refused> {
         let mut seal = Vec::new();
         let (who, credentials) = match &hello.role {
             Role::NewClient => {
-                let credentials = self.credentials(peer, hello, is_proven)?;
+                let credentials = self.credentials(peer, hello, proven)?;
                 let count = self.next_client.fetch_add(1, Ordering::Relaxed);
                 let client = ClientId((self.starts << 32) + count);
                 seal = session(&self.key, client, credentials.user);
@@ -286,7 +319,11 @@ impl Manager {
                         "the session was not sealed by this cluster; connect as a new client",
                     )
                 })?;
-                let credentials = self.credentials(peer, hello, is_proven)?;
+                // Of this start, so it was here; of an earlier one, so it may come back.
+                if client.0 >> 32 == self.starts && !self.clients.has(*client) {
+                    return Err(fenced(*client));
+                }
+                let credentials = self.credentials(peer, hello, proven)?;
                 if credentials.user != user {
                     return Err(denied(format!(
                         "user {}: the session is that of user {user}",
@@ -297,14 +334,7 @@ impl Manager {
                 (Who::Client(*client), credentials)
             }
             Role::NewServer => {
-                let known = peer.credentials.as_ref().map(|c| c.user);
-                if !is_proven && !known.is_some_and(|user| user == 0 || user == self.user) {
-                    return Err(denied(format!(
-                        "servers are started by root, by user {}, or with the secret \
-                         (PARIO_SECRET)",
-                        self.user
-                    )));
-                }
+                self.demand_proven_server(peer, proven)?;
                 (Who::NewServer, Credentials::ROOT)
             }
             Role::Server { server, seal } => {
@@ -314,6 +344,8 @@ impl Manager {
                         format!("{server}: the seal is not that of this cluster"),
                     ));
                 }
+                // A seal can be overheard; where it can, it is not enough.
+                self.demand_proven_server(peer, proven)?;
                 (Who::Server(*server), Credentials::ROOT)
             }
         };
@@ -338,11 +370,13 @@ impl Manager {
             // No payloads come here.
             rendezvous_bytes: 0,
             message_bytes: u64::from(MAX_CONTROL_BYTES),
+            proof: Bytes::default(),
         };
         let session = Session {
             who,
             credentials: Arc::new(credentials),
             whereabouts,
+            channel: proven.channel.clone(),
             manager: self.this(),
         };
         Ok((session, welcome))
@@ -424,7 +458,10 @@ fn respond<A: Field>(exchange: &mut Exchange, result: Result<A, Refused>) -> Out
 }
 
 fn fenced(client: ClientId) -> Refused {
-    let text = format!("{client} has ended; connect as a new client");
+    let text = format!(
+        "{client} was not heard of for longer than its lease and counts as dead: its files were closed and \
+         its locks given to others; open the files again, and write again what was not synced"
+    );
     Refused::new(Status::Fenced, text)
 }
 
@@ -435,9 +472,9 @@ impl Service for Manager {
         &self,
         peer: &Peer,
         hello: &Hello,
-        is_proven: bool,
+        proven: &Proven,
     ) -> Result<(Session, Welcome), (Status, Refusal)> {
-        self.introduce(peer, hello, is_proven)
+        self.introduce(peer, hello, proven)
             .map_err(|Refused(status, refusal)| (status, refusal))
     }
 
@@ -537,6 +574,10 @@ impl Service for Manager {
             BeginTruncate => Manager::begin_truncate;
             FinishTruncate => Manager::finish_truncate;
         }
+    }
+
+    fn silence(&self) -> Duration {
+        self.client_silence
     }
 
     fn ended(&self, session: Session) {

@@ -1,7 +1,8 @@
 //! Membership: the connections on which I/O servers joined.
 //!
-//! A member is alive as long as its connection, if it reports in time. Whoever joins under a number
-//! replaces whoever had it; the one that was replaced finds out when it wants to go on. Members that
+//! A member is alive as long as its connection, if it reports in time. Whoever joins under a number has to
+//! show that it is that server: it made an identity before its first join, of which the catalogue keeps a
+//! seal. Then it replaces its earlier start, which finds out when it wants to go on. Members that
 //! were alive when the metadata manager was started again have some time to come back before they
 //! are declared dead.
 //!
@@ -13,6 +14,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use control::capability::seal;
 use meta::catalogue::{Member, MemberState};
 use rustix::net::{Shutdown, shutdown};
 use wire::message::Bytes;
@@ -155,6 +157,13 @@ impl Manager {
             let text = "local: host and address have at most 4096 bytes";
             return Err(Refused::new(Status::InvalidArgument, text));
         }
+        let Some(shown) = session.channel.unwrap("identity", &join.identity.0) else {
+            let text = "identity: is not 32 bytes, or not for this connection";
+            return Err(Refused::new(Status::InvalidArgument, text));
+        };
+        // The catalogue is no place for what only that server knows.
+        let identity = Bytes(seal(b"pario server", &[&shown]).to_vec());
+        let join = Join { identity, ..join };
         let local = join.local.clone();
         let changing = self.members.change();
         let member = self.committer.run(move |batch| Ok(batch.join(&join)?))?;
@@ -189,7 +198,7 @@ impl Manager {
         self.moves.server_joined();
         Ok(Joined {
             member: Member { local, ..member },
-            key: Bytes(self.key.secret().to_vec()),
+            key: Bytes(session.channel.wrap("cluster", self.key.secret())),
             members: self.members_now()?,
         })
     }

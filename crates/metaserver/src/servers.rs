@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use control::capability::server_seal;
 use meta::catalogue::Member;
-use serving::{proof, this_process};
 use wire::ask::{AskError, decode_answer};
 use wire::frame::Header;
 use wire::link::{Link, LinkError};
-use wire::message::session::{Credentials, Hello, Prove, Role};
+use wire::message::session::{Credentials, Role};
 use wire::message::{Bytes, Request, encode};
 use wire::url::Endpoint;
 use wire::{ServerId, Status};
@@ -136,36 +135,19 @@ impl Manager {
             .address
             .parse()
             .map_err(|e| failed(Status::Unreachable, format!("address: {e}")))?;
-        let link = Link::connect(&endpoint, CONNECT_TIMEOUT)
-            .map_err(|e| failed(Status::Unreachable, format!("{endpoint}: {e}")))?;
-        let mut link = ServerLink {
+        let role = Role::Server {
+            server: ServerId::MANAGER,
+            seal: Bytes(server_seal(&self.key, ServerId::MANAGER).to_vec()),
+        };
+        let own = Credentials::new(self.user, rustix::process::getegid().as_raw());
+        let met = identity::connect(&endpoint, role, own, &self.keys, CONNECT_TIMEOUT)
+            .map_err(|e| failed(e.status(), format!("{endpoint}: {e}")))?;
+        Ok(ServerLink {
             server,
-            link,
-            number: 0,
+            link: met.link,
+            number: 1,
             out: Vec::new(),
-        };
-        let hello = Hello {
-            role: Role::Server {
-                server: ServerId::MANAGER,
-                seal: Bytes(server_seal(&self.key, ServerId::MANAGER).to_vec()),
-            },
-            process: this_process(),
-            credentials: Credentials::new(self.user, rustix::process::getegid().as_raw()),
-        };
-        link.link
-            .set_timeout(Some(CONNECT_TIMEOUT))
-            .map_err(|e| failed(Status::Unreachable, e.to_string()))?;
-        match (link.link.ask(1, &hello, &mut link.out), &self.secret) {
-            (Ok(_), _) => {}
-            (Err(AskError::Refused(Status::Unauthenticated, refusal)), Some(secret)) => {
-                let prove = Prove {
-                    proof: Bytes(proof(secret, &refusal.detail.0, &hello).to_vec()),
-                };
-                link.ask(&prove, Some(CONNECT_TIMEOUT))?;
-            }
-            (Err(e), _) => return Err(failed(e.status(), e.to_string())),
-        }
-        Ok(link)
+        })
     }
 
     /// Asks all members the same at once, each on a connection of its own.

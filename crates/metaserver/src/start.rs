@@ -14,9 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use identity::Keys;
 use meta::MetaError;
 use meta::catalogue::Catalogue;
-use serving::{Running, Secret, Watch, this_process};
+use serving::{Running, Watch, this_process};
 use wire::link::Listener;
 use wire::url::Endpoint;
 
@@ -25,6 +26,7 @@ use crate::committer::{Committer, Refused};
 use crate::directory::Directory;
 use crate::manager::Manager;
 use crate::timer::Timer;
+use crate::trust::Trust;
 
 /// How long connections may take to finish what they do.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -36,15 +38,20 @@ pub struct Options {
     pub dir: PathBuf,
     /// Where to listen.
     pub listen: Vec<Endpoint>,
-    /// What peers on TCP have to know; without it only this host may connect.
-    pub secret: Option<Secret>,
+    /// What peers on TCP have to know; without a secret of users only this host may connect, and without one
+    /// of servers only servers of this host may join.
+    pub keys: Keys,
+    /// Whom clients on other hosts work for.
+    pub trust: Trust,
     /// How long capabilities are good.
     pub capability_seconds: u64,
     /// How long clients have to open their files again after a restart.
     pub recovery: Duration,
     /// How long an I/O server may be silent.
     pub member_timeout: Duration,
-    /// How long a client on another host may be without a connection.
+    /// How long the host of a client elsewhere may be silent before its connections count as ended.
+    pub client_silence: Duration,
+    /// How long a client elsewhere may be without a connection before it counts as dead.
     pub client_grace: Duration,
     /// What stands behind the catalogue.
     pub backing: Option<Arc<dyn Backing>>,
@@ -52,17 +59,30 @@ pub struct Options {
     pub supervisor_note: Option<PathBuf>,
 }
 
+/// How long a client elsewhere may be without a connection, unless told otherwise.
+const CLIENT_GRACE: Duration = Duration::from_secs(5);
+
 impl Options {
+    /// With another time after which a client elsewhere that nobody hears of is dead: most of it may pass in
+    /// silence, the rest is for coming back.
+    pub fn with_client_lease(mut self, lease: Duration) -> Options {
+        self.client_grace = lease / 4;
+        self.client_silence = lease - lease / 4;
+        self
+    }
+
     /// The usual ones, without anywhere to listen.
     pub fn new(dir: impl Into<PathBuf>) -> Options {
         Options {
             dir: dir.into(),
             listen: Vec::new(),
-            secret: None,
+            keys: Keys::default(),
+            trust: Trust::default(),
             capability_seconds: 86_400,
             recovery: Duration::from_secs(3),
             member_timeout: Duration::from_secs(10),
-            client_grace: Duration::from_secs(2),
+            client_silence: wire::link::SILENCE,
+            client_grace: CLIENT_GRACE,
             backing: None,
             supervisor_note: None,
         }
@@ -151,7 +171,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         return Err(StartError::NoListener);
     }
     for endpoint in &options.listen {
-        if options.secret.is_none() && !is_of_this_host(endpoint)? {
+        if options.keys.user.is_none() && !is_of_this_host(endpoint)? {
             return Err(StartError::NeedsSecret(endpoint.clone()));
         }
     }
@@ -168,7 +188,8 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
     let manager = Arc::new_cyclic(|this| Manager {
         this: this.clone(),
         key,
-        secret: options.secret.clone(),
+        keys: options.keys.clone(),
+        trust: options.trust.clone(),
         backing: options.backing.clone(),
         supervisor_note: options.supervisor_note.clone(),
         user: rustix::process::geteuid().as_raw(),
@@ -177,6 +198,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         since: Instant::now(),
         capability_ms: options.capability_seconds.saturating_mul(1000),
         member_timeout: options.member_timeout,
+        client_silence: options.client_silence,
         client_grace: options.client_grace,
         committer,
         clients: Arc::default(),
@@ -229,7 +251,7 @@ fn serve(
             fs::set_permissions(path, fs::Permissions::from_mode(0o666)).map_err(failed)?;
         }
     }
-    let running = serving::start(Arc::clone(manager), listeners, options.secret.clone())
+    let running = serving::start(Arc::clone(manager), listeners, options.keys.clone())
         .map_err(StartError::System)?;
     manager.expect_members(&members);
     manager.resume_moves()?;

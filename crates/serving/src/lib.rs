@@ -19,7 +19,7 @@ mod server;
 mod watch;
 
 pub use connection::{Exchange, Outcome};
-pub use control::introduction::{Secret, local_host, proof, this_process};
+pub use identity::{Channel, Keys, Secret, local_host, proof, this_process};
 pub use peer::Peer;
-pub use server::{Running, Service, start};
+pub use server::{Proven, Running, Service, start};
 pub use watch::Watch;

@@ -1,8 +1,8 @@
 //! Who is at the other end of a connection, as the kernel says it.
 //!
 //! Unix sockets: user, group and process from the peer credentials, further groups from the process's
-//! own status. TCP: nothing but what the peer proves; on the loopback interface the owner of the
-//! other socket stands in the kernel's table of connections.
+//! own status. TCP: nothing but what the peer proves; of a peer on this host, by the loopback interface or by
+//! its own address, the owner of the other socket stands in the kernel's table of connections.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -40,11 +40,11 @@ impl Peer {
                 is_local: true,
                 address: None,
             },
-            Ok(PeerName::Tcp { peer, here }) if peer.ip().to_canonical().is_loopback() => Peer {
+            Ok(PeerName::Tcp { peer, here }) if is_of_this_host(peer.ip(), here.ip()) => Peer {
                 credentials: owner_of_tcp(peer, here).map(user_alone),
                 pid: None,
                 is_local: true,
-                address: None,
+                address: Some(peer.ip().to_canonical()).filter(|ip| !ip.is_loopback()),
             },
             other => Peer {
                 credentials: None,
@@ -57,6 +57,13 @@ impl Peer {
             },
         }
     }
+}
+
+/// Whether a peer can only be on this host: on the loopback interface, or with the address of this end, which
+/// the kernel takes from nobody else.
+fn is_of_this_host(peer: IpAddr, here: IpAddr) -> bool {
+    let (peer, here) = (peer.to_canonical(), here.to_canonical());
+    peer.is_loopback() || peer == here
 }
 
 fn groups_of(pid: u64, user: u32) -> Vec<u32> {

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use wire::Status;
 use wire::link::{Link, LinkError, Listener};
-use wire::message::session::{Hello, Prove, Welcome};
+use wire::message::session::{Hello, Prove, Role, Welcome};
 use wire::message::{self, Bytes, Refusal, Request};
 use wire::url::Endpoint;
 
-use control::introduction::{Secret, proof};
+use identity::{Channel, Keys, proof, proof_of_server, random};
 
 use crate::connection::{Exchange, Outcome};
 use crate::peer::Peer;
@@ -26,22 +26,36 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection that was told why it ends has so long to read it.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What a peer has proven on its connection.
+#[derive(Clone, Debug, Default)]
+pub struct Proven {
+    /// That it knows the secret of its role.
+    pub secret: bool,
+    /// What keys travel in on this connection.
+    pub channel: Channel,
+}
+
 /// What a server does with its connections.
 pub trait Service: Send + Sync + 'static {
     /// What it keeps per connection.
     type Session: Send;
 
-    /// Somebody introduces himself. `is_proven` says that he knows the secret; then, and only then,
-    /// what he claims about himself may be believed where the kernel says nothing.
+    /// Somebody introduces himself. What he claims may be believed only as far as the kernel says it, or he
+    /// has proven it.
     fn hello(
         &self,
         peer: &Peer,
         hello: &Hello,
-        is_proven: bool,
+        proven: &Proven,
     ) -> Result<(Self::Session, Welcome), (Status, Refusal)>;
 
     /// A request. The handler answers through the exchange; an error closes the connection.
     fn handle(&self, session: &mut Self::Session, exchange: &mut Exchange) -> Outcome;
+
+    /// How long the host of a peer may be silent before its connection counts as ended.
+    fn silence(&self) -> Duration {
+        wire::link::SILENCE
+    }
 
     /// The connection has ended.
     fn ended(&self, session: Self::Session);
@@ -49,7 +63,7 @@ pub trait Service: Send + Sync + 'static {
 
 struct Shared<S> {
     service: Arc<S>,
-    secret: Option<Secret>,
+    keys: Keys,
     is_stopping: AtomicBool,
     connections: Arc<Connections>,
     next: AtomicU64,
@@ -80,16 +94,16 @@ impl<S> std::fmt::Debug for Running<S> {
     }
 }
 
-/// Serves all listeners, each with a thread that accepts. With a secret, peers on TCP have to prove
-/// that they know it.
+/// Serves all listeners, each with a thread that accepts. With a secret for a role, peers of that role on TCP
+/// have to prove that they know it.
 pub fn start<S: Service>(
     service: Arc<S>,
     listeners: Vec<Listener>,
-    secret: Option<Secret>,
+    keys: Keys,
 ) -> io::Result<Running<S>> {
     let shared = Arc::new(Shared {
         service,
-        secret,
+        keys,
         is_stopping: AtomicBool::new(false),
         connections: Arc::default(),
         next: AtomicU64::new(1),
@@ -186,6 +200,8 @@ fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
             }
             Err(_) => return,
         };
+        // One that is gone already is found to be when it is read from.
+        let _ = link.end_when_silent(shared.service.silence());
         let number = shared.next.fetch_add(1, Ordering::Relaxed);
         let Ok(second) = link.try_clone() else {
             continue;
@@ -295,24 +311,35 @@ fn hello<S: Service>(
 ) -> Result<(S::Session, Welcome), Refused> {
     let hello: Hello = next_is(exchange, "the first message of a connection")?;
     let needs_proof = !matches!(exchange.link.peer(), Ok(wire::link::PeerName::Unix { .. }));
-    let mut is_proven = false;
-    if let (true, Some(secret)) = (needs_proof, &shared.secret) {
-        let challenge = random();
-        let refusal = Refusal {
-            text: "prove that you know the secret of the service (PARIO_SECRET)".into(),
-            detail: Bytes(challenge.to_vec()),
-        };
-        exchange
-            .refuse(Status::Unauthenticated, &refusal)
-            .map_err(|_| None)?;
-        let prove: Prove = next_is(exchange, "the answer to a challenge")?;
-        if !control::capability::seals_equal(&prove.proof.0, &proof(secret, &challenge, &hello)) {
-            let text = "the secret is not the one of this service";
-            return Err(Some((Status::Unauthenticated, Refusal::new(text))));
-        }
-        is_proven = true;
+    let secret = shared.keys.secret_for(&hello.role);
+    let Some(secret) = secret.filter(|_| needs_proof) else {
+        let welcomed = shared.service.hello(peer, &hello, &Proven::default());
+        return welcomed.map_err(Some);
+    };
+    let challenge = random();
+    let (whose, option) = match hello.role {
+        Role::NewClient | Role::Client { .. } => ("the service", "PARIO_SECRET"),
+        Role::NewServer | Role::Server { .. } => ("its servers", "PARIO_SERVER_SECRET"),
+    };
+    let refusal = Refusal {
+        text: format!("prove that you know the secret of {whose} ({option})"),
+        detail: Bytes(challenge.to_vec()),
+    };
+    exchange
+        .refuse(Status::Unauthenticated, &refusal)
+        .map_err(|_| None)?;
+    let prove: Prove = next_is(exchange, "the answer to a challenge")?;
+    if !control::capability::seals_equal(&prove.proof.0, &proof(secret, &challenge, &hello)) {
+        let text = format!("the secret is not the one of {whose} ({option})");
+        return Err(Some((Status::Unauthenticated, Refusal::new(text))));
     }
-    shared.service.hello(peer, &hello, is_proven).map_err(Some)
+    let proven = Proven {
+        secret: true,
+        channel: Channel::wrapped(secret, &challenge, &hello),
+    };
+    let (session, mut welcome) = shared.service.hello(peer, &hello, &proven).map_err(Some)?;
+    welcome.proof = Bytes(proof_of_server(secret, &challenge, &hello).to_vec());
+    Ok((session, welcome))
 }
 
 /// The next frame, which has to be an `R`; `what` it is, for those who sent something else.
@@ -332,18 +359,4 @@ fn next_is<R: Request>(exchange: &mut Exchange, what: &str) -> Result<R, Refused
     }
     message::decode(&exchange.control)
         .map_err(|e| Some((Status::Malformed, Refusal::new(e.to_string()))))
-}
-
-/// 32 bytes that nobody can guess.
-fn random() -> [u8; 32] {
-    let mut bytes = [0; 32];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
-            Ok(n) => filled += n,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(e) => panic!("the kernel gives no random bytes: {e}"),
-        }
-    }
-    bytes
 }

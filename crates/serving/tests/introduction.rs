@@ -60,7 +60,14 @@ fn a_secret_is_proven_on_tcp_and_not_asked_for_on_unix() {
     let toy = Served::start(Some(SECRET));
     let mut link = connect(toy.tcp());
     let found = prove(&mut link, &hello_of(5), SECRET).unwrap();
-    assert_eq!(found, welcome(5));
+    let proof = found.proof.clone();
+    assert_eq!(
+        found,
+        wire::message::session::Welcome {
+            proof,
+            ..welcome(5)
+        }
+    );
     assert!(toy.hello().2);
     link.ask(3, &Ping {}, &mut Vec::new()).unwrap();
 
@@ -205,4 +212,54 @@ fn a_client_that_goes_before_its_welcome_is_ended_all_the_same() {
     drop(link);
     toy.running.service().open_gate();
     assert_eq!(toy.ended(), 33);
+}
+
+#[test]
+fn both_ends_prove_that_they_know_the_secret() {
+    use identity::{Channel, proof_of_server};
+    let toy = Served::start(Some(SECRET));
+    let secret = serving::Secret::new(SECRET);
+    let said = hello_of(5);
+    let mut link = connect(toy.tcp());
+    let challenge = challenge(&mut link, &said);
+    let prove = Prove {
+        proof: Bytes(serving::proof(&secret, &challenge, &said).to_vec()),
+    };
+    let found = link.ask(2, &prove, &mut Vec::new()).unwrap();
+    assert_eq!(found.proof.0, proof_of_server(&secret, &challenge, &said));
+    // What the caller said cannot be sent back to him as the server's proof.
+    assert_ne!(found.proof, prove.proof);
+    let other = Hello {
+        nonce: Bytes(vec![4; 32]),
+        ..hello_of(5)
+    };
+    assert_ne!(found.proof.0, proof_of_server(&secret, &challenge, &other));
+    let here = Channel::wrapped(&secret, &challenge, &said);
+    let there = Channel::wrapped(&secret, &challenge, &other);
+    let key = [0x5a; 32];
+    let sent = here.wrap("cluster", &key);
+    assert_eq!(here.unwrap("cluster", &sent), Some(key));
+    assert_eq!(here.unwrap("identity", &sent), None);
+    assert_eq!(there.unwrap("cluster", &sent), None);
+    for bit in 0..sent.len() * 8 {
+        let mut changed = sent.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(here.unwrap("cluster", &changed), None, "bit {bit}");
+    }
+    assert_eq!(here.unwrap("cluster", &sent[..63]), None);
+}
+
+#[test]
+fn servers_have_a_secret_of_their_own() {
+    let toy = Served::start(Some(SECRET));
+    let said = Hello {
+        role: Role::NewServer,
+        ..hello_of(0)
+    };
+    let (status, text) = refused(prove(&mut connect(toy.tcp()), &said, SECRET));
+    assert_eq!(status, Status::Unauthenticated);
+    assert!(text.contains("PARIO_SERVER_SECRET"), "{text}");
+    let proven = prove(&mut connect(toy.tcp()), &said, toy::SERVER_SECRET);
+    assert_eq!(refused(proven).0, Status::PermissionDenied);
+    assert!(toy.hello().2);
 }

@@ -19,6 +19,7 @@ pub mod cases;
 pub mod covering;
 pub mod files;
 pub mod firing;
+pub mod hosts;
 pub mod layouts;
 pub mod matrix;
 pub mod plain_file;

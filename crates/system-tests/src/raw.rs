@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use client::Endpoint;
-use control::introduction::this_process;
+use identity::this_process;
 use wire::ask::AskError;
 use wire::frame::Header;
 use wire::link::{Link, LinkError};
@@ -42,6 +42,7 @@ impl Raw {
             role,
             process,
             credentials: Credentials::ROOT,
+            nonce: Default::default(),
         };
         let welcome = link.ask(1, &hello, &mut out)?;
         Ok(Raw {

@@ -167,7 +167,8 @@ impl Service {
         let dir = TempDir::new();
         if options.transport == Transport::TcpSecret {
             let secret = "a secret of the system tests";
-            std::fs::write(dir.join("secret"), secret).expect("a file for the secret");
+            write_private(&dir.join("secret"), secret);
+            write_private(&dir.join("server-secret"), "another one, of servers");
         }
         let mut service = Service {
             meta: Server::new("meta", dir.join("meta.log")),
@@ -479,7 +480,9 @@ impl Service {
         command.env_remove("PARIO_URL").env_remove("PARIO_SECRET");
         command.current_dir(self.dir.path());
         if let Some(secret) = self.secret() {
-            command.arg("--secret").arg(secret);
+            command.arg("--secret").arg(&secret);
+            let of_servers = secret.with_file_name("server-secret");
+            command.arg("--server-secret").arg(of_servers);
         }
         command.envs(self.options.environment.iter().cloned());
         command
@@ -534,4 +537,11 @@ pub fn connect(
         )?),
         ServiceUrl::At(_) => Ok(Client::connect(url, options)?),
     }
+}
+
+/// A file that only its owner can read, as servers want it.
+pub fn write_private(path: &std::path::Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, text).expect("a private file");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).expect("a private file");
 }

@@ -42,24 +42,26 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         "meta",
         &["advise", "control", "falls", "layout", "lockfile", "wire"],
     ),
-    ("serving", &["control", "kernels", "wire"]),
+    ("identity", &["control", "wire"]),
+    ("serving", &["control", "identity", "kernels", "wire"]),
     (
         "metaserver",
         &[
-            "advise", "control", "falls", "layout", "lockfile", "meta", "serving", "wire",
+            "advise", "control", "falls", "identity", "layout", "lockfile", "meta", "serving",
+            "wire",
         ],
     ),
     (
         "ioserver",
         &[
-            "advise", "control", "direct", "falls", "kernels", "layout", "lockfile", "serving",
-            "store", "wire",
+            "advise", "control", "direct", "falls", "identity", "kernels", "layout", "lockfile",
+            "serving", "store", "wire",
         ],
     ),
     (
         "client",
         &[
-            "advise", "control", "direct", "falls", "kernels", "layout", "plan", "wire",
+            "advise", "control", "direct", "falls", "identity", "kernels", "layout", "plan", "wire",
         ],
     ),
     (
@@ -67,6 +69,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "advise",
             "client",
+            "identity",
             "ioserver",
             "layout",
             "lockfile",
@@ -97,6 +100,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "direct",
             "embedded",
             "falls",
+            "identity",
             "ioserver",
             "job",
             "kernels",
@@ -113,8 +117,8 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     (
         "system-tests",
         &[
-            "advise", "client", "control", "direct", "embedded", "falls", "job", "layout",
-            "lossyfs", "serving", "testkit", "wire",
+            "advise", "client", "control", "direct", "embedded", "falls", "identity", "job",
+            "layout", "lossyfs", "serving", "testkit", "wire",
         ],
     ),
     ("lossyfs", &[]),

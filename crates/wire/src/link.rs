@@ -78,6 +78,9 @@ impl From<FrameError> for LinkError {
     }
 }
 
+/// A host that has not been heard of for so long is gone, unless somebody says otherwise.
+pub const SILENCE: Duration = Duration::from_secs(15);
+
 /// Slices that one call of the kernel takes.
 const MOST_SLICES: usize = 1024;
 
@@ -153,14 +156,42 @@ impl Link {
 
     fn tcp(stream: TcpStream) -> io::Result<Link> {
         stream.set_nodelay(true)?;
-        Ok(Link {
+        let link = Link {
             stream: Stream::Tcp(stream),
             control: Vec::new(),
             inbox: Box::default(),
             held: 0..0,
             deadline: None,
             descriptors: None,
-        })
+        };
+        link.end_when_silent(SILENCE)?;
+        Ok(link)
+    }
+
+    /// Ends the connection, as if the peer had reset it, when the peer's host has not been heard of for so
+    /// long: its kernel is asked when there is nothing else to say, and has to take what is sent. A process
+    /// that is merely slow is not silent. Nothing is asked of this host, which tells of the deaths of its
+    /// processes.
+    pub fn end_when_silent(&self, limit: Duration) -> io::Result<()> {
+        use rustix::net::sockopt;
+        let Stream::Tcp(s) = &self.stream else {
+            return Ok(());
+        };
+        let Ok(PeerName::Tcp { peer, here }) = self.peer() else {
+            return Ok(()); // It has ended already.
+        };
+        let peer = peer.ip().to_canonical();
+        if peer.is_loopback() || peer == here.ip().to_canonical() {
+            return Ok(());
+        }
+        // Three questions without an answer fit into the limit.
+        let pause = Duration::from_secs((limit.as_secs() / 4).max(1));
+        sockopt::set_socket_keepalive(s, true)?;
+        sockopt::set_tcp_keepidle(s, pause)?;
+        sockopt::set_tcp_keepintvl(s, pause)?;
+        sockopt::set_tcp_keepcnt(s, 3)?;
+        let limit_ms = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
+        Ok(sockopt::set_tcp_user_timeout(s, limit_ms)?)
     }
 
     /// Reads up to so many bytes ahead from now on. Whoever receives through [`AsFd`] then begins with

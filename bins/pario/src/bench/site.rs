@@ -92,7 +92,10 @@ impl Site {
         let dir = ScratchDir::new()?;
         let log = dir.0.join("log");
         let secret = match spread {
-            Some(_) => Some(make_secret(&dir)?),
+            Some(_) => {
+                make_secret(&dir, "secret.servers")?;
+                Some(make_secret(&dir, "secret")?)
+            }
             None => None,
         };
         let on = |host: Option<usize>| match (spread, host) {
@@ -108,6 +111,8 @@ impl Site {
             arguments.extend(["--listen".into(), listen, SUPERVISED.into(), this.clone()]);
             if let Some(path) = &secret {
                 arguments.extend(["--secret".into(), path.display().to_string()]);
+                let of_servers = path.with_extension("servers").display().to_string();
+                arguments.extend(["--server-secret".into(), of_servers]);
             }
         };
         let start = |host: Option<usize>, arguments: Vec<String>| {
@@ -119,6 +124,9 @@ impl Site {
         let mut arguments: Vec<String> = ["serve", "meta", "--dir", &catalogue]
             .map(Into::into)
             .to_vec();
+        if spread.is_some() {
+            arguments.extend(["--trust-uids".into(), "0.0.0.0/0".into()]);
+        }
         common(&mut arguments, at("meta.sock", host));
         let meta = start(host, arguments)?;
         let mut servers = Vec::new();
@@ -161,9 +169,9 @@ impl Site {
     }
 }
 
-fn make_secret(dir: &ScratchDir) -> Result<PathBuf, Error> {
+fn make_secret(dir: &ScratchDir, name: &str) -> Result<PathBuf, Error> {
     use std::io::{Read, Write};
-    let path = dir.0.join("secret");
+    let path = dir.0.join(name);
     let mut bytes = [0u8; 24];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();

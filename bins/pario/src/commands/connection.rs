@@ -78,7 +78,7 @@ fn connect_to(target: &Target) -> Result<Client, Error> {
         Target::Service(endpoint, state) => {
             // Where the service runs on this host its secret is known.
             let secret = state.as_ref().and_then(|state| state.secret.as_deref());
-            if let (None, Some(path)) = (&options.secret, secret) {
+            if let (None, Some(path)) = (&options.keys.user, secret) {
                 options = options.with_secret_file(path).map_err(refused)?;
             }
             ServiceUrl::At(endpoint.clone())

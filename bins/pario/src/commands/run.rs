@@ -210,7 +210,7 @@ impl Arguments {
         let mut options = ConnectOptions::default();
         if let Some((_, secret)) = &started.network {
             // Servers of other hosts ask for it.
-            options.secret = Some(serving::Secret::new(secret.as_bytes()));
+            options.keys.user = Some(serving::Secret::new(secret.as_bytes()));
         }
         let client = Client::connect(&url, options)?;
         let moved_in = self.move_in(&client, stage_in)?;

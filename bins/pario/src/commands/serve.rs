@@ -5,16 +5,16 @@
 //! for a shutdown. Owns the command line of the servers; what they do is in `metaserver` and
 //! `ioserver`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, Subcommand};
 use layout::ByteSize;
 use serde_json::json;
-use serving::Secret;
 use wire::url::Endpoint;
 
+use super::keys::{KeyArguments, LeaseArguments, TrustArguments};
 use super::{Error, Reported, output};
 use crate::service::{addresses, signals, worker};
 
@@ -41,7 +41,8 @@ is on disk already.
 
 Examples:
   pario serve meta --dir /var/lib/pario
-  pario serve meta --dir meta --listen tcp:node1:4711 --secret /etc/pario.secret")]
+  pario serve meta --dir meta --listen tcp:node1:4711 \\
+                   --secret /etc/pario.secret --server-secret /etc/pario.server-secret")]
 struct Meta {
     /// Where the catalogue is kept; made if it does not exist
     #[arg(long, value_name = "DIR")]
@@ -53,6 +54,9 @@ struct Meta {
 
     #[command(flatten)]
     shared: Shared,
+
+    #[command(flatten)]
+    trust: TrustArguments,
 
     /// How long clients may use an open file before their rights are looked up again
     #[arg(long, value_name = "N", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(1..))]
@@ -70,10 +74,12 @@ Prints `listening on URL` when it takes part in the service. SIGTERM and SIGINT 
 is in its memory has been written to its disks.
 
 Examples:
-  pario serve io --meta tcp:node1:4711 --listen tcp:node2:0 --disk /data/pario --secret /etc/pario.secret
+  pario serve io --meta tcp:node1:4711 --listen tcp:node2:0 --disk /data/pario \\
+                 --secret /etc/pario.secret --server-secret /etc/pario.server-secret
   pario serve io --meta unix:/var/lib/pario/meta.sock --memory 8GiB
   pario serve io --meta tcp:node1:4711 --listen tcp:0.0.0.0:4712 --advertise tcp:node2:4712 \\
-                 --disk /nvme0 --disk /nvme1 --memory 4GiB --secret /etc/pario.secret")]
+                 --disk /nvme0 --disk /nvme1 --memory 4GiB \\
+                 --secret /etc/pario.secret --server-secret /etc/pario.server-secret")]
 #[command(group(clap::ArgGroup::new("store").args(["memory", "disk"]).required(true).multiple(true)))]
 struct Io {
     /// The metadata manager
@@ -130,9 +136,11 @@ struct Io {
 
 #[derive(Args)]
 struct Shared {
-    /// The file with the secret that servers and clients on other hosts share [default: PARIO_SECRET]
-    #[arg(long, value_name = "FILE")]
-    secret: Option<PathBuf>,
+    #[command(flatten)]
+    keys: KeyArguments,
+
+    #[command(flatten)]
+    lease: LeaseArguments,
 
     /// Print JSON instead of text
     #[arg(long)]
@@ -150,24 +158,6 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         Ok(ByteSize(bytes)) => Ok(bytes),
         Err(_) => Err("is no size; give one such as 4096, 64KiB or 1GiB".into()),
     }
-}
-
-/// The secret in a file, or in the one that the environment names.
-pub(crate) fn secret(path: Option<&Path>) -> Result<Option<Secret>, Error> {
-    let named = std::env::var_os("PARIO_SECRET").filter(|text| !text.is_empty());
-    let (role, path) = match (path, named) {
-        (Some(path), _) => ("--secret", path.to_owned()),
-        (None, Some(path)) => ("PARIO_SECRET", PathBuf::from(path)),
-        (None, None) => return Ok(None),
-    };
-    let read = Secret::read(&path);
-    read.map(Some).map_err(|error| {
-        let (text, shown) = (error.to_string(), path.display().to_string());
-        match text.contains(&shown) {
-            true => format!("{role}: {text}").into(),
-            false => format!("{role}: {shown}: {text}").into(),
-        }
-    })
 }
 
 /// Serves until told to end.
@@ -198,7 +188,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 
 impl Meta {
     fn serve(&self) -> Result<(), Error> {
-        let mut options = metaserver::Options::new(&self.dir);
+        let options = metaserver::Options::new(&self.dir);
+        let mut options = options.with_client_lease(self.shared.lease.lease());
         options.listen = match &self.listen[..] {
             [] => vec![addresses::checked(addresses::meta(&self.dir))?],
             many => many
@@ -207,7 +198,8 @@ impl Meta {
                 .map(addresses::checked)
                 .collect::<Result<_, _>>()?,
         };
-        options.secret = secret(self.shared.secret.as_deref())?;
+        options.keys = self.shared.keys.keys()?;
+        options.trust = self.trust.trust()?;
         options.capability_seconds = self.capability_seconds;
         options.supervisor_note = self.supervisor_note.clone();
         make_parents(&options.listen)?;
@@ -248,9 +240,10 @@ impl Io {
                 memory_limit_bytes: memory.unwrap_or(DISK_MEMORY),
             },
         };
-        let mut options = ioserver::Options::new(meta, listen, store);
+        let options = ioserver::Options::new(meta, listen, store);
+        let mut options = options.with_client_lease(self.shared.lease.lease());
         options.advertise = advertise.map(|endpoint| endpoint.to_string());
-        options.secret = secret(self.shared.secret.as_deref())?;
+        options.keys = self.shared.keys.keys()?;
         options.state_dir = self.state.clone();
         options.distance = self.distance;
         options.disk_bytes_per_s = self.disk_rate;

@@ -14,6 +14,7 @@ use layout::ByteSize;
 use serde_json::Value;
 use wire::url::Endpoint;
 
+use super::keys::{KeyArguments, LeaseArguments, TrustArguments};
 use super::output::{counted, note};
 use super::{Error, Reported, down, output, serve};
 use crate::service::state::State;
@@ -57,9 +58,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = serve::size)]
     memory: Option<u64>,
 
-    /// The file with the secret, needed to listen beyond this host [default: PARIO_SECRET]
-    #[arg(long, value_name = "FILE")]
-    secret: Option<PathBuf>,
+    #[command(flatten)]
+    keys: KeyArguments,
+
+    #[command(flatten)]
+    trust: TrustArguments,
+
+    #[command(flatten)]
+    lease: LeaseArguments,
 
     /// Return when the service is there, and leave it in the background
     #[arg(long)]
@@ -150,9 +156,10 @@ impl Arguments {
         let listen = addresses::checked(listen)?;
         // The last one has the longest name.
         addresses::checked(addresses::io(&listen, dir, servers))?;
-        let secret = self.secret_file()?;
+        let keys = self.keys.settled()?;
+        self.trust.trust()?;
         if let Endpoint::Tcp { host, .. } = &listen
-            && secret.is_none()
+            && keys.secret_file().is_none()
             && !addresses::is_loopback(host)
         {
             return Err(format!(
@@ -168,21 +175,10 @@ impl Arguments {
             on_disk,
             servers,
             memory,
-            secret,
+            keys,
+            trust: self.trust.clone(),
+            lease: self.lease,
         })
-    }
-
-    /// The file with the secret, absolute, after a look into it.
-    fn secret_file(&self) -> Result<Option<PathBuf>, Error> {
-        if serve::secret(self.secret.as_deref())?.is_none() {
-            return Ok(None);
-        }
-        let named = std::env::var_os("PARIO_SECRET").map(PathBuf::from);
-        let path = self.secret.clone().or(named).unwrap_or_default();
-        let found = path
-            .canonicalize()
-            .map_err(|e| format!("--secret: {}: {e}", path.display()))?;
-        Ok(Some(found))
     }
 }
 
@@ -295,9 +291,9 @@ fn detach(arguments: &Arguments) -> Result<(), Error> {
     if let Some(memory) = arguments.memory {
         command.arg("--memory").arg(ByteSize(memory).to_string());
     }
-    if let Some(secret) = &arguments.secret {
-        command.arg("--secret").arg(secret);
-    }
+    command.args(arguments.keys.arguments());
+    command.args(arguments.trust.arguments());
+    command.args(arguments.lease.arguments());
     let mut child = command
         .spawn()
         .map_err(|e| format!("cannot start the supervisor: {e}"))?;

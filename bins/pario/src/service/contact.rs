@@ -34,7 +34,7 @@ pub(crate) fn connect(target: &Target) -> Result<Client, Error> {
     if connection::is_job() {
         options = job::find_running(options)?.1;
     }
-    if let (None, Target::Service(_, Some(state))) = (&options.secret, target)
+    if let (None, Target::Service(_, Some(state))) = (&options.keys.user, target)
         && let Some(path) = &state.secret
     {
         options = options.with_secret_file(path)?;

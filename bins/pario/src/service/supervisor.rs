@@ -24,6 +24,7 @@ use super::state::{State, Trouble};
 use super::worker::{Event, Role, Worker, ending};
 use super::{addresses, signals};
 use crate::commands::Error;
+use crate::commands::keys::{KeyArguments, LeaseArguments, TrustArguments};
 use crate::commands::output::note;
 
 /// All servers have to be there within this time.
@@ -50,8 +51,12 @@ pub(crate) struct Plan {
     pub(crate) servers: usize,
     /// Memory of each I/O server.
     pub(crate) memory: u64,
-    /// The file with the secret.
-    pub(crate) secret: Option<PathBuf>,
+    /// Files with secrets.
+    pub(crate) keys: KeyArguments,
+    /// Who is believed beyond this host.
+    pub(crate) trust: TrustArguments,
+    /// When clients that nobody hears of are dead.
+    pub(crate) lease: LeaseArguments,
 }
 
 /// Where a process is between its start and its end.
@@ -131,7 +136,7 @@ impl Supervisor {
             host_name: addresses::host_name(),
             started: started.map_or(0, |d| d.as_secs()),
             store: self.store().into(),
-            secret: self.plan.secret.clone(),
+            secret: self.plan.keys.secret_file().map(Into::into),
             supervisor: Process::this(),
             meta: self.seats.first().and_then(process),
             servers: self.seats.iter().skip(1).map(process).collect(),
@@ -211,6 +216,7 @@ impl Supervisor {
             Role::Meta => {
                 command.args(["meta", "--dir"]).arg(plan.dir.join("meta"));
                 command.arg("--supervisor-note").arg(State::path(&plan.dir));
+                command.args(plan.trust.arguments());
             }
             Role::Io(index) => {
                 let meta = addresses::from_here(&self.seats[0].endpoint).to_string();
@@ -223,9 +229,8 @@ impl Supervisor {
             }
         }
         command.arg("--listen").arg(seat.endpoint.to_string());
-        if let Some(secret) = &plan.secret {
-            command.arg("--secret").arg(secret);
-        }
+        command.args(plan.keys.arguments());
+        command.args(plan.lease.arguments());
         command
     }
 

@@ -427,6 +427,7 @@ impl Peer {
             },
             rendezvous_bytes: world.rendezvous_bytes,
             message_bytes: world.message_bytes,
+            proof: Bytes::default(),
         })
     }
 

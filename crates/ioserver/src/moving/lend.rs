@@ -219,7 +219,7 @@ impl Lenders {
         }
         drop(idle);
         let local = member.local.as_ref();
-        let local = local.filter(|l| l.host == control::introduction::local_host());
+        let local = local.filter(|l| l.host == identity::local_host());
         let address = local.map_or(&member.address, |l| &l.address);
         let endpoint: Endpoint = address.parse().ok()?;
         if !matches!(endpoint, Endpoint::Unix(_)) {

@@ -397,7 +397,7 @@ impl Pull<'_> {
         let mut servers: Vec<u64> = target.places.iter().flatten().map(|p| p.server).collect();
         servers.sort_unstable();
         servers.dedup();
-        let host = control::introduction::local_host();
+        let host = identity::local_host();
         let is_here = |server: &u64| {
             *server == self.context.server.0
                 || self

@@ -267,14 +267,20 @@ fn held_up<T>(state: &State) -> Result<T, Refused> {
 pub(super) fn fenced<T>(client: ClientId) -> Result<T, Refused> {
     refuse(
         Status::Fenced,
-        format!("{client} was declared dead; connect again as a new one"),
+        format!(
+            "{client} was not heard of for longer than its lease and counts as dead: its locks were given to \
+             others; open the file again"
+        ),
     )
 }
 
 /// A refusal of the lock manager as an answer.
 pub(super) fn lock_refused(refusal: locks::Refusal) -> Refused {
     let text = match refusal {
-        locks::Refusal::Fenced => "the client was declared dead; connect again as a new one",
+        locks::Refusal::Fenced => {
+            "the client was not heard of for longer than its lease and counts as dead: its locks were \
+             given to others; open the file again"
+        }
         locks::Refusal::NotAdmitted => "the handle is not in atomic mode here; ask to be admitted",
         locks::Refusal::BadTicket => {
             "the request number is in use by another lock, or no lock has it; take a fresh one"

@@ -151,8 +151,9 @@ fn hello(endpoint: &Endpoint, role: Role) -> Result<(Link, Welcome), AskError> {
     link.set_timeout(Some(WAIT)).unwrap();
     let hello = Hello {
         role,
-        process: control::introduction::this_process(),
+        process: identity::this_process(),
         credentials: Credentials::ROOT,
+        nonce: Default::default(),
     };
     let welcome = link.ask(1, &hello, &mut Vec::new())?;
     Ok((link, welcome))

@@ -351,6 +351,15 @@ impl<'r> Check<'r> {
                 check.findings.push(Finding::Stray(row_name(key)));
             }
         })?;
+        self.each(
+            &key::identities(),
+            |_, bytes| Ok(bytes.len()),
+            |check, key, _| {
+                if !key::number(key, 0).is_some_and(|server| members.contains(&server)) {
+                    check.findings.push(Finding::Stray(row_name(key)));
+                }
+            },
+        )?;
         self.each(&key::removals(), read_removal, |check, key, _| {
             if !key::number(key, 0).is_some_and(|server| members.contains(&server)) {
                 check.findings.push(Finding::Stray(row_name(key)));

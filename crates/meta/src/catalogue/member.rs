@@ -64,7 +64,9 @@ pub(crate) fn candidates(rows: &dyn Rows) -> Result<Vec<Member>, MetaError> {
 
 impl Batch<'_> {
     /// A server starts: it gets a new incarnation, and its number if it had none. One that
-    /// continues keeps its incarnation, unless it was replaced by a later start of itself.
+    /// continues keeps its incarnation, unless it was replaced by a later start of itself. Whoever says that
+    /// it had a number shows the identity that was shown when the number was given; a server of a catalogue
+    /// from before there were identities shows it now.
     pub fn join(&mut self, join: &Join) -> Result<Member, MetaError> {
         self.one(|b| b.join_now(join))
     }
@@ -79,6 +81,12 @@ impl Batch<'_> {
             }
             None => None,
         };
+        if let Some(server) = join.server {
+            let known = self.rows.get(&key::identity(server))?;
+            if known.is_some_and(|known| known != join.identity.0) {
+                return Err(MetaError::NotThatServer(server));
+            }
+        }
         if let Some(incarnation) = join.continues {
             return self.continue_now(join, incarnation, before);
         }
@@ -104,6 +112,7 @@ impl Batch<'_> {
             is_draining: before.as_ref().is_some_and(|m| m.is_draining),
         };
         put_member(&mut self.rows, &member);
+        self.put_identity(member.server, join);
         // What it has lost need not be removed.
         let mut gone = Vec::new();
         self.rows
@@ -141,7 +150,15 @@ impl Batch<'_> {
             ..before
         };
         put_member(&mut self.rows, &member);
+        self.put_identity(member.server, join);
         Ok(member)
+    }
+
+    fn put_identity(&mut self, server: ServerId, join: &Join) {
+        if !join.identity.0.is_empty() {
+            self.rows
+                .put(key::identity(server), join.identity.0.clone());
+        }
     }
 
     /// A server takes nothing new any more; what it has stays bound to it.
@@ -242,6 +259,7 @@ impl Batch<'_> {
                 b.rows.remove(key);
             }
             b.rows.remove(key::member(server));
+            b.rows.remove(key::identity(server));
             b.rows.remove(key::failed(server));
             Ok(())
         })

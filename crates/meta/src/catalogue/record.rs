@@ -27,6 +27,7 @@ const CALIBRATION: u8 = 11;
 const PROFILE: u8 = 12;
 const HINTS: u8 = 13;
 const FAILED: u8 = 14;
+const IDENTITY: u8 = 16;
 
 /// The root directory.
 pub(crate) const ROOT: FileId = FileId(1);
@@ -82,6 +83,14 @@ pub(crate) mod key {
 
     pub(crate) fn member(server: ServerId) -> Vec<u8> {
         with(MEMBER, &[server.0], "")
+    }
+
+    pub(crate) fn identity(server: ServerId) -> Vec<u8> {
+        with(IDENTITY, &[server.0], "")
+    }
+
+    pub(crate) fn identities() -> Vec<u8> {
+        vec![IDENTITY]
     }
 
     pub(crate) fn members() -> Vec<u8> {
@@ -255,6 +264,7 @@ pub(crate) fn decode<T>(
 pub(crate) fn row_name(key: &[u8]) -> String {
     let kind = match key.first() {
         Some(&FORMAT) => "format",
+        Some(&IDENTITY) => "identity",
         Some(&NODE) => "node",
         Some(&ENTRY) => "entry",
         Some(&VIEW) => "view",

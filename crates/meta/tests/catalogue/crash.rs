@@ -150,6 +150,7 @@ fn seed001_s16_files_are_created_wholly_or_not_at_all() {
             capacity_bytes: 0,
             used_bytes: 0,
             distance: 0,
+            identity: wire::message::Bytes::default(),
         };
         for _ in 0..3 {
             catalogue.transact(|b| b.join(&join)).unwrap().unwrap();

@@ -139,6 +139,7 @@ pub(crate) fn memory(server: Option<u64>) -> Join {
         capacity_bytes: 1 << 30,
         used_bytes: 0,
         distance: 1,
+        identity: wire::message::Bytes::default(),
     }
 }
 

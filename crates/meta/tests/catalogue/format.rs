@@ -78,6 +78,7 @@ fn write_image() -> Vec<u8> {
                     capacity_bytes: 1 << 40,
                     used_bytes: 1 << 30,
                     distance: 3,
+                    identity: wire::message::Bytes::default(),
                 })?;
             }
             b.mkdir(&caller, "/données", 0o750)?;

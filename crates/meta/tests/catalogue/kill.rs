@@ -43,6 +43,7 @@ fn join(catalogue: &mut Catalogue) {
         capacity_bytes: 0,
         used_bytes: 0,
         distance: 0,
+        identity: wire::message::Bytes::default(),
     };
     catalogue.transact(|b| b.join(&join)).unwrap().unwrap();
 }

@@ -703,6 +703,7 @@ impl Model {
             capacity_bytes: 0,
             used_bytes: 0,
             distance: 0,
+            identity: wire::message::Bytes::default(),
         };
         self.next_incarnation += 1;
         let incarnation = self.next_incarnation;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use metaserver::{Endpoint, MetaServer, Options, Secret};
+use metaserver::{Endpoint, Keys, MetaServer, Options, Secret};
 use serving::{proof, this_process};
 use wire::ask::AskError;
 use wire::link::Link;
@@ -51,7 +51,7 @@ impl Scratch {
     pub(crate) fn options(&self) -> Options {
         Options {
             listen: vec![self.socket(), "tcp:127.0.0.1:0".parse().unwrap()],
-            secret: Some(secret()),
+            keys: keys(),
             recovery: Duration::from_millis(300),
             // Members of most tests never report, on machines that may be slow.
             member_timeout: Duration::from_secs(600),
@@ -72,6 +72,18 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// Users know one, servers the other.
+pub(crate) fn keys() -> Keys {
+    Keys {
+        user: Some(secret()),
+        server: Some(server_secret()),
+    }
+}
+
+pub(crate) fn server_secret() -> Secret {
+    Secret::new(b"what only servers of these tests know")
 }
 
 pub(crate) fn secret() -> Secret {
@@ -224,6 +236,7 @@ pub(crate) fn hello(role: Role, credentials: Credentials) -> Hello {
         role,
         process: this_process(),
         credentials,
+        nonce: Bytes(vec![5; 32]),
     }
 }
 
@@ -267,6 +280,7 @@ pub(crate) fn join(address: &str) -> Join {
         capacity_bytes: 0,
         used_bytes: 0,
         distance: 0,
+        identity: Bytes(vec![7; 32]),
     }
 }
 

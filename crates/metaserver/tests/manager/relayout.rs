@@ -6,7 +6,7 @@
 use std::sync::{Arc, Condvar, Mutex};
 
 use metaserver::{Endpoint, MetaServer};
-use serving::{Exchange, Outcome, Peer, Running, Service};
+use serving::{Exchange, Keys, Outcome, Peer, Proven, Running, Service};
 use wire::message::catalogue::*;
 use wire::message::cluster::*;
 use wire::message::session::{Hello, Role, Shutdown, Welcome};
@@ -39,7 +39,12 @@ struct FakeServer {
 impl Service for FakeServer {
     type Session = ();
 
-    fn hello(&self, _: &Peer, hello: &Hello, _: bool) -> Result<((), Welcome), (Status, Refusal)> {
+    fn hello(
+        &self,
+        _: &Peer,
+        hello: &Hello,
+        _: &Proven,
+    ) -> Result<((), Welcome), (Status, Refusal)> {
         let from_manager = matches!(
             &hello.role,
             Role::Server { server: ServerId::MANAGER, seal } if seal.0.len() == 32
@@ -54,6 +59,7 @@ impl Service for FakeServer {
             incarnation: 1,
             rendezvous_bytes: 0,
             message_bytes: 0,
+            proof: Bytes::default(),
         };
         Ok(((), welcome))
     }
@@ -127,7 +133,7 @@ impl Fake {
             }),
             changed: Condvar::new(),
         });
-        let running = serving::start(service, vec![listener], None).unwrap();
+        let running = serving::start(service, vec![listener], Keys::default()).unwrap();
         let joiner = Joiner::with(&scratch.socket(), join(&endpoint.to_string()));
         Fake { running, joiner }
     }

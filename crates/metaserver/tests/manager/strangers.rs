@@ -5,7 +5,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use metaserver::{Endpoint, Options, StartError};
+use metaserver::{Endpoint, Keys, Options, StartError};
 use wire::ask::AskError;
 use wire::frame::{HEADER_BYTES, Header};
 use wire::message::cluster::{FileState, ReportSize};
@@ -240,7 +240,7 @@ fn unsafe_and_impossible_listeners_are_refused() {
     let scratch = Scratch::new("listen");
     let with = |listen: Vec<&str>, secret| Options {
         listen: listen.iter().map(|l| l.parse().unwrap()).collect(),
-        secret,
+        keys: Keys::of_user(secret),
         ..scratch.options()
     };
     let error = metaserver::start(with(vec!["tcp:0.0.0.0:0"], None)).unwrap_err();

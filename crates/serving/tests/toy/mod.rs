@@ -10,7 +10,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use serving::{Exchange, Outcome, Peer, Running, Secret, Service, proof, start, this_process};
+use serving::{
+    Exchange, Keys, Outcome, Peer, Proven, Running, Secret, Service, proof, start, this_process,
+};
 use wire::ask::AskError;
 use wire::link::{Link, Listener};
 use wire::message::catalogue::{Count, Members};
@@ -63,6 +65,9 @@ impl Toy {
     }
 }
 
+/// What servers of a toy with a secret have to know.
+pub(crate) const SERVER_SECRET: &[u8] = b"what only servers know";
+
 /// A process number of clients whose introduction waits at the gate.
 pub(crate) const SLOW: u64 = u64::MAX;
 
@@ -73,9 +78,9 @@ impl Service for Toy {
         &self,
         peer: &Peer,
         hello: &Hello,
-        is_proven: bool,
+        proven: &Proven,
     ) -> Result<(u64, Welcome), (Status, Refusal)> {
-        self.tell(Event::Hello(peer.clone(), hello.clone(), is_proven));
+        self.tell(Event::Hello(peer.clone(), hello.clone(), proven.secret));
         if hello.process.pid == SLOW {
             self.wait_at_gate();
         }
@@ -132,6 +137,7 @@ pub(crate) fn welcome(client: u64) -> Welcome {
         incarnation: 4,
         rendezvous_bytes: 65536,
         message_bytes: 1 << 22,
+        proof: Bytes::default(),
     }
 }
 
@@ -165,7 +171,11 @@ impl Served {
             is_open: Mutex::new(false),
             opened: Condvar::new(),
         };
-        let running = start(Arc::new(toy), listeners.into(), secret.map(Secret::new)).unwrap();
+        let keys = Keys {
+            user: secret.map(Secret::new),
+            server: Some(Secret::new(SERVER_SECRET)).filter(|_| secret.is_some()),
+        };
+        let running = start(Arc::new(toy), listeners.into(), keys).unwrap();
         Served {
             running,
             events,
@@ -236,6 +246,7 @@ pub(crate) fn hello_of(client: u64) -> Hello {
         },
         process: this_process(),
         credentials: Credentials::new(4711, 4712),
+        nonce: Bytes(vec![3; 32]),
     }
 }
 

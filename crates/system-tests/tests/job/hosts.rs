@@ -66,7 +66,7 @@ fn seed001_s04_hosts_meet_in_a_directory_and_serve_together() {
         !refused.status.success(),
         "nobody gets in without the secret"
     );
-    fs::write(site.file("secret"), secret).unwrap();
+    system_tests::service::write_private(&site.file("secret"), &secret);
     status
         .env("PARIO_SECRET", site.file("secret"))
         .env_remove("PARIO_TIMEOUT");

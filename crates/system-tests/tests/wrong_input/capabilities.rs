@@ -67,18 +67,14 @@ fn forged_and_borrowed_capabilities_open_nothing() {
         client: known.id(),
         session: server.welcome.session.clone(),
     };
-    let refused = Raw::connect(&endpoint, stolen, control::introduction::this_process());
+    let refused = Raw::connect(&endpoint, stolen, identity::this_process());
     assert_eq!(refused.unwrap_err().status(), Status::Unauthenticated);
     let seal = Role::Server {
         server: ServerId(1),
         seal: Bytes(vec![7; 32]),
     };
     for endpoint in [endpoint, service.meta().endpoint().clone()] {
-        let refused = Raw::connect(
-            &endpoint,
-            seal.clone(),
-            control::introduction::this_process(),
-        );
+        let refused = Raw::connect(&endpoint, seal.clone(), identity::this_process());
         assert_eq!(refused.unwrap_err().status(), Status::Unauthenticated);
     }
     // The right one opens.

@@ -35,13 +35,17 @@ record! {
         pub used_bytes: u64,
         /// How far it is from the clients.
         pub distance: u64,
+        /// What only this server knows: 32 random bytes that it made before its first join. Whoever wants
+        /// its number later has to show the same. On a connection that others could read it is wrapped
+        /// (see `docs/formats/wire.md`).
+        pub identity: Bytes,
     }
 
     /// A server is a member.
     pub struct Joined {
         /// As the catalogue knows it now.
         pub member: Member,
-        /// The key of the cluster.
+        /// The key of the cluster; on a connection that others could read it is wrapped.
         pub key: Bytes,
         /// All members.
         pub members: Vec<Member>,

@@ -2,8 +2,10 @@
 //!
 //! The first frame on every connection is [`Hello`]. On a Unix socket the kernel says who is there
 //! (peer credentials) and what the caller claims about itself is ignored. On TCP a server that has
-//! a secret answers [`Hello`] with `Unauthenticated` and 32 random bytes as detail; the caller
-//! proves with [`Prove`] that it knows the secret, and then its claim is believed.
+//! a secret for callers of this role (users have one, servers another) answers [`Hello`] with
+//! `Unauthenticated` and 32 random bytes as detail; the caller proves with [`Prove`] that it knows the
+//! secret, and [`Welcome`] proves the same to the caller. What is proven is only that: which claims are
+//! believed then is the metadata manager's to decide.
 //!
 //! A client is numbered by the metadata manager; the sealed session it gets makes it known to all
 //! I/O servers, and to a metadata manager that was restarted. One client may have any number of
@@ -22,6 +24,8 @@ record! {
         pub process: Process,
         /// Whom it claims to work for.
         pub credentials: Credentials,
+        /// 32 random bytes, so that the proof of the server is good for this connection only.
+        pub nonce: Bytes,
     }
 
     /// A process, as its host knows it.
@@ -57,11 +61,14 @@ record! {
         pub rendezvous_bytes: u64,
         /// Longest payload that one message is to carry.
         pub message_bytes: u64,
+        /// Proof that the server knows the secret too, if it has asked for one: the seal of a [`Prove`] with
+        /// the word `server` in front instead of `caller`.
+        pub proof: Bytes,
     }
 
     /// The answer to a challenge.
     pub struct Prove {
-        /// HMAC-SHA-256 with the secret over the challenge and the encoded [`Hello`].
+        /// HMAC-SHA-256 with the secret over the word `caller`, the challenge and the encoded [`Hello`].
         pub proof: Bytes,
     }
 

@@ -42,6 +42,7 @@ pub(super) fn add(list: &mut Samples) {
             capacity_bytes: 0,
             used_bytes: 1,
             distance: 300,
+            identity: Bytes(resumes.map_or(vec![], |_| (32..64).collect())),
         };
         let joined = Joined {
             member: member(2, store, MemberState::Alive),

@@ -20,6 +20,7 @@ fn hello(role: Role) -> Hello {
             group: u32::MAX,
             groups: vec![4, 27, 1_000_000],
         },
+        nonce: Bytes((200..232).collect()),
     }
 }
 
@@ -31,6 +32,7 @@ fn welcome(client: u64) -> Welcome {
         incarnation: 12,
         rendezvous_bytes: 64 << 10,
         message_bytes: 4 << 20,
+        proof: Bytes((0..client.min(32) as u8).collect()),
     }
 }
 
@@ -48,6 +50,7 @@ pub(super) fn add(list: &mut Samples) {
             host: String::new(),
         },
         credentials: Credentials::ROOT,
+        nonce: Bytes::default(),
     };
     list.pair("new-server", unknown, welcome(0));
     let server = Role::Server {

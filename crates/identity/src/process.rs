@@ -1,0 +1,35 @@
+//! How a process names itself and its host: by what the kernel tells apart.
+//!
+//! Equal names mean that process numbers, or sockets in the file system, can be looked up here.
+
+use std::fs;
+
+use wire::message::session::Process;
+
+/// This process, as it introduces itself.
+pub fn this_process() -> Process {
+    Process {
+        pid: u64::from(std::process::id()),
+        host: host(),
+    }
+}
+
+/// This host, as far as sockets in its file system and memory are shared: the kernel's boot id, the
+/// network and, where one machine plays several hosts, the name in `PARIO_HOST`.
+pub fn local_host() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let network = fs::read_link("/proc/self/ns/net")
+        .map(|p| p.display().to_string())
+        .unwrap_or_default();
+    let name = std::env::var("PARIO_HOST").unwrap_or_default();
+    format!("{} {network} {name}", boot.trim())
+}
+
+/// The kernel's boot id and the space of process numbers.
+fn host() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let space = fs::read_link("/proc/self/ns/pid")
+        .map(|p| p.display().to_string())
+        .unwrap_or_default();
+    format!("{} {space}", boot.trim())
+}

@@ -1,0 +1,186 @@
+//! Whom clients on other hosts work for.
+//!
+//! A host can say anything about its users. So whoever has only proven to know the secret works for one user
+//! whom the administrator names for all such clients, and who can do no harm: `nobody` if nothing is said.
+//! Networks whose hosts are run by the administrator himself can be trusted to say who their users are, root
+//! included, as NFS does.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use serving::Peer;
+use wire::message::session::Credentials;
+
+/// `nobody` and `nogroup`, as hosts agree.
+const NOBODY: u32 = 65534;
+
+/// Addresses that begin alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+/// Why a text is no network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkError(String);
+
+impl fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "'{}' is no network; write an address, or an address and the bits that count: 10.1.0.0/16, \
+             fd00::/8",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NetworkError {}
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let wrong = || NetworkError(text.into());
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let address = address.to_canonical();
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = match bits {
+            Some(bits) => bits.parse().map_err(|_| wrong())?,
+            None => most,
+        };
+        if bits > most {
+            return Err(wrong());
+        }
+        Ok(Network { address, bits })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+impl Network {
+    /// Whether an address belongs to it.
+    pub fn has(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                let differ = u64::from(a.to_bits() ^ b.to_bits());
+                differ >> (32 - u32::from(self.bits)) == 0
+            }
+            (IpAddr::V6(a), IpAddr::V6(b)) => {
+                let differ = a.to_bits() ^ b.to_bits();
+                self.bits == 0 || differ >> (128 - u32::from(self.bits)) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Who is believed, and who the others are.
+#[derive(Clone, Debug)]
+pub struct Trust {
+    /// Networks whose hosts are believed when they say who their users are.
+    pub networks: Vec<Network>,
+    /// Whom all other clients with the secret work for.
+    pub others: Credentials,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Trust {
+            networks: Vec::new(),
+            others: Credentials::new(NOBODY, NOBODY),
+        }
+    }
+}
+
+impl Trust {
+    /// Believes everybody who knows the secret: for services whose secret only one user has.
+    pub fn everybody() -> Trust {
+        let all = |text: &str| text.parse().expect("a network");
+        Trust {
+            networks: vec![all("0.0.0.0/0"), all("::/0")],
+            ..Trust::default()
+        }
+    }
+
+    /// Whom a client works for that has proven the secret, and of whom the kernel knows nothing.
+    pub(crate) fn of<'c>(&'c self, peer: &Peer, claimed: &'c Credentials) -> &'c Credentials {
+        let is_trusted = |ip| self.networks.iter().any(|network| network.has(ip));
+        if peer.is_local || peer.address.is_some_and(is_trusted) {
+            return claimed;
+        }
+        &self.others
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_have_the_addresses_that_begin_alike() {
+        for (network, address, has) in [
+            ("10.1.0.0/16", "10.1.255.3", true),
+            ("10.1.0.0/16", "10.2.0.0", false),
+            ("10.1.2.3", "10.1.2.3", true),
+            ("10.1.2.3", "10.1.2.2", false),
+            ("0.0.0.0/0", "255.255.255.255", true),
+            ("0.0.0.0/0", "::1", false),
+            ("10.1.0.0/16", "::ffff:10.1.7.7", true),
+            ("fd00::/8", "fdff::1", true),
+            ("fd00::/8", "fe00::1", false),
+            ("::/0", "fe80::1", true),
+            ("::/0", "10.0.0.1", false),
+            ("fe80::1", "fe80::1", true),
+            ("fe80::1", "fe80::2", false),
+        ] {
+            let parsed: Network = network.parse().unwrap();
+            assert_eq!(
+                parsed.has(address.parse().unwrap()),
+                has,
+                "{network} {address}"
+            );
+        }
+        for text in [
+            "",
+            "node",
+            "10.0.0.0/33",
+            "fd00::/129",
+            "10.0.0.0/",
+            "10.0.0.0/-1",
+            "/8",
+        ] {
+            let error = text.parse::<Network>().unwrap_err().to_string();
+            assert!(error.contains("is no network"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_claim_from_elsewhere_is_believed_from_trusted_networks_only() {
+        let from = |address: &str| Peer {
+            credentials: None,
+            pid: None,
+            is_local: false,
+            address: Some(address.parse().unwrap()),
+        };
+        let root = Credentials::ROOT;
+        let mut trust = Trust::default();
+        assert_eq!(trust.of(&from("10.0.0.9"), &root).user, NOBODY);
+        assert_eq!(trust.of(&from("10.0.0.9"), &root).group, NOBODY);
+        trust.networks.push("10.0.0.0/24".parse().unwrap());
+        assert_eq!(trust.of(&from("10.0.0.9"), &root).user, 0);
+        assert_eq!(trust.of(&from("10.0.1.9"), &root).user, NOBODY);
+        let everybody = Trust::everybody();
+        assert_eq!(everybody.of(&from("2001:db8::1"), &root).user, 0);
+    }
+}
