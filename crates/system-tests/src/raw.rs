@@ -14,7 +14,7 @@ use wire::link::{Link, LinkError};
 use wire::message::access::{Access, DATA, READ, WRITE};
 use wire::message::catalogue::{CreateOptions, Open, OpenOptions, Opened};
 use wire::message::file::SetView;
-use wire::message::session::{Credentials, Hello, Process, Role, Welcome};
+use wire::message::session::{Credentials, Hello, Process, Prove, Role, Welcome};
 use wire::message::{Bytes, Refusal, Request, decode};
 use wire::{ClientId, Rights, Status};
 
@@ -44,7 +44,18 @@ impl Raw {
             credentials: Credentials::ROOT,
             nonce: Default::default(),
         };
-        let welcome = link.ask(1, &hello, &mut out)?;
+        let welcome = match link.ask(1, &hello, &mut out) {
+            Err(AskError::Refused(Status::Unauthenticated, refusal))
+                if !refusal.detail.0.is_empty() =>
+            {
+                let path = std::env::var_os("PARIO_SECRET").unwrap_or_default();
+                let secret = identity::Secret::read(path.as_ref()).map_err(LinkError::Io)?;
+                let proof = identity::proof(&secret, &refusal.detail.0, &hello);
+                let proof = Bytes(proof.to_vec());
+                link.ask(2, &Prove { proof }, &mut out)?
+            }
+            answer => answer?,
+        };
         Ok(Raw {
             link,
             welcome,

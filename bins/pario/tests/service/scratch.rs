@@ -276,7 +276,9 @@ impl Drop for Foreground {
 
 /// A file with a secret, readable by its owner only.
 pub(crate) fn write_secret(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
     std::fs::write(path, text).expect("written");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).expect("private");
 }
 
 /// All that is left to read.

@@ -42,7 +42,8 @@ fn a_claim_counts_as_far_as_the_administrator_says() {
     let text = good(&mut on(1, &["stat", "/far"]));
     assert!(text.contains("65534"), "{text}");
     good(&mut on(0, &["put", &input, "/near"]));
-    good(&mut on(0, &["chmod", "600", "/near"]));
+    let secret = site.secret("secret");
+    site.client(0, &url, &secret).ask("chmod\t/near\t600");
     let text = good(&mut on(0, &["stat", "/near"]));
     assert!(!text.contains("65534"), "{text}");
     let why = bad(&mut on(1, &["cat", "/near"]));

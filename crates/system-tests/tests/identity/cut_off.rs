@@ -3,8 +3,10 @@
 //! What a vanished client held is free after its lease; when it comes back it is told what happened, and
 //! can go on as a new client.
 
-use crate::site::Site;
+use system_tests::waiting::until;
 use system_tests::worker::OpenHow;
+
+use crate::site::{Site, good};
 
 const LAYOUT: &str = "striped(64KiB) over 1";
 /// Short, so that the tests are.
@@ -24,7 +26,7 @@ fn a_vanished_host_loses_its_locks_and_goes_on_as_a_new_client() {
     let mut near = site.client(0, &url, &secret);
     let create = OpenHow::new("rwc").layout(Some(LAYOUT));
     near.open(0, "/file", &create);
-    near.ask("chmod\t/file\t438");
+    near.ask("chmod\t/file\t666");
     let mut far = site.client(1, &url, &secret);
     far.open(0, "/file", &OpenHow::new("rwa"));
     far.fill(0, 0, 4096, 1);
@@ -42,6 +44,12 @@ fn a_vanished_host_loses_its_locks_and_goes_on_as_a_new_client() {
     near.open(1, "/file", &OpenHow::new("rwa"));
     near.fill(1, 0, 4096, 2);
     assert_eq!(near.check(1, 0, 4096, 2), 4096);
+    // Its other sessions end about the same time.
+    until("nobody is left but the near client", || {
+        let mut status = site.pario(0, &["status", "--json"]);
+        status.env("PARIO_URL", &url).env("PARIO_SECRET", &user);
+        good(&mut status).contains("\"clients\": 1,")
+    });
 
     site.hosts.mend(1);
     let why = far.try_ask("fill\t0\t0\t4096\t5").unwrap_err();
