@@ -32,7 +32,7 @@ impl Site {
                 dir: TempDir::new(),
             }),
             Err(why) => {
-                eprintln!("left out: {why}");
+                testkit::skipped(&why);
                 None
             }
         }
