@@ -377,15 +377,16 @@ impl Open {
                 failed.push(i);
             }
             if let Some(whole) = &terms.whole {
-                for &(server, start) in flow.routes.volatile() {
-                    self.wrote(server, start);
+                for &(server, start, verifier) in flow.routes.written() {
+                    self.unsynced.wrote(server, start, verifier);
                 }
                 flow.routes.count(phases, whole.server);
             }
             is_newer |= flow.is_newer;
-            if flow.is_volatile {
+            if flow.verifier != 0 {
                 let (server, pipe) = &lane.servers[flow.pipe];
-                self.wrote(*server, pipe.welcome.incarnation);
+                let start = pipe.welcome.incarnation;
+                self.unsynced.wrote(*server, start, flow.verifier);
             }
         }
         phases.send_to_last_answer_ns = phases

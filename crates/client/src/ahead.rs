@@ -475,7 +475,7 @@ impl File {
                     let dropped = lane
                         .pipe(index)
                         .ask(number, &DropView { view: seen.number });
-                    if !matches!(dropped, Ok(()) | Err(Trouble::Refused(..))) {
+                    if !matches!(dropped, Ok(_) | Err(Trouble::Refused(..))) {
                         lane.drop_pipe(server);
                     }
                 }

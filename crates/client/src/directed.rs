@@ -148,6 +148,8 @@ struct Stream {
     filled: usize,
     cursor: Cursor,
     sent: u64,
+    /// Of what the server has taken.
+    verifier: u64,
     /// Bytes of this rank that the server keeps, whoever sends them.
     expected: u64,
     failure: Option<Trouble>,
@@ -226,6 +228,7 @@ impl Stream {
         if header.flags & (MORE | WANT) == 0 {
             let done: Directed = message::decode(pipe.control())?;
             self.phases.served_ns = done.served_ns;
+            self.verifier = done.verifier;
             self.state = State::Finished;
             return Ok(());
         }
@@ -387,7 +390,7 @@ impl Open {
                 None if operation.writes => {
                     if let Some(index) = lane.find(server) {
                         let start = lane.pipe(index).welcome.incarnation;
-                        self.wrote(server, start);
+                        self.unsynced.wrote(server, start, stream.verifier);
                     }
                 }
                 None => {}
@@ -446,6 +449,7 @@ impl Open {
             filled: 0,
             cursor: Cursor::default(),
             sent: 0,
+            verifier: 0,
             failure: None,
             phases: ServerPhases {
                 server: plan.places[slot].server,

@@ -57,6 +57,13 @@ pub enum Error {
         /// The server.
         server: ServerId,
     },
+    /// Bytes that this handle has written and not synced were lost: a server, or its host, was started again.
+    LostWrites {
+        /// The servers.
+        servers: Vec<ServerId>,
+        /// So many seconds ago the first of the bytes was written, rounded up.
+        since_seconds: u64,
+    },
     /// A write was done in part: some servers failed.
     Partial {
         /// Bytes from the beginning of the write, in view space, that are all written.
@@ -91,7 +98,7 @@ impl Error {
             Error::Argument { .. } => Status::InvalidArgument,
             Error::Refused { status, .. } => *status,
             Error::Unreachable { .. } | Error::Uncertain { .. } => Status::Unreachable,
-            Error::Lost { .. } => Status::Lost,
+            Error::Lost { .. } | Error::LostWrites { .. } => Status::Lost,
             Error::Partial { failures, .. } => failures.first().map_or(Status::Io, |f| f.status),
             Error::Closed | Error::Forked => Status::BadHandle,
         }
@@ -142,6 +149,18 @@ impl fmt::Display for Error {
                 f,
                 "bytes of this file were in the memory of {server}, which died; write the file again"
             ),
+            Error::LostWrites {
+                servers,
+                since_seconds,
+            } => {
+                let names: Vec<String> = servers.iter().map(ServerId::to_string).collect();
+                write!(
+                    f,
+                    "bytes written to {} in the last {since_seconds} s were lost before they were synced: the server or \
+                     its host was started again; write them again",
+                    names.join(", ")
+                )
+            }
             Error::Partial {
                 confirmed,
                 failures,

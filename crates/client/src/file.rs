@@ -29,6 +29,7 @@ use crate::phases::Phases;
 use crate::seen::{Seen, is_whole};
 use crate::session::lock;
 use crate::strategy::Collective;
+use crate::unsynced::Synced;
 
 /// Times an append reserves a place anew.
 const MOST_RESERVATIONS: u32 = 64;
@@ -495,7 +496,7 @@ impl File {
             loop {
                 let epoch = self.open.ask_size(lane)?.epoch;
                 let make = |view| Preallocate { view, epoch, size };
-                match self.open.ask_all(lane, whole, make, |()| {}) {
+                match self.open.ask_all(lane, whole, make, |_, ()| {}) {
                     Err(e) if e.status() == Status::StaleEpoch => continue,
                     other => other?,
                 }
@@ -507,8 +508,9 @@ impl File {
     }
 
     /// Makes everything written to the file so far durable, where the stores can; says whether they
-    /// can. Bytes written by this handle that died with a server since are reported as
-    /// [`Error::Lost`].
+    /// can. Bytes written by this handle that died with a server or its host since are reported as
+    /// [`Error::LostWrites`], once, as by `fsync`: whoever wrote them has to do it again. Each handle hears of its own
+    /// writes; what other handles have written is made durable as far as the servers have it.
     pub fn sync(&self) -> Result<Synced> {
         self.open.check()?;
         self.open.void_own_ahead();
@@ -588,7 +590,7 @@ impl File {
                 lane,
                 &self.open.whole,
                 |view| Allocated { view },
-                |bytes| sum += bytes,
+                |_, bytes| sum += bytes,
             )
         })?;
         Ok(sum)
@@ -606,7 +608,7 @@ impl File {
                 lane,
                 &self.open.whole,
                 |view| Scrub { view },
-                |part: Scrubbed| {
+                |_, part: Scrubbed| {
                     all.blocks += part.blocks;
                     all.damaged += part.damaged;
                 },
@@ -616,7 +618,8 @@ impl File {
     }
 
     /// Closes the file after its non-blocking operations are done. Everything fails after that;
-    /// closing again does nothing.
+    /// closing again does nothing. Nothing is made durable but the size. Bytes that were not synced and died with a server
+    /// or its host are reported as [`Error::LostWrites`], as far as the servers can be asked.
     pub fn close(&self) -> Result<()> {
         self.open.close()
     }

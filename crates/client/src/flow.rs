@@ -17,9 +17,7 @@
 use std::time::Instant;
 
 use kernels::{Share, SharedBytes, SharedBytesMut};
-use wire::message::access::{
-    ANNOUNCED, Access, DATA, Done, GO, GROW, KEPT, NEWER, READ, WHOLE, WRITE,
-};
+use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, NEWER, READ, WHOLE, WRITE};
 use wire::message::{self, Refusal};
 use wire::{Place, Status};
 
@@ -143,8 +141,8 @@ pub(crate) struct Flow {
     ring: [Message; 2],
     first: usize,
     count: usize,
-    /// Whether bytes of it were taken by a server that would lose them by its death.
-    pub(crate) is_volatile: bool,
+    /// The verifier of bytes that the server has taken; 0 if it has taken none.
+    pub(crate) verifier: u64,
     pub(crate) failure: Option<Trouble>,
     /// Nothing more is sent, because another server has a newer layout.
     is_halted: bool,
@@ -165,7 +163,7 @@ impl Flow {
         self.end = hi;
         self.unsent = self.parts.iter().map(|part| part.bytes).sum();
         self.count = 0;
-        self.is_volatile = false;
+        self.verifier = 0;
         self.failure = None;
         self.is_halted = false;
         self.is_newer = false;
@@ -408,8 +406,10 @@ impl Flow {
             self.phases.waited_ns += done.waited_ns;
             self.phases.copied_ns += done.copied_ns;
             self.phases.served_ns += done.served_ns;
-            self.is_volatile |=
-                memory.is_write() && header.flags & KEPT == 0 && terms.whole.is_none();
+            if memory.is_write() && terms.whole.is_none() {
+                // All answers come over one connection, so from one start of the server.
+                self.verifier = done.verifier;
+            }
             self.is_newer |= header.flags & NEWER != 0;
             m.state = State::Payload;
             m.cursor = Cursor::default();

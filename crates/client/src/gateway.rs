@@ -146,7 +146,7 @@ pub(crate) struct Routes {
     own: u64,
     next: Option<u64>,
     history: Vec<u8>,
-    volatile: Vec<(u64, u64)>,
+    written: Vec<(u64, u64, u64)>,
 }
 
 impl Routes {
@@ -154,7 +154,7 @@ impl Routes {
         (self.internal, self.between, self.own) = (0, 0, 0);
         self.next = None;
         self.history.clear();
-        self.volatile.clear();
+        self.written.clear();
     }
 
     /// Takes an answer.
@@ -166,17 +166,17 @@ impl Routes {
         self.next = routed.next;
         self.history.clear();
         self.history.extend_from_slice(routed.history);
-        for pair in routed.volatile() {
-            if !self.volatile.contains(&pair) {
-                self.volatile.push(pair);
+        for part in routed.written() {
+            if !self.written.contains(&part) {
+                self.written.push(part);
             }
         }
         Ok(routed.done)
     }
 
-    /// Servers with their starts that have written bytes in memory only.
-    pub(crate) fn volatile(&self) -> &[(u64, u64)] {
-        &self.volatile
+    /// Servers that have taken bytes, with their starts and verifiers.
+    pub(crate) fn written(&self) -> &[(u64, u64, u64)] {
+        &self.written
     }
 
     pub(crate) fn count(&self, phases: &mut Phases, server: u64) {

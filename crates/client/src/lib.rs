@@ -65,6 +65,7 @@ mod strategy;
 mod team;
 mod together;
 mod two_phase;
+mod unsynced;
 
 pub use advice::FileAdvice;
 pub use advise::mapping::Strategy as Mapping;
@@ -87,6 +88,7 @@ pub use redistribute::Redistribution;
 pub use relayout::Relayout;
 pub use strategy::{Choice, Collective, Reason, Strategy};
 pub use team::{Drive, Exchange, Team};
+pub use unsynced::Synced;
 
 pub use advise::hints::{AccessStyle, Given, Source, Standing, Verdict};
 /// What the service's own messages are made of, for those who show them.
@@ -99,7 +101,7 @@ pub use wire::message::catalogue::{
     Counts, Draining, Entry, Finding, Kind, LayoutSpec, Member, MemberState, MoveIs, MoveOptions,
     MoveState, NamedView, Progress, SetTime, Severity, StoreKind, SubfileMove, ViewName,
 };
-pub use wire::message::file::{Scrubbed, SubfileEntry, Synced};
+pub use wire::message::file::{Scrubbed, SubfileEntry};
 pub use wire::message::hints::{FailedServer, HintOutcome};
 pub use wire::message::mapping::BuddyIs;
 pub use wire::message::session::Counter;

@@ -34,6 +34,7 @@ use crate::recording::Recording;
 use crate::seen::Seen;
 use crate::session::{Repeat, Session, lock};
 use crate::strategy::Strategy;
+use crate::unsynced::Unsynced;
 
 /// Answers of servers with a newer layout state between two questions for it, by message.
 const NEWER_PER_QUESTION: u64 = 16;
@@ -126,9 +127,8 @@ pub(crate) struct Open {
     pub(crate) together: Together,
     /// For a client that talks through one server.
     pub(crate) gateway: Option<Gateway>,
-    /// Servers that have bytes of this handle in their memory only, each with the start of it that took
-    /// the first of them.
-    unsynced: Mutex<Vec<(u64, u64)>>,
+    /// Where bytes are that this handle has written and not synced.
+    pub(crate) unsynced: Unsynced,
     is_closed: AtomicBool,
     /// Non-blocking operations under way.
     pub(crate) pending: Arc<Pending>,
@@ -200,7 +200,7 @@ impl Open {
                 Mapping::Request => None,
                 mapping => Some(Gateway::new(mapping)),
             },
-            unsynced: Mutex::default(),
+            unsynced: Unsynced::default(),
             is_closed: AtomicBool::new(false),
             pending: Arc::default(),
             has_joined_pointer: AtomicBool::new(false),
@@ -337,55 +337,6 @@ impl Open {
         }
     }
 
-    /// A server has taken bytes that only a sync makes safe.
-    pub(crate) fn wrote(&self, server: u64, incarnation: u64) {
-        let mut unsynced = lock(&self.unsynced);
-        if !unsynced.iter().any(|(s, _)| *s == server) {
-            unsynced.push((server, incarnation));
-        }
-    }
-
-    /// Makes everything durable where it can be. Bytes that were acknowledged and have died with
-    /// their server are reported, once: whoever wrote them has to do it again.
-    pub(crate) fn sync(&self, lane: &mut Lane) -> Result<Synced> {
-        let mut is_durable = true;
-        let before = std::mem::take(&mut *lock(&self.unsynced));
-        // Short direct writes do not note where they went. Those that are under way end before the
-        // servers are asked; later ones are noted again.
-        self.quick.clear();
-        let synced = self.ask_all(
-            lane,
-            &self.whole,
-            |view| Sync { view },
-            |synced: Synced| is_durable &= synced.is_durable,
-        );
-        if let Err(error) = synced {
-            for (server, incarnation) in before {
-                self.wrote_before(server, incarnation);
-            }
-            return Err(error);
-        }
-        for (server, incarnation) in before {
-            let now = lane.find(server).map(|i| lane.pipe(i).welcome.incarnation);
-            // One that has nothing of the file any more was not asked: what it had was taken along, unless it was
-            // started again before.
-            let now = now.or_else(|| self.session.incarnation_now(lane, server));
-            if now.is_some_and(|now| now != incarnation) {
-                return Err(Error::Lost {
-                    server: ServerId(server),
-                });
-            }
-        }
-        Ok(Synced { is_durable })
-    }
-
-    /// What was known before another write was made.
-    fn wrote_before(&self, server: u64, incarnation: u64) {
-        let mut unsynced = lock(&self.unsynced);
-        unsynced.retain(|(s, _)| *s != server);
-        unsynced.push((server, incarnation));
-    }
-
     /// Asks the owner for the size.
     pub(crate) fn ask_size(&self, lane: &mut Lane) -> Result<SizeIs> {
         let heard = self.ask_owner(lane, &self.whole, |view| Size { view })?;
@@ -484,7 +435,7 @@ impl Open {
         lane: &mut Lane,
         seen: &Seen,
         make: impl Fn(u64) -> R,
-        mut take: impl FnMut(R::Answer),
+        mut take: impl FnMut(u64, R::Answer),
     ) -> Result<()> {
         let mut patience = Patience::new(&self.session.options);
         let mut left = self.places();
@@ -507,7 +458,7 @@ impl Open {
                     None => Err(Trouble::Broken("the connection failed".into())),
                 });
                 match answer {
-                    Ok(answer) => take(answer),
+                    Ok(answer) => take(place.server, answer),
                     Err(trouble) => troubles.push((place, trouble)),
                 }
             }
@@ -739,9 +690,9 @@ impl Open {
         }
     }
 
-    /// Lets servers forget a view. What they do not hear costs them a little memory until the end
-    /// of the session.
-    fn drop_view(&self, lane: &mut Lane, seen: &Seen) {
+    /// Lets servers forget a view; those that did with their verifiers. What they do not hear costs them a little
+    /// memory until the end of the session.
+    fn drop_view(&self, lane: &mut Lane, seen: &Seen) -> Vec<(u64, Verifiers)> {
         let mut asked = Vec::new();
         for server in seen.take_known() {
             let Some(index) = lane.find(server) else {
@@ -766,15 +717,19 @@ impl Open {
                 Err(_) => sent.push((server, 0)),
             }
         }
+        let mut heard = Vec::new();
         for (server, number) in sent {
             let answered = match lane.find(server) {
                 Some(index) if number > 0 => lane.pipe(index).answer::<DropView>(number),
                 _ => Err(Trouble::Late),
             };
-            if !matches!(answered, Ok(()) | Err(Trouble::Refused(..))) {
-                lane.drop_pipe(server);
+            match answered {
+                Ok(verifiers) => heard.push((server, verifiers)),
+                Err(Trouble::Refused(..)) => {}
+                Err(_) => lane.drop_pipe(server),
             }
         }
+        heard
     }
 
     /// Takes part in the shared pointer, with the first use of it.
@@ -870,10 +825,11 @@ impl Open {
             released = released.and(told);
         }
         let retired = std::mem::take(&mut *lock(&self.retired));
+        let mut heard = Vec::new();
         for seen in retired.iter().chain([&seen, &self.whole]) {
-            self.drop_view(lane, seen);
+            heard.extend(self.drop_view(lane, seen));
         }
-        released
+        released.and(self.compare_at_close(lane, &heard))
     }
 }
 

@@ -17,5 +17,5 @@ mod secret;
 
 pub use acquaint::{Acquainted, connect, introduce, reach};
 pub use channel::Channel;
-pub use process::{local_host, this_process};
+pub use process::{boot, local_host, this_process};
 pub use secret::{KEY_BYTES, Keys, Secret, proof, proof_of_server, random, read_private};

@@ -25,6 +25,16 @@ pub fn local_host() -> String {
     format!("{} {network} {name}", boot.trim())
 }
 
+/// The boot of this host: what its kernel holds and no disk has dies with it. `PARIO_BOOT` stands for it where one
+/// machine plays a host that is started again. Empty if the system does not say.
+pub fn boot() -> String {
+    if let Ok(boot) = std::env::var("PARIO_BOOT") {
+        return boot;
+    }
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    boot.trim().to_owned()
+}
+
 /// The kernel's boot id and the space of process numbers.
 fn host() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();

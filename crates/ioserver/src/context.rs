@@ -16,6 +16,7 @@ use wire::message::cluster::{
     ApplyTruncate, AskEnd, AskNumber, BeginTruncate, EndIs, Fence, FileState, FileStateIs,
     FinishTruncate, Removal, ReportSize, TakeServer, Tell,
 };
+use wire::message::file::Verifiers;
 use wire::{FileId, LayoutState, ServerId, SizeState, Status, Time};
 
 use crate::ahead::Ahead;
@@ -33,6 +34,7 @@ use crate::seen_uses::SeenUses;
 use crate::sessions::Sessions;
 use crate::statistics::{Statistics, add};
 use crate::stored::Stored;
+use crate::verifier;
 
 /// How long a write waits for room before it is refused, and a question for its member.
 const ROOM: Duration = Duration::from_secs(1);
@@ -73,6 +75,8 @@ pub(crate) struct Context {
     pub(crate) rendezvous_bytes: u64,
     pub(crate) message_bytes: u64,
     pub(crate) write_through: bool,
+    /// What bytes live and die with that are not synced.
+    pub(crate) verifiers: Verifiers,
     pub(crate) direct: Direct,
     pub(crate) when_full: Option<String>,
     /// How long a client may hold a range that others wait for.
@@ -139,6 +143,7 @@ impl Context {
             rendezvous_bytes: parts.rendezvous_bytes,
             message_bytes: parts.message_bytes,
             write_through: parts.write_through,
+            verifiers: verifier::of_this_start(),
             direct: Direct::new(parts.direct, parts.claim_wait),
             when_full: parts.when_full,
             hold_wait: parts.hold_wait,
@@ -304,6 +309,14 @@ impl Context {
     pub(crate) fn allows_direct_writes(&self) -> bool {
         // Where a write is answered when its bytes are safe, storing alone is no write.
         !self.stored.is_durable() || !self.write_through
+    }
+
+    /// What bytes live and die with that are written here now, until they are synced.
+    pub(crate) fn verifier(&self) -> u64 {
+        match self.stored.is_durable() && self.write_through {
+            true => self.verifiers.kept,
+            false => self.verifiers.life,
+        }
     }
 
     pub(crate) fn hurry(&self) -> impl Fn(FileId) + '_ {

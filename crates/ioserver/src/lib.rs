@@ -51,6 +51,7 @@ mod set_view;
 mod start;
 mod statistics;
 mod stored;
+mod verifier;
 mod views;
 
 pub use identity::{Keys, Secret};

@@ -21,7 +21,7 @@ use wire::message::directed::{Follow, HoldRange, Lead, LetGo};
 use wire::message::file::{
     Admit, Allocated, Appended, DropView, Grow, JoinPointer, LeaveAtomic, LeavePointer,
     ListSubfiles, Lock, MovePointer, Preallocate, Release, Reserve, Scrub, Scrubbed, SetView,
-    SetViewPart, Size, SubfileEntry, Sync, Synced, ThroughView, Truncate, Unlock,
+    SetViewPart, Size, SubfileEntry, Sync, Synced, ThroughView, Truncate, Unlock, Verify,
 };
 use wire::message::hints::{ClearFailed, MakeBuffers};
 use wire::message::mapping::ChooseServer;
@@ -341,6 +341,7 @@ impl IoService {
         }
         Ok(Synced {
             is_durable: context.stored.is_durable(),
+            verifiers: context.verifiers,
         })
     }
 
@@ -651,7 +652,10 @@ impl Service for IoService {
             ReadAhead::KIND => self.answer(exchange, |r: ReadAhead| {
                 ahead::read_ahead(context, session, &r)
             }),
-            DropView::KIND => self.answer(exchange, |r: DropView| set_view::drop_view(session, &r)),
+            DropView::KIND => self.answer(exchange, |r: DropView| {
+                set_view::drop_view(context, session, &r)
+            }),
+            Verify::KIND => self.answer(exchange, |_: Verify| Ok(context.verifiers)),
             Sync::KIND => self.answer(exchange, |r: Sync| self.sync(session, &r)),
             Preallocate::KIND => {
                 self.answer(exchange, |r: Preallocate| self.preallocate(session, &r))

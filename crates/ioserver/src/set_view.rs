@@ -7,7 +7,7 @@ use std::sync::Arc;
 use control::capability::{Capability, Wanted};
 use layout::View;
 use wire::describe::{self, Assembly};
-use wire::message::file::{DropView, SetView, SetViewPart};
+use wire::message::file::{DropView, SetView, SetViewPart, Verifiers};
 use wire::{ClientId, FileId, Reader, Rights, Status};
 
 use crate::context::{Context, now};
@@ -116,8 +116,13 @@ pub(crate) fn set_view_part(
 }
 
 /// Forgets a view.
-pub(crate) fn drop_view(session: &Session, request: &DropView) -> Result<(), Refused> {
-    session.client.drop_view(request.view)
+pub(crate) fn drop_view(
+    context: &Context,
+    session: &Session,
+    request: &DropView,
+) -> Result<Verifiers, Refused> {
+    session.client.drop_view(request.view)?;
+    Ok(context.verifiers)
 }
 
 fn check_capability(

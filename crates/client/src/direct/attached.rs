@@ -27,6 +27,8 @@ use crate::session::Session;
 pub(crate) struct Attached {
     pub(crate) server: u64,
     pub(crate) incarnation: u64,
+    /// What bytes that are stored live and die with.
+    pub(crate) verifier: u64,
     pub(crate) table: ClientTable,
     pub(crate) page: ClientPage,
     asking: Mutex<Asking>,
@@ -77,6 +79,7 @@ impl Attached {
         Some(Attached {
             server,
             incarnation,
+            verifier: answer.verifier,
             table,
             page,
             asking: Mutex::new(Asking {

@@ -152,7 +152,9 @@ impl Open {
             // After the run was learned: see `sync`.
             for flow in &lane.work.flows[..lane.work.used] {
                 if let Some(map) = flow.place.and_then(|p| maps.server(p.server)) {
-                    self.wrote(map.attached.server, map.attached.incarnation);
+                    let attached = &map.attached;
+                    self.unsynced
+                        .wrote(attached.server, attached.incarnation, attached.verifier);
                 }
             }
         }

@@ -70,6 +70,45 @@ fn seed004_s34_the_end_of_the_file_is_a_short_count_and_a_flag() {
 }
 
 #[test]
+fn lost_writes_are_reported_once_at_sync_or_close() {
+    let toy = Toy::start(2);
+    let client = connect(&toy);
+    let file = create(&client, "/f", "", "striped(4) over 2");
+    let other = client
+        .open("/f", &OpenOptions::new().read().write())
+        .unwrap();
+    file.write_at(0, &pattern(16, 0)).unwrap();
+    other.write_at(0, &[1]).unwrap();
+    file.sync().unwrap();
+    // The host of server 2 starts again: what was synced is not compared, what was written to server 1 is kept.
+    file.write_at(0, &[5]).unwrap();
+    toy.lock().boots.insert(2, 1);
+    file.sync().unwrap();
+    // Written before and after another start of the host.
+    file.write_at(4, &[5]).unwrap();
+    toy.lock().boots.insert(2, 2);
+    file.write_at(4, &[6]).unwrap();
+    let lost = file.sync().unwrap_err();
+    let Error::LostWrites { servers, .. } = &lost else {
+        panic!("{lost}");
+    };
+    assert_eq!(servers[..], [client::ServerId(2)]);
+    assert!(lost.to_string().contains("server 2"), "{lost}");
+    assert_eq!(lost.status(), Status::Lost);
+    // As with fsync the handle is good again; whoever wrote has to write again.
+    file.sync().unwrap();
+    file.write_at(4, &[7]).unwrap();
+    // Handles hear of their own writes. A close compares as well.
+    toy.lock().boots.insert(2, 3);
+    other.sync().unwrap();
+    let lost = file.close().unwrap_err();
+    assert!(matches!(lost, Error::LostWrites { .. }), "{lost}");
+    file.close().unwrap();
+    other.write_at(0, &[9]).unwrap();
+    other.close().unwrap();
+}
+
+#[test]
 fn seed004_s30_after_close_everything_fails() {
     let toy = Toy::start(2);
     let client = connect(&toy);

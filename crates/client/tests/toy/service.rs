@@ -74,6 +74,8 @@ pub struct World {
     lease: u64,
     locked: bool,
     use_locks: bool,
+    /// The boot of the host of each server; all are of 0 at first.
+    pub boots: HashMap<u64, u64>,
 }
 
 /// The running service.
@@ -313,7 +315,8 @@ impl Peer {
             };
             DropView => |p: &mut Peer, r: DropView| {
                 let key = (p.server, r.view);
-                p.lock().views.remove(&key).map(drop).ok_or(no(Status::UnknownView))
+                p.lock().views.remove(&key).ok_or(no(Status::UnknownView))?;
+                Ok(p.verifiers())
             };
             Size => |p: &mut Peer, r: Size| p.on_file(r.view, |n| n.size_is());
             Grow => |p: &mut Peer, r: Grow| p.on_file(r.view, |n| {
@@ -328,7 +331,11 @@ impl Peer {
                 n.size_is()
             });
             Preallocate => |p: &mut Peer, r: Preallocate| p.on_file(r.view, |_| ());
-            Sync => |p: &mut Peer, r: Sync| p.on_file(r.view, |_| Synced { is_durable: false });
+            Sync => |p: &mut Peer, r: Sync| {
+                let verifiers = p.verifiers();
+                p.on_file(r.view, |_| Synced { is_durable: false, verifiers })
+            };
+            Verify => |p: &mut Peer, _: Verify| Ok(p.verifiers());
             Release => |p: &mut Peer, r: Release| p.on_file(r.view, |_| ());
             Allocated => |p: &mut Peer, r: Allocated| p.on_file(r.view, |n| n.bytes.len() as u64);
             Reserve => |p: &mut Peer, r: Reserve| p.on_file(r.view, |n| {
@@ -429,6 +436,14 @@ impl Peer {
             message_bytes: world.message_bytes,
             proof: Bytes::default(),
         })
+    }
+
+    fn verifiers(&self) -> Verifiers {
+        let boot = self.lock().boots.get(&self.server).copied().unwrap_or(0);
+        Verifiers {
+            kept: 100 + boot,
+            life: 200 + boot,
+        }
     }
 
     fn members(&self) -> Vec<cat::Member> {
@@ -576,7 +591,11 @@ impl Peer {
         assert_eq!(covered.len() as u64, access.bytes, "both sides count alike");
         assert!(!covered.is_empty(), "nothing is asked for in vain");
         let mut out = Vec::new();
-        Done::default().encode(&mut out);
+        let done = Done {
+            verifier: self.verifiers().kept,
+            ..Done::default()
+        };
+        done.encode(&mut out);
         if header.kind == READ {
             let bytes: Vec<u8> = {
                 let mut world = self.lock();

@@ -196,6 +196,7 @@ impl Reader<'_> {
             copied_ns: nanos(self.spent.copied),
             served_ns: nanos(self.started.elapsed()),
             rounds: self.spent.rounds,
+            verifier: 0,
         };
         done.encode(self.out);
         let header = exchange.answer_header(self.opened.flags(), self.out, self.opened.bytes);

@@ -9,7 +9,7 @@ use std::time::Instant;
 use kernels::{SharedBytesMut, receive_after};
 use serving::{Exchange, Outcome};
 use store::Grant;
-use wire::message::access::{ANNOUNCED, DATA, Done, GO, GROW, KEPT};
+use wire::message::access::{ANNOUNCED, DATA, Done, GO, GROW};
 use wire::message::file::SizeIs;
 use wire::{Rights, Status};
 
@@ -70,11 +70,11 @@ pub(crate) fn serve(
                 copied_ns: nanos(spent.copied),
                 served_ns: nanos(started.elapsed()),
                 rounds: spent.rounds,
+                verifier: context.verifier(),
             };
             let out = &mut session.scratch.out;
             done.encode(out);
-            let kept = newer | if context.write_through { KEPT } else { 0 };
-            exchange.send(Status::Ok, kept, out, &[])
+            exchange.send(Status::Ok, newer, out, &[])
         }
         Err(Fault::Refused(refused)) => service.refuse(exchange, refused),
         Err(Fault::Link(error)) => Err(error),

@@ -90,6 +90,8 @@ pub(crate) fn attach(
         Ok((attached, table)) => {
             let answer = Answer {
                 table_bytes: table.len(),
+                // Whatever the server does with what comes by message, this is in its memory.
+                verifier: context.verifiers.life,
                 page_bytes: attached.page.len(),
             };
             let descriptors = [table.descriptor(), attached.page.descriptor()];

@@ -270,7 +270,7 @@ fn end(
                 rounds: operation.rounds(),
                 packets: operation.packets.load(Ordering::Relaxed),
                 served_ns: crate::access::nanos(started.elapsed()),
-                is_kept: context.write_through,
+                verifier: context.verifier(),
             };
             exchange.answer(&done)
         }

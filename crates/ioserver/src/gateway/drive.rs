@@ -16,7 +16,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use wire::Status;
 use wire::ask::decode_answer;
 use wire::frame::{HEADER_BYTES, Header};
-use wire::message::access::{Access, Done, FORWARDED, KEPT, WRITE};
+use wire::message::access::{Access, Done, FORWARDED, WRITE};
 
 use super::broken;
 use super::foes::Foe;
@@ -48,14 +48,14 @@ pub(super) struct Forward<'a> {
     number: u64,
     state: State,
     was_sent: bool,
-    is_kept: bool,
+    verifier: u64,
     refused: Option<Refused>,
 }
 
 /// How a request to a foe ended.
 pub(super) struct Ended {
-    /// The start of the foe, if it holds what was written in memory only.
-    pub(super) volatile_at: Option<u64>,
+    /// The start of the foe, and the verifier of what it has taken.
+    pub(super) written: Option<(u64, u64)>,
 }
 
 fn refused_early(refused: Refused) -> State {
@@ -79,7 +79,7 @@ impl<'a> Forward<'a> {
             number: 0,
             state: State::Sending(0),
             was_sent: false,
-            is_kept: true,
+            verifier: 0,
             refused: None,
         };
         if !is_write {
@@ -233,7 +233,7 @@ impl<'a> Forward<'a> {
             self.state = State::Done;
             return Ok(());
         }
-        Done::decode(control).map_err(nonsense)?;
+        let done = Done::decode(control).map_err(nonsense)?;
         let expected = match self.is_write {
             true => 0,
             false => self.route.bytes,
@@ -241,7 +241,7 @@ impl<'a> Forward<'a> {
         if header.payload_bytes != expected {
             return Err(nonsense("another number of bytes came than was asked for"));
         }
-        self.is_kept = header.flags & KEPT != 0;
+        self.verifier = done.verifier;
         self.state = match self.is_write {
             true => State::Done,
             false => State::Payload(0),
@@ -261,7 +261,9 @@ impl<'a> Forward<'a> {
         match self.refused {
             Some(refused) => Err(refused),
             None => Ok(Ended {
-                volatile_at: start.filter(|_| self.is_write && !self.is_kept),
+                written: start
+                    .filter(|_| self.is_write)
+                    .map(|start| (start, self.verifier)),
             }),
         }
     }

@@ -42,7 +42,7 @@ use std::time::Instant;
 
 use serving::{Exchange, Outcome};
 use wire::link::LinkError;
-use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, KEPT, READ, WRITE};
+use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, READ, WRITE};
 use wire::message::mapping::{Routed, Whole};
 use wire::{Rights, Status};
 
@@ -70,8 +70,8 @@ struct Outcomes {
     internal: u64,
     between: u64,
     own: u64,
-    /// Whether every server has handed the bytes to its system, and those that have not.
-    volatile: Vec<(u64, u64)>,
+    /// Servers that have taken bytes, with their starts and verifiers.
+    written: Vec<(u64, u64, u64)>,
 }
 
 /// Serves a whole request.
@@ -196,6 +196,7 @@ fn serve_decoded(
             copied_ns: nanos(spent.copied),
             served_ns: nanos(started.elapsed()),
             rounds: spent.rounds,
+            verifier: 0,
         },
         next,
         history: &history,
@@ -205,14 +206,12 @@ fn serve_decoded(
         ..Routed::default()
     };
     let out = &mut session.scratch.out;
-    routed.encode(&outcomes.volatile, out);
-    let is_kept = kind == Kind::Write && outcomes.volatile.is_empty();
-    let kept = newer | if is_kept { KEPT } else { 0 };
+    routed.encode(&outcomes.written, out);
     let payload: &[&[u8]] = match kind {
         Kind::Read => &[&stage.memory[..access.bytes as usize]],
         Kind::Write => &[],
     };
-    exchange.send(Status::Ok, kept, out, payload)?;
+    exchange.send(Status::Ok, newer, out, payload)?;
     Ok(())
 }
 
@@ -342,9 +341,9 @@ fn write_all(
     drop(opened);
     drive(&mut forwards);
     let mut outcomes = settle(context, forwards, own, done)?;
-    if own > 0 && !context.write_through {
-        let here = (context.server.0, context.incarnation());
-        outcomes.volatile.push(here);
+    if own > 0 {
+        let here = (context.server.0, context.incarnation(), context.verifier());
+        outcomes.written.push(here);
     }
     Ok(outcomes)
 }
@@ -360,7 +359,7 @@ fn settle(
         internal: 0,
         between: 0,
         own,
-        volatile: Vec::new(),
+        written: Vec::new(),
     };
     let mut failed: Vec<Refused> = Vec::new();
     for forward in forwards {
@@ -369,8 +368,8 @@ fn settle(
         match forward.end(context) {
             Ok(ended) => {
                 outcomes.between += bytes;
-                if let Some(start) = ended.volatile_at {
-                    outcomes.volatile.push((server, start));
+                if let Some((start, verifier)) = ended.written {
+                    outcomes.written.push((server, start, verifier));
                 }
             }
             Err(mut refused) => {

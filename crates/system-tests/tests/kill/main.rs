@@ -10,6 +10,7 @@ mod everything;
 mod given_up;
 mod io_servers;
 mod manager;
+mod power;
 mod relayout;
 mod truncate;
 

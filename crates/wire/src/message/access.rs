@@ -34,9 +34,6 @@ pub const DATA: u16 = 0x92;
 pub const ANNOUNCED: u16 = 1;
 /// Flag of an answer: send the payload now.
 pub const GO: u16 = 1;
-/// Flag of an answer to a write: the bytes are in the hands of the system and outlive the server.
-/// Without it they are only in the server's memory until the next sync.
-pub const KEPT: u16 = 2;
 /// Flag of an answer: the server has a newer state of the layout, in which every byte of the request is where
 /// it was; whoever asked may want to learn it.
 pub const NEWER: u16 = 4;
@@ -81,6 +78,9 @@ pub struct Done {
     pub served_ns: u64,
     /// Times a buffer was filled; 0 when bytes went straight to or from their place.
     pub rounds: u64,
+    /// What bytes that were written live and die with until they are synced
+    /// ([`Verifiers`](super::file::Verifiers)); 0 for a read.
+    pub verifier: u64,
 }
 
 impl<'a> Access<'a> {
@@ -146,7 +146,13 @@ impl Done {
 
     /// Appends the answer.
     pub fn put(&self, out: &mut Vec<u8>) {
-        for n in [self.waited_ns, self.copied_ns, self.served_ns, self.rounds] {
+        for n in [
+            self.waited_ns,
+            self.copied_ns,
+            self.served_ns,
+            self.rounds,
+            self.verifier,
+        ] {
             put_number(out, n);
         }
     }
@@ -166,6 +172,7 @@ impl Done {
             copied_ns: r.number()?,
             served_ns: r.number()?,
             rounds: r.number()?,
+            verifier: r.number()?,
         })
     }
 }

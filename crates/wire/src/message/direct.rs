@@ -27,6 +27,8 @@ record! {
         pub table_bytes: u64,
         /// Bytes of the client page.
         pub page_bytes: u64,
+        /// What bytes that the client stores live and die with until they are synced.
+        pub verifier: u64,
     }
 
     /// Asks where bytes of a file are in shared memory.

@@ -113,8 +113,8 @@ record! {
         pub packets: u64,
         /// Nanoseconds from the request to the end.
         pub served_ns: u64,
-        /// Whether bytes written are safe from the death of the server.
-        pub is_kept: bool,
+        /// What bytes that were written live and die with until they are synced.
+        pub verifier: u64,
     }
 
     /// Nobody else writes in a range of the file from the answer on, whichever way.

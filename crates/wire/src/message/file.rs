@@ -40,6 +40,20 @@ record! {
         pub view: u64,
     }
 
+    /// Asks for the verifiers of a server.
+    pub struct Verify {}
+
+    /// What bytes that were written here and not synced live and die with. Every answer to a write has one of these
+    /// numbers as it was then; if the server still has that number, it still has the bytes. Numbers are compared only with
+    /// others of the same server.
+    #[derive(Copy, Default)]
+    pub struct Verifiers {
+        /// Of bytes that the system of the host has: they die with its boot, not with the server.
+        pub kept: u64,
+        /// Of bytes in the memory of the server: they die with this start of it.
+        pub life: u64,
+    }
+
     /// Asks for the size. *Owner.*
     pub struct Size {
         /// A view of the file.
@@ -95,6 +109,8 @@ record! {
     pub struct Synced {
         /// Whether the bytes survive the death of the server.
         pub is_durable: bool,
+        /// Bytes with another verifier are not among them: they were lost before.
+        pub verifiers: Verifiers,
     }
 
     /// A handle is about to be closed: its size is made durable. *Owner.*
@@ -299,5 +315,12 @@ choice! {
         To = 1,
         /// Not at all.
         Stay = 2,
+    }
+}
+
+impl Verifiers {
+    /// Whether bytes with this verifier are still there.
+    pub fn keep(&self, verifier: u64) -> bool {
+        verifier == self.kept || verifier == self.life
     }
 }

@@ -97,7 +97,7 @@ kinds! {
 
     0x70 SetView => ();
     0x71 SetViewPart => ();
-    0x72 DropView => ();
+    0x72 DropView => Verifiers;
     0x73 Size => SizeIs;
     0x74 Grow => SizeIs;
     0x75 Truncate => SizeIs;
@@ -118,6 +118,7 @@ kinds! {
     0x84 ListSubfiles => Vec<SubfileEntry>;
     0x85 Attach => Attached;
     0x86 Map => Mapped;
+    0x87 Verify => Verifiers;
 
     0x89 ChooseServer => Chosen;
     0x8a Assign => ServerId;

@@ -132,9 +132,9 @@ pub struct Routed<'a> {
     pub between: u64,
     /// Bytes that the gateway has itself.
     pub own: u64,
-    /// Pairs of a server and its start that hold written bytes in memory only, as they arrived; see
-    /// [`Routed::volatile`].
-    pub pairs: &'a [u8],
+    /// Servers that have taken bytes, with their starts and verifiers, as they arrived; see
+    /// [`Routed::written`].
+    pub list: &'a [u8],
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -174,18 +174,19 @@ impl<'a> Whole<'a> {
 }
 
 impl<'a> Routed<'a> {
-    /// Replaces `out` by the answer. `volatile` names servers with their starts.
-    pub fn encode(&self, volatile: &[(u64, u64)], out: &mut Vec<u8>) {
+    /// Replaces `out` by the answer. `written` names servers with their starts and verifiers.
+    pub fn encode(&self, written: &[(u64, u64, u64)], out: &mut Vec<u8>) {
         out.clear();
         self.done.put(out);
         self.next.put(out);
         put_bytes(out, self.history);
-        for n in [self.internal, self.between, self.own, volatile.len() as u64] {
+        for n in [self.internal, self.between, self.own, written.len() as u64] {
             put_number(out, n);
         }
-        for (server, start) in volatile {
-            put_number(out, *server);
-            put_number(out, *start);
+        for (server, start, verifier) in written {
+            for n in [server, start, verifier] {
+                put_number(out, *n);
+            }
         }
     }
 
@@ -199,21 +200,21 @@ impl<'a> Routed<'a> {
             internal: r.number()?,
             between: r.number()?,
             own: r.number()?,
-            pairs: &[],
+            list: &[],
         };
-        let pairs = r.length(2)?;
+        let written = r.length(3)?;
         let start = control.len() - r.left();
-        for _ in 0..2 * pairs {
+        for _ in 0..3 * written {
             r.number()?;
         }
-        routed.pairs = &control[start..control.len() - r.left()];
+        routed.list = &control[start..control.len() - r.left()];
         r.finish()?;
         Ok(routed)
     }
 
-    /// Servers with their starts that hold written bytes in memory only.
-    pub fn volatile(&self) -> impl Iterator<Item = (u64, u64)> + 'a {
-        let mut r = Reader::new(self.pairs);
-        std::iter::from_fn(move || Some((r.number().ok()?, r.number().ok()?)))
+    /// Servers that have taken bytes, with their starts and verifiers.
+    pub fn written(&self) -> impl Iterator<Item = (u64, u64, u64)> + 'a {
+        let mut r = Reader::new(self.list);
+        std::iter::from_fn(move || Some((r.number().ok()?, r.number().ok()?, r.number().ok()?)))
     }
 }

@@ -10,6 +10,7 @@ use super::Samples;
 pub(super) fn add(list: &mut Samples) {
     let attached = Attached {
         table_bytes: 1 << 20,
+        verifier: 1 << 40,
         page_bytes: 12288,
     };
     list.pair("", Attach {}, attached);

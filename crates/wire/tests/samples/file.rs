@@ -48,11 +48,16 @@ fn add_views(list: &mut Samples) {
         part: Bytes(rest.to_vec()),
     };
     list.pair("", part, ());
-    list.pair("", DropView { view: 7 }, ());
+    let verifiers = Verifiers { kept: 3, life: 4 };
+    list.pair("", DropView { view: 7 }, verifiers);
 }
 
 fn add_sizes(list: &mut Samples) {
     let (view, epoch) = (7, 3);
+    let verifiers = Verifiers {
+        kept: 0x0123_4567_89ab_cdef,
+        life: u64::MAX,
+    };
     let size = || SizeIs {
         size: 1 << 34,
         epoch,
@@ -73,8 +78,13 @@ fn add_sizes(list: &mut Samples) {
         size: size_bytes,
     };
     list.pair("", preallocate, ());
+    list.pair("", Verify {}, verifiers);
     for (word, is_durable) in [("memory", false), ("disk", true)] {
-        list.pair(word, Sync { view }, Synced { is_durable });
+        let synced = Synced {
+            is_durable,
+            verifiers,
+        };
+        list.pair(word, Sync { view }, synced);
     }
     list.pair("", Release { view }, ());
     list.pair("", Allocated { view }, 0);

@@ -92,6 +92,7 @@ fn add_whole(list: &mut Samples, upcoming: Upcoming) {
         copied_ns: 2,
         served_ns: 1 << 30,
         rounds: 0,
+        verifier: 0,
     };
     let moved = Routed {
         done,
@@ -102,8 +103,8 @@ fn add_whole(list: &mut Samples, upcoming: Upcoming) {
         own: 1 << 20,
         ..Routed::default()
     };
-    let volatile = [(1, 1), (4, u64::MAX)];
-    for (name, kind, whole, routed, volatile, payload) in [
+    let written = [(1, 1, 77), (4, u64::MAX, 1 << 63)];
+    for (name, kind, whole, routed, written, payload) in [
         (
             "READ/whole",
             access::READ,
@@ -117,7 +118,7 @@ fn add_whole(list: &mut Samples, upcoming: Upcoming) {
             access::WRITE,
             &plain,
             &Routed::default(),
-            &volatile[..],
+            &written[..],
             (4096, 0),
         ),
     ] {
@@ -133,9 +134,9 @@ fn add_whole(list: &mut Samples, upcoming: Upcoming) {
             Whole::decode(bytes).map(drop)
         });
         let mut control = Vec::new();
-        routed.encode(volatile, &mut control);
+        routed.encode(written, &mut control);
         let found = Routed::decode(&control).unwrap();
-        assert_eq!(found.volatile().collect::<Vec<_>>(), volatile, "{name}");
+        assert_eq!(found.written().collect::<Vec<_>>(), written, "{name}");
         let facts = |r: &Routed<'_>| (r.done, r.next, r.internal, r.between, r.own);
         assert_eq!(facts(&found), facts(routed), "{name}");
         assert_eq!(found.history, routed.history);

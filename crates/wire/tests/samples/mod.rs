@@ -167,6 +167,7 @@ fn add_accesses(list: &mut Samples) {
         copied_ns: 3_000_000,
         served_ns: u64::MAX,
         rounds: 2,
+        verifier: 0x0123_4567_89ab_cdef,
     };
     let ask = |list: &mut Samples, name: &str, kind, flags, payload_bytes, access: &Access<'_>| {
         let mut control = Vec::new();

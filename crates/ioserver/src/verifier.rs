@@ -1,0 +1,67 @@
+//! Verifiers: what bytes live and die with between their write and their sync.
+//!
+//! A write is answered when its bytes are in the page cache of the host (a disk server that writes through) or in the memory of
+//! the server. Either may be lost before a sync, and the server comes back under its number with older bytes. So every
+//! answer to a write carries a number that changes when such bytes are lost, and a sync answers with the numbers of
+//! now; the client compares (section 4.8 of RFC 7530 does the same with its write verifier).
+//!
+//! | bytes are in | the number changes with |
+//! |---|---|
+//! | the page cache | the boot of the host |
+//! | the memory of the server, also if it has disks and writes back later | the boot, and the start of the server |
+//!
+//! A host without a boot id cannot say that it kept anything: both are of the start then.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use identity::boot;
+use wire::message::file::Verifiers;
+
+/// The verifiers of this start.
+pub(crate) fn of_this_start() -> Verifiers {
+    // Seeded by the system for every process and every instance.
+    let random = RandomState::new().build_hasher().finish();
+    of(&boot(), random)
+}
+
+fn of(boot: &str, start: u64) -> Verifiers {
+    let life = number(&[boot.as_bytes(), &start.to_le_bytes()]);
+    let kept = match boot.is_empty() {
+        true => life,
+        false => number(&[boot.as_bytes()]),
+    };
+    Verifiers { kept, life }
+}
+
+/// The same for the same bytes in every build, never 0 (FNV-1a).
+fn number(parts: &[&[u8]]) -> u64 {
+    let bytes = parts.iter().flat_map(|part| part.iter());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    hash.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_cache_survives_a_start_and_nothing_survives_a_boot() {
+        let first = of("boot a", 1);
+        let again = of("boot a", 2);
+        let rebooted = of("boot b", 3);
+        assert!(again.keep(first.kept) && !again.keep(first.life));
+        assert!(!rebooted.keep(first.kept) && !rebooted.keep(first.life));
+        assert!(first.keep(first.kept) && first.keep(first.life) && !first.keep(0));
+    }
+
+    #[test]
+    fn host_without_a_boot_id_keeps_nothing_over_a_start() {
+        let (first, again) = (of("", 1), of("", 2));
+        assert!(first.keep(first.kept) && !again.keep(first.kept));
+        let (one, other) = (of_this_start(), of_this_start());
+        assert_ne!(one.life, other.life);
+        assert_eq!(one.kept == other.kept, !boot().is_empty());
+    }
+}

@@ -1,0 +1,155 @@
+//! Hosts that lose power between a write and its sync: the server comes back under its number, and what was
+//! in the page cache is gone.
+//!
+//! One machine plays such a host: the server is killed, its disk is put back as it was before the write, and its
+//! next start is told of another boot. A start of the server alone, on the same boot, keeps the page cache.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use client::{ConnectOptions, Error, File, Mapping, OpenOptions, ServerId, Status};
+use system_tests::files::{create, open, read, whole};
+use system_tests::{Service, ServiceOptions, Store};
+
+use crate::service;
+
+const BYTES: usize = 1 << 20;
+
+/// Copies everything below a directory.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), &target).unwrap();
+        }
+    }
+}
+
+/// What the disk of a server has at this moment.
+struct Image {
+    index: usize,
+    kept: PathBuf,
+}
+
+impl Image {
+    fn take(service: &Service, index: usize) -> Image {
+        let kept = service.dir().join(format!("kept-{index}"));
+        copy(&service.disk(index), &kept);
+        Image { index, kept }
+    }
+
+    /// The host loses power and starts again with the disk as it was.
+    fn power_cut(self, service: &mut Service) {
+        service.kill_io(self.index);
+        let disk = service.disk(self.index);
+        fs::remove_dir_all(&disk).unwrap();
+        fs::rename(&self.kept, &disk).unwrap();
+        static BOOTS: AtomicU64 = AtomicU64::new(1);
+        let boot = BOOTS.fetch_add(1, Ordering::Relaxed).to_string();
+        service.start_io_with(self.index, "PARIO_BOOT", &boot);
+    }
+}
+
+/// The loss names the server; whoever writes again can sync.
+#[track_caller]
+fn assert_lost(result: Result<impl std::fmt::Debug, Error>, server: ServerId) {
+    let error = result.expect_err("bytes that are gone were called safe");
+    let Error::LostWrites { servers, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(servers[..], [server], "{error}");
+    assert_eq!(error.status(), Status::Lost);
+    assert!(error.to_string().contains(&server.to_string()), "{error}");
+}
+
+/// Ways for bytes to get to servers.
+fn ways(service: &Service) -> Vec<(&'static str, ConnectOptions)> {
+    let plain = service.connect_options();
+    let master = plain.clone().with_mapping(Mapping::Master);
+    vec![("parts", plain), ("gateway", master)]
+}
+
+#[test]
+fn sync_after_a_power_cut_is_an_error_whichever_way_bytes_went() {
+    let mut service = service(2, Store::Disk);
+    let named = |service: &Service, index| service.server_id(index);
+    for (way, options) in ways(&service) {
+        let client = client::Client::connect(&service.url(), options).unwrap();
+        let path = format!("/{way}");
+        let file = create(&client, &path, "striped(64KiB) over 2");
+        file.write_at(0, &whole(0, BYTES, 1)).unwrap();
+        assert!(file.sync().unwrap().is_durable);
+        let victim = 1;
+        let server = named(&service, victim);
+        let image = Image::take(&service, victim);
+        file.write_at(0, &whole(0, BYTES, 2)).unwrap();
+        image.power_cut(&mut service);
+        assert_lost(file.sync(), server);
+        // The bytes are gone indeed.
+        let now = read(&file, 0, BYTES);
+        assert!(now != whole(0, BYTES, 2), "{way}: nothing was lost");
+        // As with fsync it is said once; what is written again is safe.
+        file.write_at(0, &whole(0, BYTES, 3)).unwrap();
+        assert!(file.sync().unwrap().is_durable, "{way}");
+        assert!(read(&file, 0, BYTES) == whole(0, BYTES, 3), "{way}");
+    }
+}
+
+#[test]
+fn close_and_append_after_a_power_cut_are_errors() {
+    let mut service = service(1, Store::Disk);
+    let client = service.client();
+    let server = service.server_id(0);
+    let file = create(&client, "/f", "striped(64KiB) over 1");
+    file.write_at(0, &whole(0, 4096, 1)).unwrap();
+    file.sync().unwrap();
+    let image = Image::take(&service, 0);
+    let appending = OpenOptions::new().write().append();
+    let appending: File = client.open("/f", &appending).unwrap();
+    appending.write(&[7; 100]).unwrap();
+    file.write_at(0, &[8; 10]).unwrap();
+    // A handle that has written nothing since its sync has nothing to fear.
+    let other = open(&client, "/f");
+    other.write_at(20, &[1]).unwrap();
+    other.sync().unwrap();
+    image.power_cut(&mut service);
+    assert_lost(file.close(), server);
+    assert_lost(appending.sync(), server);
+    appending.close().unwrap();
+    other.sync().unwrap();
+    other.close().unwrap();
+}
+
+#[test]
+fn start_of_a_server_on_the_same_boot_keeps_what_was_written() {
+    let mut service = service(2, Store::Disk);
+    let client = service.client();
+    let file = create(&client, "/f", "striped(64KiB) over 2");
+    file.write_at(0, &whole(0, BYTES, 1)).unwrap();
+    for index in 0..2 {
+        service.kill_io(index);
+        service.start_io(index);
+    }
+    assert!(file.sync().unwrap().is_durable);
+    assert!(read(&file, 0, BYTES) == whole(0, BYTES, 1));
+    file.write_at(0, &whole(0, BYTES, 2)).unwrap();
+    file.close().unwrap();
+}
+
+/// A memory server has nothing of its last start, and says so.
+#[test]
+fn memory_server_that_starts_again_loses_what_was_written() {
+    let mut service = ServiceOptions::new(1).start();
+    let client = service.client();
+    let file = create(&client, "/f", "striped(64KiB) over 1");
+    file.write_at(0, &whole(0, 4096, 1)).unwrap();
+    service.kill_io(0);
+    service.start_io(0);
+    let error = file.sync().unwrap_err();
+    assert_eq!(error.status(), Status::Lost, "{error}");
+}
