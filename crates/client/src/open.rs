@@ -781,11 +781,13 @@ impl Open {
         self.session.tell_drift();
         self.session.with_lane(|lane| {
             self.hand_over(lane);
+            // The release compares, and forgets what was not synced.
+            let is_synced = self.unsynced.is_empty();
             let released = self.release(lane);
             let closed = self.session.manager_on(lane, Repeat::Same, || Close {
                 handle: self.handle(),
             });
-            if self.session.is_dead() && lock(&self.unsynced).is_empty() {
+            if self.session.is_dead() && is_synced {
                 // The handle is closed already, and nothing that was written is in doubt.
                 return Ok(());
             }

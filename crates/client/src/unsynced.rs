@@ -60,6 +60,11 @@ impl Unsynced {
         }
     }
 
+    /// Whether everything was synced.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.0).is_empty()
+    }
+
     fn take(&self) -> Vec<Written> {
         std::mem::take(&mut *lock(&self.0))
     }
