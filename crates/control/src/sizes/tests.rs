@@ -1,4 +1,5 @@
 //! The size of a file by example and at random: growth, truncates, owners and servers that come and go.
+//! What servers do with it is played here by a pair of numbers each; asking them is the owner's (`ioserver`).
 
 use super::*;
 use wire::ClientId;
