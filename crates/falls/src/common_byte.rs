@@ -25,6 +25,18 @@ impl Fuel {
         self.0 > 0
     }
 
+    /// At most so many steps of it; what they leave is given back with [`Fuel::give_back`].
+    pub(crate) fn take(&mut self, most: u64) -> Fuel {
+        let taken = self.0.min(most);
+        self.0 -= taken;
+        Fuel(taken)
+    }
+
+    /// What a part of it has left.
+    pub(crate) fn give_back(&mut self, part: Fuel) {
+        self.0 += part.0;
+    }
+
     fn spend(&mut self) -> Option<()> {
         self.0 = self.0.checked_sub(1)?;
         Some(())

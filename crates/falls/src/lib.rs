@@ -23,7 +23,8 @@
 //! - No operation takes memory or time in proportion to the bytes or pieces a set describes, except
 //!   iterators, which pay piece by piece, and those that say so ([`FallsSet::intersect`] without a
 //!   [`Budget`], [`Meeting::count`] and [`Meeting::joint`] of a lazy meeting). Where a symbolic result
-//!   would be large, [`Meeting`] answers by cursors instead.
+//!   would be large, [`Meeting`] answers by cursors instead. Whoever asks about patterns that he did not
+//!   choose bounds what a cursor does by [`Steps`].
 //! - The normal form is not canonical: compare sets by their bytes ([`FallsSet::same_bytes`]).
 //!
 //! ```
@@ -58,6 +59,7 @@ mod segments;
 mod set;
 mod simplify;
 mod split;
+mod steps;
 
 pub use checked::{MAX_OFFSET, lcm};
 pub use compress::{compress_offsets, compress_segments};
@@ -72,3 +74,4 @@ pub use segment::Segment;
 pub use segments::Segments;
 pub use set::{Falls, FallsSet, Limits, Node};
 pub use split::Pieces;
+pub use steps::{OutOfSteps, Steps};

@@ -30,6 +30,7 @@ use crate::periodic::Periodic;
 use crate::project::project;
 use crate::segments::Segments;
 use crate::set::{Falls, FallsSet, Node};
+use crate::steps::{OutOfSteps, Steps};
 
 /// Intersection and both projections of two elements.
 #[derive(Clone, Debug)]
@@ -178,8 +179,57 @@ impl Meeting {
     pub fn next_byte(&self, x: u64) -> Option<u64> {
         match &self.form {
             Form::Symbolic(s) => s.file.next_byte(x),
-            Form::Lazy(lazy) => lazy.next(x, MAX_OFFSET),
+            Form::Lazy(lazy) => lazy.next(x, MAX_OFFSET, &mut Fuel::unbounded()),
         }
+    }
+
+    /// First common byte inside the file range, found within `steps`.
+    ///
+    /// A symbolic meeting takes none. Where two patterns interleave without meeting, a lazy one may
+    /// have to look at every block; whoever does not trust the patterns gives steps.
+    pub fn next_byte_within(
+        &self,
+        range: Range<u64>,
+        steps: &mut Steps,
+    ) -> Result<Option<u64>, OutOfSteps> {
+        let end = range.end.min(MAX_OFFSET);
+        match &self.form {
+            Form::Symbolic(s) => Ok(s.file.next_byte(range.start).filter(|&x| x < end)),
+            Form::Lazy(lazy) => lazy.next_within(range.start, end, steps),
+        }
+    }
+
+    /// Common bytes inside the file range, as far as `most`: what is above it is not counted, and
+    /// the answer then is some number above it. By rank when symbolic; by runs and within `steps`
+    /// when lazy, so that counting costs what the counted bytes are worth and not what the range
+    /// describes.
+    ///
+    /// ```
+    /// use falls::{Budget, Meeting, OutOfSteps, Periodic, Steps};
+    /// let years = Periodic::new(0, (1 << 61) - 1, "{(0,0,2,576460752303423488)}".parse().unwrap());
+    /// let stripes = Periodic::new(0, 131_072, "{(0,65535)}".parse().unwrap());
+    /// let meeting = Meeting::with_budget(&years.unwrap(), &stripes.unwrap(), Budget(0));
+    /// let mut steps = Steps::new(1 << 16);
+    /// assert!(meeting.count_at_most(0..1 << 60, 4096, &mut steps).unwrap() > 4096);
+    /// assert_eq!(meeting.count_at_most(0..1 << 60, u64::MAX, &mut steps), Err(OutOfSteps));
+    /// ```
+    pub fn count_at_most(
+        &self,
+        range: Range<u64>,
+        most: u64,
+        steps: &mut Steps,
+    ) -> Result<u64, OutOfSteps> {
+        if self.is_symbolic() {
+            return Ok(self.count(range));
+        }
+        let mut runs = self.runs(range);
+        let mut sum = 0u64;
+        while sum <= most
+            && let Some(run) = runs.next_within(steps)?
+        {
+            sum = sum.saturating_add(run.len);
+        }
+        Ok(sum)
     }
 
     /// Common bytes inside the file range: by rank when symbolic, by cursor when lazy.
@@ -344,8 +394,9 @@ impl Lazy {
     /// First common byte in `lo..hi`.
     ///
     /// Dense patterns meet after a few blocks. Where that fails, pairs of pieces are searched, each
-    /// by its own congruence; both with growing fuel, since either may be the slow way.
-    fn next(&self, lo: u64, hi: u64) -> Option<u64> {
+    /// by its own congruence; both with growing fuel, since either may be the slow way. Without any
+    /// fuel left the answer says nothing.
+    fn next(&self, lo: u64, hi: u64, fuel: &mut Fuel) -> Option<u64> {
         let (a, b) = (&self.left, &self.right);
         let lo = lo.max(a.displacement()).max(b.displacement());
         if lo >= hi || a.is_empty() || b.is_empty() {
@@ -361,29 +412,44 @@ impl Lazy {
         let hi = end.map_or(hi, |end| hi.min(end));
         let pairs = (self.pieces.0.len() * self.pieces.1.len()) as u64;
         if pairs == 1 {
-            return next_common(a, b, lo, hi, &mut Fuel::unbounded());
+            return next_common(a, b, lo, hi, fuel);
         }
         let mut steps = 64u64;
         loop {
-            let mut fuel = Fuel(steps);
-            let found = next_common(a, b, lo, hi, &mut fuel);
-            if fuel.is_left() {
+            let mut part = fuel.take(steps);
+            let found = next_common(a, b, lo, hi, &mut part);
+            if part.is_left() {
+                fuel.give_back(part);
                 return found;
             }
             if steps >= 8 * pairs {
-                let mut fuel = Fuel(steps);
+                let mut part = fuel.take(steps);
                 let mut first = hi;
                 for a in &self.pieces.0 {
                     for b in &self.pieces.1 {
-                        first = next_common(a, b, lo, first, &mut fuel).unwrap_or(first);
+                        first = next_common(a, b, lo, first, &mut part).unwrap_or(first);
                     }
                 }
-                if fuel.is_left() {
+                if part.is_left() {
+                    fuel.give_back(part);
                     return (first < hi).then_some(first);
                 }
             }
+            if !fuel.is_left() {
+                return None;
+            }
             steps = steps.saturating_mul(8);
         }
+    }
+
+    /// The same within steps.
+    fn next_within(
+        &self,
+        lo: u64,
+        hi: u64,
+        steps: &mut Steps,
+    ) -> Result<Option<u64>, OutOfSteps> {
+        steps.search(|fuel| self.next(lo, hi, fuel))
     }
 }
 
@@ -475,30 +541,51 @@ enum Cursor {
     Lazy { lazy: Arc<Lazy>, at: u64, end: u64 },
 }
 
-impl Iterator for Runs {
-    type Item = Run;
-
-    fn next(&mut self) -> Option<Run> {
-        let (file, len) = match &mut self.cursor {
-            Cursor::Symbolic(segments) => {
-                let s = segments.next()?;
-                (s.start(), s.len())
-            }
-            Cursor::Lazy { lazy, at, end } => {
-                let x = lazy.next(*at, *end)?;
-                let len = self
-                    .left
-                    .run_from(x, *end)
-                    .min(self.right.run_from(x, *end));
-                *at = x + len;
-                (x, len)
-            }
+impl Runs {
+    /// The next run, found within `steps`. Once these are used up the cursor stands where it stood
+    /// and may be asked again with others.
+    pub fn next_within(&mut self, steps: &mut Steps) -> Result<Option<Run>, OutOfSteps> {
+        let found = match &self.cursor {
+            Cursor::Symbolic(_) => return Ok(self.next()),
+            Cursor::Lazy { lazy, at, end } => lazy.next_within(*at, *end, steps)?,
         };
-        Some(Run {
+        Ok(found.map(|x| self.lazy_run(x)))
+    }
+
+    /// The run that begins at a common byte, which the cursor then stands behind.
+    fn lazy_run(&mut self, x: u64) -> Run {
+        let Cursor::Lazy { at, end, .. } = &mut self.cursor else {
+            unreachable!("symbolic runs come from segments");
+        };
+        let (left, right) = (self.left.run_from(x, *end), self.right.run_from(x, *end));
+        let len = left.min(right);
+        *at = x + len;
+        self.run(x, len)
+    }
+
+    fn run(&self, file: u64, len: u64) -> Run {
+        Run {
             file,
             left: self.left.rank(file),
             right: self.right.rank(file),
             len,
-        })
+        }
+    }
+}
+
+impl Iterator for Runs {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        match &mut self.cursor {
+            Cursor::Symbolic(segments) => {
+                let s = segments.next()?;
+                Some(self.run(s.start(), s.len()))
+            }
+            Cursor::Lazy { lazy, at, end } => {
+                let x = lazy.next(*at, *end, &mut Fuel::unbounded())?;
+                Some(self.lazy_run(x))
+            }
+        }
     }
 }

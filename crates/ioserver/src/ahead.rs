@@ -22,6 +22,7 @@ use layout::ViewOffset;
 use wire::message::ahead::{Collective, ReadAhead};
 
 use crate::access::windows;
+use crate::bounded::Searching;
 use crate::context::Context;
 use crate::files::lock;
 use crate::refused::Refused;
@@ -204,7 +205,16 @@ fn load(context: &Context, job: &Job) -> bool {
             continue;
         };
         let share = shares.with(&view.view, &known, slot);
-        let count = share.count(file.clone());
+        // Behind its end there is nothing to load.
+        let end = own.bytes.select(subfile.len()).unwrap_or(file.end);
+        let file = file.start..file.end.min(end).max(file.start);
+        // A hint moves no bytes; what it takes long to find is not loaded ahead.
+        let steps = context.limits.search_steps;
+        let mut searching = Searching::new(steps, 0, view.description_bytes(), None);
+        let most = context.stored.store().usage().memory_limit_bytes;
+        let Ok(count) = searching.count(share, file.clone(), most) else {
+            return false;
+        };
         for window in windows(share, &own.bytes, file.clone(), count, WINDOW) {
             if is_void() || !context.stored.may_read_ahead(WAITING_SHARE) {
                 return false;

@@ -26,6 +26,7 @@ use crate::direct::Direct;
 use crate::directed::Operations;
 use crate::files::{Entering, FileEntry, Files, Known, Planned, Running, lock};
 use crate::gateway::{Foes, Stages};
+use crate::limits::Limits;
 use crate::links::{Links, Peers, no_member};
 use crate::moving::Lenders;
 use crate::owner::{Cluster, Owner};
@@ -74,6 +75,7 @@ pub(crate) struct Context {
     pub(crate) owner: OnceLock<Weak<Owner>>,
     pub(crate) rendezvous_bytes: u64,
     pub(crate) message_bytes: u64,
+    pub(crate) limits: Limits,
     pub(crate) write_through: bool,
     /// What bytes live and die with that are not synced.
     pub(crate) verifiers: Verifiers,
@@ -105,6 +107,7 @@ pub(crate) struct Parts {
     pub(crate) peers: Peers,
     pub(crate) rendezvous_bytes: u64,
     pub(crate) message_bytes: u64,
+    pub(crate) limits: Limits,
     pub(crate) write_through: bool,
     pub(crate) direct: bool,
     pub(crate) claim_wait: Duration,
@@ -142,6 +145,7 @@ impl Context {
             owner: OnceLock::new(),
             rendezvous_bytes: parts.rendezvous_bytes,
             message_bytes: parts.message_bytes,
+            limits: parts.limits,
             write_through: parts.write_through,
             verifiers: verifier::of_this_start(),
             direct: Direct::new(parts.direct, parts.claim_wait),

@@ -215,6 +215,23 @@ impl Known {
         file: &Range<u64>,
         mut visit: impl FnMut(usize, Range<u64>),
     ) {
+        let visited: Result<(), std::convert::Infallible> =
+            self.try_visit_meeting(file, |slot, range| {
+                visit(slot, range);
+                Ok(())
+            });
+        match visited {
+            Ok(()) => {}
+            Err(never) => match never {},
+        }
+    }
+
+    /// The same until the first that fails.
+    pub(crate) fn try_visit_meeting<E>(
+        &self,
+        file: &Range<u64>,
+        mut visit: impl FnMut(usize, Range<u64>) -> Result<(), E>,
+    ) -> Result<(), E> {
         for (p, piece) in self.told.layout.pieces.iter().enumerate() {
             let (first, own) = self.of_piece(p);
             let from = piece.ranges.partition_point(|r| r.end <= file.start);
@@ -224,13 +241,18 @@ impl Known {
                     break;
                 }
                 let meeting = FileOffset(range.start)..FileOffset(range.end);
+                let mut visited = Ok(());
                 piece.partition.visit_meeting(meeting, |index| {
-                    if let Ok(slot) = own.binary_search_by_key(&index, |o| o.index as usize) {
-                        visit(first + slot, range.clone());
+                    if visited.is_ok()
+                        && let Ok(slot) = own.binary_search_by_key(&index, |o| o.index as usize)
+                    {
+                        visited = visit(first + slot, range.clone());
                     }
                 });
+                visited?;
             }
         }
+        Ok(())
     }
 
     /// The server that keeps size, locks and pointers.

@@ -17,6 +17,7 @@
 //! | `service`, `sessions`, `set_view` | who is connected, and with which views |
 //! | `files`, `views` | per file: layout, gate, compiled shares |
 //! | `access`, `buffers`, `rendezvous` | moving bytes |
+//! | `bounded`, `limits` | what a request may cost, and what a client may keep |
 //! | `directed` | collective accesses in the order of the store |
 //! | `direct` | memory shared with clients of this host, and taking it back |
 //! | `holds` | ranges that one client keeps others out of |
@@ -30,6 +31,7 @@
 mod access;
 mod ahead;
 mod applied;
+mod bounded;
 mod buffers;
 mod context;
 mod direct;
@@ -39,6 +41,7 @@ mod gateway;
 mod holds;
 mod join;
 mod known;
+mod limits;
 mod links;
 mod moving;
 pub mod owner;
@@ -55,4 +58,5 @@ mod verifier;
 mod views;
 
 pub use identity::{Keys, Secret};
+pub use limits::Limits;
 pub use start::{IoServer, Options, StartError, StoreOptions, start, start_on};

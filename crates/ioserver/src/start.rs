@@ -35,6 +35,7 @@ use crate::gateway::Stages;
 use crate::join::{
     Candidate, flush, join, load_identity, load_state, may_succeed_later, save_state, stay,
 };
+use crate::limits::Limits;
 use crate::links::{Links, Peers, server_role};
 use crate::owner::{Cluster, Owner};
 use crate::rendezvous;
@@ -86,6 +87,8 @@ pub struct Options {
     pub rendezvous_bytes: Option<u64>,
     /// Longest payload of one message.
     pub message_bytes: u64,
+    /// What clients may take.
+    pub limits: Limits,
     /// A write is answered when its bytes are safe from the death of this process.
     pub write_through: bool,
     /// Where it keeps its number, to have it again after the next start. `None` is the first disk; a
@@ -134,6 +137,7 @@ impl Options {
             buffers_bytes: 64 << 20,
             rendezvous_bytes: None,
             message_bytes: 4 << 20,
+            limits: Limits::default(),
             state_dir: None,
             distance: 0,
             direct: true,
@@ -277,6 +281,7 @@ pub fn start_on(
         manager,
         rendezvous_bytes: options.rendezvous_bytes.unwrap_or_else(rendezvous::measure),
         message_bytes: options.message_bytes,
+        limits: options.limits,
         write_through: options.write_through,
         direct: options.direct && std::env::var_os("PARIO_DIRECT").is_none_or(|v| v != "0"),
         claim_wait: options.claim_wait,

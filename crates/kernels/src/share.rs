@@ -13,13 +13,14 @@
 //! Invariants:
 //! * byte n of a file range is the n-th byte of the share in it, ascending, on both sides;
 //! * where the meeting is symbolic, no call allocates, and finding the ends takes O(depth x log
-//!   fan-out). A lazy meeting goes by runs: constant memory, time by the number of runs.
+//!   fan-out). A lazy meeting goes by runs: constant memory, time by the number of runs. Whoever did not choose
+//!   both sides counts with [`Share::count_at_most`] first; what that allowed, the rest can afford.
 //!
 //! Left to others: which file range a view range is, and where memory begins (`base`).
 
 use std::ops::Range;
 
-use falls::{MAX_OFFSET, Meeting, Periodic};
+use falls::{MAX_OFFSET, Meeting, OutOfSteps, Periodic, Steps};
 
 use crate::program::BoundsError;
 use crate::shared::{SharedBytes, SharedBytesMut};
@@ -105,6 +106,33 @@ impl Share {
         }
     }
 
+    /// Whether the meeting is written down, so that no question about it takes longer than its description says.
+    pub fn is_symbolic(&self) -> bool {
+        matches!(self.form, Form::Symbolic(_))
+    }
+
+    /// Bytes in a file range, as far as `most`, found within `steps`; see [`Meeting::count_at_most`].
+    pub fn count_at_most(
+        &self,
+        file: Range<u64>,
+        most: u64,
+        steps: &mut Steps,
+    ) -> Result<u64, OutOfSteps> {
+        match &self.form {
+            Form::Symbolic(_) => Ok(self.count(file)),
+            Form::Lazy(_) => self.meeting.count_at_most(file, most, steps),
+        }
+    }
+
+    /// First byte of a file range, found within `steps`.
+    pub fn first_within(
+        &self,
+        file: Range<u64>,
+        steps: &mut Steps,
+    ) -> Result<Option<u64>, OutOfSteps> {
+        self.meeting.next_byte_within(file, steps)
+    }
+
     /// One past the `n`-th byte of a file range, so that the range up to there has exactly `n`; the
     /// end of the range if it has no more than that.
     pub fn after(&self, file: Range<u64>, n: u64) -> u64 {
@@ -134,7 +162,11 @@ impl Share {
 
     /// First byte of a file range.
     pub fn first(&self, file: Range<u64>) -> Option<u64> {
-        self.meeting.next_byte(file.start).filter(|&x| x < file.end)
+        match &self.form {
+            Form::Symbolic(_) => self.meeting.next_byte(file.start).filter(|&x| x < file.end),
+            // A search that ends where the range does: what lies behind may be far away.
+            Form::Lazy(_) => self.meeting.runs(file).next().map(|run| run.file),
+        }
     }
 
     /// Where the bytes of a file range begin on the left side, if they lie there in one run.

@@ -6,7 +6,8 @@
 //! by the compiled share. Consecutive subfiles that go through a buffer fill it together.
 //!
 //! Invariants
-//! - The sum over the subfiles is what the request says, or it is refused before a byte moves.
+//! - The sum over the subfiles is what the request says, or it is refused before a byte moves. Counting stops above
+//!   what the request says, and after as many steps as that pays for ([`bounded`](crate::bounded)).
 //! - Little is pinned at a time: a window of a subfile.
 //! - What a refused write has sent is dropped, so the connection stays in step.
 
@@ -25,10 +26,11 @@ use wire::link::LinkError;
 use wire::message::access::{Access, FORWARDED, NEWER};
 use wire::{Rights, Status};
 
+use crate::bounded::Searching;
 use crate::context::Context;
 use crate::files::{Known, Planned, Running};
 use crate::refused::Refused;
-use crate::sessions::{Busy, Session};
+use crate::sessions::{Busy, Connection, Session};
 use crate::statistics::add;
 use crate::views::{Registered, Shares};
 
@@ -149,7 +151,8 @@ pub(crate) fn open(
 ) -> Result<Opened, Refused> {
     let access = Access::decode(exchange.control())?;
     let opened = admit(context, session, &access, rights, exchange.header().flags)?;
-    find_parts(context, &opened, &mut session.scratch.parts)?;
+    let (connection, parts) = (&session.connection, &mut session.scratch.parts);
+    find_parts(context, connection, &opened, parts)?;
     Ok(opened)
 }
 
@@ -249,15 +252,28 @@ pub(crate) fn admit(
 /// What of the request lies in which subfile here.
 pub(crate) fn find_parts(
     context: &Context,
+    connection: &Connection,
     opened: &Opened,
     parts: &mut Vec<Part>,
 ) -> Result<(), Refused> {
     parts.clear();
     let known = &opened.known;
-    let mut sum = 0;
-    known.visit_meeting(&opened.file, |slot, file| {
+    let mut sum = 0u64;
+    let described = opened.view.description_bytes();
+    let base = context.limits.search_steps;
+    let mut searching = Searching::new(base, opened.bytes, described, Some(connection));
+    known.try_visit_meeting(&opened.file, |slot, file| {
         let share = opened.shares.with(&opened.view.view, known, slot);
-        let count = share.count(file.clone());
+        let count = searching.count(share, file.clone(), opened.bytes - sum)?;
+        if count > opened.bytes - sum {
+            return Err(Refused::new(
+                Status::InvalidArgument,
+                format!(
+                    "bytes: the request says {}, but more of its range are here",
+                    opened.bytes
+                ),
+            ));
+        }
         if count > 0 {
             sum += count;
             parts.push(Part {
@@ -267,7 +283,8 @@ pub(crate) fn find_parts(
                 run: share.right_run(file),
             });
         }
-    });
+        Ok(())
+    })?;
     for part in parts.iter() {
         let own = &known.own[part.slot];
         known.check_place(own, context.kept_since(), context.incarnation())?;

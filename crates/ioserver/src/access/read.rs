@@ -21,6 +21,7 @@ use super::{
     Cursor, Fault, Opened, PLACES, Part, Spent, Stretch, WINDOW, buffer_bytes, nanos, piece_range,
     spend, stretches, windows,
 };
+use crate::bounded::Patience;
 use crate::context::Context;
 use crate::service::IoService;
 use crate::sessions::{Connection, Scratch, Session};
@@ -155,6 +156,7 @@ impl Reader<'_> {
 
     /// Brings everything into memory once, which verifies it.
     fn load(&mut self) -> Result<(), Fault> {
+        let mut patience = Patience::new(self.connection);
         for part in self.parts {
             let own = &self.opened.known.own[part.slot];
             let Some(subfile) = self.opened.known.find(own, &self.context.stored)? else {
@@ -162,6 +164,7 @@ impl Reader<'_> {
             };
             let (share, bytes) = (self.opened.share(part), self.opened.subfile_bytes(part));
             for window in windows(share, bytes, part.file(), part.count, WINDOW) {
+                patience.window()?;
                 self.pins.clear();
                 self.context
                     .with_room(|| subfile.pin(window.subfile.clone(), self.pins))?;
@@ -345,7 +348,9 @@ impl Reader<'_> {
             return Ok(());
         };
         let (share, subfile) = (opened.share(part), opened.subfile_bytes(part));
+        let mut patience = Patience::new(self.connection);
         for window in windows(share, subfile, file, packed.len() as u64, WINDOW) {
+            patience.window()?;
             self.context.with_room(|| {
                 self.pins.clear();
                 stored.pin(window.subfile.clone(), self.pins)

@@ -17,6 +17,7 @@ use super::{
     Cursor, Fault, Opened, PLACES, Part, Spent, Stretch, WINDOW, buffer_bytes, nanos, piece_range,
     spend, stretches, windows,
 };
+use crate::bounded::Patience;
 use crate::buffers::Lent;
 use crate::context::Context;
 use crate::files::FileEntry;
@@ -397,7 +398,9 @@ impl<'a> Writer<'a> {
     ) -> Result<(), Fault> {
         let opened = self.opened;
         let (share, subfile) = (opened.share(part), opened.subfile_bytes(part));
+        let mut patience = Patience::new(self.connection);
         for window in windows(share, subfile, file, packed.len() as u64, WINDOW) {
+            patience.window()?;
             let is_full = window.count == window.subfile.end - window.subfile.start;
             self.take(part, window.subfile.clone(), is_full)?;
             for (offset, bytes) in self.grant.pieces() {

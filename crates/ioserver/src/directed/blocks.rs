@@ -94,7 +94,7 @@ impl Blocks<'_> {
             while let Some(oldest) = operation.oldest(context, is_last)? {
                 operation.store_step(context, || self.end(oldest))?;
             }
-            self.plan.distribution.next_round(&mut walk, &mut parts);
+            self.plan.distribution.next_round(&mut walk, &mut parts)?;
             if parts.is_empty() {
                 break;
             }

@@ -7,7 +7,9 @@
 //! - Both sides count alike: the bytes of a rank in a part are those of its share in the part's file range.
 //! - What is said to be written as a whole is: ranks that have bytes in common never count as covering.
 //!
-//! Cost: a few look-ups per rank and block. Compiled views are kept from operation to operation.
+//! Cost: a few look-ups per rank and block. Compiled views are kept from operation to operation. Where a view meets a
+//! subfile lazily, what is looked for in one round is paid for by the bytes of the round; nothing is counted that
+//! a round does not move, and who asks for more is refused ([`bounded`](crate::bounded)).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,6 +21,7 @@ use layout::{View, ViewOffset};
 use wire::message::directed::Lead;
 use wire::{ClientId, FileId, Status, describe};
 
+use crate::bounded::Searching;
 use crate::files::{Known, lock};
 use crate::refused::Refused;
 use crate::views::{Shares, shares_of};
@@ -92,8 +95,8 @@ pub(super) struct RankHere {
     view: u32,
     /// From its first to its last byte.
     file: Range<u64>,
-    /// Its bytes at this server.
-    pub(super) bytes: u64,
+    /// Whether it has any at this server.
+    pub(super) has_bytes: bool,
 }
 
 /// What all ranks access at this server.
@@ -106,6 +109,8 @@ pub(super) struct Distribution {
     have_own_ranges: bool,
     pub(super) block_bytes: u64,
     pub(super) blocks: u64,
+    /// Steps that a round may take to find what it has, besides those that its bytes pay for.
+    search_steps: u64,
 }
 
 /// A stretch of a subfile that one round accesses.
@@ -136,6 +141,7 @@ impl Distribution {
         known: &Arc<Known>,
         lead: &Lead,
         most_bytes: u64,
+        search_steps: u64,
     ) -> Result<Distribution, Refused> {
         if lead.ranks.is_empty() || lead.ranks.len() > MOST_RANKS {
             let n = lead.ranks.len();
@@ -177,7 +183,7 @@ impl Distribution {
                 client: rank.client,
                 view: rank.view,
                 file,
-                bytes: 0,
+                has_bytes: false,
             });
         }
         let used = || ranks.iter().filter(|rank| !rank.file.is_empty());
@@ -194,16 +200,28 @@ impl Distribution {
             hull: start..end,
             block_bytes: lead.block_bytes,
             blocks: lead.blocks.clamp(1, (most_bytes / lead.block_bytes).max(1)),
+            search_steps,
         };
+        let mut searching = distribution.searching(0);
         for rank in 0..distribution.ranks.len() {
             let file = distribution.ranks[rank].file.clone();
-            let mut sum = 0;
-            known.visit_meeting(&file, |slot, _| {
-                sum += distribution.share(rank, slot).count(file.clone());
-            });
-            distribution.ranks[rank].bytes = sum;
+            let mut has_bytes = false;
+            known.try_visit_meeting(&file, |slot, _| {
+                if !has_bytes {
+                    let share = distribution.share(rank, slot);
+                    has_bytes = searching.first(share, file.clone())?.is_some();
+                }
+                Ok::<_, Refused>(())
+            })?;
+            distribution.ranks[rank].has_bytes = has_bytes;
         }
         Ok(distribution)
+    }
+
+    /// What may be looked for to move so many bytes.
+    fn searching(&self, bytes: u64) -> Searching<'static> {
+        let described = self.views.description.len() + 64 * self.ranks.len();
+        Searching::new(self.search_steps, bytes, described as u64, None)
     }
 
     pub(super) fn share(&self, rank: usize, slot: usize) -> &Share {
@@ -248,27 +266,40 @@ impl Distribution {
     }
 
     /// The first byte of any rank in a subfile, from a file byte on.
-    fn first(&self, slot: usize, from: u64) -> Option<u64> {
-        let ranks = self.ranks.iter().enumerate();
-        let firsts = ranks.filter_map(|(number, rank)| {
-            let range = rank.file.start.max(from)..rank.file.end;
-            match range.is_empty() || rank.bytes == 0 {
-                true => None,
-                false => self.share(number, slot).first(range),
+    fn first(
+        &self,
+        slot: usize,
+        from: u64,
+        searching: &mut Searching<'_>,
+    ) -> Result<Option<u64>, Refused> {
+        let mut first: Option<u64> = None;
+        for (number, rank) in self.ranks.iter().enumerate() {
+            // Behind the first byte that was found nothing has to be looked for.
+            let end = first.unwrap_or(u64::MAX).min(rank.file.end);
+            let range = rank.file.start.max(from)..end;
+            if !range.is_empty() && rank.has_bytes {
+                let found = searching.first(self.share(number, slot), range)?;
+                first = found.or(first);
             }
-        });
-        firsts.min()
+        }
+        Ok(first)
     }
 
     /// The next blocks, as many as go into one round; nothing at the end.
-    pub(super) fn next_round(&self, walk: &mut Walk, parts: &mut Vec<RoundPart>) {
+    pub(super) fn next_round(
+        &self,
+        walk: &mut Walk,
+        parts: &mut Vec<RoundPart>,
+    ) -> Result<(), Refused> {
         parts.clear();
+        let round_bytes = self.blocks.saturating_mul(self.block_bytes);
+        let mut searching = self.searching(round_bytes);
         let mut left = self.blocks;
         while left > 0 && walk.slot < self.known.own.len() {
             let bytes = &self.known.own[walk.slot].bytes;
             let from = walk.file.max(self.hull.start);
             let first = match from < self.hull.end {
-                true => self.first(walk.slot, from),
+                true => self.first(walk.slot, from, &mut searching)?,
                 false => None,
             };
             let Some(first) = first else {
@@ -302,7 +333,16 @@ impl Distribution {
             let bytes = &self.known.own[part.slot].bytes;
             part.subfile.start = bytes.rank(part.file.start);
             part.subfile.end = part.subfile.end.min(bytes.rank(part.file.end));
+            // Whoever counts in this part later finds that it was counted.
+            for rank in 0..self.ranks.len() {
+                let range = self.range(rank, part);
+                let share = self.share(rank, part.slot);
+                if !range.is_empty() && !share.is_symbolic() {
+                    searching.count(share, range, u64::MAX)?;
+                }
+            }
         }
+        Ok(())
     }
 
     /// From the first to the last byte that is written in a part, and whether every byte between is.
@@ -332,17 +372,21 @@ impl Distribution {
         self.hull.clone()
     }
 
-    /// Of each subfile from the first to the last byte that ranks have, and how many they have in it.
+    /// Of each subfile from the first to the last byte that ranks have, and how many they have in it. Subfiles in which
+    /// that is not seen at once are left out.
     pub(super) fn spans(&self) -> Vec<(usize, Range<u64>, u64)> {
         let mut spans = Vec::new();
         self.known.visit_meeting(&self.hull, |slot, _| {
             let bytes = &self.known.own[slot].bytes;
             let (mut start, mut end, mut sum) = (u64::MAX, 0, 0);
             for (number, rank) in self.ranks.iter().enumerate() {
-                if rank.bytes == 0 {
+                if !rank.has_bytes {
                     continue;
                 }
                 let share = self.share(number, slot);
+                if !share.is_symbolic() {
+                    return;
+                }
                 let n = share.count(rank.file.clone());
                 if n > 0 {
                     let first = share.first(rank.file.clone()).unwrap_or(rank.file.start);

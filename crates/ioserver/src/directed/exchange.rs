@@ -23,6 +23,7 @@ use wire::message::ahead::{Confirm, Deposit};
 use wire::message::directed::{IN_VIEW, Lead, Portion, PortionPart};
 use wire::{ClientId, FileId, ServerId};
 
+use falls::Steps;
 use kernels::{Share, SharedBytes, SharedBytesMut};
 
 use super::distribution::{Compiled, Distribution};
@@ -66,7 +67,7 @@ pub(super) struct Homes {
 }
 
 /// Finds the servers of all ranks.
-pub(super) fn homes(known: &Known, lead: &Lead, here: ServerId) -> Homes {
+pub(super) fn homes(known: &Known, lead: &Lead, here: ServerId, search_steps: u64) -> Homes {
     let places = known.layout().pieces.iter().flat_map(|p| &p.places);
     let mut servers: Vec<u64> = places.filter_map(|p| p.first()).map(|p| p.server).collect();
     servers.sort_unstable();
@@ -75,11 +76,12 @@ pub(super) fn homes(known: &Known, lead: &Lead, here: ServerId) -> Homes {
     let mut all = Vec::new();
     for server in servers {
         let theirs = Arc::new(known.at_server(ServerId(server)));
-        let Ok(there) = Distribution::new(&Compiled::default(), &theirs, lead, u64::MAX) else {
+        let compiled = Compiled::default();
+        let Ok(there) = Distribution::new(&compiled, &theirs, lead, u64::MAX, search_steps) else {
             continue;
         };
         for (rank, here) in there.ranks.iter().enumerate() {
-            if here.bytes > 0 {
+            if here.has_bytes {
                 has[rank].push(server);
             }
         }
@@ -403,7 +405,9 @@ fn put(
         };
         let end = at + part.bytes as usize;
         let file = part.start..part.end;
-        if part.start >= part.end || share.count(file.clone()) != part.bytes {
+        let mut steps = Steps::new((1 << 20) + 16 * part.bytes);
+        let count = share.count_at_most(file.clone(), part.bytes, &mut steps);
+        if part.start >= part.end || count != Ok(part.bytes) {
             return false;
         }
         let into = SharedBytesMut::from_slice(ordered);

@@ -75,7 +75,7 @@ pub(crate) fn lead(service: &IoService, session: &mut Session, exchange: &mut Ex
         version: &lead.version.0,
         epoch: lead.epoch,
     };
-    let rank = (plan.distribution.ranks[0].bytes > 0).then_some(0);
+    let rank = (plan.distribution.ranks[0].has_bytes).then_some(0);
     let prefetch = &context.operations.prefetch;
     let ready = match lead.writes {
         true => None,
@@ -130,7 +130,7 @@ pub(crate) fn follow(
         }
     };
     let rank = follow.rank as usize;
-    let rank = (plan.distribution.ranks[rank].bytes > 0).then_some(rank);
+    let rank = (plan.distribution.ranks[rank].has_bytes).then_some(rank);
     let result = run(context, session, exchange, &operation, &view, &plan, rank);
     end(service, session, exchange, &operation, result, started)
 }
@@ -180,7 +180,8 @@ fn begin(
     }
     let limit = context.stored.store().usage().memory_limit_bytes;
     let most = ROUND_BYTES.min(limit / 8);
-    let distribution = Distribution::new(&context.operations.compiled, &known, lead, most)?;
+    let (compiled, steps) = (&context.operations.compiled, context.limits.search_steps);
+    let distribution = Distribution::new(compiled, &known, lead, most, steps)?;
     if distribution.ranks[0].client != session.client.id {
         return Err(Refused::new(
             Status::PermissionDenied,

@@ -73,7 +73,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(distribution: Distribution, writes: bool, by_record: bool) -> Plan {
-        let takers = distribution.ranks.iter().filter(|rank| rank.bytes > 0);
+        let takers = distribution.ranks.iter().filter(|rank| rank.has_bytes);
         Plan {
             takers: takers.count(),
             distribution,
@@ -241,7 +241,7 @@ impl Operation {
             return None;
         };
         let ranks = plan.distribution.ranks.iter().enumerate();
-        let mut missing = ranks.filter(|(i, rank)| rank.bytes > 0 && !state.came[*i]);
+        let mut missing = ranks.filter(|(i, rank)| rank.has_bytes && !state.came[*i]);
         let is_late = self.began.elapsed() > COMING;
         let lost = missing.find(|(_, rank)| is_late || context.sessions.is_fenced(rank.client));
         lost.and_then(|(i, rank)| gone(format!("rank {i} ({}) has not come", rank.client)))

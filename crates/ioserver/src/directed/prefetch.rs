@@ -157,8 +157,9 @@ struct Job {
 }
 
 impl Job {
-    fn homes(&self, here: ServerId) -> &Arc<Homes> {
-        let find = || Arc::new(exchange::homes(&self.known, &self.lead, here));
+    fn homes(&self, context: &Context) -> &Arc<Homes> {
+        let steps = context.limits.search_steps;
+        let find = || Arc::new(exchange::homes(&self.known, &self.lead, context.server, steps));
         self.homes.get_or_init(find)
     }
 }
@@ -390,7 +391,9 @@ impl Prefetch {
         rounds: &mut VecDeque<ReadyRound>,
     ) -> bool {
         let compiled: &Compiled = &context.operations.compiled;
-        let Ok(distribution) = Distribution::new(compiled, &job.known, &job.lead, u64::MAX) else {
+        let steps = context.limits.search_steps;
+        let made = Distribution::new(compiled, &job.known, &job.lead, u64::MAX, steps);
+        let Ok(distribution) = made else {
             return false;
         };
         for round in rounds {
@@ -522,7 +525,7 @@ impl Prefetch {
     /// Keeps a packet of a rank whose server this is; whether there is room for it.
     fn keep(&self, context: &Context, job: &Job, request: &Deposit) -> bool {
         let most = most_bytes(context, job.wanted.bytes);
-        let homes = job.homes(context.server);
+        let homes = job.homes(context);
         self.deposits
             .deposit(context, request, &job.lead, homes, most)
     }
@@ -534,7 +537,7 @@ impl Prefetch {
         job: &Job,
         packets: &mut [Option<Packed>],
     ) -> Vec<(usize, ServerId)> {
-        let homes = job.homes(context.server);
+        let homes = job.homes(context);
         let key = exchange::key(&job.lead);
         let mut away = Vec::new();
         for (rank, home) in homes.of.iter().enumerate() {
@@ -584,7 +587,9 @@ impl Prefetch {
     fn prepare(&self, context: &Context, job: &Job) {
         let most = most_bytes(context, job.wanted.bytes);
         let compiled: &Compiled = &context.operations.compiled;
-        let Ok(distribution) = Distribution::new(compiled, &job.known, &job.lead, most) else {
+        let steps = context.limits.search_steps;
+        let made = Distribution::new(compiled, &job.known, &job.lead, most, steps);
+        let Ok(distribution) = made else {
             return;
         };
         let builds = job.wanted.collective != Collective::Disk
@@ -597,8 +602,8 @@ impl Prefetch {
         loop {
             let is_over = job.is_wanted.load(Ordering::SeqCst) || job.watch.is_void();
             let before = walk.clone();
-            distribution.next_round(&mut walk, &mut parts);
-            if is_over || parts.is_empty() || !is_inside(context, job, &parts) {
+            let found = distribution.next_round(&mut walk, &mut parts);
+            if is_over || found.is_err() || parts.is_empty() || !is_inside(context, job, &parts) {
                 return;
             }
             let bytes: u64 = (0..distribution.ranks.len())

@@ -84,7 +84,7 @@ fn best(
     };
     let (offset, len) = expected?;
     split
-        .matching(view, offset, len)
+        .matching(view, offset, len, context.limits.search_steps)?
         .choose(Some(context.server.0))
 }
 

@@ -47,6 +47,7 @@ use wire::message::mapping::{Routed, Whole};
 use wire::{Rights, Status};
 
 use crate::access::{Fault, Opened, Spent, admit, find_parts, nanos, read, write};
+use crate::bounded::Searching;
 use crate::context::Context;
 use crate::refused::Refused;
 use crate::service::IoService;
@@ -164,9 +165,13 @@ fn serve_decoded(
     let file = opened.file.clone();
     let known = Arc::clone(&opened.known);
     let newer = opened.flags();
-    split.routes(&view, &file, access.bytes, &mut stage.routes)?;
+    let connection = &session.connection;
+    let base = context.limits.search_steps;
+    let described = view.description_bytes();
+    let mut searching = Searching::new(base, access.bytes, described, Some(connection));
+    split.routes(&view, &file, access.bytes, &mut searching, &mut stage.routes)?;
     opened.bytes = stage.routes.bytes_of(context.server.0);
-    find_parts(context, &opened, &mut session.scratch.parts)?;
+    find_parts(context, connection, &opened, &mut session.scratch.parts)?;
     let whose = Whose {
         split: &split,
         view: &view,
@@ -426,12 +431,6 @@ fn count(context: &Context, kind: Kind, access: &Access<'_>, outcomes: &Outcomes
     add(&statistics.hops, 1 + u64::from(outcomes.internal > 0));
     let millionths = u128::from(outcomes.own) * 1_000_000 / u128::from(access.bytes);
     add(&statistics.matching_millionths, millionths as u64);
-}
-
-impl From<split::Nobody> for Fault {
-    fn from(error: split::Nobody) -> Self {
-        Fault::Refused(error.into())
-    }
 }
 
 /// A connection that cannot be used any more, as a reason.

@@ -15,6 +15,7 @@ use layout::FileOffset;
 use wire::Status;
 
 use super::Fault;
+use crate::bounded::Searching;
 use crate::files::Known;
 use crate::refused::Refused;
 use crate::views::Registered;
@@ -156,7 +157,14 @@ impl Split {
     }
 
     /// In the order in which bytes travel.
-    fn visit(&self, view: &Registered, file: &Range<u64>, mut take: impl FnMut(u64, RoutePart)) {
+    fn visit(
+        &self,
+        view: &Registered,
+        file: &Range<u64>,
+        most: u64,
+        searching: &mut Searching<'_>,
+        mut take: impl FnMut(u64, RoutePart),
+    ) -> Result<(), Refused> {
         for (p, piece) in self.pieces.iter().enumerate() {
             for range in &piece.ranges {
                 let range = range.start.max(file.start)..range.end.min(file.end);
@@ -164,8 +172,19 @@ impl Split {
                     continue;
                 }
                 let meeting = FileOffset(range.start)..FileOffset(range.end);
+                let mut visited = Ok(());
                 piece.partition.visit_meeting(meeting, |index| {
-                    let bytes = self.share(view, p, index).count(range.clone());
+                    if visited.is_err() {
+                        return;
+                    }
+                    let share = self.share(view, p, index);
+                    let bytes = match searching.count(share, range.clone(), most) {
+                        Ok(bytes) => bytes,
+                        Err(refused) => {
+                            visited = Err(refused);
+                            return;
+                        }
+                    };
                     if let Some(server) = piece.subfiles[index].server.filter(|_| bytes > 0) {
                         let part = RoutePart {
                             piece: p,
@@ -176,8 +195,10 @@ impl Split {
                         take(server, part);
                     }
                 });
+                visited?;
             }
         }
+        Ok(())
     }
 
     /// Finds the parts of a file range that has `bytes` bytes of the view.
@@ -186,30 +207,39 @@ impl Split {
         view: &Registered,
         file: &Range<u64>,
         bytes: u64,
+        searching: &mut Searching<'_>,
         routes: &mut Routes,
-    ) -> Result<(), Nobody> {
+    ) -> Result<(), Refused> {
         routes.used = 0;
         let mut found = 0;
-        self.visit(view, file, |server, part| {
+        self.visit(view, file, bytes, searching, |server, part| {
             found += part.bytes;
             routes.add(server, part);
-        });
+        })?;
         match bytes - found.min(bytes) {
             0 => Ok(()),
-            missing => Err(Nobody(missing)),
+            missing => Err(Nobody(missing).into()),
         }
     }
 
-    /// Where the bytes of a view range lie.
-    pub(crate) fn matching(&self, view: &Registered, offset: u64, size: u64) -> Matching {
+    /// Where the bytes of a view range lie; nothing if that takes more than `steps` to find out. Nobody has to move
+    /// the bytes that a hint names, so nothing else pays for the search.
+    pub(crate) fn matching(
+        &self,
+        view: &Registered,
+        offset: u64,
+        size: u64,
+        steps: u64,
+    ) -> Option<Matching> {
         let mut matching = Matching::default();
         let range = layout::ViewOffset(offset)..layout::ViewOffset(offset.saturating_add(size));
         if let Some(file) = view.view.file_range(range) {
-            self.visit(view, &(file.start.0..file.end.0), |server, part| {
-                matching.add(server, part.bytes);
-            });
+            let file = file.start.0..file.end.0;
+            let mut searching = Searching::new(steps, 0, view.description_bytes(), None);
+            let add = |server, part: RoutePart| matching.add(server, part.bytes);
+            self.visit(view, &file, u64::MAX, &mut searching, add).ok()?;
         }
-        matching
+        Some(matching)
     }
 
     /// Packs a part from memory in view order that begins at view byte `base`.

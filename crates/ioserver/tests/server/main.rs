@@ -12,6 +12,7 @@ mod directed;
 mod gateway;
 mod holds;
 mod hostile;
+mod hostile_views;
 mod life;
 mod rig;
 mod sharer;
