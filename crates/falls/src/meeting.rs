@@ -443,12 +443,7 @@ impl Lazy {
     }
 
     /// The same within steps.
-    fn next_within(
-        &self,
-        lo: u64,
-        hi: u64,
-        steps: &mut Steps,
-    ) -> Result<Option<u64>, OutOfSteps> {
+    fn next_within(&self, lo: u64, hi: u64, steps: &mut Steps) -> Result<Option<u64>, OutOfSteps> {
         steps.search(|fuel| self.next(lo, hi, fuel))
     }
 }

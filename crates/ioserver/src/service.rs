@@ -375,6 +375,18 @@ impl IoService {
             only_reads: false,
         };
         let (_running, known, _) = context.enter(&view.entry, &planned)?;
+        // A disk is not filled up to find out that it is too small.
+        let (capacity, _) = context.stored.room();
+        let wanted = |own: &crate::files::Own| own.bytes.rank(request.size);
+        let wanted = known.own.iter().map(wanted).fold(0, u64::saturating_add);
+        if wanted > capacity {
+            return Err(Refused::new(
+                Status::NoSpace,
+                format!(
+                    "size: {wanted} bytes of it come to this server, which has room for {capacity}"
+                ),
+            ));
+        }
         for own in &known.own {
             let incarnation = context.incarnation();
             known.check_place(own, context.kept_since(), incarnation)?;

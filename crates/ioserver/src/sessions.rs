@@ -16,6 +16,7 @@ use wire::describe::Assembly;
 use wire::{ClientId, FileId, ServerId, Status};
 
 use crate::access::Part;
+use crate::buffers::Borrower;
 use crate::direct::{Attachment, Given};
 use crate::files::lock;
 use crate::holds::Hold;
@@ -30,6 +31,9 @@ pub(crate) const QUOTA_BYTES: u64 = 16 << 20;
 const ASSEMBLIES: usize = 16;
 /// An access without progress for so long ends its connection.
 pub(crate) const STUCK: Duration = Duration::from_secs(60);
+/// How fast the slowest peer is that may hold what others wait for, and how long it may pause.
+const SLOW_BYTES_PER_S: u64 = 256 << 10;
+const SLOW_WAIT_MS: u64 = 2_000;
 /// How long a fence waits for what runs after the connections were ended.
 const FENCE: Duration = Duration::from_secs(20);
 
@@ -229,6 +233,25 @@ pub(crate) struct Connection {
     file: AtomicU64,
     /// When it last made progress, in milliseconds since the server started.
     progress_ms: AtomicU64,
+    /// When its peer should have sent or taken what is waited for; 0 while the server itself is busy.
+    due_ms: AtomicU64,
+    clock: Clock,
+}
+
+/// Milliseconds since the server started.
+#[derive(Clone, Copy)]
+pub(crate) struct Clock(Instant);
+
+impl Default for Clock {
+    fn default() -> Self {
+        Clock(Instant::now())
+    }
+}
+
+impl Clock {
+    fn now_ms(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
 }
 
 impl Connection {
@@ -263,6 +286,21 @@ impl Connection {
         !matches!(poll(&mut fds, Some(&now)), Ok(n) if n > 0 && fds[0].revents().intersects(gone))
     }
 
+    /// The server waits until the peer has sent or taken so many bytes, and holds something meanwhile that others may
+    /// need. A peer at the end of a slow line has the time for that.
+    pub(crate) fn waits_for(&self, bytes: u64) -> Due<'_> {
+        let time = SLOW_WAIT_MS + bytes * 1000 / SLOW_BYTES_PER_S;
+        let due = self.clock.now_ms() + time;
+        self.due_ms.store(due, Ordering::Relaxed);
+        Due(self)
+    }
+
+    /// Whether the peer has let the server wait for longer than that.
+    pub(crate) fn is_overdue(&self) -> bool {
+        let due = self.due_ms.load(Ordering::Relaxed);
+        due != 0 && self.clock.now_ms() > due
+    }
+
     /// It is busy with a file, or still is.
     pub(crate) fn busy_with(&self, file: FileId, now_ms: u64) {
         self.progress_ms.store(now_ms, Ordering::Relaxed);
@@ -272,6 +310,15 @@ impl Connection {
     /// It waits for the next request.
     pub(crate) fn idle(&self) {
         self.file.store(0, Ordering::Release);
+    }
+}
+
+/// As long as it lives a peer is waited for.
+pub(crate) struct Due<'a>(&'a Connection);
+
+impl Drop for Due<'_> {
+    fn drop(&mut self) {
+        self.0.due_ms.store(0, Ordering::Relaxed);
     }
 }
 
@@ -313,6 +360,11 @@ impl Session {
         matches!(self.who, Who::Server(_))
     }
 
+    /// Who borrows what others may need.
+    pub(crate) fn borrower(&self) -> Borrower {
+        Borrower::new(self.who, &self.connection)
+    }
+
     /// Refuses everybody but servers of the cluster.
     pub(crate) fn demand_server(&self) -> Result<(), Refused> {
         if self.is_server() {
@@ -350,20 +402,20 @@ struct Table {
 /// Everybody who is connected.
 pub(crate) struct Sessions {
     table: Mutex<Table>,
-    started: Instant,
+    clock: Clock,
 }
 
 impl Sessions {
     pub(crate) fn new() -> Self {
         Sessions {
             table: Mutex::default(),
-            started: Instant::now(),
+            clock: Clock::default(),
         }
     }
 
     /// Milliseconds since the start.
     pub(crate) fn now_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+        self.clock.now_ms()
     }
 
     /// A connection of somebody who was found to be who he says; whether it is his first.
@@ -388,6 +440,7 @@ impl Sessions {
         let number = table.next;
         let connection = Arc::new(Connection {
             client: client.id.0,
+            clock: self.clock,
             ..Connection::default()
         });
         table.connections.insert(number, Arc::clone(&connection));

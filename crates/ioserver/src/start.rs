@@ -276,8 +276,16 @@ pub fn start_on(
         members: joined.members.clone(),
         stored,
         applied,
-        buffers: Buffers::new(options.buffer_bytes as usize, options.buffers_bytes),
-        stages: Stages::new(options.message_bytes, options.buffers_bytes),
+        buffers: Buffers::new(
+            options.buffer_bytes as usize,
+            options.buffers_bytes,
+            options.limits.buffer_wait,
+        ),
+        stages: Stages::new(
+            options.message_bytes,
+            options.buffers_bytes,
+            options.limits.buffer_wait,
+        ),
         manager,
         rendezvous_bytes: options.rendezvous_bytes.unwrap_or_else(rendezvous::measure),
         message_bytes: options.message_bytes,

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod golden;
+pub mod hostile;
 pub mod laws;
 pub mod skips;
 

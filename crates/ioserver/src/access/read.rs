@@ -22,9 +22,10 @@ use super::{
     spend, stretches, windows,
 };
 use crate::bounded::Patience;
+use crate::buffers::Borrower;
 use crate::context::Context;
 use crate::service::IoService;
-use crate::sessions::{Connection, Scratch, Session};
+use crate::sessions::{Connection, Scratch, Session, Who};
 use crate::statistics::add;
 
 /// What holes read as.
@@ -44,7 +45,7 @@ pub(crate) fn serve(
     };
     exchange.skip_payload()?;
     let is_for_server = session.is_server();
-    let connection = &session.connection;
+    let (who, connection) = (session.who, &session.connection);
     let Scratch {
         pins,
         parts,
@@ -55,6 +56,7 @@ pub(crate) fn serve(
     let mut spent = Spent::default();
     let mut reader = Reader {
         context,
+        who,
         connection,
         opened: &opened,
         parts,
@@ -95,12 +97,13 @@ pub(crate) fn read_packed(
     spent: &mut Spent,
     packed: &mut [u8],
 ) -> Result<(), Fault> {
-    let connection = &session.connection;
+    let (who, connection) = (session.who, &session.connection);
     let Scratch {
         pins, parts, out, ..
     } = &mut session.scratch;
     let mut reader = Reader {
         context,
+        who,
         connection,
         opened,
         parts,
@@ -117,7 +120,8 @@ pub(crate) fn read_packed(
 
 struct Reader<'a> {
     context: &'a Context,
-    connection: &'a Connection,
+    who: Who,
+    connection: &'a Arc<Connection>,
     opened: &'a Opened,
     parts: &'a [Part],
     pins: &'a mut Pins,
@@ -307,14 +311,16 @@ impl Reader<'_> {
                 self.send(exchange, &[SharedBytes::from_slice(&small[..n])])?;
             } else {
                 let start = Instant::now();
-                let (mut lent, waited) = self.context.buffers.borrow();
+                let borrower = Borrower::new(self.who, self.connection);
+                let (mut lent, waited) = self.context.buffers.borrow(&borrower);
                 if waited {
                     add(&self.context.statistics.buffer_waits, 1);
                 }
                 spend(&mut self.spent.waited, start);
                 self.gather(&mut cursor, &mut lent[..n])?;
+                let due = self.connection.waits_for(n as u64);
                 self.send(exchange, &[SharedBytes::from_slice(&lent[..n])])?;
-                drop(lent);
+                drop((due, lent));
                 self.progress();
             }
             left -= n as u64;

@@ -4,6 +4,7 @@
 //! and sends its payload after `GO`; everything else is the same. Bytes count from the commit of
 //! their window on, so a write that fails in the middle has changed a prefix of its part at most.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use kernels::{SharedBytesMut, receive_after};
@@ -18,12 +19,12 @@ use super::{
     spend, stretches, windows,
 };
 use crate::bounded::Patience;
-use crate::buffers::Lent;
+use crate::buffers::{Borrower, Lent};
 use crate::context::Context;
 use crate::files::FileEntry;
 use crate::refused::Refused;
 use crate::service::IoService;
-use crate::sessions::{Scratch, Session};
+use crate::sessions::{Connection, Scratch, Session, Who};
 use crate::statistics::add;
 
 /// What an announced write has in its hands when it says `GO`.
@@ -53,7 +54,7 @@ pub(crate) fn serve(
     let (epoch, end, bytes) = (opened.epoch, opened.end, opened.bytes);
     let newer = opened.flags();
     // The owner may wait for a truncate, and that for this access.
-    let view = std::sync::Arc::clone(&opened.view);
+    let view = Arc::clone(&opened.view);
     drop(opened);
     let result = result.and_then(|()| {
         if flags & GROW == 0 {
@@ -90,7 +91,7 @@ fn write(
     flags: u16,
     spent: &mut Spent,
 ) -> Result<(), Fault> {
-    let connection = &session.connection;
+    let (who, connection) = (session.who, &session.connection);
     let Scratch {
         grant,
         parts,
@@ -99,6 +100,7 @@ fn write(
     } = &mut session.scratch;
     let mut writer = Writer {
         context,
+        who,
         connection,
         opened,
         parts,
@@ -112,6 +114,8 @@ fn write(
         }
         add(&context.statistics.announced, 1);
         reserved = writer.reserve()?;
+        // What was reserved may be what others wait for.
+        let _due = connection.waits_for(0);
         exchange.send(Status::Ok, GO, &[], &[])?;
         exchange.receive_next()?;
         if exchange.header().kind != DATA {
@@ -151,10 +155,11 @@ pub(crate) fn write_packed(
     spent: &mut Spent,
     packed: &[u8],
 ) -> Result<(), Fault> {
-    let connection = &session.connection;
+    let (who, connection) = (session.who, &session.connection);
     let Scratch { grant, parts, .. } = &mut session.scratch;
     let mut writer = Writer {
         context,
+        who,
         connection,
         opened,
         parts,
@@ -201,7 +206,8 @@ pub(crate) fn overtaken_entry(error: store::Error, entry: &FileEntry) -> Refused
 
 struct Writer<'a> {
     context: &'a Context,
-    connection: &'a crate::sessions::Connection,
+    who: Who,
+    connection: &'a Arc<Connection>,
     opened: &'a Opened,
     parts: &'a [Part],
     grant: &'a mut Grant,
@@ -257,7 +263,8 @@ impl<'a> Writer<'a> {
 
     fn borrow(&mut self) -> Lent<'a> {
         let start = Instant::now();
-        let (lent, waited) = self.context.buffers.borrow();
+        let borrower = Borrower::new(self.who, self.connection);
+        let (lent, waited) = self.context.buffers.borrow(&borrower);
         if waited {
             add(&self.context.statistics.buffer_waits, 1);
         }
@@ -363,7 +370,9 @@ impl<'a> Writer<'a> {
                     Some(lent) => lent,
                     None => self.borrow(),
                 };
+                let due = self.connection.waits_for(n as u64);
                 exchange.receive_payload(&mut buffer[..n])?;
+                drop(due);
                 self.scatter(&mut cursor, &buffer[..n])?;
             }
             left -= n as u64;

@@ -25,6 +25,8 @@ use crate::statistics::add;
 
 /// Part of a range that ranks write, above which all of it is allocated ahead.
 const DENSE: u64 = 2;
+/// Bytes of a subfile that are allocated ahead, at most.
+const AHEAD_BYTES: u64 = 4 << 30;
 
 /// What the store's thread works with.
 pub(super) struct Blocks<'a> {
@@ -144,6 +146,8 @@ impl Blocks<'_> {
                 continue;
             }
             let made = known.make(own, &context.stored, incarnation);
+            // What ranks say that they will write is not written yet, and may never be.
+            let range = range.start..range.end.min(range.start.saturating_add(AHEAD_BYTES));
             // Without room for all of it at once there may still be room for one round after the other.
             match made.and_then(|subfile| subfile.preallocate(range)) {
                 Ok(()) | Err(store::Error::NoSpace { .. }) => {}

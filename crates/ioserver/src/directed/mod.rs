@@ -57,12 +57,19 @@ pub(crate) fn lead(service: &IoService, session: &mut Session, exchange: &mut Ex
         Ok(lead) => lead,
         Err(error) => return service.refuse(exchange, error.into()),
     };
-    let operation = context.operations.get(leader, lead.operation);
+    let operation = match context.operations.lead(leader, lead.operation) {
+        Ok(operation) => operation,
+        Err(refused) => return service.refuse(exchange, refused),
+    };
     let begun = begin(context, session, &operation, &lead);
     let (view, plan) = match begun {
-        Ok(begun) => begun,
+        Ok(begun) => {
+            context.operations.tell();
+            begun
+        }
         Err(refused) => {
             operation.fail(refused.clone());
+            context.operations.tell();
             return service.refuse(exchange, refused);
         }
     };
@@ -120,10 +127,13 @@ pub(crate) fn follow(
         Ok(follow) => follow,
         Err(error) => return service.refuse(exchange, error.into()),
     };
-    let operation = context.operations.get(follow.leader, follow.operation);
-    let joined = join(context, session, &operation, &follow);
-    let (view, plan) = match joined {
-        Ok(joined) => joined,
+    // Whoever is no member of it learns nothing and changes nothing.
+    let (operation, plan) = match be_member(context, session, &follow) {
+        Ok(found) => found,
+        Err(refused) => return service.refuse(exchange, refused),
+    };
+    let view = match join(session, &operation, &plan, &follow) {
+        Ok(view) => view,
         Err(refused) => {
             operation.fail(refused.clone());
             return service.refuse(exchange, refused);
@@ -192,20 +202,41 @@ fn begin(
     Ok((view, plan))
 }
 
-fn join(
+/// Waits for the leader, and finds out whether the client is the rank that it says.
+fn be_member(
     context: &Context,
     session: &Session,
-    operation: &Operation,
     follow: &Follow,
-) -> Result<(Arc<Registered>, Arc<Plan>), Refused> {
-    let view = session.client.view(follow.view)?;
-    let who = Waiting::Rank {
-        connection: &session.connection,
-        file: view.file,
-    };
-    operation.wait_for_plan(context, who, follow.leader)?;
+) -> Result<(Arc<Operation>, Arc<Plan>), Refused> {
+    let file = session.client.view(follow.view).map(|view| view.file).ok();
+    let operations = &context.operations;
+    let (leader, number) = (follow.leader, follow.operation);
+    let operation = operations.wait_for(context, &session.connection, file, leader, number)?;
+    let plan = operation.plan()?;
     let rank = usize::try_from(follow.rank).unwrap_or(usize::MAX);
-    let plan = operation.plan().expect("waited for");
+    let (client, ranks) = (session.client.id, &plan.distribution.ranks);
+    if ranks.get(rank).is_some_and(|here| here.client == client) {
+        return Ok((operation, plan));
+    }
+    let refused = Refused::new(
+        Status::PermissionDenied,
+        format!("{client} is not rank {rank} of this operation"),
+    );
+    // A member that takes itself for another rank would do what nobody expects.
+    if ranks.iter().any(|here| here.client == client) {
+        operation.fail(refused.clone());
+    }
+    Err(refused)
+}
+
+fn join(
+    session: &Session,
+    operation: &Operation,
+    plan: &Plan,
+    follow: &Follow,
+) -> Result<Arc<Registered>, Refused> {
+    let view = session.client.view(follow.view)?;
+    let rank = usize::try_from(follow.rank).unwrap_or(usize::MAX);
     if plan.distribution.known.file() != view.file {
         return Err(Refused::new(
             Status::InvalidArgument,
@@ -213,8 +244,8 @@ fn join(
         ));
     }
     check_right(&view, follow.view, plan.writes)?;
-    operation.join(rank, session.client.id)?;
-    Ok((view, plan))
+    operation.join(rank)?;
+    Ok(view)
 }
 
 /// The transfers of one rank, and waiting for the others.
@@ -243,6 +274,7 @@ fn run(
             operation,
             plan,
             rank,
+            who: session.who,
             connection: &session.connection,
             file: view.file,
             out: &mut session.scratch.out,

@@ -35,6 +35,8 @@ const COMING: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a failure is remembered for those who come late.
 const REMEMBERED: Duration = Duration::from_secs(60);
+/// Collective accesses that one client leads here at a time, or that are remembered of it.
+const MOST_OF_LEADER: usize = 256;
 /// Rounds in memory at a time.
 const BUFFERS: usize = 2;
 
@@ -152,9 +154,23 @@ impl Operation {
         Ok(plan)
     }
 
-    /// What the leader has said, once it has come.
-    pub(super) fn plan(&self) -> Option<Arc<Plan>> {
-        lock(&self.state).plan.clone()
+    /// What the leader has said, or why nothing came of it.
+    pub(super) fn plan(&self) -> Result<Arc<Plan>, Refused> {
+        let state = lock(&self.state);
+        match (&state.plan, &state.failed) {
+            (Some(plan), _) => Ok(Arc::clone(plan)),
+            (None, Some(refused)) => Err(refused.clone()),
+            (None, None) => Err(Refused::new(
+                Status::Busy,
+                "rank 0 has not said what is accessed yet",
+            )),
+        }
+    }
+
+    /// Whether the leader has said what is accessed, or that nothing comes of it.
+    fn is_told(&self) -> bool {
+        let state = lock(&self.state);
+        state.plan.is_some() || state.failed.is_some()
     }
 
     /// The leader's own rank takes part.
@@ -173,18 +189,8 @@ impl Operation {
     }
 
     /// A rank has come.
-    pub(super) fn join(&self, rank: usize, client: ClientId) -> Result<(), Refused> {
+    pub(super) fn join(&self, rank: usize) -> Result<(), Refused> {
         let mut state = lock(&self.state);
-        let plan = state.plan.clone().expect("the leader came first");
-        match plan.distribution.ranks.get(rank) {
-            Some(here) if here.client == client => {}
-            _ => {
-                return Err(Refused::new(
-                    Status::PermissionDenied,
-                    format!("{client} is not rank {rank} of this operation"),
-                ));
-            }
-        }
         if std::mem::replace(&mut state.came[rank], true) {
             return Err(Refused::new(
                 Status::InvalidArgument,
@@ -245,24 +251,6 @@ impl Operation {
         let is_late = self.began.elapsed() > COMING;
         let lost = missing.find(|(_, rank)| is_late || context.sessions.is_fenced(rank.client));
         lost.and_then(|(i, rank)| gone(format!("rank {i} ({}) has not come", rank.client)))
-    }
-
-    /// Waits for the leader.
-    pub(super) fn wait_for_plan(
-        &self,
-        context: &Context,
-        who: Waiting<'_>,
-        leader: ClientId,
-    ) -> Result<(), Refused> {
-        self.wait(context, who, |state| {
-            if state.plan.is_none() && context.sessions.is_fenced(leader) {
-                state.failed = Some(Refused::new(
-                    Status::Unreachable,
-                    format!("rank 0 ({leader}) has died"),
-                ));
-            }
-            state.plan.as_ref().map(drop)
-        })
     }
 
     /// Waits for a round; nothing when there are no more.
@@ -407,20 +395,84 @@ pub(super) enum Waiting<'a> {
 #[derive(Default)]
 pub(crate) struct Operations {
     table: Mutex<HashMap<(ClientId, u64), Arc<Operation>>>,
+    /// The table has changed, or somebody in it has said something.
+    told: Condvar,
     pub(super) compiled: Compiled,
     /// What comes next.
     pub(crate) prefetch: Prefetch,
 }
 
 impl Operations {
-    /// An operation; whoever comes first makes it.
-    pub(super) fn get(&self, leader: ClientId, number: u64) -> Arc<Operation> {
+    /// The operation that a leader begins. Only leaders make operations, so nobody fills the table with some that
+    /// nobody leads.
+    pub(super) fn lead(&self, leader: ClientId, number: u64) -> Result<Arc<Operation>, Refused> {
         let mut table = lock(&self.table);
         table.retain(|_, operation| {
             Arc::strong_count(operation) > 1 || operation.began.elapsed() < REMEMBERED
         });
+        let of_leader = |table: &HashMap<(ClientId, u64), Arc<Operation>>| {
+            table.keys().filter(|(who, _)| *who == leader).count()
+        };
+        if of_leader(&table) >= MOST_OF_LEADER {
+            // What has ended is forgotten before its time; those who come late hear that nobody leads.
+            table.retain(|(who, _), operation| *who != leader || Arc::strong_count(operation) > 1);
+        }
+        if of_leader(&table) >= MOST_OF_LEADER {
+            return Err(Refused::new(
+                Status::QuotaExceeded,
+                format!("{leader} leads {MOST_OF_LEADER} collective accesses here already"),
+            ));
+        }
         let operation = table.entry((leader, number));
-        Arc::clone(operation.or_insert_with(|| Arc::new(Operation::new())))
+        Ok(Arc::clone(
+            operation.or_insert_with(|| Arc::new(Operation::new())),
+        ))
+    }
+
+    /// Waits until the leader has said what is accessed. Nothing is kept for those who wait, so whoever names an
+    /// operation that does not exist costs a thread for a while and nobody else anything.
+    pub(super) fn wait_for(
+        &self,
+        context: &Context,
+        connection: &Connection,
+        file: Option<wire::FileId>,
+        leader: ClientId,
+        number: u64,
+    ) -> Result<Arc<Operation>, Refused> {
+        let gone = |text: String| Err(Refused::new(Status::Unreachable, text));
+        let began = Instant::now();
+        let mut table = lock(&self.table);
+        loop {
+            if let Some(found) = table.get(&(leader, number))
+                && found.is_told()
+            {
+                return Ok(Arc::clone(found));
+            }
+            let waited = self.told.wait_timeout(table, LOOK);
+            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            table = next;
+            if !timeout.timed_out() {
+                continue;
+            }
+            if let Some(file) = file {
+                connection.busy_with(file, context.sessions.now_ms());
+            }
+            if !connection.is_open() {
+                return gone("a rank has ended its connection".into());
+            }
+            if context.sessions.is_fenced(leader) {
+                return gone(format!("rank 0 ({leader}) has died"));
+            }
+            if began.elapsed() > COMING {
+                return gone("rank 0 has not come to direct the operation".into());
+            }
+        }
+    }
+
+    /// A leader has said something.
+    pub(super) fn tell(&self) {
+        drop(lock(&self.table));
+        self.told.notify_all();
     }
 
     /// One that went well is not asked for again.

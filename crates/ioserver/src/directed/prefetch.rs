@@ -159,7 +159,14 @@ struct Job {
 impl Job {
     fn homes(&self, context: &Context) -> &Arc<Homes> {
         let steps = context.limits.search_steps;
-        let find = || Arc::new(exchange::homes(&self.known, &self.lead, context.server, steps));
+        let find = || {
+            Arc::new(exchange::homes(
+                &self.known,
+                &self.lead,
+                context.server,
+                steps,
+            ))
+        };
         self.homes.get_or_init(find)
     }
 }

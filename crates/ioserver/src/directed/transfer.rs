@@ -25,9 +25,10 @@ use super::operation::{Memory, Operation, Plan, Round, Waiting};
 use super::prefetch::Packed;
 use crate::access::write::receive_into;
 use crate::access::{Fault, Window, piece_range};
+use crate::buffers::Borrower;
 use crate::context::Context;
 use crate::refused::Refused;
-use crate::sessions::Connection;
+use crate::sessions::{Connection, Who};
 use crate::statistics::add;
 
 /// Runs from this length on go straight.
@@ -43,7 +44,8 @@ pub(super) struct Transfer<'a> {
     pub(super) operation: &'a Operation,
     pub(super) plan: &'a Plan,
     pub(super) rank: usize,
-    pub(super) connection: &'a Connection,
+    pub(super) who: Who,
+    pub(super) connection: &'a Arc<Connection>,
     pub(super) file: FileId,
     pub(super) out: &'a mut Vec<u8>,
 }
@@ -207,7 +209,8 @@ impl Transfer<'_> {
         {
             return send_straight(exchange, &pins[mine.part], run..run + bytes, head);
         }
-        let (mut buffer, waited) = self.context.buffers.borrow();
+        let borrower = Borrower::new(self.who, self.connection);
+        let (mut buffer, waited) = self.context.buffers.borrow(&borrower);
         if waited {
             add(&self.context.statistics.buffer_waits, 1);
         }
@@ -219,7 +222,9 @@ impl Transfer<'_> {
             } else {
                 head
             };
+            let due = self.connection.waits_for(bytes.len() as u64);
             send_all(exchange.socket(), head, &[SharedBytes::from_slice(bytes)])?;
+            drop(due);
             self.progress();
             Ok(())
         };
@@ -382,7 +387,8 @@ impl Transfer<'_> {
         {
             return receive_straight(exchange, &grants[mine.part], run..run + bytes);
         }
-        let (mut buffer, waited) = self.context.buffers.borrow();
+        let borrower = Borrower::new(self.who, self.connection);
+        let (mut buffer, waited) = self.context.buffers.borrow(&borrower);
         if waited {
             add(&self.context.statistics.buffer_waits, 1);
         }
@@ -403,7 +409,9 @@ impl Transfer<'_> {
                         if n == 0 {
                             return Err(wrong_way());
                         }
+                        let due = self.connection.waits_for(n as u64);
                         exchange.receive_payload(&mut buffer[..n])?;
+                        drop(due);
                         self.progress();
                         there = 0..n;
                     }

@@ -148,7 +148,7 @@ fn serve_decoded(
     };
     let mut spent = Spent::default();
     let waiting = Instant::now();
-    let mut lent = (access.bytes > SMALL).then(|| context.stages.borrow());
+    let mut lent = (access.bytes > SMALL).then(|| context.stages.borrow(&session.borrower()));
     spent.waited += waiting.elapsed();
     let stage = match &mut lent {
         Some(lent) => &mut **lent,
@@ -156,6 +156,8 @@ fn serve_decoded(
     };
     let mut opened = admit(context, session, &access, rights, 0)?;
     if kind == Kind::Write {
+        // Whoever waits for a stage need not wait for a client that stands still.
+        let _due = session.connection.waits_for(access.bytes);
         receive(context, exchange, &access, flags, stage)?;
     } else {
         exchange.skip_payload()?;
@@ -169,7 +171,13 @@ fn serve_decoded(
     let base = context.limits.search_steps;
     let described = view.description_bytes();
     let mut searching = Searching::new(base, access.bytes, described, Some(connection));
-    split.routes(&view, &file, access.bytes, &mut searching, &mut stage.routes)?;
+    split.routes(
+        &view,
+        &file,
+        access.bytes,
+        &mut searching,
+        &mut stage.routes,
+    )?;
     opened.bytes = stage.routes.bytes_of(context.server.0);
     find_parts(context, connection, &opened, &mut session.scratch.parts)?;
     let whose = Whose {
@@ -216,6 +224,7 @@ fn serve_decoded(
         Kind::Read => &[&stage.memory[..access.bytes as usize]],
         Kind::Write => &[],
     };
+    let _due = session.connection.waits_for(access.bytes);
     exchange.send(Status::Ok, newer, out, payload)?;
     Ok(())
 }

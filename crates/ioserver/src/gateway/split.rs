@@ -237,7 +237,8 @@ impl Split {
             let file = file.start.0..file.end.0;
             let mut searching = Searching::new(steps, 0, view.description_bytes(), None);
             let add = |server, part: RoutePart| matching.add(server, part.bytes);
-            self.visit(view, &file, u64::MAX, &mut searching, add).ok()?;
+            self.visit(view, &file, u64::MAX, &mut searching, add)
+                .ok()?;
         }
         Some(matching)
     }

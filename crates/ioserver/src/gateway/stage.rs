@@ -6,9 +6,10 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use super::split::Routes;
-use crate::buffers::{Buffers, Lent};
+use crate::buffers::{Borrower, Buffers, Lent};
 use crate::files::lock;
 
 /// Stages beyond this do not make a server faster.
@@ -48,17 +49,17 @@ pub(crate) struct LentStage<'a> {
 
 impl Stages {
     /// As many as fit twice a message into `total_bytes`; at least one.
-    pub(crate) fn new(message_bytes: u64, total_bytes: u64) -> Stages {
+    pub(crate) fn new(message_bytes: u64, total_bytes: u64, patience: Duration) -> Stages {
         let count = (total_bytes / message_bytes.saturating_mul(2).max(1)).clamp(1, MOST);
         Stages {
-            turns: Buffers::new(1, count),
+            turns: Buffers::new(1, count, patience),
             free: Mutex::default(),
         }
     }
 
     /// A stage, when it is this caller's turn.
-    pub(crate) fn borrow(&self) -> LentStage<'_> {
-        let (turn, _) = self.turns.borrow();
+    pub(crate) fn borrow(&self, borrower: &Borrower) -> LentStage<'_> {
+        let (turn, _) = self.turns.borrow(borrower);
         let stage = lock(&self.free).pop().unwrap_or_default();
         LentStage {
             stages: self,

@@ -142,8 +142,16 @@ fn late_ranks_hear_of_a_failure_and_strangers_are_refused() {
         next(&mut first, server).unwrap_err().0,
         Status::PermissionDenied
     );
-    // And the next one goes well.
+    // And the next one goes well, whatever strangers say.
+    let mut stranger = rig.client();
+    let same = stranger.open("/f", None, None);
+    stranger.set_view(&same, 1, &View::whole_file());
     send(&mut first, server, &lead(&file, ids, 7), &[]);
+    for rank in [0, 1, 2, u64::MAX] {
+        send(&mut stranger, server, &follow(7, rank), &[]);
+        let refused = next(&mut stranger, server).unwrap_err();
+        assert_eq!(refused.0, Status::PermissionDenied, "{}", refused.1);
+    }
     send(&mut second, server, &follow(7, 1), &[]);
     for (client, salt) in [(&mut first, 3), (&mut second, 4)] {
         assert!(next(client, server).unwrap().is_some());

@@ -8,8 +8,13 @@ use std::thread;
 use std::time::Duration;
 
 use layout::{FileOffset, View};
+use testkit::hostile::{self, Source};
 use wire::Status;
-use wire::message::access::READ;
+use wire::message::access::{ANNOUNCED, Access, GO, READ, WHOLE, WRITE};
+use wire::message::ahead::{Collective, ReadAhead};
+use wire::message::directed::{HoldRange, Lead, RankRange};
+use wire::message::mapping::{Choose, ChooseServer, Upcoming, Whole};
+use wire::message::{Bytes, Request};
 
 use crate::rig::{Client, File, Rig, header, pattern, refusal};
 
@@ -83,6 +88,262 @@ fn a_view_of_years_is_refused_and_holds_nobody_up() {
     other
         .write(&file, 1, &View::whole_file(), 0, &data)
         .unwrap();
-    let (read, _) = other.read(&file, 1, &View::whole_file(), 0, 200_000).unwrap();
+    let (read, _) = other
+        .read(&file, 1, &View::whole_file(), 0, 200_000)
+        .unwrap();
     assert_eq!(read, data);
+}
+
+/// Somebody who never does anything wrong and is always served.
+struct Honest {
+    client: Client,
+    files: Vec<(File, Vec<u8>)>,
+    done: u64,
+}
+
+impl Honest {
+    fn new(rig: &Rig, paths: &[&str]) -> Honest {
+        let mut client = rig.client();
+        let whole = View::whole_file();
+        let files = paths.iter().enumerate().map(|(i, path)| {
+            let file = client.open(path, None, Some("striped(64KiB) over 2"));
+            client.set_view(&file, i as u64, &whole);
+            let data = pattern(150_000, i as u64);
+            client.write(&file, i as u64, &whole, 0, &data).unwrap();
+            (file, data)
+        });
+        Honest {
+            files: files.collect(),
+            client,
+            done: 0,
+        }
+    }
+
+    /// Reads what it has written, beside whatever else goes on.
+    fn works(&mut self) {
+        let at = self.done as usize % self.files.len();
+        let (file, data) = &self.files[at];
+        let whole = View::whole_file();
+        let len = data.len() as u64;
+        let read = self.client.read(file, at as u64, &whole, 0, len);
+        assert!(&read.unwrap().0 == data, "read {}", self.done);
+        self.done += 1;
+    }
+}
+
+/// Sends one thing that a client could send to hurt, and takes the answer if one is to come.
+///
+/// What others use is read only: whoever may write may also destroy, and hold others up for a while.
+fn attack(client: &mut Client, server: u64, file: &File, is_own: bool, number: u64, seed: u64) {
+    let source = &mut Source::seeded(seed);
+    let bad = View::from(hostile::periodic(source));
+    if client.set_view_at(server, file, 1, &bad).is_err() {
+        return;
+    }
+    let size = bad.bytes().size();
+    let lo = source.any_size(size);
+    let hi = match source.below(3) {
+        0 => lo.saturating_add(1 + source.below(1 << 20)),
+        1 => lo.saturating_add(source.any_size(1 << 62)),
+        _ => u64::MAX >> source.below(3),
+    };
+    let bytes = match source.below(3) {
+        0 => hi.saturating_sub(lo).min(1 << 18),
+        1 => source.below(1 << 18),
+        _ => source.below(64),
+    };
+    let access = file.access(1, lo, hi, bytes);
+    let mut control = Vec::new();
+    let upcoming = Some(Upcoming {
+        offset: lo,
+        size: hi.wrapping_sub(lo),
+    });
+    let version = Bytes(access.version.to_vec());
+    let choice = match source.below(8) {
+        2 | 6 if !is_own => 0,
+        choice => choice,
+    };
+    let (kind, flags) = match choice {
+        0 | 1 => {
+            access.encode(&mut control);
+            (READ, 0)
+        }
+        2 => {
+            access.encode(&mut control);
+            (WRITE, [0, ANNOUNCED][source.below(2) as usize])
+        }
+        3 => {
+            let whole = Whole {
+                by: Choose::ByHint,
+                size: hi,
+                ends: None,
+                upcoming,
+                history: &[],
+                access: Access {
+                    bytes: hi.saturating_sub(lo),
+                    ..access
+                },
+            };
+            whole.encode(&mut control);
+            (READ, WHOLE)
+        }
+        4 => {
+            let ahead = ReadAhead {
+                view: 1,
+                depth: source.number(),
+                upcoming,
+                collective: Collective::Nothing,
+                bytes: source.number(),
+            };
+            wire::message::encode(&ahead, &mut control);
+            (ReadAhead::KIND, 0)
+        }
+        5 => {
+            let choose = ChooseServer {
+                view: 1,
+                by: Choose::ByHint,
+                size: hi,
+                upcoming,
+                history: Bytes::default(),
+            };
+            wire::message::encode(&choose, &mut control);
+            (ChooseServer::KIND, 0)
+        }
+        6 => {
+            let hold = HoldRange {
+                view: 1,
+                lo,
+                hi,
+                version,
+            };
+            wire::message::encode(&hold, &mut control);
+            (HoldRange::KIND, 0)
+        }
+        _ => {
+            // The second rank has no bytes: nobody waits for it.
+            let other = View::from(hostile::periodic(source));
+            let rank = |view, lo, hi| RankRange {
+                client: client.welcome.client,
+                view,
+                lo,
+                hi,
+            };
+            let lead = Lead {
+                view: 1,
+                operation: number,
+                writes: is_own && source.below(2) == 0,
+                by_record: source.below(2) == 0,
+                block_bytes: 512 << source.below(12),
+                blocks: source.any_size(u64::MAX),
+                epoch: 0,
+                version,
+                ranks: vec![rank(0, lo, hi), rank(1, lo, lo)],
+                views: vec![bad.clone(), other],
+            };
+            wire::message::encode(&lead, &mut control);
+            (Lead::KIND, 0)
+        }
+    };
+    let payload = match (kind, flags) {
+        (WRITE, 0) => vec![7; bytes as usize],
+        _ => Vec::new(),
+    };
+    let link = client.lane(server);
+    if link
+        .send(header(kind, flags), &control, &[&payload])
+        .is_err()
+    {
+        client.lanes.clear();
+        return;
+    }
+    let answer = link.receive().map(|(answer, _)| answer);
+    let is_over = match answer {
+        Ok(answer) if kind == Lead::KIND || answer.flags & GO != 0 => false,
+        Ok(answer) => {
+            let mut bytes = vec![0; answer.payload_bytes as usize];
+            link.receive_payload(&mut bytes).is_ok()
+        }
+        Err(_) => false,
+    };
+    // In the middle of something: whoever goes away takes it with him.
+    if !is_over || source.below(8) == 0 {
+        client.lanes.clear();
+    }
+}
+
+/// Pages of memory that this process has.
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}
+
+/// Attacks from some clients at once; an honest one works beside them and is through first.
+fn battle(rig: Rig, attackers: u64, attacks: u64) {
+    watched("hostile requests", move || {
+        let server = rig.number(0);
+        let mut honest = Honest::new(&rig, &["/f", "/other"]);
+        let before = resident_bytes();
+        thread::scope(|scope| {
+            let mut running = Vec::new();
+            for attacker in 0..attackers {
+                let rig = &rig;
+                running.push(scope.spawn(move || {
+                    let layouts = [
+                        "striped(64KiB) over 2",
+                        "striped(1) over 3",
+                        "(cyclic(7)) onto 5",
+                    ];
+                    let mut client = rig.client();
+                    let odd = layouts[attacker as usize % layouts.len()];
+                    let files = [
+                        client.open("/f", None, None),
+                        client.open(&format!("/odd-{attacker}"), Some("u8[100003]"), Some(odd)),
+                    ];
+                    for attack_number in 0..attacks {
+                        let is_own = attack_number % 2 == 1;
+                        let file = &files[usize::from(is_own)];
+                        let seed = attacker * 1_000_003 + attack_number;
+                        attack(&mut client, server, file, is_own, attack_number, seed);
+                    }
+                }));
+            }
+            // Each of its reads is answered while attacks are under way.
+            while running.iter().any(|thread| !thread.is_finished()) {
+                honest.works();
+            }
+            for thread in running {
+                thread.join().unwrap();
+            }
+        });
+        assert!(honest.done > 0, "it was served meanwhile");
+        let grown = resident_bytes().saturating_sub(before);
+        assert!(grown < 512 << 20, "{grown} bytes more than before");
+        // Nothing of it runs on, and everybody can come again.
+        honest.works();
+        let mut client = rig.client();
+        let file = client.open("/f", None, None);
+        client.set_view(&file, 3, &View::whole_file());
+        client
+            .write(&file, 3, &View::whole_file(), 0, b"alive")
+            .unwrap();
+        assert_eq!(rig.count(0, "buffers_lent"), 0);
+    });
+}
+
+#[test]
+fn random_hostile_requests_hurt_nobody_in_memory() {
+    let rig = Rig::with(1, |o| o.limits.search_steps = 1 << 16);
+    battle(rig, 3, cases(120));
+}
+
+#[test]
+fn random_hostile_requests_hurt_nobody_on_a_disk() {
+    let rig = Rig::on_disk(64 << 20, true);
+    battle(rig, 2, cases(60));
+}
+
+fn cases(usual: u64) -> u64 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|n| n.parse().ok()).unwrap_or(usual)
 }

@@ -16,4 +16,5 @@ mod hostile_views;
 mod life;
 mod rig;
 mod sharer;
+mod stalled;
 mod write_behind;
