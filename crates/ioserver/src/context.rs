@@ -169,7 +169,7 @@ impl Context {
     /// The gate of a file.
     pub(crate) fn entry(&self, file: FileId) -> Arc<FileEntry> {
         self.files
-            .entry(file, || (self.applied.epoch(file), self.incarnation()))
+            .entry(file, |file| (self.applied.epoch(file), self.incarnation()))
     }
 
     /// What is known about a file; the metadata manager is asked if nothing is.

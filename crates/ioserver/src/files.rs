@@ -15,7 +15,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -284,6 +284,21 @@ impl FileEntry {
             watched: Mutex::default(),
             is_watched: AtomicBool::new(false),
         }
+    }
+
+    /// Whether a gate that is made anew with this epoch would let in and keep out the same.
+    fn is_like_new(&self, epoch: u64) -> bool {
+        let gate = lock(&self.gate);
+        gate.epoch == epoch
+            && gate.number == 0
+            && gate.taken == 0
+            && gate.fences.is_empty()
+            && gate.wanted.is_empty()
+            && gate.running == [0, 0]
+            && !gate.is_frozen
+            && !gate.is_cutting
+            && self.round.load(Ordering::SeqCst) == 0
+            && !self.was_stored_directly()
     }
 
     /// Tells of writes into a range from now on.
@@ -815,10 +830,18 @@ fn step_of(version: &[u8]) -> Option<u64> {
 }
 
 /// All files that this server has to do with.
+///
+/// Gates of files that nobody uses and that say nothing which a new one would not say are forgotten when there are
+/// many, so their number is bounded by what clients have registered.
 #[derive(Default)]
 pub(crate) struct Files {
     entries: Mutex<HashMap<FileId, Arc<FileEntry>>>,
+    /// How many there may be before it is looked which are needed.
+    look_at: AtomicUsize,
 }
+
+/// Gates that are kept whether they are needed or not.
+const KEPT_GATES: usize = 1 << 14;
 
 impl Files {
     /// The gate of a file, made if there is none; `before` says what was applied at earlier starts, and which start
@@ -826,14 +849,23 @@ impl Files {
     pub(crate) fn entry(
         &self,
         file: FileId,
-        before: impl FnOnce() -> (u64, u64),
+        before: impl Fn(FileId) -> (u64, u64),
     ) -> Arc<FileEntry> {
         let mut entries = lock(&self.entries);
-        let entry = entries.entry(file).or_insert_with(|| {
-            let (epoch, start) = before();
-            Arc::new(FileEntry::new(file, epoch, start))
-        });
-        Arc::clone(entry)
+        if let Some(entry) = entries.get(&file) {
+            return Arc::clone(entry);
+        }
+        if entries.len() >= self.look_at.load(Ordering::Relaxed).max(KEPT_GATES) {
+            entries.retain(|id, entry| {
+                Arc::strong_count(entry) > 1 || !entry.is_like_new(before(*id).0)
+            });
+            // So that looking costs each newcomer a constant.
+            self.look_at.store(2 * entries.len(), Ordering::Relaxed);
+        }
+        let (epoch, start) = before(file);
+        let made = Arc::new(FileEntry::new(file, epoch, start));
+        entries.insert(file, Arc::clone(&made));
+        made
     }
 
     /// The gate of a file that was used before.
@@ -855,5 +887,27 @@ impl Files {
         {
             entries.remove(&file);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_that_nobody_needs_are_forgotten_and_others_are_not() {
+        let files = Files::default();
+        let before = |file: FileId| (u64::from(file.0 == 2), 1);
+        let used = files.entry(FileId(1), before);
+        files.entry(FileId(2), |_| (0, 1));
+        files.entry(FileId(3), before).fence(9, vec![0..1]);
+        for file in 10..3 * KEPT_GATES as u64 {
+            files.entry(FileId(file), before);
+            assert!(lock(&files.entries).len() <= KEPT_GATES);
+        }
+        for file in [1, 2, 3] {
+            assert!(files.get(FileId(file)).is_some(), "{file}");
+        }
+        assert!(Arc::ptr_eq(&used, &files.entry(FileId(1), before)));
     }
 }

@@ -36,6 +36,7 @@ mod buffers;
 mod context;
 mod direct;
 mod directed;
+mod fenced;
 mod files;
 mod gateway;
 mod holds;

@@ -7,6 +7,11 @@ use std::time::Duration;
 /// Bounds of what peers can make a server do and keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// Most connections.
+    pub connections: serving::Limits,
+    /// Most views that a client has registered, and most bytes that describe them.
+    pub views: usize,
+    pub view_bytes: u64,
     /// Steps that a request may take to find its bytes, besides those that its bytes and its view pay for.
     pub search_steps: u64,
     /// How long a request waits for a staging buffer before peers lose their connections that hold one and neither
@@ -17,6 +22,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Limits {
+            connections: serving::Limits::default(),
+            views: 1 << 14,
+            view_bytes: 16 << 20,
             search_steps: 1 << 20,
             buffer_wait: Duration::from_secs(10),
         }

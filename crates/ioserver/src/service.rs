@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use control::capability::{seals_equal, server_seal, verify_session};
 use control::locks::Mode;
-use serving::{Exchange, Outcome, Peer, Proven, Service, Watch, this_process};
+use serving::{Exchange, Outcome, Peer, PerUser, Proven, Service, Watch, this_process};
 use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::ahead::{Confirm, Deposit, ReadAhead};
 use wire::message::cluster::{
@@ -52,11 +52,14 @@ pub(crate) struct IoService {
     pub(crate) owner: Arc<Owner>,
     watch: Watch,
     host: Process,
+    connections: Arc<PerUser>,
 }
 
 impl IoService {
     pub(crate) fn new(context: Arc<Context>, owner: Arc<Owner>) -> std::io::Result<Self> {
+        let most = context.limits.connections.connections_per_user;
         Ok(IoService {
+            connections: PerUser::new("connections", "--connections-per-user", most),
             context,
             owner,
             watch: Watch::start()?,
@@ -578,12 +581,18 @@ impl Service for IoService {
                 ));
             }
         };
+        // Before there is a session: who finds no room has not come, and so does not go.
+        let taken = match who {
+            Who::Client { user, .. } => Some(self.connections.take(user)?),
+            Who::Server(_) => None,
+        };
         let (mut session, is_first) = context
             .sessions
-            .open(who)
+            .open(who, &context.limits)
             .map_err(|r| (r.status, r.refusal))?;
         // Known of Unix sockets only.
         session.process = peer.pid;
+        session.taken = taken;
         if let (Who::Client { client, .. }, true) = (who, is_first) {
             let is_here = peer.is_local && hello.process.host == self.host.host;
             let pid = peer
@@ -718,6 +727,10 @@ impl Service for IoService {
 
     fn silence(&self) -> Duration {
         self.context.client_silence
+    }
+
+    fn limits(&self) -> serving::Limits {
+        self.context.limits.connections
     }
 
     fn ended(&self, session: Session) {

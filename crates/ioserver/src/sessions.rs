@@ -5,7 +5,7 @@
 //!
 //! Left to others: what the death of a client means for its locks.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
@@ -18,15 +18,15 @@ use wire::{ClientId, FileId, ServerId, Status};
 use crate::access::Part;
 use crate::buffers::Borrower;
 use crate::direct::{Attachment, Given};
+use crate::fenced::Fenced;
 use crate::files::lock;
 use crate::holds::Hold;
+use crate::limits::Limits;
 use crate::moving::LentSegments;
 use crate::refused::Refused;
 use crate::set_view::Permit;
 use crate::views::Registered;
 
-/// Bytes of descriptions that one client may have registered.
-pub(crate) const QUOTA_BYTES: u64 = 16 << 20;
 /// Descriptions of one client that may be on their way in parts at a time.
 const ASSEMBLIES: usize = 16;
 /// An access without progress for so long ends its connection.
@@ -60,6 +60,8 @@ pub(crate) struct Client {
     views: RwLock<HashMap<u64, Arc<Registered>>>,
     pending: Mutex<HashMap<u64, Pending>>,
     described_bytes: Mutex<u64>,
+    most_views: usize,
+    most_view_bytes: u64,
     is_fenced: AtomicBool,
     running: AtomicU64,
     idle: Condvar,
@@ -74,13 +76,15 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    fn new(id: ClientId, is_fenced: bool) -> Self {
+    fn new(id: ClientId, limits: &Limits) -> Self {
         Client {
             id,
+            most_views: limits.views,
+            most_view_bytes: limits.view_bytes,
             views: RwLock::default(),
             pending: Mutex::default(),
             described_bytes: Mutex::default(),
-            is_fenced: AtomicBool::new(is_fenced),
+            is_fenced: AtomicBool::new(false),
             running: AtomicU64::new(0),
             idle: Condvar::new(),
             waiting: Mutex::default(),
@@ -112,14 +116,26 @@ impl Client {
 
     /// Sets bytes of the quota aside.
     pub(crate) fn take_quota(&self, bytes: u64) -> Result<(), Refused> {
+        let views = self.view_count();
+        if views >= self.most_views {
+            return Err(Refused::new(
+                Status::QuotaExceeded,
+                format!(
+                    "{views} views are registered, as many as a client may have; drop some, or start the server with \
+                     more --views"
+                ),
+            ));
+        }
+        let most = self.most_view_bytes;
         let mut used = lock(&self.described_bytes);
-        match used.checked_add(bytes).filter(|&sum| sum <= QUOTA_BYTES) {
+        match used.checked_add(bytes).filter(|&sum| sum <= most) {
             Some(sum) => *used = sum,
             None => {
                 return Err(Refused::new(
                     Status::QuotaExceeded,
                     format!(
-                        "description of {bytes} bytes: {} of {QUOTA_BYTES} bytes are in use; drop views first",
+                        "description of {bytes} bytes: {} of {most} bytes are in use; drop views first, or start the \
+                         server with more --view-bytes",
                         *used
                     ),
                 ));
@@ -346,6 +362,8 @@ pub(crate) struct Session {
     pub(crate) scratch: Scratch,
     /// The process at the other end of a Unix socket.
     pub(crate) process: Option<u64>,
+    /// Its place among the connections of its user.
+    pub(crate) taken: Option<serving::Taken>,
     /// Ranges that are held through this connection.
     pub(crate) holds: Vec<Hold>,
     /// Segments that went over this connection.
@@ -395,7 +413,7 @@ struct Table {
     connections: HashMap<u64, Arc<Connection>>,
     /// Clients that other servers work for here at this moment.
     forwarded: HashMap<ClientId, Arc<Client>>,
-    fenced: HashSet<ClientId>,
+    fenced: Fenced,
     next: u64,
 }
 
@@ -419,22 +437,22 @@ impl Sessions {
     }
 
     /// A connection of somebody who was found to be who he says; whether it is his first.
-    pub(crate) fn open(&self, who: Who) -> Result<(Session, bool), Refused> {
+    pub(crate) fn open(&self, who: Who, limits: &Limits) -> Result<(Session, bool), Refused> {
         let mut table = lock(&self.table);
         let (client, is_first) = match who {
             Who::Client { client, .. } => {
-                if table.fenced.contains(&client) {
+                if table.fenced.contains(client) {
                     return Err(fenced(client));
                 }
                 let entry = table
                     .clients
                     .entry(client)
-                    .or_insert_with(|| (Arc::new(Client::new(client, false)), 0));
+                    .or_insert_with(|| (Arc::new(Client::new(client, limits)), 0));
                 entry.1 += 1;
                 (Arc::clone(&entry.0), entry.1 == 1)
             }
             // Connections of servers have nothing in common.
-            Who::Server(_) => (Arc::new(Client::new(ClientId(0), false)), true),
+            Who::Server(_) => (Arc::new(Client::new(ClientId(0), limits)), true),
         };
         table.next += 1;
         let number = table.next;
@@ -453,6 +471,7 @@ impl Sessions {
             locks: Vec::new(),
             scratch: Scratch::default(),
             process: None,
+            taken: None,
             holds: Vec::new(),
             given: Given::default(),
             lent: LentSegments::default(),
@@ -463,7 +482,7 @@ impl Sessions {
     /// Counts an access of a client that another server asks for, unless the client is fenced.
     pub(crate) fn begin_for(&self, client: ClientId) -> Result<Busy, Refused> {
         let mut table = lock(&self.table);
-        if table.fenced.contains(&client) {
+        if table.fenced.contains(client) {
             return Err(fenced(client));
         }
         if !table.forwarded.contains_key(&client) {
@@ -474,7 +493,7 @@ impl Sessions {
         }
         let entry = table.forwarded.entry(client);
         entry
-            .or_insert_with(|| Arc::new(Client::new(client, false)))
+            .or_insert_with(|| Arc::new(Client::new(client, &Limits::default())))
             .begin()
     }
 
@@ -509,7 +528,7 @@ impl Sessions {
 
     /// Whether a client is refused.
     pub(crate) fn is_fenced(&self, client: ClientId) -> bool {
-        lock(&self.table).fenced.contains(&client)
+        lock(&self.table).fenced.contains(client)
     }
 
     /// Ends the connections of a client that keeps others waiting: what it holds over them is free when they have

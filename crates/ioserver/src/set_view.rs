@@ -12,7 +12,7 @@ use wire::{ClientId, FileId, Reader, Rights, Status};
 
 use crate::context::{Context, now};
 use crate::refused::Refused;
-use crate::sessions::{Pending, QUOTA_BYTES, Session};
+use crate::sessions::{Pending, Session};
 use crate::views::Registered;
 
 /// What a capability allows, and to whom.
@@ -74,7 +74,7 @@ pub(crate) fn set_view(
             request.description.0,
         );
     }
-    let mut assembly = Assembly::new(announced, QUOTA_BYTES)?;
+    let mut assembly = Assembly::new(announced, context.limits.view_bytes)?;
     assembly.add(&request.description.0)?;
     let pending = Pending {
         file: request.file,

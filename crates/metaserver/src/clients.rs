@@ -10,8 +10,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use wire::{ClientId, ServerId};
+use wire::{ClientId, ServerId, Status};
 
+use crate::committer::Refused;
 use crate::manager::Manager;
 
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ struct Client {
     arrivals: u64,
     /// The server that it begins with.
     buddy: Option<ServerId>,
+    /// Files that it has open, about.
+    open: u64,
 }
 
 /// The clients that are alive.
@@ -59,6 +62,33 @@ impl Clients {
             }
         }
         count
+    }
+
+    /// Counts a file that a client opens, unless it has as many as it may.
+    pub(crate) fn opens(&self, client: ClientId, most: u64) -> Result<(), Refused> {
+        let mut clients = self.lock();
+        let Some(entry) = clients.get_mut(&client) else {
+            return Ok(());
+        };
+        if entry.open >= most {
+            return Err(Refused::new(
+                Status::QuotaExceeded,
+                format!(
+                    "{client} has {} files open, as many as one may; close some, or start the metadata manager with \
+                     more --open-files",
+                    entry.open
+                ),
+            ));
+        }
+        entry.open += 1;
+        Ok(())
+    }
+
+    /// A client has closed a file, or did not open one after all.
+    pub(crate) fn closes(&self, client: ClientId) {
+        if let Some(entry) = self.lock().get_mut(&client) {
+            entry.open = entry.open.saturating_sub(1);
+        }
     }
 
     /// How many are alive.

@@ -73,6 +73,10 @@ pub(crate) struct Manager {
     pub(crate) client_silence: Duration,
     /// How long a client elsewhere may be without a connection.
     pub(crate) client_grace: Duration,
+    pub(crate) connection_limits: serving::Limits,
+    pub(crate) connections: Arc<serving::PerUser>,
+    /// Files that a client may have open.
+    pub(crate) open_files: u64,
     pub(crate) committer: Committer,
     pub(crate) clients: Arc<Clients>,
     pub(crate) next_client: AtomicU64,
@@ -121,6 +125,8 @@ pub(crate) struct Session {
     /// What keys travel in.
     pub(crate) channel: Channel,
     manager: Weak<Manager>,
+    /// Its place among the connections of its user.
+    _taken: Option<serving::Taken>,
 }
 
 impl Session {
@@ -152,6 +158,7 @@ impl Manager {
             whereabouts: Whereabouts::default(),
             channel: Channel::private(),
             manager: self.this(),
+            _taken: None,
         }
     }
 }
@@ -353,8 +360,11 @@ impl Manager {
             host: hello.process.host.clone(),
             address: peer.address,
         };
+        let mut taken = None;
         let client = match who {
             Who::Client(client) => {
+                let found = self.connections.take(credentials.user);
+                taken = Some(found.map_err(|(status, refusal)| Refused(status, refusal))?);
                 self.client_connected(client, self.process_of(peer, hello));
                 // Without servers there is none yet; it is chosen when somebody asks.
                 let _ = self.choose_buddy(client, &whereabouts, None);
@@ -378,8 +388,33 @@ impl Manager {
             whereabouts,
             channel: proven.channel.clone(),
             manager: self.this(),
+            _taken: taken,
         };
         Ok((session, welcome))
+    }
+
+    /// Opens a file for a client that may have another one open.
+    fn opening(
+        &self,
+        session: &mut Session,
+        open: impl FnOnce(&Manager, &mut Session) -> Result<Opened, Refused>,
+    ) -> Result<Opened, Refused> {
+        let client = session.client()?;
+        self.clients.opens(client, self.open_files)?;
+        let opened = open(self, session);
+        if opened.is_err() {
+            self.clients.closes(client);
+        }
+        opened
+    }
+
+    /// Closes a file.
+    fn closing(&self, session: &mut Session, request: Close) -> Result<Closed, Refused> {
+        let closed = self.close_backed(session, request)?;
+        if let Who::Client(client) = session.who {
+            self.clients.closes(client);
+        }
+        Ok(closed)
     }
 
     /// Tells all I/O servers to end.
@@ -478,6 +513,10 @@ impl Service for Manager {
             .map_err(|Refused(status, refusal)| (status, refusal))
     }
 
+    fn limits(&self) -> serving::Limits {
+        self.connection_limits
+    }
+
     fn handle(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
         let kind = exchange.header().kind;
         self.requests.count(kind);
@@ -520,9 +559,9 @@ impl Service for Manager {
             Statistics => |manager, _, _| manager.statistics();
             GetSupervisor => Manager::supervisor;
 
-            Open => Manager::open_backed;
-            Reopen => Manager::reopen;
-            Close => Manager::close_backed;
+            Open => |m, s, r| m.opening(s, |m, s| m.open_backed(s, r));
+            Reopen => |m, s, r| m.opening(s, |m, s| m.reopen(s, r));
+            Close => Manager::closing;
             RenewCapability => Manager::renew_capability;
             Create => |m, s, r| m.backed(s, r, Manager::create);
             Mkdir => Manager::mkdir_backed;

@@ -53,6 +53,10 @@ pub struct Options {
     pub client_silence: Duration,
     /// How long a client elsewhere may be without a connection before it counts as dead.
     pub client_grace: Duration,
+    /// Most connections.
+    pub connections: serving::Limits,
+    /// Most files that a client has open.
+    pub open_files: u64,
     /// What stands behind the catalogue.
     pub backing: Option<Arc<dyn Backing>>,
     /// Where whoever started this process writes down what it knows about the service.
@@ -83,6 +87,8 @@ impl Options {
             member_timeout: Duration::from_secs(10),
             client_silence: wire::link::SILENCE,
             client_grace: CLIENT_GRACE,
+            connections: serving::Limits::default(),
+            open_files: 1 << 16,
             backing: None,
             supervisor_note: None,
         }
@@ -200,6 +206,13 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         member_timeout: options.member_timeout,
         client_silence: options.client_silence,
         client_grace: options.client_grace,
+        connection_limits: options.connections,
+        connections: serving::PerUser::new(
+            "connections",
+            "--connections-per-user",
+            options.connections.connections_per_user,
+        ),
+        open_files: options.open_files,
         committer,
         clients: Arc::default(),
         next_client: AtomicU64::new(1),

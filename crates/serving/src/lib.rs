@@ -10,16 +10,19 @@
 //! - A connection says [`Hello`](wire::message::session::Hello) first and is nobody before.
 //! - A peer that dies is noticed by its pidfd on the same host, and by the end of its connections
 //!   elsewhere.
+//! - There are no more connections than the service takes; who finds no room is told why.
 //! - Buffers of a connection are reused: a steady exchange allocates nothing.
 #![forbid(unsafe_code)]
 
 mod connection;
+mod limits;
 mod peer;
 mod server;
 mod watch;
 
 pub use connection::{Exchange, Outcome};
 pub use identity::{Channel, Keys, Secret, local_host, proof, this_process};
+pub use limits::{Limits, PerUser, Taken};
 pub use peer::Peer;
 pub use server::{Proven, Running, Service, start};
 pub use watch::Watch;

@@ -19,6 +19,7 @@ use wire::url::Endpoint;
 use identity::{Channel, Keys, proof, proof_of_server, random};
 
 use crate::connection::{Exchange, Outcome};
+use crate::limits::{BEYOND, Limits, full};
 use crate::peer::Peer;
 
 /// A connection that says nothing sensible for so long is closed.
@@ -59,6 +60,12 @@ pub trait Service: Send + Sync + 'static {
 
     /// The connection has ended.
     fn ended(&self, session: Self::Session);
+
+    /// How many connections there may be. Those of one user are the service's affair, which knows him
+    /// ([`PerUser`](crate::PerUser)).
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
 }
 
 struct Shared<S> {
@@ -68,6 +75,7 @@ struct Shared<S> {
     connections: Arc<Connections>,
     next: AtomicU64,
     panics: AtomicU64,
+    limits: Limits,
 }
 
 /// Apart from the service, so that a thread lets go of that before it says that it has ended: whoever
@@ -102,6 +110,7 @@ pub fn start<S: Service>(
     keys: Keys,
 ) -> io::Result<Running<S>> {
     let shared = Arc::new(Shared {
+        limits: service.limits(),
         service,
         keys,
         is_stopping: AtomicBool::new(false),
@@ -212,6 +221,9 @@ fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
             if shared.is_stopping.load(Ordering::SeqCst) {
                 return;
             }
+            if open.len() >= shared.limits.connections.saturating_add(BEYOND) {
+                continue;
+            }
             open.insert(number, second);
         }
         let theirs = Arc::clone(shared);
@@ -310,6 +322,10 @@ fn hello<S: Service>(
     exchange: &mut Exchange,
 ) -> Result<(S::Session, Welcome), Refused> {
     let hello: Hello = next_is(exchange, "the first message of a connection")?;
+    let is_server = matches!(hello.role, Role::Server { .. } | Role::NewServer);
+    if !is_server && lock(&shared.connections.open).len() > shared.limits.connections {
+        return Err(Some(full(&shared.limits)));
+    }
     let needs_proof = !matches!(exchange.link.peer(), Ok(wire::link::PeerName::Unix { .. }));
     let secret = shared.keys.secret_for(&hello.role);
     let Some(secret) = secret.filter(|_| needs_proof) else {

@@ -23,6 +23,7 @@ pub(crate) mod input;
 pub(crate) mod keys;
 pub(crate) mod laid_out;
 pub(crate) mod layout;
+pub(crate) mod limits;
 pub(crate) mod ls;
 pub(crate) mod mkdir;
 pub(crate) mod moving;

@@ -15,6 +15,7 @@ use serde_json::json;
 use wire::url::Endpoint;
 
 use super::keys::{KeyArguments, LeaseArguments, TrustArguments};
+use super::limits::Limits;
 use super::{Error, Reported, output};
 use crate::service::{addresses, signals, worker};
 
@@ -142,6 +143,9 @@ struct Shared {
     #[command(flatten)]
     lease: LeaseArguments,
 
+    #[command(flatten)]
+    limits: Limits,
+
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -204,6 +208,7 @@ impl Meta {
         options.supervisor_note = self.supervisor_note.clone();
         make_parents(&options.listen)?;
         raise_open_files();
+        self.shared.limits.apply_to_meta(&mut options);
         let server = metaserver::start(options)?;
         self.shared.say_listening(server.endpoints())?;
         let was_told = tell_of_signals("metadata manager", server.stopper())?;
@@ -257,6 +262,7 @@ impl Io {
         set(&mut options.message_bytes, self.message);
         options.rendezvous_bytes = self.rendezvous.or(options.rendezvous_bytes);
         raise_open_files();
+        self.shared.limits.apply_to_io(&mut options);
         let server = ioserver::start(options)?;
         self.shared.say_listening(&[server.endpoint().clone()])?;
         let was_told = tell_of_signals(&server.server().to_string(), server.stopper())?;

@@ -15,6 +15,7 @@ use serde_json::Value;
 use wire::url::Endpoint;
 
 use super::keys::{KeyArguments, LeaseArguments, TrustArguments};
+use super::limits::Limits;
 use super::output::{counted, note};
 use super::{Error, Reported, down, output, serve};
 use crate::service::state::State;
@@ -66,6 +67,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     lease: LeaseArguments,
+
+    #[command(flatten)]
+    limits: Limits,
 
     /// Return when the service is there, and leave it in the background
     #[arg(long)]
@@ -178,6 +182,7 @@ impl Arguments {
             keys,
             trust: self.trust.clone(),
             lease: self.lease,
+            limits: self.limits.clone(),
         })
     }
 }
@@ -294,6 +299,7 @@ fn detach(arguments: &Arguments) -> Result<(), Error> {
     command.args(arguments.keys.arguments());
     command.args(arguments.trust.arguments());
     command.args(arguments.lease.arguments());
+    arguments.limits.hand_on(&mut command);
     let mut child = command
         .spawn()
         .map_err(|e| format!("cannot start the supervisor: {e}"))?;

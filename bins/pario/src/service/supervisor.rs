@@ -25,6 +25,7 @@ use super::worker::{Event, Role, Worker, ending};
 use super::{addresses, signals};
 use crate::commands::Error;
 use crate::commands::keys::{KeyArguments, LeaseArguments, TrustArguments};
+use crate::commands::limits::Limits;
 use crate::commands::output::note;
 
 /// All servers have to be there within this time.
@@ -57,6 +58,8 @@ pub(crate) struct Plan {
     pub(crate) trust: TrustArguments,
     /// When clients that nobody hears of are dead.
     pub(crate) lease: LeaseArguments,
+    /// Limits of clients and users.
+    pub(crate) limits: Limits,
 }
 
 /// Where a process is between its start and its end.
@@ -231,6 +234,7 @@ impl Supervisor {
         command.arg("--listen").arg(seat.endpoint.to_string());
         command.args(plan.keys.arguments());
         command.args(plan.lease.arguments());
+        plan.limits.hand_on(&mut command);
         command
     }
 

@@ -258,6 +258,8 @@ fn attack(client: &mut Client, server: u64, file: &File, is_own: bool, number: u
     }
     let answer = link.receive().map(|(answer, _)| answer);
     let is_over = match answer {
+        // What is held is let go of with the connection, or the attacker keeps itself out.
+        Ok(_) if kind == HoldRange::KIND => false,
         Ok(answer) if kind == Lead::KIND || answer.flags & GO != 0 => false,
         Ok(answer) => {
             let mut bytes = vec![0; answer.payload_bytes as usize];

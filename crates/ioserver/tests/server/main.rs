@@ -14,6 +14,7 @@ mod holds;
 mod hostile;
 mod hostile_views;
 mod life;
+mod limits;
 mod rig;
 mod sharer;
 mod stalled;

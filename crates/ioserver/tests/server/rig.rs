@@ -200,6 +200,12 @@ impl Client {
         hello(&member.address.parse().unwrap(), role)
     }
 
+    /// Another connection of the client.
+    pub(crate) fn connect_as_itself(&mut self, server: u64) -> Result<(Link, Welcome), AskError> {
+        let role = self.role();
+        self.connect(server, role)
+    }
+
     pub(crate) fn lane(&mut self, server: u64) -> &mut Link {
         if !self.lanes.contains_key(&server) {
             let role = self.role();

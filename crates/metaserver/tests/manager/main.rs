@@ -8,6 +8,7 @@ mod crowd;
 mod fixture;
 mod kill;
 mod life;
+mod limits;
 mod members;
 mod names;
 mod relayout;

@@ -1,0 +1,134 @@
+//! What a client and a user may take of a server: the refusal names the limit and the option, and there is room again when
+//! something was given back.
+
+use layout::View;
+use wire::Status;
+use wire::ask::AskError;
+use wire::link::Link;
+use wire::message::Bytes;
+use wire::message::file::{DropView, SetView};
+use wire::message::session::Ping;
+
+use crate::rig::{Client, Rig};
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(result: Result<T, AskError>, option: &str) {
+    match result {
+        Err(AskError::Refused(Status::QuotaExceeded, refusal)) => {
+            assert!(refusal.text.contains(option), "{}", refusal.text);
+        }
+        other => panic!("expected a refusal that names {option}, got {other:?}"),
+    }
+}
+
+/// Connects until that is refused; what was had until then.
+fn as_many_as_possible(client: &mut Client, server: u64, option: &str) -> Vec<Link> {
+    let mut links = Vec::new();
+    loop {
+        let role = client.role();
+        match client.connect(server, role) {
+            Ok((link, _)) => links.push(link),
+            no => {
+                refused(no.map(drop), option);
+                return links;
+            }
+        }
+        assert!(links.len() < 100, "there is a limit");
+    }
+}
+
+/// Connects, as soon as somebody has given a connection back.
+fn again(client: &mut Client, server: u64) -> Link {
+    for _ in 0..10_000 {
+        let role = client.role();
+        if let Ok((link, _)) = client.connect(server, role) {
+            return link;
+        }
+        std::thread::yield_now();
+    }
+    panic!("a connection that was closed is free again");
+}
+
+#[test]
+fn connections_of_a_user_are_limited() {
+    let rig = Rig::with(1, |o| o.limits.connections.connections_per_user = 5);
+    let server = rig.number(0);
+    let mut client = rig.client();
+    let mut links = as_many_as_possible(&mut client, server, "--connections-per-user");
+    assert_eq!(links.len(), 5);
+    // Another client of the same user has none left either.
+    refused(
+        rig.client().connect_as_itself(server),
+        "--connections-per-user",
+    );
+    for link in &mut links {
+        link.ask(1, &Ping {}, &mut Vec::new()).unwrap();
+    }
+    links.truncate(4);
+    let mut link = again(&mut client, server);
+    link.ask(1, &Ping {}, &mut Vec::new()).unwrap();
+}
+
+#[test]
+fn connections_of_a_server_are_limited_and_servers_find_room() {
+    let rig = Rig::with(2, |o| {
+        o.limits.connections = serving::Limits {
+            connections: 6,
+            connections_per_user: 1000,
+        }
+    });
+    let server = rig.number(0);
+    let mut client = rig.client();
+    let links = as_many_as_possible(&mut client, server, "--connections");
+    assert!(!links.is_empty() && links.len() <= 6);
+    // The metadata manager and the other server still reach it: a file on both can be made and removed.
+    let mut other = rig.client();
+    let file = other.open("/f", None, Some("striped(4KiB) over 2"));
+    drop(links);
+    let mut link = again(&mut client, server);
+    link.ask(1, &Ping {}, &mut Vec::new()).unwrap();
+    drop(link);
+    let whole = View::whole_file();
+    for server in file.servers() {
+        other
+            .lanes
+            .insert(server, again(&mut other_connection(&rig, &other), server));
+    }
+    other.set_view(&file, 1, &whole);
+    other.write(&file, 1, &whole, 0, &[7; 9000]).unwrap();
+}
+
+/// A second handle on the same client.
+fn other_connection(rig: &Rig, client: &Client) -> Client {
+    let mut again = rig.client();
+    again.welcome = client.welcome.clone();
+    again
+}
+
+#[test]
+fn views_and_their_descriptions_are_limited() {
+    let rig = Rig::with(1, |o| {
+        o.limits.views = 8;
+        o.limits.view_bytes = 4096;
+    });
+    let server = rig.number(0);
+    let mut client = rig.client();
+    let file = client.open("/f", None, None);
+    let whole = View::whole_file();
+    for number in 0..8 {
+        client.set_view_at(server, &file, number, &whole).unwrap();
+    }
+    refused(client.set_view_at(server, &file, 8, &whole), "--views");
+    client.ask(server, &DropView { view: 3 }).unwrap();
+    client.set_view_at(server, &file, 8, &whole).unwrap();
+    client.ask(server, &DropView { view: 8 }).unwrap();
+    let long = SetView {
+        view: 9,
+        file: file.id,
+        capability: file.opened.capability.clone(),
+        description_bytes: 5000,
+        description: Bytes(vec![0]),
+    };
+    refused(client.ask(server, &long), "--view-bytes");
+    client.write(&file, 1, &whole, 0, b"alive").unwrap();
+}

@@ -1,0 +1,16 @@
+//! The fuzz harness for messages with hostile trees inside, on fixed seeds. `make fuzz` runs it with a fuzzer behind it.
+
+#[allow(dead_code)] // what the other tests use
+mod harness;
+
+#[path = "harness/hostile.rs"]
+mod hostile;
+
+#[test]
+fn messages_with_hostile_trees_on_fixed_seeds() {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    let cases: u64 = asked.and_then(|n| n.parse().ok()).unwrap_or(500);
+    for seed in 0..cases {
+        hostile::messages_with_trees(&seed.to_le_bytes());
+    }
+}
