@@ -20,13 +20,15 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use wire::Status;
 use wire::ask::{AskError, decode_answer};
-use wire::frame::{HEADER_BYTES, Header};
+use wire::frame::{
+    CONTINUED, HEADER_BYTES, Header, MAX_CONTROL_BYTES, MAX_LONG_CONTROL_BYTES, REPEATED,
+};
 use wire::link::Link;
 use wire::message::Request;
 use wire::message::session::{Credentials, Role, Welcome};
 use wire::url::Endpoint;
 
-use crate::error::Trouble;
+use crate::error::{Error, Trouble};
 
 /// Bytes read ahead; an answer to a small read fits.
 const INBOX_BYTES: usize = 16 << 10;
@@ -119,6 +121,8 @@ pub(crate) struct Pipe {
     partial: Option<(Header, [u8; HEADER_BYTES])>,
     control: Vec<u8>,
     control_have: usize,
+    /// Bytes of the control part that came in earlier frames of the same message.
+    kept: usize,
     payload_left: u64,
     /// Header and control part of the frame on its way out.
     head: Vec<u8>,
@@ -148,6 +152,7 @@ impl Pipe {
             partial: None,
             control: Vec::new(),
             control_have: 0,
+            kept: 0,
             payload_left: 0,
             head: Vec::with_capacity(256),
             scratch: Vec::with_capacity(256),
@@ -210,8 +215,26 @@ impl Pipe {
             payload_bytes,
         };
         self.head.clear();
-        self.head.extend_from_slice(&header.encode(&self.scratch));
-        self.head.extend_from_slice(&self.scratch);
+        let mut rest = &self.scratch[..];
+        // Long descriptions go in several frames, one behind the other.
+        while rest.len() > MAX_CONTROL_BYTES as usize {
+            let (part, behind) = rest.split_at(MAX_CONTROL_BYTES as usize);
+            let header = Header {
+                flags: flags | CONTINUED,
+                control_bytes: MAX_CONTROL_BYTES,
+                payload_bytes: 0,
+                ..header
+            };
+            self.head.extend_from_slice(&header.encode(part));
+            self.head.extend_from_slice(part);
+            rest = behind;
+        }
+        let header = Header {
+            control_bytes: rest.len() as u32,
+            ..header
+        };
+        self.head.extend_from_slice(&header.encode(rest));
+        self.head.extend_from_slice(rest);
     }
 
     /// Sends the prepared frame with its payload from the cursor on; whether all of it is sent.
@@ -272,8 +295,12 @@ impl Pipe {
                     .expect("a header");
                 self.filled.start += HEADER_BYTES;
                 let header = Header::decode(&bytes).map_err(broken)?;
-                self.control.resize(header.control_bytes as usize, 0);
-                self.control_have = 0;
+                let len = self.kept + header.control_bytes as usize;
+                if len > MAX_LONG_CONTROL_BYTES {
+                    return Err(broken("a message is longer than allowed"));
+                }
+                self.control.resize(len, 0);
+                self.control_have = self.kept;
                 self.partial = Some((header, bytes));
             }
             if let Some((header, bytes)) = &self.partial {
@@ -284,9 +311,14 @@ impl Pipe {
                 self.control_have += n;
                 self.filled.start += n;
                 if n == missing {
-                    Header::verify(bytes, &self.control).map_err(broken)?;
+                    Header::verify(bytes, &self.control[self.kept..]).map_err(broken)?;
                     let header = *header;
                     self.partial = None;
+                    if header.flags & CONTINUED != 0 {
+                        self.kept = self.control.len();
+                        continue;
+                    }
+                    self.kept = 0;
                     self.payload_left = header.payload_bytes;
                     return Ok(Some(header));
                 }
@@ -394,7 +426,26 @@ impl Pipe {
 
     /// Sends a request; the answer is taken with [`Pipe::answer`].
     pub(crate) fn put<R: Request>(&mut self, number: u64, request: &R) -> Result<(), Trouble> {
-        self.prepare(R::KIND, 0, number, 0, |out| request.put(out));
+        self.put_with(0, number, request)
+    }
+
+    fn put_with<R: Request>(
+        &mut self,
+        flags: u16,
+        number: u64,
+        request: &R,
+    ) -> Result<(), Trouble> {
+        self.prepare(R::KIND, flags, number, 0, |out| request.put(out));
+        if self.scratch.len() > MAX_LONG_CONTROL_BYTES {
+            return Err(Trouble::Final(Error::Refused {
+                status: Status::TooLarge,
+                text: format!(
+                    "the request has {} bytes, at most {MAX_LONG_CONTROL_BYTES} travel",
+                    self.scratch.len()
+                ),
+                server: None,
+            }));
+        }
         let nothing = SharedBytes::from_slice(&[]);
         self.send(&mut Cursor::default(), &[], nothing, &[], Wait::Yes)?;
         Ok(())
@@ -421,6 +472,16 @@ impl Pipe {
         request: &R,
     ) -> Result<R::Answer, Trouble> {
         self.put(number, request)?;
+        self.answer::<R>(number)
+    }
+
+    /// Asks once more what was asked before under the same number, over a connection that broke.
+    pub(crate) fn ask_again<R: Request>(
+        &mut self,
+        number: u64,
+        request: &R,
+    ) -> Result<R::Answer, Trouble> {
+        self.put_with(REPEATED, number, request)?;
         self.answer::<R>(number)
     }
 }

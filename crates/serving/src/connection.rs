@@ -5,7 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use wire::frame::Header;
+use wire::frame::{Header, MAX_CONTROL_BYTES};
 use wire::link::{Link, LinkError};
 use wire::message::{self, Field, Refusal, Request};
 use wire::{DecodeError, Status};
@@ -55,6 +55,12 @@ impl Exchange {
     pub(crate) fn next(&mut self) -> Outcome {
         self.skip_payload()?;
         self.header = NO_REQUEST;
+        for kept in [&mut self.control, &mut self.out] {
+            if kept.capacity() > 2 * MAX_CONTROL_BYTES as usize {
+                // Of a long message, which is rare: a connection does not keep its memory.
+                *kept = Vec::new();
+            }
+        }
         let (header, control) = self.link.receive()?;
         self.control.clear();
         self.control.extend_from_slice(control);

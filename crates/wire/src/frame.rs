@@ -18,10 +18,17 @@ use crate::status::Status;
 pub const VERSION: u16 = 2;
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 40;
-/// Longest control part.
+/// Longest control part of one frame.
 pub const MAX_CONTROL_BYTES: u32 = 1 << 20;
+/// Longest control part of a message in several frames: layouts with irregular patterns have long descriptions.
+pub const MAX_LONG_CONTROL_BYTES: usize = 64 << 20;
 /// Longest payload of one frame; longer accesses run in rounds.
 pub const MAX_PAYLOAD_BYTES: u64 = 1 << 30;
+
+/// The control part goes on in the next frame, which has the same kind and request. Only the last frame has a payload.
+pub const CONTINUED: u16 = 1 << 14;
+/// In requests to the metadata manager: it was sent before under the same number, over a connection that broke.
+pub const REPEATED: u16 = 1 << 15;
 
 const MAGIC: [u8; 4] = *b"PARI";
 const CRC_AT: usize = 32;

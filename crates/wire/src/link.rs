@@ -20,7 +20,9 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags};
 
-use crate::frame::{FrameError, HEADER_BYTES, Header};
+use crate::frame::{
+    CONTINUED, FrameError, HEADER_BYTES, Header, MAX_CONTROL_BYTES, MAX_LONG_CONTROL_BYTES,
+};
 use crate::status::Status;
 use crate::url::Endpoint;
 
@@ -335,6 +337,22 @@ impl Link {
         control: &[u8],
         payload: &[&[u8]],
     ) -> Result<(), LinkError> {
+        let mut control = control;
+        if control.len() > MAX_LONG_CONTROL_BYTES {
+            return Err(FrameError::TooLarge.into());
+        }
+        while control.len() > MAX_CONTROL_BYTES as usize {
+            let (part, rest) = control.split_at(MAX_CONTROL_BYTES as usize);
+            let header = Header {
+                flags: header.flags | CONTINUED,
+                control_bytes: MAX_CONTROL_BYTES,
+                payload_bytes: 0,
+                ..header
+            };
+            let sealed = header.encode(part);
+            self.write_all(&mut [IoSlice::new(&sealed), IoSlice::new(part)])?;
+            control = rest;
+        }
         let header = Header {
             control_bytes: u32::try_from(control.len()).map_err(|_| FrameError::TooLarge)?,
             payload_bytes: payload.iter().map(|p| p.len() as u64).sum(),
@@ -364,28 +382,47 @@ impl Link {
     /// That is also the timeout from then on.
     pub fn receive_within(&mut self, patience: Duration) -> Result<(Header, &[u8]), LinkError> {
         self.deadline = Some(Instant::now() + patience);
-        let header = self.receive_frame();
+        let header = self.receive_frame(0);
         self.deadline = None;
         self.set_timeout(Some(patience))?;
         Ok((header?, &self.control))
     }
 
-    /// Receives header and control part. The payload is still to be received or skipped.
+    /// Receives header and control part, in as many frames as that takes. The payload is still to be received or skipped.
     pub fn receive(&mut self) -> Result<(Header, &[u8]), LinkError> {
-        let header = self.receive_frame()?;
+        if self.control.capacity() > 2 * MAX_CONTROL_BYTES as usize {
+            // Of a long message, which is rare: a connection does not keep its memory.
+            self.control = Vec::new();
+        }
+        let mut header = self.receive_frame(0)?;
+        while header.flags & CONTINUED != 0 {
+            let next = self.receive_frame(self.control.len())?;
+            if (next.kind, next.request) != (header.kind, header.request) {
+                return Err(FrameError::Reserved.into());
+            }
+            header = next;
+        }
         Ok((header, &self.control))
     }
 
-    fn receive_frame(&mut self) -> Result<Header, LinkError> {
+    /// Receives a frame whose control part goes behind `kept` bytes of earlier ones.
+    fn receive_frame(&mut self, kept: usize) -> Result<Header, LinkError> {
         let mut bytes = [0; HEADER_BYTES];
         self.read_first(&mut bytes)?;
         let header = Header::decode(&bytes)?;
+        let len = kept + header.control_bytes as usize;
+        // A message in parts has whole ones but for the last, and no payload before it.
+        let is_continued = header.flags & CONTINUED != 0;
+        let is_whole = header.control_bytes == MAX_CONTROL_BYTES && header.payload_bytes == 0;
+        if len > MAX_LONG_CONTROL_BYTES || is_continued && !is_whole {
+            return Err(FrameError::TooLarge.into());
+        }
         let mut control = std::mem::take(&mut self.control);
-        control.resize(header.control_bytes as usize, 0);
-        let read = self.read_exact(&mut control);
+        control.resize(len, 0);
+        let read = self.read_exact(&mut control[kept..]);
         self.control = control;
         read?;
-        Header::verify(&bytes, &self.control)?;
+        Header::verify(&bytes, &self.control[kept..])?;
         Ok(header)
     }
 

@@ -9,7 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use wire::Status;
-use wire::frame::{FrameError, Header, MAX_CONTROL_BYTES, VERSION};
+use wire::frame::{
+    CONTINUED, FrameError, Header, MAX_CONTROL_BYTES, MAX_LONG_CONTROL_BYTES, VERSION,
+};
 use wire::link::{Link, LinkError, Listener};
 use wire::url::Endpoint;
 
@@ -196,10 +198,86 @@ fn broken_and_foreign_peers_give_typed_errors() {
 fn frames_beyond_the_bounds_are_not_sent() {
     let (listener, endpoint) = listeners().swap_remove(1);
     let mut link = Link::connect(&endpoint, WAIT).unwrap();
-    let long = vec![0; MAX_CONTROL_BYTES as usize + 1];
+    let long = vec![0; MAX_LONG_CONTROL_BYTES + 1];
     let error = link.send(header(1, 1), &long, &[]).unwrap_err();
     assert!(matches!(error, LinkError::Frame(FrameError::TooLarge)));
     drop((link, listener));
+}
+
+#[test]
+fn long_control_parts_travel_in_parts_and_come_whole() {
+    let part = MAX_CONTROL_BYTES as usize;
+    for (listener, endpoint) in listeners() {
+        let lengths = [part, part + 1, 2 * part, 3 * part + 17, 5];
+        let sender = thread::spawn(move || {
+            let mut link = listener.accept().unwrap();
+            for (n, len) in lengths.into_iter().enumerate() {
+                let control: Vec<u8> = (0..len).map(|i| (i * 7 + n) as u8).collect();
+                link.send(header(9, n as u64), &control, &[b"and a payload"])
+                    .unwrap();
+            }
+        });
+        let mut link = Link::connect(&endpoint, WAIT).unwrap();
+        for (n, len) in lengths.into_iter().enumerate() {
+            let (found, control) = link.receive().unwrap();
+            assert_eq!((found.kind, found.request, found.flags), (9, n as u64, 0));
+            assert_eq!(control.len(), len);
+            assert!(
+                control
+                    .iter()
+                    .enumerate()
+                    .all(|(i, b)| *b == (i * 7 + n) as u8)
+            );
+            let mut payload = [0; 13];
+            link.receive_payload(&mut payload).unwrap();
+            assert_eq!(&payload, b"and a payload");
+        }
+        sender.join().unwrap();
+        remove(&endpoint);
+    }
+}
+
+/// Whoever sends parts for ever, or parts that do not belong together, is not listened to.
+#[test]
+fn parts_without_end_or_of_another_message_are_refused() {
+    let whole = vec![1; MAX_CONTROL_BYTES as usize];
+    let frame = |kind: u16, request: u64, flags: u16, control: &[u8]| {
+        let header = Header {
+            flags,
+            control_bytes: control.len() as u32,
+            ..header(kind, request)
+        };
+        [&header.encode(control)[..], control].concat()
+    };
+    let endless = MAX_LONG_CONTROL_BYTES / whole.len() + 1;
+    type Sent<'a> = Box<dyn Fn(usize) -> Option<Vec<u8>> + Send + 'a>;
+    let senders: [Sent<'_>; 3] = [
+        Box::new(|n| (n < endless).then(|| frame(9, 1, CONTINUED, &whole))),
+        Box::new(|n| (n < 2).then(|| frame(9, n as u64, CONTINUED, &whole))),
+        Box::new(|n| (n < 1).then(|| frame(9, 1, CONTINUED, b"short"))),
+    ];
+    for sent in senders {
+        let (listener, endpoint) = listeners().swap_remove(1);
+        let Endpoint::Tcp { host, port } = &endpoint else {
+            unreachable!()
+        };
+        let mut stream = TcpStream::connect((host.as_str(), *port)).unwrap();
+        let mut link = listener.accept().unwrap();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let frames = (0..).map_while(|n| sent(n));
+                for bytes in frames {
+                    // The receiver may have had enough.
+                    if stream.write_all(&bytes).is_err() {
+                        break;
+                    }
+                }
+            });
+            let error = link.receive().unwrap_err();
+            assert!(matches!(error, LinkError::Frame(_)), "{error}");
+            link.shutdown();
+        });
+    }
 }
 
 #[test]
