@@ -25,7 +25,7 @@ use wire::message::catalogue::Member;
 use crate::client::Client;
 use crate::error::Result;
 use crate::phases::Phases;
-use crate::session::{Repeat, Session, lock};
+use crate::session::{Session, lock};
 
 /// Shorter accesses say more about the moment than about the machine.
 const COMPARED_BYTES: u64 = 64 << 10;
@@ -184,7 +184,7 @@ impl Session {
 
     fn ask_machine(&self) -> Result<Machine> {
         let from = host_name();
-        let rows = self.manager(Repeat::Same, || GetCalibrations {
+        let rows = self.manager(|| GetCalibrations {
             from: Some(from.clone()),
         })?;
         let members = self.with_lane(|lane| self.members(lane))?;
@@ -213,7 +213,7 @@ impl Session {
                 calibration: calibration.clone(),
             };
             // It will be noticed again by others.
-            let _ = self.manager(Repeat::Same, put);
+            let _ = self.manager(put);
         }
     }
 }
@@ -278,14 +278,14 @@ impl Client {
 
     /// Calibrations from one client's host, or all.
     pub fn calibrations(&self, from: Option<&str>) -> Result<Vec<Calibration>> {
-        self.session().manager(Repeat::Same, || GetCalibrations {
+        self.session().manager(|| GetCalibrations {
             from: from.map(str::to_owned),
         })
     }
 
     /// Keeps a calibration with the service, and uses it from now on.
     pub fn keep_calibration(&self, calibration: &Calibration) -> Result<()> {
-        self.session().manager(Repeat::Same, || PutCalibration {
+        self.session().manager(|| PutCalibration {
             calibration: calibration.clone(),
         })?;
         self.session().ask_machine().map(drop)

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::file::File;
 use crate::open::Open as OpenFile;
 use crate::open_options::{OpenOptions, file_mode_mask};
-use crate::session::{Repeat, Session, lock};
+use crate::session::{Session, lock};
 
 /// What [`Client::stat`] shows; the size is the latest, not only the durable one.
 pub type Metadata = Attributes;
@@ -106,11 +106,7 @@ impl Client {
         let path = absolute(path);
         let hints = self.session().creation_hints(&path, &options.hints);
         let create = options.to_message(hints)?.create.expect("asked for");
-        let repeat = match create.exclusive {
-            true => Repeat::Traces,
-            false => Repeat::Same,
-        };
-        let created = self.session().manager(repeat, || Create {
+        let created = self.session().manager(|| Create {
             path: path.clone(),
             options: create.clone(),
         })?;
@@ -142,11 +138,7 @@ impl Client {
             false => Vec::new(),
         };
         let message = options.to_message(hints)?;
-        let repeat = match options.exclusive || options.unique {
-            true => Repeat::Traces,
-            false => Repeat::Same,
-        };
-        let opened = self.session().manager(repeat, || Open {
+        let opened = self.session().manager(|| Open {
             path: path.clone(),
             options: message.clone(),
         })?;
@@ -172,7 +164,7 @@ impl Client {
 
     fn unlink_how(&self, path: &str, how: UnlinkHow) -> Result<()> {
         let path = absolute(path);
-        self.session().manager(Repeat::Traces, || Unlink {
+        self.session().manager(|| Unlink {
             path: path.clone(),
             how,
         })
@@ -181,7 +173,7 @@ impl Client {
     /// Gives a file or directory another name; what has that name is replaced.
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         let (from, to) = (absolute(from), absolute(to));
-        self.session().manager(Repeat::Traces, || Rename {
+        self.session().manager(|| Rename {
             from: from.clone(),
             to: to.clone(),
         })
@@ -191,7 +183,7 @@ impl Client {
     pub fn mkdir(&self, path: &str, mode: Option<u32>) -> Result<()> {
         let path = absolute(path);
         let mode = mode.unwrap_or(0o777) & !file_mode_mask();
-        self.session().manager(Repeat::Traces, || Mkdir {
+        self.session().manager(|| Mkdir {
             path: path.clone(),
             mode,
         })
@@ -212,7 +204,6 @@ impl Client {
                         return Err(e);
                     }
                 }
-                Err(Error::Uncertain { .. }) => {}
                 other => other?,
             }
         }
@@ -223,7 +214,7 @@ impl Client {
     pub fn rmdir(&self, path: &str) -> Result<()> {
         let path = absolute(path);
         self.session()
-            .manager(Repeat::Traces, || Rmdir { path: path.clone() })
+            .manager(|| Rmdir { path: path.clone() })
     }
 
     /// The names in a directory, ascending, fetched in parts while they are consumed.
@@ -257,7 +248,7 @@ impl Client {
     fn stat_answer(&self, path: &str) -> Result<StatAnswer> {
         let path = absolute(path);
         self.session()
-            .manager(Repeat::Same, || Stat { path: path.clone() })
+            .manager(|| Stat { path: path.clone() })
     }
 
     /// Attributes, with the latest size from the server that owns the file.
@@ -278,7 +269,7 @@ impl Client {
     /// Sets the permission bits.
     pub fn chmod(&self, path: &str, mode: u32) -> Result<()> {
         let path = absolute(path);
-        self.session().manager(Repeat::Same, || Chmod {
+        self.session().manager(|| Chmod {
             path: path.clone(),
             mode,
         })
@@ -287,7 +278,7 @@ impl Client {
     /// Gives a file or directory to another owner or group.
     pub fn chown(&self, path: &str, owner: Option<u32>, group: Option<u32>) -> Result<()> {
         let path = absolute(path);
-        self.session().manager(Repeat::Same, || Chown {
+        self.session().manager(|| Chown {
             path: path.clone(),
             owner,
             group,
@@ -297,7 +288,7 @@ impl Client {
     /// Sets the times of the last access and the last change.
     pub fn utimes(&self, path: &str, accessed: SetTime, modified: SetTime) -> Result<()> {
         let path = absolute(path);
-        self.session().manager(Repeat::Same, || Utimes {
+        self.session().manager(|| Utimes {
             path: path.clone(),
             accessed,
             modified,
@@ -308,14 +299,14 @@ impl Client {
     pub fn layout(&self, path: &str) -> Result<FileLayout> {
         let path = absolute(path);
         self.session()
-            .manager(Repeat::Same, || GetLayout { path: path.clone() })
+            .manager(|| GetLayout { path: path.clone() })
     }
 
     /// Gives a file without bytes another layout.
     pub fn set_layout(&self, path: &str, spec: LayoutSpec) -> Result<()> {
         let path = absolute(path);
         self.session()
-            .manager(Repeat::Same, || SetLayout {
+            .manager(|| SetLayout {
                 path: path.clone(),
                 spec: spec.clone(),
             })
@@ -325,7 +316,7 @@ impl Client {
     /// Keeps a view with a file, under a name.
     pub fn put_view(&self, path: &str, name: &str, text: &str, view: &View) -> Result<()> {
         let path = absolute(path);
-        self.session().manager(Repeat::Same, || PutView {
+        self.session().manager(|| PutView {
             path: path.clone(),
             name: name.into(),
             view: NamedView {
@@ -338,7 +329,7 @@ impl Client {
     /// A view that is kept with a file.
     pub fn get_view(&self, path: &str, name: &str) -> Result<NamedView> {
         let path = absolute(path);
-        self.session().manager(Repeat::Same, || GetView {
+        self.session().manager(|| GetView {
             path: path.clone(),
             name: name.into(),
         })
@@ -349,7 +340,7 @@ impl Client {
         let path = absolute(path);
         let mut all: Vec<ViewName> = Vec::new();
         loop {
-            let part = self.session().manager(Repeat::Same, || ListViews {
+            let part = self.session().manager(|| ListViews {
                 path: path.clone(),
                 after: all.last().map(|v| v.name.clone()),
                 limit: LISTING,
@@ -365,7 +356,7 @@ impl Client {
     /// Removes a view that is kept with a file.
     pub fn remove_view(&self, path: &str, name: &str) -> Result<()> {
         let path = absolute(path);
-        self.session().manager(Repeat::Traces, || RemoveView {
+        self.session().manager(|| RemoveView {
             path: path.clone(),
             name: name.into(),
         })
@@ -379,12 +370,12 @@ impl Client {
 
     /// What there is in all.
     pub fn counts(&self) -> Result<Counts> {
-        self.session().manager(Repeat::Same, || Count {})
+        self.session().manager(|| Count {})
     }
 
     /// Looks for contradictions in the catalogue.
     pub fn check(&self) -> Result<Vec<Finding>> {
-        self.session().manager(Repeat::Same, || Check {})
+        self.session().manager(|| Check {})
     }
 
     /// The server that this client begins with: one of its host if there is any, else the nearest, else the
@@ -405,13 +396,13 @@ impl Client {
 
     /// What the metadata manager has counted since it started.
     pub fn meta_statistics(&self) -> Result<Vec<Counter>> {
-        self.session().manager(Repeat::Same, || Statistics {})
+        self.session().manager(|| Statistics {})
     }
 
     /// What the supervisor of the service has written down about it; `None` if its servers were started one by
     /// one.
     pub fn supervisor(&self) -> Result<Option<String>> {
-        self.session().manager(Repeat::Same, || GetSupervisor {})
+        self.session().manager(|| GetSupervisor {})
     }
 
     /// Space that a file takes at all its servers.
@@ -426,7 +417,7 @@ impl Client {
 
     /// Ends the metadata manager, and with it the service.
     pub fn shutdown(&self) -> Result<()> {
-        self.session().manager(Repeat::Same, || Shutdown {})
+        self.session().manager(|| Shutdown {})
     }
 
     /// Ends one I/O server.
@@ -448,7 +439,7 @@ pub struct Listed {
 
 impl Listed {
     fn fetch(&mut self) -> Result<()> {
-        let part = self.client.session().manager(Repeat::Same, || List {
+        let part = self.client.session().manager(|| List {
             path: self.path.clone(),
             after: self.after.clone(),
             limit: LISTING,

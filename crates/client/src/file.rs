@@ -563,6 +563,13 @@ impl File {
         Ok(())
     }
 
+    /// Makes sure that the service is there, as far as the connection to its metadata manager says; sends nothing while
+    /// that stands, and waits for a service that is away as any access does.
+    pub fn check_service(&self) -> Result<()> {
+        let session = &self.open.session;
+        session.with_lane(|lane| session.demand_manager(lane))
+    }
+
     /// How the last access of this handle went: bytes, end of file, phases. Sends nothing.
     pub fn last_access(&self) -> Phases {
         let collective = Collective::of(self.open.quick.last_collective());

@@ -32,7 +32,7 @@ use crate::open::Open;
 use crate::phases::Phases;
 use crate::plan::Plan;
 use crate::seen::Seen;
-use crate::session::{Repeat, Session, lock};
+use crate::session::{Session, lock};
 
 /// The server of a handle, and what goes with the next request.
 #[derive(Debug, Default)]
@@ -195,9 +195,7 @@ impl Session {
             return Ok(buddy.clone());
         }
         let wanted = self.options.buddy;
-        let found = self.manager_on(lane, Repeat::Same, || wire::message::mapping::Buddy {
-            wanted,
-        })?;
+        let found = self.manager_on(lane, || wire::message::mapping::Buddy { wanted })?;
         *lock(&self.buddy) = Some(found.clone());
         Ok(found)
     }
@@ -239,9 +237,7 @@ impl Open {
     fn begin_mapping(&self, lane: &mut Lane, seen: &Seen) -> Result<u64> {
         let gateway = self.gateway.as_ref().expect("asked only then");
         let assign = |lane: &mut Lane, by| -> Result<u64> {
-            let assigned = self
-                .session
-                .manager_on(lane, Repeat::Same, || Assign { by })?;
+            let assigned = self.session.manager_on(lane, || Assign { by })?;
             Ok(assigned.0)
         };
         let server = match gateway.mapping {

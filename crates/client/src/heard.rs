@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::file::{File, view_of_text};
 use crate::hints::{Hints, check_value};
 use crate::open::Open;
-use crate::session::{Repeat, Session, lock};
+use crate::session::{Session, lock};
 
 /// Hints that a compiler or a job script left for its programs, in a file.
 #[derive(Clone, Debug, Default)]
@@ -233,7 +233,7 @@ impl File {
     pub fn disk_failed(&self, server: ServerId, why: &str) -> Result<()> {
         self.open.check()?;
         let handle = self.open.handle();
-        self.open.session.manager(Repeat::Same, || DiskFailed {
+        self.open.session.manager(|| DiskFailed {
             handle: Some(handle),
             server,
             why: why.into(),
@@ -249,7 +249,7 @@ impl File {
         let kept = self
             .open
             .session
-            .manager(Repeat::Same, || GetHints { path: path.clone() });
+            .manager(|| GetHints { path: path.clone() });
         let uses = match kept {
             Ok(kept) => kept.uses,
             // It has another name by now, or none.
@@ -352,7 +352,7 @@ impl Client {
         let path = absolute(path);
         let kept: HintsAre = self
             .session()
-            .manager(Repeat::Same, || GetHints { path: path.clone() })?;
+            .manager(|| GetHints { path: path.clone() })?;
         let given = kept.given.iter().map(given_of);
         Ok(KeptHints {
             standing: judge(given.collect(), check_value),
@@ -371,7 +371,7 @@ impl Client {
                 value: value.into(),
             })
             .collect();
-        self.session().manager(Repeat::Same, || SetHints {
+        self.session().manager(|| SetHints {
             path: path.clone(),
             set: set.clone(),
             unset: unset.to_vec(),
@@ -380,7 +380,7 @@ impl Client {
 
     /// Servers that take no new subfiles because a disk of theirs failed.
     pub fn failed_servers(&self) -> Result<Vec<FailedServer>> {
-        self.session().manager(Repeat::Same, || ListFailed {})
+        self.session().manager(|| ListFailed {})
     }
 
     /// Lets a server take new subfiles again; for whoever runs the service. A server that is not there now
@@ -391,7 +391,7 @@ impl Client {
             Err(error) => return Err(error),
         }
         self.session()
-            .manager(Repeat::Same, || ClearFailed { server })
+            .manager(|| ClearFailed { server })
     }
 
     /// Has a server take memory for its staging buffers now; how many bytes they have.

@@ -32,7 +32,7 @@ use crate::phases::Phases;
 use crate::pipe::Pipe;
 use crate::recording::Recording;
 use crate::seen::Seen;
-use crate::session::{Repeat, Session, lock};
+use crate::session::{Session, lock};
 use crate::strategy::Strategy;
 use crate::unsynced::Unsynced;
 
@@ -616,7 +616,7 @@ impl Open {
 
     /// Asks the metadata manager for the layout state.
     pub(crate) fn fetch_state(&self, lane: &mut Lane) -> Result<()> {
-        let state = self.session.manager_on(lane, Repeat::Same, || GetState {
+        let state = self.session.manager_on(lane, || GetState {
             handle: self.handle(),
         })?;
         self.have_state(state);
@@ -635,11 +635,9 @@ impl Open {
     }
 
     fn renew(&self, lane: &mut Lane) -> Result<()> {
-        let capability = self
-            .session
-            .manager_on(lane, Repeat::Same, || RenewCapability {
-                handle: self.handle(),
-            })?;
+        let capability = self.session.manager_on(lane, || RenewCapability {
+            handle: self.handle(),
+        })?;
         lock(&self.key).capability = capability;
         Ok(())
     }
@@ -784,7 +782,7 @@ impl Open {
             // The release compares, and forgets what was not synced.
             let is_synced = self.unsynced.is_empty();
             let released = self.release(lane);
-            let closed = self.session.manager_on(lane, Repeat::Same, || Close {
+            let closed = self.session.manager_on(lane, || Close {
                 handle: self.handle(),
             });
             if self.session.is_dead() && is_synced {

@@ -9,7 +9,6 @@ use wire::message::profile::{GetProfile, ProfileChange, SetProfile};
 
 use crate::client::{Client, absolute};
 use crate::error::{Error, Result};
-use crate::session::Repeat;
 
 /// What is known about the use of a file, and what came of it.
 #[derive(Clone, Debug)]
@@ -34,7 +33,7 @@ impl Client {
         let path = absolute(path);
         let found = self
             .session()
-            .manager(Repeat::Same, || GetProfile { path: path.clone() })?;
+            .manager(|| GetProfile { path: path.clone() })?;
         let profile = match found.profile.0.is_empty() {
             true => Profile::default(),
             false => Profile::load(&found.profile.0)
@@ -67,7 +66,7 @@ impl Client {
 
     fn change_profile(&self, path: &str, change: ProfileChange, profile: Vec<u8>) -> Result<()> {
         let path = absolute(path);
-        self.session().manager(Repeat::Same, || SetProfile {
+        self.session().manager(|| SetProfile {
             path: path.clone(),
             change,
             profile: Bytes(profile.clone()),

@@ -28,7 +28,7 @@ use crate::error::Result;
 use crate::lane::Lane;
 use crate::open::Open;
 use crate::phases::Phases;
-use crate::session::{Repeat, lock};
+use crate::session::lock;
 
 /// Counters that are older are handed over with the next access that looks at the clock.
 const OLD: Duration = Duration::from_secs(30);
@@ -168,7 +168,7 @@ impl Open {
         let bytes = profile.save();
         let rank = recording.rank.load(Ordering::Relaxed).checked_sub(1);
         // What is lost is a statistic.
-        let _ = self.session.manager_on(lane, Repeat::Same, || PutProfile {
+        let _ = self.session.manager_on(lane, || PutProfile {
             handle: self.handle(),
             rank,
             profile: Bytes(bytes.clone()),

@@ -13,7 +13,6 @@ use wire::{FileId, ServerId, Status};
 use crate::client::{Client, absolute};
 use crate::error::{Error, Result};
 use crate::patience::pause_for;
-use crate::session::Repeat;
 
 impl Client {
     /// Moves a file into another layout. Returns when the move has begun.
@@ -50,7 +49,7 @@ impl Client {
         options: &MoveOptions,
     ) -> Result<Relayout> {
         let path = absolute(path);
-        let progress = self.session().manager(Repeat::Traces, || Begin {
+        let progress = self.session().manager(|| Begin {
             path: path.clone(),
             layout: layout.into(),
             servers: servers.iter().map(|s| s.0).collect(),
@@ -70,17 +69,17 @@ impl Client {
     /// How far the move of a file has come.
     pub fn relayout_progress(&self, file: FileId) -> Result<Progress> {
         self.session()
-            .manager(Repeat::Same, || RelayoutProgress { file })
+            .manager(|| RelayoutProgress { file })
     }
 
     /// All moves under way.
     pub fn moves(&self) -> Result<Vec<MoveIs>> {
-        self.session().manager(Repeat::Same, || ListMoves {})
+        self.session().manager(|| ListMoves {})
     }
 
     /// Moves everything away from a server, which gets nothing new from now on. Returns when that has begun.
     pub fn drain(&self, server: ServerId, options: &MoveOptions) -> Result<Draining> {
-        self.session().manager(Repeat::Same, || Drain {
+        self.session().manager(|| Drain {
             server,
             is_over: false,
             options: options.clone(),
@@ -89,7 +88,7 @@ impl Client {
 
     /// Lets a server that was drained, or is being drained, take part again.
     pub fn end_drain(&self, server: ServerId) -> Result<Draining> {
-        self.session().manager(Repeat::Same, || Drain {
+        self.session().manager(|| Drain {
             server,
             is_over: true,
             options: MoveOptions::default(),
@@ -99,7 +98,7 @@ impl Client {
     /// How far the draining of a server has come.
     pub fn drain_progress(&self, server: ServerId) -> Result<Draining> {
         self.session()
-            .manager(Repeat::Same, || DrainProgress { server })
+            .manager(|| DrainProgress { server })
     }
 
     /// Moves single subfiles of a file, or of all files, so that servers have equal shares; which. Returns when the
@@ -120,7 +119,7 @@ impl Client {
         options: &MoveOptions,
     ) -> Result<Vec<SubfileMove>> {
         let path = path.map(absolute).unwrap_or_default();
-        self.session().manager(Repeat::Same, || Rebalance {
+        self.session().manager(|| Rebalance {
             path: path.clone(),
             is_trial,
             options: options.clone(),
@@ -128,7 +127,7 @@ impl Client {
     }
 
     fn control_move(&self, file: FileId, what: MoveControl, limit_bytes: u64) -> Result<Progress> {
-        self.session().manager(Repeat::Same, || ControlRelayout {
+        self.session().manager(|| ControlRelayout {
             file,
             what,
             limit_bytes,

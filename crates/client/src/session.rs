@@ -35,15 +35,6 @@ use crate::outage::Outages;
 use crate::patience::Patience;
 use crate::pipe::{self, Pipe};
 
-/// Whether a request of the metadata manager may be done twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Repeat {
-    /// Twice is as good as once.
-    Same,
-    /// A second time finds the traces of the first.
-    Traces,
-}
-
 #[derive(Debug)]
 pub(crate) struct Session {
     process: Process,
@@ -221,24 +212,21 @@ impl Session {
     }
 
     /// Asks the metadata manager. `make` is called for every attempt, since handles change when it
-    /// was restarted.
-    pub(crate) fn manager<R: Request>(
-        &self,
-        repeat: Repeat,
-        make: impl Fn() -> R,
-    ) -> Result<R::Answer> {
-        self.with_lane(|lane| self.manager_on(lane, repeat, make))
+    /// was restarted. All attempts have one number: the manager knows a request again that it has done, and
+    /// answers what it has answered.
+    pub(crate) fn manager<R: Request>(&self, make: impl Fn() -> R) -> Result<R::Answer> {
+        self.with_lane(|lane| self.manager_on(lane, make))
     }
 
     /// The same on a lane that the caller has.
     pub(crate) fn manager_on<R: Request>(
         &self,
         lane: &mut Lane,
-        repeat: Repeat,
         make: impl Fn() -> R,
     ) -> Result<R::Answer> {
         let mut patience = Patience::new(&self.options);
         let mut was_sent = false;
+        let mut number = self.number();
         loop {
             let pipe = match self.manager_pipe(lane) {
                 Ok(pipe) => pipe,
@@ -249,7 +237,11 @@ impl Session {
                 }
             };
             self.count_message();
-            let trouble = match pipe.ask(self.number(), &make()) {
+            let answer = match was_sent {
+                true => pipe.ask_again(number, &make()),
+                false => pipe.ask(number, &make()),
+            };
+            let trouble = match answer {
                 Ok(answer) => return Ok(answer),
                 Err(trouble) => trouble,
             };
@@ -266,14 +258,16 @@ impl Session {
                 Trouble::Refused(Status::Busy | Status::ShuttingDown, _) if patience.busy() => {
                     continue;
                 }
-                Trouble::Refused(
-                    Status::NotFound | Status::Exists | Status::InUse,
-                    ref refusal,
-                ) if was_sent && repeat == Repeat::Traces => {
+                Trouble::Refused(Status::Forgotten, ref refusal) if was_sent => {
                     return Err(Error::Uncertain {
                         what: R::NAME,
                         text: refusal.text.clone(),
                     });
+                }
+                // Other threads have overtaken it by far: it is as good under a new number.
+                Trouble::Refused(Status::Forgotten, _) if patience.busy() => {
+                    number = self.number();
+                    continue;
                 }
                 _ => {}
             }
@@ -314,6 +308,19 @@ impl Session {
         Ok(lane.manager.as_mut().expect("just made"))
     }
 
+    /// Makes sure that the metadata manager is there, as far as its connection says: no message is sent while that
+    /// stands. One that is away is waited for.
+    pub(crate) fn demand_manager(&self, lane: &mut Lane) -> Result<()> {
+        let mut patience = Patience::new(&self.options);
+        loop {
+            match self.manager_pipe(lane) {
+                Ok(_) => return Ok(()),
+                Err((Trouble::Broken(_), _)) if patience.away(&self.outages, None) => {}
+                Err((trouble, address)) => return Err(trouble.into_error(None, &address)),
+            }
+        }
+    }
+
     /// Makes sure that handles are known to the present start of the metadata manager.
     pub(crate) fn refresh_handles(&self, lane: &mut Lane) -> Result<()> {
         match self.manager_pipe(lane) {
@@ -342,7 +349,7 @@ impl Session {
 
     /// All members, asked afresh.
     pub(crate) fn members(&self, lane: &mut Lane) -> Result<Vec<Member>> {
-        let found = self.manager_on(lane, Repeat::Same, || Members {})?;
+        let found = self.manager_on(lane, || Members {})?;
         let mut known = lock(&self.members);
         known.clear();
         known.extend(found.iter().map(|m| (m.server.0, (m.clone(), true))));

@@ -26,7 +26,7 @@ use wire::{Reader, Status, put_number};
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::patience::pause_for;
-use crate::session::{Repeat, lock};
+use crate::session::lock;
 
 /// How long members wait for each other, unless told otherwise.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -635,7 +635,7 @@ impl Exchange for Process {
             let left = waits.pause();
             // The manager waits in milliseconds.
             let wait_ms = left.map_or(0, |left| left.as_millis().max(1) as u64);
-            let gathered = self.client.session().manager(Repeat::Same, || Gather {
+            let gathered = self.client.session().manager(|| Gather {
                 team: self.name.clone(),
                 member: self.member,
                 rank: self.rank as u64,
@@ -669,7 +669,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         if self.client.session().is_ours() {
             // Whoever cannot be told notices the end of the client.
-            let _ = self.client.session().manager(Repeat::Same, || LeaveTeam {
+            let _ = self.client.session().manager(|| LeaveTeam {
                 team: self.name.clone(),
                 member: self.member,
             });

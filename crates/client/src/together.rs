@@ -25,7 +25,6 @@ use crate::error::{Error, Result};
 use crate::file::{File, view_of_text};
 use crate::hints::Hints;
 use crate::open_options::OpenOptions;
-use crate::session::Repeat;
 use crate::team::Team;
 
 /// What the leader says after a layout: it follows, or has to be asked for.
@@ -324,7 +323,7 @@ impl File {
                 return Ok(None);
             }
             let views: Vec<View> = all.iter().filter_map(|s| s.view.clone()).collect();
-            let laid_out = session.manager_on(lane, Repeat::Same, || LayOutByViews {
+            let laid_out = session.manager_on(lane, || LayOutByViews {
                 handle: self.handle(),
                 handles: all.iter().map(|s| s.handle).collect(),
                 views: views.clone(),
@@ -363,6 +362,6 @@ impl File {
         self.open.check()?;
         let path = self.path().to_owned();
         let session = &self.open.session;
-        session.manager(Repeat::Same, || GetLayout { path: path.clone() })
+        session.manager(|| GetLayout { path: path.clone() })
     }
 }

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capability;
+pub mod crash;
 pub mod hints;
 pub mod locks;
 pub mod moves;

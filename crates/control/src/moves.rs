@@ -19,6 +19,7 @@
 //!
 //! Left to others: when, who copies, what is durable.
 
+pub use crate::crash::crash_point;
 use std::ops::Range;
 
 use wire::{LayoutState, Piece, Place};
@@ -250,28 +251,6 @@ pub const CLIENT_POINTS: &[&str] = &[
     "client_after_lock",
     "client_after_relayout",
 ];
-
-/// Kills this process if a test wants it to die here: `PARIO_CRASH_AT` names the point, with `:n` for the n-th
-/// time that it is passed.
-pub fn crash_point(name: &str) {
-    use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
-    static PASSED: AtomicU64 = AtomicU64::new(0);
-    let wanted = WANTED.get_or_init(|| {
-        let text = std::env::var("PARIO_CRASH_AT").ok()?;
-        match text.rsplit_once(':') {
-            Some((name, n)) => Some((name.to_owned(), n.parse().ok()?)),
-            None => Some((text, 1)),
-        }
-    });
-    let Some((point, times)) = wanted else {
-        return;
-    };
-    if point == name && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *times {
-        std::process::abort();
-    }
-}
 
 /// Whether a move is under way, and back.
 pub fn is_cancelled(state: &LayoutState) -> bool {

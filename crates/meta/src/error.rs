@@ -62,6 +62,10 @@ pub enum MetaError {
     NoView(String),
     /// Something else has to end first.
     Busy(&'static str),
+    /// Whether the request was done before is not known any more.
+    Forgotten,
+    /// The meaning of a layout text was not found out before the transaction.
+    Unprepared,
     /// No I/O server can take subfiles.
     NoServer,
     /// All I/O servers are full.
@@ -137,7 +141,8 @@ impl MetaError {
             | MetaError::NoSuchServer(_) => Status::InvalidArgument,
             MetaError::InUse { .. } | MetaError::NotEmptyFile(_) => Status::InUse,
             MetaError::BadHandle(_) | MetaError::HandleLacks(..) => Status::BadHandle,
-            MetaError::Busy(_) => Status::Busy,
+            MetaError::Busy(_) | MetaError::Unprepared => Status::Busy,
+            MetaError::Forgotten => Status::Forgotten,
             MetaError::NoServer | MetaError::ServerNotAlive(_) => Status::Unreachable,
             MetaError::ServerDraining(_) => Status::InUse,
             MetaError::NoSpace => Status::NoSpace,
@@ -183,6 +188,10 @@ impl fmt::Display for MetaError {
             }
             MetaError::NoView(name) => write!(f, "the file keeps no view called {name}"),
             MetaError::Busy(what) => write!(f, "busy: {what}"),
+            MetaError::Forgotten => f.write_str(
+                "whether this was done before is not known any more; look, and ask anew",
+            ),
+            MetaError::Unprepared => f.write_str("busy: what the layout means is not known yet"),
             MetaError::NoServer => f.write_str("no I/O server is alive"),
             MetaError::NoSpace => f.write_str("all I/O servers are full"),
             MetaError::AllFailed => f.write_str(

@@ -74,11 +74,17 @@ fn failed((status, text): BackingError) -> Refused {
 }
 
 impl Manager {
-    /// The backing, unless it asks itself.
+    /// The backing, unless it asks itself, or the request was done when it came before: then the names behind may be
+    /// others by now.
     fn behind(&self, session: &Session) -> Option<&Arc<dyn Backing>> {
         let backing = self.backing.as_ref()?;
-        let client = session.client().ok()?;
-        (!backing.is_own(client)).then_some(backing)
+        let asked = session.asked().ok()?;
+        let was_done = || {
+            let snapshot = self.snapshot().ok()?;
+            snapshot.note_of(asked.client, asked.number).ok()?
+        };
+        let is_new = !asked.is_repeated || was_done().is_none();
+        (!backing.is_own(asked.client) && is_new).then_some(backing)
     }
 
     /// Lets the backing put a path into the catalogue that is not there.

@@ -18,7 +18,7 @@ impl Manager {
         session: &mut Session,
         r: PutCalibration,
     ) -> Result<(), Refused> {
-        self.change(session, move |b, _| b.put_calibration(&r.calibration))
+        self.change_once(session, move |b, _| b.put_calibration(&r.calibration))
     }
 
     pub(crate) fn get_calibrations(

@@ -4,8 +4,12 @@
 //! being made durable the next one gathers, so the number of commits follows the disk and not
 //! the number of requests.
 //!
-//! When the store fails, whoever waits and whoever comes later is told so. A panic in some work
-//! counts as such a failure: half of an operation must not be committed with its neighbours.
+//! Nothing is parsed here. Work that meets a layout text whose meaning it does not have changes nothing; whoever
+//! asked finds the meaning out in its own thread and hands the work in again.
+//!
+//! When the store fails, whoever waits and whoever comes later is told so. A panic in some work is a bug that
+//! concerns whoever asked for it alone: what the work has changed is dropped, he is refused, and the other work of the
+//! transaction is committed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,12 +18,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 
 use meta::MetaError;
-use meta::catalogue::{Batch, Catalogue, Reader, Snapshot};
+use meta::catalogue::{Batch, Catalogue, Panicked, Prepared, Reader, Snapshot, Wanted};
 use wire::Status;
 use wire::message::Refusal;
 
 /// Most operations of one transaction; bounds how long the first of them waits.
 const MAX_OPERATIONS: usize = 1024;
+
+/// How often work is run to the point where it wants to know what a text means: the hints above a file may name
+/// one after the other.
+const MOST_ATTEMPTS: usize = 64;
 
 /// Why something was not done, as it goes to whoever asked.
 #[derive(Clone, Debug)]
@@ -45,9 +53,12 @@ impl std::fmt::Display for Refused {
 
 type Work = Box<dyn FnOnce(&mut Batch<'_>) + Send>;
 
+/// What became of some work.
+type Outcome = Result<Option<Wanted>, Refused>;
+
 struct Job {
     work: Work,
-    done: SyncSender<Result<(), Refused>>,
+    done: SyncSender<Outcome>,
 }
 
 /// What the thread has counted.
@@ -57,6 +68,7 @@ pub(crate) struct Counts {
     pub(crate) commits: AtomicU64,
     pub(crate) most_operations: AtomicU64,
     pub(crate) handles: AtomicU64,
+    pub(crate) recovering: AtomicU64,
     /// Given, used, overridden and ignored.
     pub(crate) hints: [AtomicU64; 4],
 }
@@ -85,6 +97,10 @@ impl Committer {
             on_failure: OnceLock::new(),
             counts: Counts::default(),
         });
+        shared
+            .counts
+            .recovering
+            .store(u64::from(catalogue.is_recovering()), Ordering::Relaxed);
         let theirs = Arc::clone(&shared);
         let reader = catalogue.reader();
         let thread = thread::Builder::new()
@@ -108,25 +124,44 @@ impl Committer {
         self.shared.failed.get().map(ToString::to_string)
     }
 
-    /// Runs work in the next transaction; returns when it is durable.
+    /// Runs work in the next transaction; returns when it is durable. Work that wants to know what a text means is
+    /// run again with that.
     pub(crate) fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Batch<'_>) -> Result<T, Refused> + Send + 'static,
+        work: impl Fn(&mut Batch<'_>) -> Result<T, Refused> + Send + Sync + 'static,
     ) -> Result<T, Refused> {
-        let result = Arc::new(Mutex::new(None));
-        let (done, wait) = sync_channel(1);
-        let slot = Arc::clone(&result);
-        let job = Job {
-            work: Box::new(move |batch| *lock(&slot) = Some(work(batch))),
-            done,
-        };
-        lock(&self.jobs)
-            .as_ref()
-            .and_then(|jobs| jobs.send(job).ok())
-            .ok_or_else(stopping)?;
-        wait.recv().unwrap_or_else(|_| Err(stopping()))?;
-        let value = lock(&result).take();
-        value.unwrap_or_else(|| Err(stopping()))
+        let work = Arc::new(work);
+        let mut prepared = Arc::new(Prepared::default());
+        for _ in 0..MOST_ATTEMPTS {
+            let result = Arc::new(Mutex::new(None));
+            let (done, wait) = sync_channel(1);
+            let slot = Arc::clone(&result);
+            let (work, known) = (Arc::clone(&work), Arc::clone(&prepared));
+            let job = Job {
+                work: Box::new(move |batch| {
+                    batch.prepare(known);
+                    *lock(&slot) = Some(work(batch));
+                }),
+                done,
+            };
+            lock(&self.jobs)
+                .as_ref()
+                .and_then(|jobs| jobs.send(job).ok())
+                .ok_or_else(stopping)?;
+            let wanted = wait.recv().unwrap_or_else(|_| Err(stopping()))?;
+            let value = lock(&result).take();
+            match (wanted, value) {
+                (Some(wanted), Some(Err(_))) => {
+                    let find_out = || Arc::make_mut(&mut prepared).find_out(wanted);
+                    catch_unwind(AssertUnwindSafe(find_out)).map_err(|_| bug())?;
+                }
+                (_, value) => return value.unwrap_or_else(|| Err(stopping())),
+            }
+        }
+        Err(Refused::new(
+            Status::Busy,
+            "servers come and go while the layout is being found; try again",
+        ))
     }
 
     /// What is durable now.
@@ -154,6 +189,13 @@ impl Committer {
     }
 }
 
+fn bug() -> Refused {
+    Refused::new(
+        Status::Internal,
+        "the metadata manager has a bug that this request has met; nothing of it was done",
+    )
+}
+
 fn stopping() -> Refused {
     Refused::new(
         Status::ShuttingDown,
@@ -172,13 +214,13 @@ fn commit(mut catalogue: Catalogue, jobs: &Receiver<Job>, shared: &Shared) {
             .take(MAX_OPERATIONS)
             .map(|job| (job.work, job.done))
             .unzip();
+        let mut outcomes = Vec::new();
         if shared.failed.get().is_none() {
-            transact(&mut catalogue, work, shared);
+            outcomes = transact(&mut catalogue, work, shared);
         }
-        let outcome = match shared.failed.get() {
-            Some(refused) => Err(refused.clone()),
-            None => Ok(()),
-        };
+        if let Some(refused) = shared.failed.get() {
+            outcomes = vec![Err(refused.clone()); done.len()];
+        }
         let counts = &shared.counts;
         counts
             .operations
@@ -190,22 +232,30 @@ fn commit(mut catalogue: Catalogue, jobs: &Receiver<Job>, shared: &Shared) {
         counts
             .handles
             .store(catalogue.handle_count() as u64, Ordering::Relaxed);
+        counts
+            .recovering
+            .store(u64::from(catalogue.is_recovering()), Ordering::Relaxed);
         let hints = catalogue.hint_counts();
         let hints = [hints.given, hints.used, hints.overridden, hints.ignored];
         for (counter, value) in counts.hints.iter().zip(hints) {
             counter.store(value, Ordering::Relaxed);
         }
-        for done in done {
+        for (done, outcome) in done.into_iter().zip(outcomes) {
             // Whoever does not wait any more need not know.
-            let _ = done.send(outcome.clone());
+            let _ = done.send(outcome);
         }
     }
 }
 
-fn transact(catalogue: &mut Catalogue, work: Vec<Work>, shared: &Shared) {
-    let run = || catalogue.transact(|batch| work.into_iter().for_each(|work| work(batch)));
+fn transact(catalogue: &mut Catalogue, work: Vec<Work>, shared: &Shared) -> Vec<Outcome> {
+    let one = |batch: &mut Batch<'_>, work: Work| match batch.request(work) {
+        Ok(()) => Ok(batch.take_wanted()),
+        Err(Panicked) => Err(bug()),
+    };
+    let run =
+        || catalogue.transact(|batch| work.into_iter().map(|work| one(batch, work)).collect());
     let failure = match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(())) => return,
+        Ok(Ok(outcomes)) => return outcomes,
         Ok(Err(error)) => Refused::from(error),
         Err(_) => Refused::new(
             Status::Internal,
@@ -216,6 +266,7 @@ fn transact(catalogue: &mut Catalogue, work: Vec<Work>, shared: &Shared) {
     if let Some(call) = shared.on_failure.get() {
         call();
     }
+    Vec::new()
 }
 
 #[cfg(test)]
@@ -347,13 +398,74 @@ mod tests {
     }
 
     #[test]
-    fn panic_in_some_work_commits_nothing() {
+    fn panic_in_some_work_takes_that_work_alone() {
         let disk = Disk::default();
         let committer = start(&disk);
-        let refused = committer.run(|_| -> Result<(), Refused> { panic!("a bug") });
+        mkdir(&committer, "/before").unwrap();
+        // Half of it is done when it fails, with a handle that nobody would ever close.
+        let refused = committer.run(move |batch| -> Result<(), Refused> {
+            let caller = Caller {
+                client: ClientId(7),
+                credentials: &Credentials::ROOT,
+                now: Time(0),
+            };
+            batch.mkdir(&caller, "/half", 0o755)?;
+            panic!("a bug")
+        });
         assert_eq!(refused.unwrap_err().0, Status::Internal);
-        assert_eq!(mkdir(&committer, "/a").unwrap_err().0, Status::Internal);
-        assert_eq!(committer.snapshot().unwrap_err().0, Status::Internal);
+        assert_eq!(committer.failure(), None, "the manager goes on");
+        mkdir(&committer, "/after").unwrap();
+        let snapshot = committer.snapshot().unwrap();
+        let is_there = |path| snapshot.stat(&Credentials::ROOT, path).is_ok();
+        assert!(is_there("/before") && is_there("/after") && !is_there("/half"));
+        assert_eq!(snapshot.check().unwrap(), []);
+        committer.stop();
+        let committer = start(&disk);
+        assert!(committer.snapshot().unwrap().check().unwrap().is_empty());
+    }
+
+    #[test]
+    fn neighbours_of_a_panic_in_one_transaction_are_committed() {
+        let disk = Disk::default();
+        let committer = start(&disk);
+        let (begun, has_begun) = channel();
+        let (gate, is_open) = channel::<()>();
+        let job = |work: Work| {
+            let (done, wait) = sync_channel(1);
+            let jobs = lock(&committer.jobs);
+            jobs.as_ref().unwrap().send(Job { work, done }).unwrap();
+            wait
+        };
+        let make = |path: &'static str| {
+            move |batch: &mut Batch<'_>| {
+                let caller = Caller {
+                    client: ClientId(1),
+                    credentials: &Credentials::ROOT,
+                    now: Time(0),
+                };
+                batch.mkdir(&caller, path, 0o755).map(drop).unwrap();
+            }
+        };
+        let first = job(Box::new(move |_| {
+            begun.send(()).unwrap();
+            is_open.recv().unwrap();
+        }));
+        has_begun.recv().unwrap();
+        let before = job(Box::new(make("/a")));
+        let bug = job(Box::new(move |batch| {
+            make("/half")(batch);
+            panic!("a bug");
+        }));
+        let after = job(Box::new(make("/b")));
+        gate.send(()).unwrap();
+        for wait in [first, before, after] {
+            assert_eq!(wait.recv().unwrap().unwrap(), None);
+        }
+        assert_eq!(bug.recv().unwrap().unwrap_err().0, Status::Internal);
+        let snapshot = committer.snapshot().unwrap();
+        let is_there = |path| snapshot.stat(&Credentials::ROOT, path).is_ok();
+        assert!(is_there("/a") && is_there("/b") && !is_there("/half"));
+        assert_eq!(snapshot.check().unwrap(), []);
     }
 
     #[test]

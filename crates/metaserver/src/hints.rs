@@ -12,7 +12,7 @@ use crate::manager::{Manager, Session, Who, now};
 
 impl Manager {
     pub(crate) fn set_hints(&self, session: &mut Session, r: SetHints) -> Result<(), Refused> {
-        self.change(session, move |b, caller| {
+        self.change_once(session, move |b, caller| {
             b.set_hints(caller, &r.path, &r.set, &r.unset)
         })
     }
@@ -37,7 +37,7 @@ impl Manager {
                 self.committer
                     .run(move |b| Ok(b.disk_failed(server, &r.why, false, at)?))
             }
-            (None, Some(handle)) => self.change(session, move |b, caller| {
+            (None, Some(handle)) => self.change_once(session, move |b, caller| {
                 b.disk_failed_hint(caller, handle, r.server, &r.why)
             }),
             _ => Err(Refused::new(

@@ -12,11 +12,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use control::capability::{ClusterKey, seals_equal, server_seal, session, verify_session};
+use control::crash::{crash_point, panic_point};
 use identity::{Channel, Keys};
 use meta::MetaError;
-use meta::catalogue::{Batch, Caller, Snapshot};
+use meta::catalogue::{Batch, Caller, Identity, Snapshot};
 use serving::{Exchange, Outcome, Peer, Proven, Service, Watch};
-use wire::frame::MAX_CONTROL_BYTES;
+use wire::frame::{MAX_CONTROL_BYTES, MAX_LONG_CONTROL_BYTES, REPEATED};
 use wire::link::LinkError;
 use wire::message::calibration::{GetCalibrations, PutCalibration};
 use wire::message::catalogue::*;
@@ -28,7 +29,7 @@ use wire::message::session::{
     Credentials, GetSupervisor, Goodbye, Hello, Ping, Role, Shutdown, Statistics, Welcome,
 };
 use wire::message::team::{Gather, LeaveTeam};
-use wire::message::{Bytes, Field, Refusal, Request};
+use wire::message::{self, Bytes, Field, Refusal, Request};
 use wire::{ClientId, ServerId, Status, Time};
 
 use crate::auto_layout::Judging;
@@ -124,6 +125,8 @@ pub(crate) struct Session {
     pub(crate) whereabouts: Whereabouts,
     /// What keys travel in.
     pub(crate) channel: Channel,
+    /// Number of the request under way, and whether it was sent before.
+    asked: (u64, bool),
     manager: Weak<Manager>,
     /// Its place among the connections of its user.
     _taken: Option<serving::Taken>,
@@ -136,6 +139,16 @@ impl Session {
             Who::Client(client) => Ok(client),
             _ => Err(denied("only clients ask that")),
         }
+    }
+
+    /// What makes the request under way known again when it comes twice.
+    pub(crate) fn asked(&self) -> Result<Identity, Refused> {
+        let (number, is_repeated) = self.asked;
+        Ok(Identity {
+            client: self.client()?,
+            number,
+            is_repeated,
+        })
     }
 
     /// The server, for requests that only servers of the cluster make.
@@ -157,6 +170,7 @@ impl Manager {
             credentials: Arc::new(Credentials::ROOT),
             whereabouts: Whereabouts::default(),
             channel: Channel::private(),
+            asked: (0, false),
             manager: self.this(),
             _taken: None,
         }
@@ -213,17 +227,43 @@ impl Manager {
         self.snapshot()
     }
 
+    /// Does what a request asks once, however often it comes.
+    pub(crate) fn change_once<T: Field + Send + 'static>(
+        &self,
+        session: &Session,
+        work: impl Fn(&mut Batch<'_>, &Caller<'_>) -> Result<T, MetaError> + Send + Sync + 'static,
+    ) -> Result<T, Refused> {
+        let asked = session.asked()?;
+        self.change(session, move |b, caller| {
+            b.once(
+                asked,
+                |b| {
+                    let value = work(b, caller)?;
+                    let mut note = Vec::new();
+                    value.put(&mut note);
+                    Ok((value, note))
+                },
+                |_, note| {
+                    message::decode(note).map_err(|why| MetaError::Corrupt {
+                        row: "the answer to an earlier request".into(),
+                        why,
+                    })
+                },
+            )
+        })
+    }
+
     /// Changes the catalogue for a client, if it is still alive when its turn comes.
     pub(crate) fn change<T: Send + 'static>(
         &self,
         session: &Session,
-        work: impl FnOnce(&mut Batch<'_>, &Caller<'_>) -> Result<T, MetaError> + Send + 'static,
+        work: impl Fn(&mut Batch<'_>, &Caller<'_>) -> Result<T, MetaError> + Send + Sync + 'static,
     ) -> Result<T, Refused> {
         let client = session.client()?;
         let clients = Arc::clone(&self.clients);
         let credentials = Arc::clone(&session.credentials);
         let now = now();
-        self.committer.run(move |batch| {
+        let done = self.committer.run(move |batch| {
             if !clients.has(client) {
                 return Err(fenced(client));
             }
@@ -232,8 +272,12 @@ impl Manager {
                 credentials: &credentials,
                 now,
             };
-            Ok(work(batch, &caller)?)
-        })
+            let done = work(batch, &caller)?;
+            panic_point("commit");
+            Ok(done)
+        });
+        crash_point("manager_after_commit");
+        done
     }
 
     /// Refuses everybody but root and the user who runs this.
@@ -387,6 +431,7 @@ impl Manager {
             credentials: Arc::new(credentials),
             whereabouts,
             channel: proven.channel.clone(),
+            asked: (0, false),
             manager: self.this(),
             _taken: taken,
         };
@@ -479,9 +524,9 @@ fn respond<A: Field>(exchange: &mut Exchange, result: Result<A, Refused>) -> Out
         Ok(answer) => {
             let mut out = Vec::new();
             answer.put(&mut out);
-            if out.len() > MAX_CONTROL_BYTES as usize {
+            if out.len() > MAX_LONG_CONTROL_BYTES {
                 let text = format!(
-                    "the answer has {} bytes, at most {MAX_CONTROL_BYTES} travel",
+                    "the answer has {} bytes, at most {MAX_LONG_CONTROL_BYTES} travel",
                     out.len()
                 );
                 return exchange.refuse(Status::TooLarge, &Refusal::new(text));
@@ -518,7 +563,9 @@ impl Service for Manager {
     }
 
     fn handle(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
-        let kind = exchange.header().kind;
+        let header = exchange.header();
+        let kind = header.kind;
+        session.asked = (header.request, header.flags & REPEATED != 0);
         self.requests.count(kind);
         macro_rules! table {
             ($($request:ident => $work:expr;)*) => {

@@ -249,7 +249,7 @@ impl Manager {
             _ => load(&r.profile)?,
         };
         let change = r.change;
-        let file = self.change(session, move |b, caller| {
+        let file = self.change_once(session, move |b, caller| {
             b.set_profile(caller, &r.path, change, &profile)
         })?;
         if change != ProfileChange::Merge {

@@ -25,6 +25,10 @@ const LISTED_TEXT_BYTES: usize = 4096;
 /// Views that are read at a time; each may be as large as a message.
 const VIEWS: usize = 16;
 
+fn now_ms() -> u64 {
+    now().0.max(0) as u64 / 1_000_000
+}
+
 /// Keeps the items that fit into an answer.
 pub(crate) fn keep_what_fits<T: Field>(list: &mut Vec<T>) {
     let mut bytes = Vec::new();
@@ -41,8 +45,7 @@ pub(crate) fn keep_what_fits<T: Field>(list: &mut Vec<T>) {
 impl Manager {
     /// The seal for what a handle allows, from now on.
     fn seal(&self, opened: &durable::Opened) -> Bytes {
-        let now_ms = now().0.max(0) as u64 / 1_000_000;
-        let expires_ms = now_ms.saturating_add(self.capability_ms);
+        let expires_ms = now_ms().saturating_add(self.capability_ms);
         Bytes(opened.capability(expires_ms).issue(&self.key).to_vec())
     }
 
@@ -59,8 +62,9 @@ impl Manager {
     }
 
     pub(crate) fn open(&self, session: &mut Session, r: Open) -> Result<Opened, Refused> {
+        let asked = session.asked()?;
         let opened = self.change(session, move |b, caller| {
-            b.open(caller, &r.path, &r.options)
+            b.open_once(caller, asked, &r.path, &r.options)
         })?;
         self.answer_opened(opened)
     }
@@ -75,6 +79,12 @@ impl Manager {
                 format!("capability: it was issued to {}", slip.client),
             ));
         }
+        if now_ms() > slip.expires_ms {
+            return Err(Refused::new(
+                Status::ExpiredCapability,
+                "capability: it has expired; open the file anew",
+            ));
+        }
         let opened = self.change(session, move |b, caller| {
             b.reopen(caller, slip.file, slip.rights, r.unique)
         })?;
@@ -82,7 +92,7 @@ impl Manager {
     }
 
     pub(crate) fn close(&self, session: &mut Session, r: Close) -> Result<Closed, Refused> {
-        let is_removed = self.change(session, move |b, caller| b.close(caller, r.handle))?;
+        let is_removed = self.change_once(session, move |b, caller| b.close(caller, r.handle))?;
         Ok(Closed { is_removed })
     }
 
@@ -91,36 +101,36 @@ impl Manager {
         session: &mut Session,
         r: RenewCapability,
     ) -> Result<Bytes, Refused> {
-        let opened = self.change(session, move |b, caller| b.opened(caller, r.handle))?;
+        let opened = self.change(session, move |b, caller| b.renewed(caller, r.handle))?;
         Ok(self.seal(&opened))
     }
 
     pub(crate) fn create(&self, session: &mut Session, r: Create) -> Result<Created, Refused> {
-        self.change(session, move |b, caller| {
+        self.change_once(session, move |b, caller| {
             b.create(caller, &r.path, &r.options)
         })
     }
 
     pub(crate) fn mkdir(&self, session: &mut Session, r: Mkdir) -> Result<(), Refused> {
-        self.change(session, move |b, caller| {
+        self.change_once(session, move |b, caller| {
             b.mkdir(caller, &r.path, r.mode).map(drop)
         })
     }
 
     pub(crate) fn unlink(&self, session: &mut Session, r: Unlink) -> Result<(), Refused> {
-        self.change(session, move |b, caller| {
+        self.change_once(session, move |b, caller| {
             b.unlink(caller, &r.path, r.how).map(drop)
         })
     }
 
     pub(crate) fn rmdir(&self, session: &mut Session, r: Rmdir) -> Result<(), Refused> {
-        self.change(session, move |b, caller| b.rmdir(caller, &r.path))
+        self.change_once(session, move |b, caller| b.rmdir(caller, &r.path))
     }
 
     pub(crate) fn rename(&self, session: &mut Session, r: Rename) -> Result<(), Refused> {
         let to = r.to.clone();
         self.with_domain(session, &r.from.clone(), Some(&to), move |m, session| {
-            m.change(session, move |b, caller| b.rename(caller, &r.from, &r.to))
+            m.change_once(session, move |b, caller| b.rename(caller, &r.from, &r.to))
         })
     }
 
@@ -162,20 +172,20 @@ impl Manager {
 
     pub(crate) fn chmod(&self, session: &mut Session, r: Chmod) -> Result<(), Refused> {
         self.with_domain(session, &r.path.clone(), None, move |m, session| {
-            m.change(session, move |b, caller| b.chmod(caller, &r.path, r.mode))
+            m.change_once(session, move |b, caller| b.chmod(caller, &r.path, r.mode))
         })
     }
 
     pub(crate) fn chown(&self, session: &mut Session, r: Chown) -> Result<(), Refused> {
         self.with_domain(session, &r.path.clone(), None, move |m, session| {
-            m.change(session, move |b, caller| {
+            m.change_once(session, move |b, caller| {
                 b.chown(caller, &r.path, r.owner, r.group)
             })
         })
     }
 
     pub(crate) fn utimes(&self, session: &mut Session, r: Utimes) -> Result<(), Refused> {
-        self.change(session, move |b, caller| {
+        self.change_once(session, move |b, caller| {
             b.utimes(caller, &r.path, r.accessed, r.modified)
         })
     }
@@ -186,12 +196,17 @@ impl Manager {
         r: SetLayout,
     ) -> Result<LayoutState, Refused> {
         let snapshot = self.read(session)?;
-        let file = snapshot.stat(&session.credentials, &r.path)?.file;
-        let before = snapshot.layout(file).and_then(|layout| layout.decode());
+        let found = snapshot.stat(&session.credentials, &r.path);
+        // One that comes again need not find the file any more.
+        let before = found.ok().and_then(|found| {
+            let layout = snapshot.layout(found.file).and_then(|l| l.decode());
+            Some((found.file, layout.ok()?))
+        });
+        let asked = session.asked()?;
         let layout = self.change(session, move |b, caller| {
-            b.set_layout(caller, &r.path, &r.spec)
+            b.set_layout_once(caller, asked, &r.path, &r.spec)
         })?;
-        if let Ok(before) = before {
+        if let Some((file, before)) = before {
             self.tell_layout(file, &before)?;
         }
         Ok(layout.decode()?)
@@ -206,8 +221,9 @@ impl Manager {
         // Takes its time with many views, so not in the thread that commits.
         let cut = snapshot.cut_by_views(&r.views)?;
         let (handle, handles) = (r.handle, r.handles);
+        let asked = session.asked()?;
         let laid_out = self.change(session, move |b, caller| {
-            b.lay_out_by_views(caller, handle, &handles, &cut)
+            b.lay_out_by_views_once(caller, asked, handle, &handles, &cut)
         })?;
         if let Some(before) = &laid_out.before {
             self.tell_layout(laid_out.file, before)?;
@@ -268,7 +284,7 @@ impl Manager {
     }
 
     pub(crate) fn put_view(&self, session: &mut Session, r: PutView) -> Result<(), Refused> {
-        self.change(session, move |b, caller| {
+        self.change_once(session, move |b, caller| {
             b.put_view(caller, &r.path, &r.name, &r.view)
         })
     }
@@ -279,7 +295,7 @@ impl Manager {
     }
 
     pub(crate) fn remove_view(&self, session: &mut Session, r: RemoveView) -> Result<(), Refused> {
-        self.change(session, move |b, caller| {
+        self.change_once(session, move |b, caller| {
             b.remove_view(caller, &r.path, &r.name)
         })
     }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use identity::Keys;
 use meta::MetaError;
-use meta::catalogue::Catalogue;
+use meta::catalogue::{Batch, Catalogue};
 use serving::{Running, Watch, this_process};
 use wire::link::Listener;
 use wire::url::Endpoint;
@@ -47,6 +47,9 @@ pub struct Options {
     pub capability_seconds: u64,
     /// How long clients have to open their files again after a restart.
     pub recovery: Duration,
+    /// How long requests of clients that are not back after a restart are remembered: so long a client may try
+    /// to repeat one.
+    pub remembering: Duration,
     /// How long an I/O server may be silent.
     pub member_timeout: Duration,
     /// How long the host of a client elsewhere may be silent before its connections count as ended.
@@ -84,6 +87,7 @@ impl Options {
             trust: Trust::default(),
             capability_seconds: 86_400,
             recovery: Duration::from_secs(3),
+            remembering: Duration::from_secs(600),
             member_timeout: Duration::from_secs(10),
             client_silence: wire::link::SILENCE,
             client_grace: CLIENT_GRACE,
@@ -269,6 +273,18 @@ fn serve(
     manager.expect_members(&members);
     manager.resume_moves()?;
     if is_recovering {
+        let this = manager.this();
+        manager.timer.after(options.remembering, move || {
+            if let Some(manager) = this.upgrade() {
+                let clients = Arc::clone(&manager.clients);
+                let forget = move |b: &mut Batch<'_>| {
+                    b.forget_absent(|client| clients.has(client));
+                    Ok(())
+                };
+                // A store that failed remembers nothing.
+                let _ = manager.committer.run(forget);
+            }
+        });
         let this = manager.this();
         manager.timer.after(options.recovery, move || {
             if let Some(manager) = this.upgrade() {

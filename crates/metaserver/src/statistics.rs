@@ -46,6 +46,7 @@ impl Manager {
             ("most_operations_at_once", of(&counts.most_operations)),
             ("clients", self.clients.len() as u64),
             ("handles", of(&counts.handles)),
+            ("is_recovering", of(&counts.recovering)),
             ("members_alive", self.members.len() as u64),
             ("moves", self.moves.len() as u64),
             ("files", catalogue.files),

@@ -123,6 +123,8 @@ table! {
     StaleEpoch = 32, "stale-epoch", 116, AfterRepair;
     /// The lease of an atomic handle is no longer valid: ask to be admitted again.
     StaleLease = 33, "stale-lease", 116, AfterRepair;
+    /// Whether the request was done when it came before is not known any more; it was not done now.
+    Forgotten = 34, "forgotten", 113, Never;
 }
 
 impl Status {

@@ -19,6 +19,11 @@ const MAX_PARAMETERS: usize = 256;
 /// Longest name of a host, a parameter or a fit.
 const MAX_NAME: usize = 256;
 
+/// Whether a row can be read.
+pub(super) fn read_row(key: &[u8], value: &[u8]) -> Result<(), MetaError> {
+    decode(key, value, Calibration::read).map(drop)
+}
+
 fn refused(detail: String) -> MetaError {
     MetaError::Argument {
         name: "calibration",

@@ -33,6 +33,16 @@ pub(crate) struct Handles {
     open: HashMap<HandleId, Handle>,
     by_client: HashMap<ClientId, BTreeSet<HandleId>>,
     by_file: HashMap<FileId, BTreeSet<HandleId>>,
+    /// How to take back what was changed since the last mark, the latest at the end.
+    undo: Vec<Undo>,
+}
+
+/// One change, to be taken back.
+#[derive(Clone, Copy, Debug)]
+enum Undo {
+    Added(HandleId),
+    Removed(HandleId, Handle),
+    Recovered,
 }
 
 impl Handles {
@@ -43,16 +53,48 @@ impl Handles {
             open: HashMap::new(),
             by_client: HashMap::new(),
             by_file: HashMap::new(),
+            undo: Vec::new(),
+        }
+    }
+
+    /// What is changed from here on can be taken back.
+    pub(crate) fn mark(&mut self) {
+        self.undo.clear();
+    }
+
+    /// Takes back what was changed since the mark.
+    pub(crate) fn take_back(&mut self) {
+        while let Some(change) = self.undo.pop() {
+            match change {
+                Undo::Added(id) => {
+                    self.take(id);
+                }
+                Undo::Removed(id, handle) => self.put(id, handle),
+                Undo::Recovered => self.recovering = true,
+            }
+        }
+    }
+
+    /// Whoever is not back by now is not coming.
+    pub(crate) fn end_recovery(&mut self) {
+        if self.recovering {
+            self.recovering = false;
+            self.undo.push(Undo::Recovered);
         }
     }
 
     pub(crate) fn add(&mut self, handle: Handle) -> HandleId {
         let id = HandleId(self.next);
         self.next += 1;
+        self.put(id, handle);
+        self.undo.push(Undo::Added(id));
+        id
+    }
+
+    fn put(&mut self, id: HandleId, handle: Handle) {
         self.open.insert(id, handle);
         self.by_client.entry(handle.client).or_default().insert(id);
         self.by_file.entry(handle.file).or_default().insert(id);
-        id
     }
 
     /// The handle, if this client has it.
@@ -61,9 +103,13 @@ impl Handles {
     }
 
     pub(crate) fn remove(&mut self, id: HandleId) {
-        let Some(handle) = self.open.remove(&id) else {
-            return;
-        };
+        if let Some(handle) = self.take(id) {
+            self.undo.push(Undo::Removed(id, handle));
+        }
+    }
+
+    fn take(&mut self, id: HandleId) -> Option<Handle> {
+        let handle = self.open.remove(&id)?;
         if let Some(set) = self.by_client.get_mut(&handle.client) {
             set.remove(&id);
             if set.is_empty() {
@@ -76,6 +122,7 @@ impl Handles {
                 self.by_file.remove(&handle.file);
             }
         }
+        Some(handle)
     }
 
     /// The handles of a client, oldest first.

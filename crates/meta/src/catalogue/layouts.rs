@@ -8,7 +8,7 @@ use advise::distribute::{ByViews, ViewRule, by_views};
 use control::moves;
 use layout::{Layout, LayoutForm, Partition, View};
 use wire::message::catalogue::{Expected, LayoutSpec};
-use wire::{HandleId, LayoutState, Piece, Place};
+use wire::{HandleId, LayoutState, Piece, Place, put_number};
 
 use super::access::{Caller, Permission, demand};
 use super::choose_layout::{Chosen, MAX_SUBFILES, choose};
@@ -16,11 +16,11 @@ use super::hints::Wishes;
 use super::member::candidates;
 use super::path::resolve;
 use super::record::{
-    Body, By, Counter, Distribution, FileBody, Node, counter, distribution, file_node, key,
+    Body, By, Counter, Distribution, FileBody, Node, counter, decode, distribution, file_node, key,
     layout_state, put_distribution, put_layout_state, put_node,
 };
 use super::rows::Rows;
-use super::{Batch, Snapshot};
+use super::{Batch, Identity, Snapshot, Wanted};
 use crate::error::MetaError;
 use crate::{FileId, Rights};
 
@@ -41,7 +41,7 @@ impl LayoutInfo {
 
     /// The server that owns the file, without looking at the rest.
     pub fn owner(&self) -> Result<Place, MetaError> {
-        super::record::decode(&key::layouts(), &self.bytes, |r| {
+        decode(&key::layouts(), &self.bytes, |r| {
             let owner = Place {
                 server: r.number()?,
                 incarnation: r.number()?,
@@ -53,7 +53,7 @@ impl LayoutInfo {
 
     /// The state. Checks the partition again, which takes time in proportion to its description.
     pub fn decode(&self) -> Result<LayoutState, MetaError> {
-        super::record::decode(&key::layouts(), &self.bytes, LayoutState::read)
+        decode(&key::layouts(), &self.bytes, LayoutState::read)
     }
 }
 
@@ -142,6 +142,29 @@ impl Batch<'_> {
         spec: &LayoutSpec,
     ) -> Result<LayoutInfo, MetaError> {
         self.one(|b| b.set_layout_now(caller, path, spec))
+    }
+
+    /// The same for a request that may come again: it is done once.
+    pub fn set_layout_once(
+        &mut self,
+        caller: &Caller<'_>,
+        identity: Identity,
+        path: &str,
+        spec: &LayoutSpec,
+    ) -> Result<LayoutInfo, MetaError> {
+        self.once(
+            identity,
+            |b| {
+                let layout = b.set_layout(caller, path, spec)?;
+                let mut note = Vec::new();
+                put_number(&mut note, b.find(caller, path)?.0);
+                Ok((layout, note))
+            },
+            |b, note| {
+                let file = decode(&key::answers(), note, |r| Ok(FileId(r.number()?)))?;
+                layout_info(&b.rows, file)
+            },
+        )
     }
 
     fn set_layout_now(
@@ -270,6 +293,39 @@ impl Batch<'_> {
         })
     }
 
+    /// The same for a request that may come again: it is done once.
+    pub fn lay_out_by_views_once(
+        &mut self,
+        caller: &Caller<'_>,
+        identity: Identity,
+        handle: HandleId,
+        handles: &[HandleId],
+        cut: &CutByViews,
+    ) -> Result<LaidOutByViews, MetaError> {
+        self.once(
+            identity,
+            |b| {
+                let laid_out = b.lay_out_by_views(caller, handle, handles, cut)?;
+                let mut note = Vec::new();
+                put_number(&mut note, laid_out.file.0);
+                put_number(&mut note, u64::from(laid_out.is_by_views));
+                Ok((laid_out, note))
+            },
+            |b, note| {
+                let (file, is_by_views) = decode(&key::answers(), note, |r| {
+                    Ok((FileId(r.number()?), r.number()? != 0))
+                })?;
+                Ok(LaidOutByViews {
+                    file,
+                    before: None,
+                    is_by_views,
+                    distribution: distribution(&b.rows, file)?.why,
+                    layout: layout_info(&b.rows, file)?,
+                })
+            },
+        )
+    }
+
     /// Puts another piece in the place of a layout that has no bytes.
     fn replace_layout(
         &mut self,
@@ -316,11 +372,23 @@ impl Batch<'_> {
             candidates.retain(|m| list.contains(&m.server.0));
         }
         let rotation = counter(&self.rows, Counter::Rotation)?;
-        let mut chosen = choose(array, text, candidates.len(), || {
-            let mut known = self.usage.knowledge(&candidates, rotation, expected);
-            (known.style, known.alignment) = (wishes.style, wishes.alignment);
-            advise::distribute::choose(&known)
-        })?;
+        let mut chosen = match (text, &self.prepared) {
+            (Some(text), Some(prepared)) => {
+                let wanted = Wanted::new(array, text, candidates.len());
+                match prepared.get(&wanted) {
+                    Some(meaning) => meaning.clone()?,
+                    None => {
+                        self.wanted = Some(wanted);
+                        return Err(MetaError::Unprepared);
+                    }
+                }
+            }
+            _ => choose(array, text, candidates.len(), || {
+                let mut known = self.usage.knowledge(&candidates, rotation, expected);
+                (known.style, known.alignment) = (wishes.style, wishes.alignment);
+                advise::distribute::choose(&known)
+            })?,
+        };
         chosen.among.clone_from(&wishes.among);
         if let (Some(choice), Some(size)) = (&chosen.choice, expected.size) {
             self.usage.placed(choice, size);

@@ -18,6 +18,8 @@
 //! The format is `docs/formats/catalogue.md`.
 
 mod access;
+mod answered;
+mod any_row;
 mod attributes;
 mod calibration;
 mod check;
@@ -30,6 +32,7 @@ mod member;
 mod names;
 mod opening;
 mod path;
+mod prepared;
 mod profiles;
 mod record;
 mod relayout;
@@ -40,6 +43,7 @@ mod usage;
 mod version1;
 mod views;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,11 +52,14 @@ use redb::Database;
 pub use redb::StorageBackend;
 
 pub use access::Caller;
+pub use answered::{Identity, WINDOW};
+pub use any_row::read_row;
 pub use check::Finding;
 pub use choose_layout::MAX_SUBFILES;
 pub use layouts::{CutByViews, LaidOutByViews, LayoutInfo};
 pub use opening::Opened;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES};
+pub use prepared::{Prepared, Wanted};
 pub use profiles::{AutoState, Kept};
 pub use record::MoveRecord;
 pub use relayout::{MoveTarget, PartAt};
@@ -68,6 +75,7 @@ pub use wire::message::session::Credentials;
 
 use crate::error::MetaError;
 use crate::{ClientId, FileId, Time};
+use answered::Answered;
 use handles::Handles;
 use record::{Body, Counter, Node, ROOT, count_up, counter, decode, key, put_node, set_counter};
 use rewritten::Rewritten;
@@ -84,6 +92,7 @@ const MAGIC: &str = "pario catalogue";
 pub struct Catalogue {
     db: Arc<Database>,
     handles: Handles,
+    answered: Answered,
     usage: Usage,
     commits: u64,
     /// The store failed; what is durable is not known until it is opened again.
@@ -146,11 +155,13 @@ impl Catalogue {
             }
         }
         let start = count_up(rows, Counter::Starts)?;
+        let answered = Answered::load(rows, start + 1)?;
         let changed = writing.finish()?;
         transaction.end(changed)?;
         Ok(Catalogue {
             db: Arc::new(db),
             handles: Handles::new(start, start > 0),
+            answered,
             usage: Usage::default(),
             commits: 0,
             failed: None,
@@ -176,10 +187,15 @@ impl Catalogue {
             let mut batch = Batch {
                 rows: transaction.rows()?,
                 handles: &mut self.handles,
+                answered: &mut self.answered,
                 usage: &mut self.usage,
+                prepared: None,
+                wanted: None,
                 failed: None,
             };
+            batch.handles.mark();
             let result = work(&mut batch);
+            batch.sweep_answers();
             match batch.failed {
                 Some(error) => return Err(error),
                 None => (result, batch.rows.finish()?),
@@ -270,9 +286,16 @@ fn create(rows: &mut Writing<'_>) {
 pub struct Batch<'c> {
     rows: Writing<'c>,
     handles: &'c mut Handles,
+    answered: &'c mut Answered,
     usage: &'c mut Usage,
+    prepared: Option<Arc<Prepared>>,
+    wanted: Option<Wanted>,
     failed: Option<MetaError>,
 }
+
+/// A request ended in a panic: a bug. Nothing of it is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Panicked;
 
 impl std::fmt::Debug for Batch<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -281,6 +304,39 @@ impl std::fmt::Debug for Batch<'_> {
 }
 
 impl Batch<'_> {
+    /// Runs the operations of one request. If that panics, nothing of what they have changed is left, and the
+    /// other requests of the transaction go on.
+    pub fn request<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Result<T, Panicked> {
+        self.handles.mark();
+        let done = catch_unwind(AssertUnwindSafe(|| work(self)));
+        (self.prepared, self.wanted) = (None, self.wanted.take().filter(|_| done.is_ok()));
+        match done {
+            Ok(value) => {
+                self.rows.discard();
+                if let Err(error) = self.rows.settle() {
+                    self.failed.get_or_insert(error);
+                }
+                Ok(value)
+            }
+            Err(_) => {
+                self.rows.forget();
+                self.handles.take_back();
+                Err(Panicked)
+            }
+        }
+    }
+
+    /// From here to the end of the request layout texts mean what was found out before; others are not parsed but
+    /// [wanted](Batch::take_wanted).
+    pub fn prepare(&mut self, prepared: Arc<Prepared>) {
+        self.prepared = Some(prepared);
+    }
+
+    /// The text whose meaning was missing in the last request, if one was.
+    pub fn take_wanted(&mut self) -> Option<Wanted> {
+        self.wanted.take()
+    }
+
     /// One operation: its rows are kept if it succeeds.
     fn one<T>(
         &mut self,
@@ -289,11 +345,14 @@ impl Batch<'_> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let result = work(self).and_then(|value| self.rows.keep().map(|()| value));
-        if let Err(error) = &result {
-            self.rows.discard();
-            if error.is_fatal() {
-                self.failed = Some(error.clone());
+        let result = work(self);
+        match &result {
+            Ok(_) => self.rows.keep(),
+            Err(error) => {
+                self.rows.discard();
+                if error.is_fatal() {
+                    self.failed = Some(error.clone());
+                }
             }
         }
         result

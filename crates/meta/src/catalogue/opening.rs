@@ -1,7 +1,9 @@
 //! Opening and closing.
 //!
-//! A handle is a right to use a file that was checked once, when it was opened; later changes of the
-//! mode do not take it away. Handles are counted per client, and all of a client's end when it dies.
+//! A handle is a right to use a file that was checked when it was opened, and is checked again whenever a new
+//! capability is asked for it: when the old one expires, or when the catalogue was started again. So what a change of
+//! mode or owner takes away is gone when the capability expires. The owner of a file keeps what he has open: he
+//! could give himself every right. Handles are counted per client, and all of a client's end when it dies.
 //! A file without a name, or one that is to be deleted on close, goes with its last handle.
 //!
 //! After a restart of the catalogue its clients [reopen](Batch::reopen) what they had;
@@ -13,14 +15,15 @@ use super::handles::Handle;
 use super::hints::for_handle;
 use super::layouts::LayoutInfo;
 use super::path::resolve;
-use super::record::{Body, file_node, find_node, key, put_node};
+use super::record::{Body, decode, file_node, find_node, key, put_node};
 use super::rows::Rows;
-use super::{Attributes, Batch};
+use super::{Attributes, Batch, Identity};
 use crate::error::MetaError;
 use crate::{ClientId, FileId, HandleId, Rights};
 use control::capability::Capability;
 use wire::message::catalogue::OpenOptions;
 use wire::message::hints::GivenHint;
+use wire::put_number;
 
 /// A handle with what the client needs to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,8 +166,43 @@ impl Batch<'_> {
         Ok(())
     }
 
+    /// The same for a request that may come again: it is done once.
+    pub fn open_once(
+        &mut self,
+        caller: &Caller<'_>,
+        identity: Identity,
+        path: &str,
+        options: &OpenOptions,
+    ) -> Result<Opened, MetaError> {
+        self.once(
+            identity,
+            |b| {
+                let opened = b.open(caller, path, options)?;
+                let mut note = Vec::new();
+                for number in [opened.file.0, u64::from(opened.is_new), opened.handle.0] {
+                    put_number(&mut note, number);
+                }
+                Ok((opened, note))
+            },
+            |b, note| {
+                let (file, is_new, handle) = decode(&key::answers(), note, |r| {
+                    Ok((FileId(r.number()?), r.number()? != 0, HandleId(r.number()?)))
+                })?;
+                let mut opened = match b.handles.get(caller.client, handle) {
+                    Some(_) => b.opened(caller, handle)?,
+                    // The catalogue was started again, or the client has closed it since.
+                    None => b.reopen(caller, file, options.rights, options.unique)?,
+                };
+                opened.is_new = is_new;
+                opened.hints = for_handle(&b.rows, file)?;
+                Ok(opened)
+            },
+        )
+    }
+
     /// A client that outlived the catalogue opens a file again that it had open. Its capability,
-    /// whose seal the server has checked, says which and how. Permissions are not asked again. A client
+    /// whose seal and expiry the server has checked, says which and how; whether the client may still do that
+    /// is asked again. A client
     /// that computes for long comes late; then only files that lost their last name are gone.
     pub fn reopen(
         &mut self,
@@ -174,6 +212,7 @@ impl Batch<'_> {
         unique: Option<u64>,
     ) -> Result<Opened, MetaError> {
         self.one(|b| {
+            b.demand_still(caller, file, rights)?;
             b.demand_unique(file, unique)?;
             let attributes = super::attributes::attributes(&b.rows, file)?;
             let layout = super::layouts::layout_info(&b.rows, file)?;
@@ -216,6 +255,35 @@ impl Batch<'_> {
         })
     }
 
+    /// An open file for a new capability, if its user may still do what the handle is for.
+    pub fn renewed(&mut self, caller: &Caller<'_>, handle: HandleId) -> Result<Opened, MetaError> {
+        let opened = self.opened(caller, handle)?;
+        self.demand_still(caller, opened.file, opened.rights)?;
+        Ok(opened)
+    }
+
+    /// Refuses whom the mode of a file no longer lets do what he was once let do. Its owner could let himself.
+    fn demand_still(
+        &self,
+        caller: &Caller<'_>,
+        file: FileId,
+        rights: Rights,
+    ) -> Result<(), MetaError> {
+        let (node, _) = file_node(&self.rows, file)?;
+        if caller.credentials.user == node.owner {
+            return Ok(());
+        }
+        for (right, permission) in [
+            (Rights::READ, Permission::Read),
+            (Rights::WRITE, Permission::Write),
+        ] {
+            if rights.allow(right) {
+                demand(&node, caller.credentials, permission, &node.name)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Closes a handle. Returns whether the file went with it.
     pub fn close(&mut self, caller: &Caller<'_>, handle: HandleId) -> Result<bool, MetaError> {
         self.one(|b| {
@@ -253,6 +321,7 @@ impl Batch<'_> {
             for &handle in &handles {
                 b.handles.remove(handle);
             }
+            b.forget_answers(client);
             Ok(handles.len())
         })
     }
@@ -275,7 +344,7 @@ impl Batch<'_> {
                     gone += 1;
                 }
             }
-            b.handles.recovering = false;
+            b.handles.end_recovery();
             Ok(gone)
         })
     }

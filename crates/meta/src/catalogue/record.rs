@@ -10,23 +10,24 @@ use wire::{DecodeError, LayoutState, Place, Reader, put_number};
 use super::rows::{Rows, Writing};
 use super::{Member, MemberState, StoreKind};
 use crate::error::MetaError;
-use crate::{FileId, ServerId, Time};
+use crate::{ClientId, FileId, ServerId, Time};
 
-const FORMAT: u8 = 0;
-const NODE: u8 = 1;
-const ENTRY: u8 = 2;
-const VIEW: u8 = 3;
-const MEMBER: u8 = 4;
-const REMOVAL: u8 = 5;
+pub(crate) const FORMAT: u8 = 0;
+pub(crate) const NODE: u8 = 1;
+pub(crate) const ENTRY: u8 = 2;
+pub(crate) const VIEW: u8 = 3;
+pub(crate) const MEMBER: u8 = 4;
+pub(crate) const REMOVAL: u8 = 5;
 const TRANSIENT: u8 = 6;
-const COUNTER: u8 = 7;
-const LAYOUT: u8 = 8;
-const DISTRIBUTION: u8 = 9;
-const MOVING: u8 = 10;
-const CALIBRATION: u8 = 11;
-const PROFILE: u8 = 12;
-const HINTS: u8 = 13;
-const FAILED: u8 = 14;
+pub(crate) const COUNTER: u8 = 7;
+pub(crate) const LAYOUT: u8 = 8;
+pub(crate) const DISTRIBUTION: u8 = 9;
+pub(crate) const MOVING: u8 = 10;
+pub(crate) const CALIBRATION: u8 = 11;
+pub(crate) const PROFILE: u8 = 12;
+pub(crate) const HINTS: u8 = 13;
+pub(crate) const FAILED: u8 = 14;
+const ANSWER: u8 = 15;
 const IDENTITY: u8 = 16;
 
 /// The root directory.
@@ -174,6 +175,15 @@ pub(crate) mod key {
         vec![FAILED]
     }
 
+    /// What was answered to a request of a client, by its number.
+    pub(crate) fn answer(client: ClientId, number: u64) -> Vec<u8> {
+        with(ANSWER, &[client.0, number], "")
+    }
+
+    pub(crate) fn answers() -> Vec<u8> {
+        vec![ANSWER]
+    }
+
     pub(crate) fn moving(file: FileId) -> Vec<u8> {
         with(MOVING, &[file.0], "")
     }
@@ -264,6 +274,7 @@ pub(crate) fn decode<T>(
 pub(crate) fn row_name(key: &[u8]) -> String {
     let kind = match key.first() {
         Some(&FORMAT) => "format",
+        Some(&ANSWER) => "answer",
         Some(&IDENTITY) => "identity",
         Some(&NODE) => "node",
         Some(&ENTRY) => "entry",

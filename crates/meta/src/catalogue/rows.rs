@@ -2,9 +2,10 @@
 //!
 //! One ordered table of bytes to bytes. Reading goes through [`Rows`], from a snapshot or from
 //! inside a transaction; writing collects the rows of one operation in memory, where they are
-//! visible to that operation, and hands them to the transaction only when the operation has
+//! visible to that operation, and hands them on only when the operation has
 //! succeeded. So an operation that fails half-way leaves nothing, whatever order it works in, while
-//! its neighbours in the same transaction are untouched.
+//! its neighbours in the same transaction are untouched. The operations of one request are gathered once more
+//! before they reach the transaction: a request that panics takes them all with it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -116,6 +117,7 @@ impl Transaction {
         Ok(Writing {
             table: self.0.open_table(ROWS)?,
             pending: BTreeMap::new(),
+            staged: BTreeMap::new(),
             changed: false,
         })
     }
@@ -136,13 +138,16 @@ pub(crate) struct Writing<'t> {
     table: Table<'t, &'static [u8], &'static [u8]>,
     /// `None` removes.
     pending: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    /// What the operations of the request under way have changed that succeeded.
+    staged: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     changed: bool,
 }
 
 impl Writing<'_> {
     /// Keeps what is pending; returns whether the transaction has anything to commit.
     pub(crate) fn finish(mut self) -> Result<bool, MetaError> {
-        self.keep()?;
+        self.keep();
+        self.settle()?;
         Ok(self.changed)
     }
 
@@ -154,9 +159,18 @@ impl Writing<'_> {
         self.pending.insert(key, None);
     }
 
-    /// Hands the changes of an operation that succeeded to the transaction.
-    pub(crate) fn keep(&mut self) -> Result<(), MetaError> {
-        for (key, value) in std::mem::take(&mut self.pending) {
+    /// Keeps the changes of an operation that succeeded for its request.
+    pub(crate) fn keep(&mut self) {
+        if self.staged.is_empty() {
+            std::mem::swap(&mut self.staged, &mut self.pending);
+        } else {
+            self.staged.append(&mut self.pending);
+        }
+    }
+
+    /// Hands the changes of a request to the transaction.
+    pub(crate) fn settle(&mut self) -> Result<(), MetaError> {
+        for (key, value) in std::mem::take(&mut self.staged) {
             self.changed = true;
             match value {
                 Some(value) => self.table.insert(&key[..], &value[..])?,
@@ -164,6 +178,22 @@ impl Writing<'_> {
             };
         }
         Ok(())
+    }
+
+    /// Forgets the changes of a request.
+    pub(crate) fn forget(&mut self) {
+        self.pending.clear();
+        self.staged.clear();
+    }
+
+    /// Whether the request under way has changed anything.
+    pub(crate) fn has_staged(&self) -> bool {
+        !self.staged.is_empty()
+    }
+
+    /// Whether there is anything to commit.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.changed || self.has_staged()
     }
 
     /// Forgets the changes of an operation that failed.
@@ -174,7 +204,7 @@ impl Writing<'_> {
 
 impl Rows for Writing<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, MetaError> {
-        match self.pending.get(key) {
+        match self.pending.get(key).or_else(|| self.staged.get(key)) {
             Some(value) => Ok(value.clone()),
             None => Ok(self.table.get(key)?.map(|v| v.value().to_vec())),
         }
@@ -186,13 +216,13 @@ impl Rows for Writing<'_> {
         after: Option<&[u8]>,
         limit: usize,
     ) -> Result<Vec<Row>, MetaError> {
-        // Every pending removal can hide one row of the table.
-        let hidden = self.pending.len();
+        // Every removal that is not in the table yet can hide one row of it.
+        let hidden = self.pending.len() + self.staged.len();
         let mut rows: BTreeMap<Vec<u8>, Vec<u8>> =
             scan_table(&self.table, prefix, after, limit + hidden)?
                 .into_iter()
                 .collect();
-        for (key, value) in &self.pending {
+        for (key, value) in self.staged.iter().chain(&self.pending) {
             if !key.starts_with(prefix) || after.is_some_and(|after| key.as_slice() <= after) {
                 continue;
             }

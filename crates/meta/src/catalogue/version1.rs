@@ -25,6 +25,11 @@ pub(super) fn rewrite(rows: &mut Writing<'_>) -> Result<(), MetaError> {
     Ok(())
 }
 
+/// Whether a layout state of version 1 can be read.
+pub(super) fn check(key: &[u8], value: &[u8]) -> Result<(), MetaError> {
+    decode(key, value, read).map(drop)
+}
+
 fn place(r: &mut Reader<'_>) -> Result<Place, DecodeError> {
     Ok(Place {
         server: r.number()?,

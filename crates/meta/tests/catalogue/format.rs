@@ -7,8 +7,8 @@
 use std::path::PathBuf;
 
 use meta::catalogue::{
-    Caller, Catalogue, CreateOptions, Credentials, Join, Kind, LayoutSpec, Member, MoveRecord,
-    MoveTarget, NamedView, OpenOptions, Snapshot, StoreKind, UnlinkHow, VERSION,
+    Caller, Catalogue, CreateOptions, Credentials, Identity, Join, Kind, LayoutSpec, Member,
+    MoveRecord, MoveTarget, NamedView, OpenOptions, Snapshot, StoreKind, UnlinkHow, VERSION,
 };
 use meta::{ClientId, MetaError, Rights, ServerId, Time};
 use redb::{ReadableTable, TableDefinition};
@@ -47,7 +47,7 @@ fn unpack(image: &[u8]) -> Vec<u8> {
 }
 
 /// Something of everything.
-fn write_image() -> Vec<u8> {
+pub(crate) fn write_image() -> Vec<u8> {
     let disk = Disk::default();
     let mut catalogue = Catalogue::open_on(disk.clone()).unwrap();
     let alice = Credentials::new(1001, 100);
@@ -118,6 +118,16 @@ fn write_image() -> Vec<u8> {
             b.create(&caller, "/open", &create(None, Some("whole")))?;
             b.open(&caller, "/open", &options)?;
             b.unlink(&caller, "/open", UnlinkHow::EvenIfOpen)?;
+            let done = Identity {
+                client: ClientId(1 << 32),
+                number: 9,
+                is_repeated: false,
+            };
+            b.once(
+                done,
+                |b| Ok((b.mkdir(&caller, "/done", 0o755)?, b"as it was".into())),
+                |_, _| unreachable!(),
+            )?;
             Ok(())
         })
         .unwrap()
@@ -199,6 +209,9 @@ fn every_version_is_read() {
                 assert_eq!(draining, [false, true]);
             }
         }
+        // Version 3 knows which requests were done.
+        let note = snapshot.note_of(ClientId(1 << 32), 9).unwrap();
+        assert_eq!(note.as_deref(), (version >= 3).then_some(&b"as it was"[..]));
         let view = snapshot.view(&root, "/données/matrix", "row").unwrap();
         assert_eq!(
             (view.text.as_str(), view.view.bytes().size()),

@@ -14,4 +14,5 @@ mod layouts;
 mod model;
 mod moving;
 mod names;
+mod rows;
 mod simulated;

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use control::moves::{self, Counting, crash_point};
-use meta::catalogue::{Batch, MemberState, MoveRecord, MoveTarget};
+use meta::catalogue::{Batch, Identity, MemberState, MoveRecord, MoveTarget};
 use wire::message::catalogue::MoveState;
 use wire::message::cluster::{
     ByteRange, FenceWindows, Fenced, Frozen, PointerIs, PullWindows, TakePointers,
@@ -30,7 +30,7 @@ use wire::message::cluster::{
 use wire::{FileId, LayoutState, Piece, ServerId, Status, Time};
 
 use super::pace::{Pace, Round};
-use super::{Move, Next};
+use super::{Move, Next, noted_move};
 use crate::committer::Refused;
 use crate::manager::{Manager, now};
 use crate::servers::{ServerError, ServerLink};
@@ -397,7 +397,7 @@ impl Coordinator {
     /// Makes a change durable, if every server that was fenced still is.
     fn commit<T: Send + 'static>(
         &self,
-        change: impl FnOnce(&mut Batch<'_>) -> Result<T, Refused> + Send + 'static,
+        change: impl Fn(&mut Batch<'_>) -> Result<T, Refused> + Send + Sync + 'static,
     ) -> Result<T, Stop> {
         let tokens: Vec<(u64, u64)> = self.peers.iter().map(|(s, p)| (*s, p.token)).collect();
         let this = self.manager.this();
@@ -405,7 +405,7 @@ impl Coordinator {
             let Some(manager) = this.upgrade() else {
                 return Err(Refused::new(Status::ShuttingDown, "it ends"));
             };
-            for (server, token) in tokens {
+            for &(server, token) in &tokens {
                 let server = ServerId(server);
                 if !manager.members.is_token(server, token) {
                     let text = format!("{server} has joined again or is away");
@@ -443,7 +443,8 @@ impl Coordinator {
         &mut self,
         target: MoveTarget,
         mut record: MoveRecord,
-        check: impl FnOnce(&mut Batch<'_>) -> Result<(), Refused> + Send + 'static,
+        asked: Option<Identity>,
+        check: impl Fn(&mut Batch<'_>) -> Result<(), Refused> + Send + Sync + 'static,
     ) -> Result<(), Stop> {
         let asks = Says {
             asks_size: true,
@@ -468,12 +469,16 @@ impl Coordinator {
                 let (size, epoch, end) = (frozen.size, frozen.epoch, frozen.end);
                 b.report_size(file, epoch, size, Time(0))?;
                 let state = b
-                    .begin_relayout(file, &target, end, record, now())?
+                    .begin_relayout(file, &target, end, record.clone(), now())?
                     .decode()?;
-                match state.step == step + 1 {
-                    true => Ok(state),
-                    false => Err(Refused::new(Status::Busy, "the file was changed meanwhile")),
+                if state.step != step + 1 {
+                    let why = "the file was changed meanwhile";
+                    return Err(Refused::new(Status::Busy, why));
                 }
+                if let Some(asked) = asked {
+                    b.note(asked.client, asked.number, noted_move(file));
+                }
+                Ok(state)
             })
         });
         match begun {
@@ -871,7 +876,7 @@ impl Manager {
             .run(move |b| {
                 Ok(b.change_move(file, |record| {
                     record.is_paused = true;
-                    record.why = text;
+                    record.why.clone_from(&text);
                 })?)
             })
             .map(drop)

@@ -174,7 +174,7 @@ impl Manager {
                 break;
             }
             let target = MoveTarget::default();
-            match self.begin_move(part.file, &target, options, |_| Ok(())) {
+            match self.begin_move(part.file, &target, options, None, |_| Ok(())) {
                 Ok(_) => moving += 1,
                 Err(refused) if refused.0 == Status::ShuttingDown => return Err(refused),
                 Err(refused) => failure = format!("{}: {}", part.file, refused.1.text),
@@ -240,7 +240,7 @@ impl Manager {
                     subfiles,
                     ..MoveTarget::default()
                 };
-                self.begin_move(file, &target, &r.options, |_| Ok(()))?;
+                self.begin_move(file, &target, &r.options, None, |_| Ok(()))?;
             }
         }
         Ok(plan)

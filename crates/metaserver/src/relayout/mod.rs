@@ -24,7 +24,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use meta::catalogue::{Batch, Caller, Member, MoveRecord, MoveTarget};
+use meta::catalogue::{Batch, Caller, Identity, Member, MoveRecord, MoveTarget};
 use meta::{FileId, MetaError};
 use wire::link::Link;
 use wire::message::catalogue::{
@@ -32,6 +32,7 @@ use wire::message::catalogue::{
     RelayoutProgress,
 };
 use wire::message::cluster::Thaw;
+use wire::message::{self, Field};
 use wire::{ServerId, Status};
 
 use crate::committer::Refused;
@@ -48,6 +49,13 @@ const RETRY: Duration = Duration::from_millis(500);
 /// How often a move that meets something that ends soon tries to begin, and the pause between.
 const ATTEMPTS: usize = 40;
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What is noted of a request that has begun a move.
+fn noted_move(file: FileId) -> Vec<u8> {
+    let mut note = Vec::new();
+    file.put(&mut note);
+    note
+}
 
 /// What a coordinator does next.
 enum Next {
@@ -326,6 +334,10 @@ impl Moves {
 impl Manager {
     /// Starts a move; it goes on when this has returned.
     pub(crate) fn relayout(&self, session: &mut Session, r: Relayout) -> Result<Progress, Refused> {
+        let asked = session.asked()?;
+        if let Some(progress) = self.begun_before(asked)? {
+            return Ok(progress);
+        }
         let target = MoveTarget {
             layout: r.layout.clone(),
             servers: r.servers.clone(),
@@ -349,7 +361,24 @@ impl Manager {
                 false => Err(MetaError::Busy("the file was changed meanwhile; try again").into()),
             }
         };
-        self.begin_move(file, &target, &r.options, check)
+        self.begin_move(file, &target, &r.options, Some(asked), check)
+    }
+
+    /// The move that a request has begun when it came before.
+    fn begun_before(&self, asked: Identity) -> Result<Option<Progress>, Refused> {
+        let note = self.snapshot()?.note_of(asked.client, asked.number)?;
+        let Some(file) = note.and_then(|note| message::decode::<FileId>(&note).ok()) else {
+            return Ok(None);
+        };
+        if let Some(mv) = self.moves.find(file) {
+            return Ok(Some(mv.progress()));
+        }
+        let over = self.moves.lock().over.get(&file).cloned();
+        // How moves ended is not remembered over restarts; one that is not under way is over.
+        Ok(Some(over.unwrap_or_else(|| Progress {
+            state: MoveState::Done,
+            ..Move::new(file, &MoveRecord::default()).progress()
+        })))
     }
 
     /// Begins a move, or says why not. What ends soon is waited for.
@@ -358,7 +387,8 @@ impl Manager {
         file: FileId,
         target: &MoveTarget,
         options: &MoveOptions,
-        check: impl Fn(&mut Batch<'_>) -> Result<(), Refused> + Clone + Send + 'static,
+        asked: Option<Identity>,
+        check: impl Fn(&mut Batch<'_>) -> Result<(), Refused> + Clone + Send + Sync + 'static,
     ) -> Result<Progress, Refused> {
         let record = MoveRecord {
             options: options.clone(),
@@ -384,7 +414,7 @@ impl Manager {
                 if coordinator.is_moving() {
                     return Err(Stop::Pause("a move of the file waits to be resumed".into()));
                 }
-                coordinator.begin(target.clone(), record.clone(), check.clone())?;
+                coordinator.begin(target.clone(), record.clone(), asked, check.clone())?;
                 Ok(coordinator)
             });
             match begun {
@@ -532,7 +562,7 @@ impl Manager {
             Ok(b.change_move(file, |record| match what {
                 MoveControl::Pause => {
                     record.is_paused = true;
-                    record.why = text;
+                    record.why.clone_from(&text);
                 }
                 MoveControl::Resume => {
                     record.is_paused = false;

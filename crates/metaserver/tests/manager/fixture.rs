@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use metaserver::{Endpoint, Keys, MetaServer, Options, Secret};
 use serving::{proof, this_process};
 use wire::ask::AskError;
+use wire::frame::{Header, REPEATED};
 use wire::link::Link;
 use wire::message::catalogue::*;
 use wire::message::cluster::{Join, Joined, Report, Reported};
@@ -53,6 +54,7 @@ impl Scratch {
             listen: vec![self.socket(), "tcp:127.0.0.1:0".parse().unwrap()],
             keys: keys(),
             recovery: Duration::from_millis(300),
+            remembering: IN_TIME,
             // Members of most tests never report, on machines that may be slow.
             member_timeout: Duration::from_secs(600),
             ..Options::new(self.0.join("meta"))
@@ -95,7 +97,6 @@ pub(crate) fn secret() -> Secret {
 pub(crate) struct Asker {
     pub(crate) link: Link,
     pub(crate) welcome: Welcome,
-    number: u64,
     out: Vec<u8>,
 }
 
@@ -116,12 +117,7 @@ impl Asker {
             }
             answer => answer?,
         };
-        Ok(Asker {
-            link,
-            welcome,
-            number: 2,
-            out,
-        })
+        Ok(Asker { link, welcome, out })
     }
 
     pub(crate) fn as_role(endpoint: &Endpoint, role: Role) -> Result<Asker, AskError> {
@@ -156,8 +152,30 @@ impl Asker {
     }
 
     pub(crate) fn try_ask<R: Request>(&mut self, request: &R) -> Result<R::Answer, AskError> {
-        self.number += 1;
-        self.link.ask(self.number, request, &mut self.out)
+        // No two requests of a session have one number, over whichever connection they go.
+        static NEXT: AtomicU64 = AtomicU64::new(1 << 20);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.link.ask(number, request, &mut self.out)
+    }
+
+    /// Asks under a number of the caller's choice; what was sent before says so.
+    pub(crate) fn try_ask_as<R: Request>(
+        &mut self,
+        number: u64,
+        is_repeated: bool,
+        request: &R,
+    ) -> Result<R::Answer, AskError> {
+        wire::message::encode(request, &mut self.out);
+        let header = Header {
+            kind: R::KIND,
+            status: Status::Ok,
+            flags: if is_repeated { REPEATED } else { 0 },
+            request: number,
+            control_bytes: 0,
+            payload_bytes: 0,
+        };
+        self.link.send(header, &self.out, &[])?;
+        self.link.take_answer::<R>(number)
     }
 
     #[track_caller]

@@ -13,3 +13,4 @@ mod members;
 mod names;
 mod relayout;
 mod strangers;
+mod twice;

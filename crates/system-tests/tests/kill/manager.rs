@@ -1,9 +1,10 @@
 //! The metadata manager dies, again and again, in a storm of changes of names.
-//! What was acknowledged is there, what was not is whole or absent, and open files stay open.
+//! What was acknowledged is there, every change is acknowledged and done once, and open files stay open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use client::OpenOptions;
 use system_tests::{OpenHow, Random, Store, Worker, pause, until};
 
 use crate::{assert_clean, create, read, rounds, service, some_time, whole};
@@ -17,13 +18,11 @@ struct Told {
     there: BTreeSet<String>,
     /// Names that are not, for sure.
     gone: BTreeSet<String>,
-    /// Names of which only one is there: a rename that may have been done, or a change that may.
-    either: Vec<(Option<String>, Option<String>)>,
     changes: u64,
 }
 
-/// Creates, renames and unlinks at random until told to stop. A change whose outcome is not known
-/// takes its names out of the game.
+/// Creates, renames and unlinks at random until told to stop. Every change is answered: one whose answer was lost
+/// is asked for again, and done once.
 fn storm(
     worker: &mut Worker,
     k: u64,
@@ -46,28 +45,15 @@ fn storm(
             (1, Some(old)) => (format!("rename\t{old}\t{fresh}"), Some(old), Some(fresh)),
             _ => (format!("create\t{fresh}"), None, Some(fresh)),
         };
-        match worker.try_ask(&line) {
-            Ok(_) => {
-                told.changes += 1;
-                made.fetch_add(1, Ordering::Relaxed);
-                if let Some(old) = old {
-                    told.there.remove(&old);
-                    told.gone.insert(old);
-                }
-                told.there.extend(new);
-            }
-            Err(why) => {
-                // The connection broke, and the repetition found the traces of the first attempt.
-                assert!(
-                    why.contains("may or may not have been done"),
-                    "{line}: {why}"
-                );
-                if let Some(old) = &old {
-                    told.there.remove(old);
-                }
-                told.either.push((old, new));
-            }
+        let done = worker.try_ask(&line);
+        done.unwrap_or_else(|why| panic!("{line}: {why}"));
+        told.changes += 1;
+        made.fetch_add(1, Ordering::Relaxed);
+        if let Some(old) = old {
+            told.there.remove(&old);
+            told.gone.insert(old);
         }
+        told.there.extend(new);
     }
     told
 }
@@ -146,7 +132,7 @@ fn seed004_s13_acknowledged_changes_outlive_the_manager_and_nothing_is_half_made
     }
 }
 
-/// The directory is what was acknowledged, and of what is uncertain one of both.
+/// The directory is what was acknowledged, no more and no less.
 #[track_caller]
 fn compare(service: &system_tests::Service, k: u64, told: &Told) {
     let client = service.client();
@@ -166,16 +152,8 @@ fn compare(service: &system_tests::Service, k: u64, told: &Told) {
     for name in &told.gone {
         assert!(!names.contains_key(name), "{name} was removed and is back");
     }
-    let mut maybe = BTreeSet::new();
-    for (old, new) in &told.either {
-        let has = |name: &Option<String>| name.as_ref().is_some_and(|n| names.contains_key(n));
-        if old.is_some() && new.is_some() {
-            assert!(has(old) != has(new), "{old:?} and {new:?}");
-        }
-        maybe.extend(old.iter().chain(new).cloned());
-    }
     for name in names.keys() {
-        let is_known = told.there.contains(name) || maybe.contains(name);
+        let is_known = told.there.contains(name);
         assert!(is_known, "{name} is there and nobody made it");
         // Nothing is half made: whatever has a name is a file that works.
         client.stat(name).unwrap();
@@ -226,4 +204,80 @@ fn client_that_comes_back_late_goes_on_with_its_open_files() {
         other.counts().unwrap().files == 0
     });
     service.wait_for_nothing();
+}
+
+/// The manager dies when a change is durable and before it is answered, for every kind of change.
+#[test]
+fn changes_are_done_once_when_the_manager_dies_before_it_answers() {
+    let mut service = service(1, Store::Disk);
+    let client = service.client();
+    client.mkdir("/d", None).unwrap();
+    let exclusive = || OpenOptions::new().read().write().create().exclusive();
+    type Change<'a> = (&'a str, &'a (dyn Fn() -> Result<(), client::Error> + Sync));
+    let changes: [Change<'_>; 8] = [
+        ("mkdir", &|| client.mkdir("/d/e", None)),
+        ("create", &|| {
+            client
+                .create("/d/f", &exclusive())
+                .map(|is_new| assert!(is_new))
+        }),
+        ("rename", &|| client.rename("/d/f", "/d/g")),
+        ("chmod", &|| client.chmod("/d/g", 0o640)),
+        ("set_layout", &|| {
+            let layout = Some("striped(64) over 1".into());
+            let array = None;
+            client.set_layout("/d/g", client::LayoutSpec { array, layout })
+        }),
+        ("unlink", &|| client.unlink("/d/g")),
+        ("rmdir", &|| client.rmdir("/d/e")),
+        ("open", &|| client.open("/d/h", &exclusive()).map(drop)),
+    ];
+    for (name, change) in changes {
+        service.kill_meta();
+        service.start_meta_with("PARIO_CRASH_AT", "manager_after_commit");
+        service.wait_for_members(1);
+        std::thread::scope(|scope| {
+            let changing = scope.spawn(change);
+            until("the manager has died", || !service.meta().is_running());
+            service.start_meta();
+            let done = changing.join().unwrap();
+            done.unwrap_or_else(|e| panic!("{name}: {e}"));
+        });
+    }
+    let names: Vec<String> = client
+        .list("/d")
+        .unwrap()
+        .map(|e| e.unwrap().name)
+        .collect();
+    assert_eq!(names, ["h"]);
+    assert_clean(&service);
+}
+
+/// A bug that one request meets in the thread that commits is that request's misfortune.
+#[test]
+fn a_bug_in_one_change_ends_neither_the_manager_nor_other_changes() {
+    let mut service = service(1, Store::Disk);
+    service.kill_meta();
+    service.start_meta_with("PARIO_PANIC_AT", "commit:3");
+    service.wait_for_members(1);
+    let client = service.client();
+    let done: Vec<bool> = (0..6)
+        .map(|n| match client.mkdir(&format!("/d{n}"), None) {
+            Ok(()) => true,
+            Err(error) => {
+                assert_eq!(error.status(), client::Status::Internal, "{error}");
+                false
+            }
+        })
+        .collect();
+    assert_eq!(done.iter().filter(|done| !**done).count(), 1, "{done:?}");
+    assert!(service.meta().is_running());
+    for (n, done) in done.iter().enumerate() {
+        assert_eq!(client.stat(&format!("/d{n}")).is_ok(), *done, "/d{n}");
+    }
+    assert_clean(&service);
+    service.kill_meta();
+    service.start_meta();
+    service.wait_for_members(1);
+    assert_clean(&service);
 }

@@ -4,6 +4,7 @@
 
 mod cuts;
 mod holes;
+mod irregular;
 mod large;
 mod many_clients;
 mod many_files;
