@@ -6,7 +6,8 @@
 //! | below a mount of Pario | always | the rest of the path, at the service that the mount names |
 //! | any other | with `PARIO_MPIIO=all` | made absolute, without a prefix such as `ufs:` |
 //!
-//! With `PARIO_MPIIO=off` none is.
+//! With `PARIO_MPIIO=off` none is. Of those that are ours only by `all`, one that Pario does not have and the file system has is
+//! the MPI library's, unless it is opened to be created: inputs lie where they lay.
 //!
 //! Invariants
 //! - A process has one connection per service; a child that was forked off makes its own.
@@ -147,6 +148,15 @@ impl Target {
         let path = self.path.trim_start_matches('/');
         (&self.url, path).hash(&mut hasher);
         hasher.finish()
+    }
+
+    /// Whether it is ours only because all are, Pario does not have it, and the file system has.
+    pub(crate) fn is_of_host(&self) -> bool {
+        let is_missing = |client: Client| matches!(client.stat(&self.path), Err(e) if e.status() == client::Status::NotFound);
+        // A service that cannot be reached is an error of the opening, not a reason to look elsewhere.
+        self.makes_parents
+            && fs::symlink_metadata(&self.path).is_ok()
+            && self.client().is_ok_and(is_missing)
     }
 
     /// The connection to its service.

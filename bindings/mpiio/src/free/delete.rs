@@ -11,7 +11,7 @@ use crate::service::Target;
 /// `MPI_File_delete`.
 pub(crate) fn delete(filename: Text, info: Word) -> c_int {
     let name = filename.get().unwrap_or_default();
-    let Some(target) = Target::of(&name) else {
+    let Some(target) = Target::of(&name).filter(|target| !target.is_of_host()) else {
         return entry::theirs("MPI_File_delete", |host| {
             // SAFETY: the arguments are the caller's.
             host.files.File_delete.map(|f| unsafe { f(filename, info) })

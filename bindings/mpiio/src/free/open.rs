@@ -1,6 +1,7 @@
 //! `MPI_File_open`: whose file it is, and opening it together.
 //!
-//! All processes come to the same end: either all have the file, or none has and all report the same class.
+//! All processes come to the same end: either all have the file, or none has, all report the same class and all have
+//! `MPI_FILE_NULL`.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -37,7 +38,17 @@ pub(crate) fn open(comm: Word, filename: Text, amode: c_int, info: Word, fh: Han
     if comm == host.abi.comm_null || !host.is_running() {
         return theirs();
     }
-    let target = Target::of(&name);
+    let mut target = Target::of(&name);
+    // Rank 0 looks, for all.
+    if i64::from(amode) & host.abi.mode_create == 0
+        && host.comm_rank(comm).is_ok_and(|rank| rank == 0)
+    {
+        target.take_if(|target| target.is_of_host());
+    }
+    // Until it is open there is no file, whatever becomes of it: who ignores the error has none either.
+    if target.is_some() {
+        fh.set_file(host.abi.file_null);
+    }
     match host.is_inter(comm) {
         Ok(false) => {}
         Ok(true) if target.is_some() => {

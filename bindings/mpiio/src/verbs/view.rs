@@ -69,6 +69,8 @@ fn prepare(
 ) -> Outcome<CurrentView> {
     let file = &call.file;
     file.check_idle()?;
+    // The servers hear of a view when it is first used; that they are gone is told now.
+    file.file.check_service()?;
     let disp = displacement(call, disp)?;
     let name = datarep
         .get()

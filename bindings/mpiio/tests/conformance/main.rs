@@ -14,6 +14,7 @@ mod launch;
 mod mpi;
 mod programs;
 
+mod inputs;
 mod large;
 mod libraries;
 mod python;
