@@ -116,9 +116,12 @@ impl Copier {
             .map_err(|e| cannot("write", local, e))?;
         let outcome = self.drain(&file, &target, local, moved).and_then(|size| {
             let permissions = fs::Permissions::from_mode(mode);
+            // Durable before it takes the place of what is there: what the job leaves outlives its host.
             target
                 .set_permissions(permissions)
+                .and_then(|()| target.sync_all())
                 .and_then(|()| fs::rename(&begun, local))
+                .and_then(|()| lockfile::sync_name(local))
                 .map_err(|e| cannot("write", local, e))?;
             Ok(size)
         });

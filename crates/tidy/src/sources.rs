@@ -57,6 +57,59 @@ pub fn check_unsafe(file: &File) -> Vec<Complaint> {
         .collect()
 }
 
+/// The file with the places where a test lets a process die or meet a bug.
+pub const CRASH_POINTS: &str = "crates/control/src/crash.rs";
+
+/// Variables that tests name such places with.
+const CRASH_VARIABLES: &[&str] = &["PARIO_CRASH_AT", "PARIO_PANIC_AT"];
+
+/// What is released has no place where a test lets it die: the variables that name them are read in one file, in code
+/// that exists with debug assertions only, and no release has those. A feature would not do: any crate of the
+/// workspace could switch it on for all.
+pub fn check_crash_points(file: &File) -> Vec<Complaint> {
+    let is_test = file.path.contains("/tests/") || file.path.starts_with("crates/tidy/");
+    if is_test || file.path.starts_with("crates/system-tests/") {
+        return Vec::new();
+    }
+    let mut complaints = Vec::new();
+    let mut is_debug = false;
+    for (index, line) in file.text.lines().enumerate() {
+        is_debug |= line == "mod wanted {";
+        let is_comment = line.trim_start().starts_with("//");
+        if is_comment || !CRASH_VARIABLES.iter().any(|name| line.contains(name)) {
+            continue;
+        }
+        if file.path != CRASH_POINTS || !is_debug {
+            let what =
+                format!("crash points are read in {CRASH_POINTS} only, behind debug assertions");
+            complaints.push(Complaint::at(&file.path, index + 1, what));
+        }
+    }
+    let guard = "#[cfg(debug_assertions)]\nmod wanted {";
+    if file.path == CRASH_POINTS && !file.text.contains(guard) {
+        let what = "`mod wanted` has to stand behind `#[cfg(debug_assertions)]`";
+        complaints.push(Complaint::at(&file.path, 1, what));
+    }
+    complaints
+}
+
+/// Releases are built without debug assertions and with overflow checks.
+pub fn check_release(manifest: &File) -> Vec<Complaint> {
+    let release = manifest.text.split("[profile.release]").nth(1);
+    let release = release.map_or("", |rest| rest.split("\n[").next().unwrap_or(""));
+    ["debug-assertions = false", "overflow-checks = true"]
+        .iter()
+        .filter(|setting| !release.lines().any(|line| line == **setting))
+        .map(|setting| {
+            Complaint::at(
+                &manifest.path,
+                1,
+                format!("[profile.release] lacks `{setting}`"),
+            )
+        })
+        .collect()
+}
+
 /// The root of a member that goes without unsafe code must forbid it.
 pub fn check_forbid(root: &File) -> Vec<Complaint> {
     let bound = root.member().is_some_and(|m| UNSAFE_FORBIDDEN.contains(&m));

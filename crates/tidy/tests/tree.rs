@@ -63,6 +63,16 @@ fn unsafe_code_stands_where_it_may() {
 }
 
 #[test]
+fn releases_have_no_crash_points() {
+    hold(rust_files(), sources::check_crash_points);
+    hold(
+        files(|f| f.path == sources::CRASH_POINTS),
+        sources::check_crash_points,
+    );
+    hold(files(|f| f.path == "Cargo.toml"), sources::check_release);
+}
+
+#[test]
 fn unsafe_code_is_forbidden_elsewhere() {
     for member in sources::UNSAFE_FORBIDDEN {
         hold(
