@@ -9,8 +9,9 @@ use std::time::Duration;
 pub struct Limits {
     /// Most connections.
     pub connections: serving::Limits,
-    /// Most views that a client has registered, and most bytes that describe them.
+    /// Most views that a client has registered.
     pub views: usize,
+    /// Most bytes that describe them.
     pub view_bytes: u64,
     /// Steps that a request may take to find its bytes, besides those that its bytes and its view pay for.
     pub search_steps: u64,
