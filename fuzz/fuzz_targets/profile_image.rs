@@ -1,4 +1,5 @@
-//! Arbitrary bytes as profiles and templates: no decoder panics, and what one accepts is written and read again as the same.
+//! Arbitrary bytes as profiles and templates: no decoder panics, and a profile that is accepted is written and read again
+//! as the same.
 #![no_main]
 
 use advise::profile::Profile;

@@ -1,4 +1,5 @@
-//! Programs whose inputs lie in the file system, run with `PARIO_MPIIO=all`.
+//! Programs whose inputs lie in the file system, run with `PARIO_MPIIO=all`: what only the file system has is read where it
+//! lies, what is created is Pario's. The program judges itself; here is where it runs.
 
 use crate::launch::{Mode, Site};
 use crate::mpi::Mpi;
