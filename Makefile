@@ -2,10 +2,10 @@
 # The work is in scripts/, so that CI, people and make run the same thing.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full test-mpi fuzz sanitize bench lint fmt doc clean
+.PHONY: help setup build demo test test-full test-mpi fuzz mutants sanitize bench bench-check lint fmt doc clean
 
 help: ## list these verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what is missing (Debian packages, private Python environment)
 	@scripts/setup
@@ -29,12 +29,18 @@ test-mpi: ## MPI programs of every kind over every MPI that can be installed (ab
 fuzz: ## run every fuzz target for a while (PARIO_FUZZ_SECONDS each, 60 by default)
 	@scripts/fuzz
 
+mutants: ## break store, control, wire and meta in every way, and see that a unit test notices (hours)
+	@scripts/mutants
+
 sanitize: ## run the tests of the unsafe code under a memory checker
 	@scripts/sanitize-kernels
 
 bench: ## set up the yardsticks, then measure: kernels, planning, moving
 	@scripts/setup
 	@scripts/bench
+
+bench-check: ## run the benchmarks in their quick form and compare every claim with the figures
+	@scripts/bench-check
 
 lint: ## formatting, clippy and documentation without a warning, and the repository's own rules
 	@scripts/lint

@@ -308,6 +308,23 @@ static void s88_any_order(void) {
         }
         OK(MPI_File_close(&files[order[j]]));
         EXPECT(files[order[j]] == MPI_FILE_NULL);
+        /* Exactly that one: the file goes with its last handle, all others are there. */
+        for (i = 0; i < 5; i++) {
+            MPI_File seen = MPI_FILE_NULL;
+            int first = rank, at, closed = 0;
+            MPI_Bcast(&first, 1, MPI_INT, 0, comms[i]);
+            for (at = 0; at <= j; at++)
+                closed |= order[at] == i;
+            snprintf(what, sizeof what, "%d-%d", i, first);
+            if (closed)
+                FAILS(MPI_ERR_NO_SUCH_FILE, MPI_File_open(MPI_COMM_SELF, file_name(what), MPI_MODE_RDONLY, MPI_INFO_NULL, &seen));
+            else {
+                OK(MPI_File_open(MPI_COMM_SELF, file_name(what), MPI_MODE_RDONLY, MPI_INFO_NULL, &seen));
+                if (seen != MPI_FILE_NULL)
+                    OK(MPI_File_close(&seen));
+            }
+        }
+        barrier();
     }
     for (i = 4; i > 0; i--)
         MPI_Comm_free(&comms[i]);
@@ -351,20 +368,71 @@ static void s89_many_handles(void) {
     barrier();
 }
 
-static void s16_ranks(void) {
-    /* Collectives of the program have the ranks that mpiexec made, with files open as well. */
-    const char *wanted = getenv("CONFORMANCE_RANKS");
-    int before_rank = rank, before_size = size, r, s, sum = 0;
-    MPI_File file = new_file("x");
+/* The ranks of the program are those that mpiexec made, 0 to n-1 without a gap, and nobody else is in sight. */
+static void ranks_are_untouched(void) {
+    const char *wanted = getenv("CONFORMANCE_RANKS"), *given = getenv("PMI_RANK");
+    int all[64], r = -1, s = -1, i, flag = -1, sum = 0, token = -1, mine;
+    MPI_Comm parent = MPI_COMM_WORLD, half;
+    MPI_Request request;
+    MPI_Status status;
+    if (!given)
+        given = getenv("OMPI_COMM_WORLD_RANK");
     MPI_Comm_rank(MPI_COMM_WORLD, &r);
     MPI_Comm_size(MPI_COMM_WORLD, &s);
-    EXPECT_EQ(r, before_rank);
-    EXPECT_EQ(s, before_size);
-    if (wanted)
-        EXPECT_EQ(s, atoi(wanted));
-    MPI_Allreduce(&r, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    EXPECT_EQ(sum, s * (s - 1) / 2);
+    EXPECT(wanted != NULL);
+    EXPECT_EQ(s, wanted ? atoi(wanted) : -1);
+    EXPECT(given != NULL);
+    EXPECT_EQ(r, given ? atoi(given) : -1);
+    MPI_Comm_get_parent(&parent);
+    EXPECT(parent == MPI_COMM_NULL);
+    if (s > 64)
+        return;
+    MPI_Allgather(&r, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD);
+    for (i = 0; i < s; i++)
+        EXPECT_EQ(all[i], i);
+    MPI_Comm_split(MPI_COMM_WORLD, r % 2, -r, &half);
+    MPI_Comm_size(half, &i);
+    EXPECT_EQ(i, r % 2 ? s / 2 : (s + 1) / 2);
+    MPI_Allreduce(&r, &sum, 1, MPI_INT, MPI_SUM, half);
+    for (i = r % 2, mine = 0; i < s; i += 2)
+        mine += i;
+    EXPECT_EQ(sum, mine);
+    MPI_Comm_free(&half);
+    /* A receive from anybody gets what a rank of the program sent, and nothing of anybody else. */
+    MPI_Irecv(&token, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
+    {
+        MPI_File file = new_file("meanwhile");
+        char bytes[100] = {1};
+        OK(MPI_File_write_at_all(file, 100 * r, bytes, 100, MPI_BYTE, &status));
+        OK(MPI_File_write_ordered(file, bytes, 100, MPI_BYTE, &status));
+        OK(MPI_File_close(&file));
+    }
+    mine = 1000 + r;
+    barrier();
+    MPI_Send(&mine, 1, MPI_INT, (r + 1) % s, 77, MPI_COMM_WORLD);
+    MPI_Wait(&request, &status);
+    EXPECT_EQ(status.MPI_SOURCE, (r + s - 1) % s);
+    EXPECT_EQ(status.MPI_TAG, 77);
+    EXPECT_EQ(token, 1000 + (r + s - 1) % s);
+    barrier();
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &status);
+    EXPECT_EQ(flag, 0);
+}
+
+static void s16_ranks(void) {
+    /* Before, while and after a file is open and an access of it is under way. */
+    static char bytes[1 << 20];
+    MPI_File file;
+    MPI_Request request;
+    MPI_Status status;
+    ranks_are_untouched();
+    file = new_file("x");
+    ranks_are_untouched();
+    OK(MPI_File_iwrite_at(file, (MPI_Offset)rank << 20, bytes, 1 << 20, MPI_BYTE, &request));
+    ranks_are_untouched();
+    MPI_Wait(&request, &status);
     OK(MPI_File_close(&file));
+    ranks_are_untouched();
 }
 
 static void s28_hints(void) {

@@ -35,12 +35,18 @@ pub(crate) fn lock(image: &Shared) -> MutexGuard<'_, Image> {
     image.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Open directories by number, each with what it had in it when it was opened.
+#[derive(Debug, Default)]
+struct Listings {
+    last: u64,
+    open: BTreeMap<u64, Vec<(OsString, About)>>,
+}
+
 /// One mount of the image.
 #[derive(Debug)]
 pub(crate) struct Mounted {
     image: Shared,
-    /// What open directories had in them when they were opened.
-    listings: Mutex<(u64, BTreeMap<u64, Vec<(OsString, About)>>)>,
+    listings: Mutex<Listings>,
 }
 
 impl Mounted {
@@ -62,7 +68,7 @@ impl Mounted {
         work(&mut image)
     }
 
-    fn listings(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Vec<(OsString, About)>>)> {
+    fn listings(&self) -> MutexGuard<'_, Listings> {
         self.listings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -298,9 +304,9 @@ impl Filesystem for Mounted {
         match self.with(false, |image| image.list(node.0)) {
             Ok(list) => {
                 let mut listings = self.listings();
-                listings.0 += 1;
-                let handle = listings.0;
-                listings.1.insert(handle, list);
+                listings.last += 1;
+                let handle = listings.last;
+                listings.open.insert(handle, list);
                 reply.opened(FileHandle(handle), FopenFlags::empty());
             }
             Err(e) => reply.error(e),
@@ -316,7 +322,7 @@ impl Filesystem for Mounted {
         mut reply: ReplyDirectory,
     ) {
         let listings = self.listings();
-        let list = listings.1.get(&handle.0).into_iter().flatten();
+        let list = listings.open.get(&handle.0).into_iter().flatten();
         for (place, (name, about)) in list.enumerate().skip(offset as usize) {
             let next = place as u64 + 1;
             if reply.add(INodeNo(about.node), next, about.kind, name) {
@@ -334,7 +340,7 @@ impl Filesystem for Mounted {
         _: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.listings().1.remove(&handle.0);
+        self.listings().open.remove(&handle.0);
         reply.ok();
     }
 

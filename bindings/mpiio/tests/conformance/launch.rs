@@ -278,7 +278,13 @@ impl std::fmt::Display for Output {
 /// Runs cases of a program with some ranks over a service, under each MPI of this run.
 #[track_caller]
 pub(crate) fn cases_hold(program: &str, cases: &str, ranks: usize) {
-    let site = Site::new(Mode::Service);
+    cases_hold_in(Mode::Service, program, cases, ranks);
+}
+
+/// The same, whoever serves.
+#[track_caller]
+pub(crate) fn cases_hold_in(mode: Mode, program: &str, cases: &str, ranks: usize) {
+    let site = Site::new(mode);
     for mpi in Mpi::selected() {
         let program = programs::c(mpi, program);
         let run = site.run(mpi, ranks, program).argument(cases);

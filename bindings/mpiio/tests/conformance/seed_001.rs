@@ -3,11 +3,14 @@
 //! The cases are in `conformance/`, under names that begin like those of the tests here; all cases of a
 //! statement run in one `mpiexec`.
 
-use crate::launch::cases_hold;
+use crate::launch::{Mode, cases_hold, cases_hold_in};
 
 #[test]
 fn seed001_s05_servers_are_not_seen_by_the_program() {
-    cases_hold("opening.c", "seed001_s05", 3);
+    // Servers of a job and of a directory are started by the ranks themselves, or around them.
+    for mode in [Mode::Service, Mode::Job, Mode::Embedded] {
+        cases_hold_in(mode, "opening.c", "seed001_s05", 3);
+    }
 }
 
 #[test]

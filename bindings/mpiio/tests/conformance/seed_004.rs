@@ -3,13 +3,15 @@
 //! The cases are in `conformance/`, under names that begin like those of the tests here; all cases of a
 //! statement run in one `mpiexec`.
 
-use crate::launch::{Mode, Site, cases_hold};
+use crate::launch::{Mode, Site, cases_hold, cases_hold_in};
 use crate::mpi::Mpi;
 use crate::programs;
 
 #[test]
 fn seed004_s16_client_ranks_are_those_of_mpiexec() {
-    cases_hold("opening.c", "seed004_s16", 4);
+    for mode in [Mode::Service, Mode::Embedded] {
+        cases_hold_in(mode, "opening.c", "seed004_s16", 4);
+    }
 }
 
 #[test]

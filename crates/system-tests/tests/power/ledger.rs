@@ -129,15 +129,13 @@ impl Ledger {
         assert_eq!(bytes.len(), size, "{name}");
         for (k, chunk) in self.chunks.iter().enumerate() {
             let tags: Vec<u64> = chunk.synced.iter().chain(&chunk.since).copied().collect();
-            for x in k * CHUNK..size.min((k + 1) * CHUNK) {
-                let is_known = tags
-                    .iter()
-                    .any(|&tag| pattern_byte(tag, x as u64) == bytes[x]);
-                let is_nothing = chunk.synced.is_none() && bytes[x] == 0;
+            let range = (k * CHUNK).min(size)..((k + 1) * CHUNK).min(size);
+            for (x, &byte) in range.clone().zip(&bytes[range]) {
+                let is_known = tags.iter().any(|&tag| pattern_byte(tag, x as u64) == byte);
+                let is_nothing = chunk.synced.is_none() && byte == 0;
                 assert!(
                     is_known || is_nothing,
-                    "{name}: byte {x} is {}, which is of none of {chunk:?}",
-                    bytes[x]
+                    "{name}: byte {x} is {byte}, which is of none of {chunk:?}"
                 );
             }
         }

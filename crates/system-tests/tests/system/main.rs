@@ -10,6 +10,7 @@ mod many_clients;
 mod many_files;
 mod matrix;
 mod messages;
+mod order;
 mod relayout;
 mod restart;
 mod views;
