@@ -213,8 +213,7 @@ impl Client {
     /// Removes an empty directory.
     pub fn rmdir(&self, path: &str) -> Result<()> {
         let path = absolute(path);
-        self.session()
-            .manager(|| Rmdir { path: path.clone() })
+        self.session().manager(|| Rmdir { path: path.clone() })
     }
 
     /// The names in a directory, ascending, fetched in parts while they are consumed.
@@ -247,8 +246,7 @@ impl Client {
 
     fn stat_answer(&self, path: &str) -> Result<StatAnswer> {
         let path = absolute(path);
-        self.session()
-            .manager(|| Stat { path: path.clone() })
+        self.session().manager(|| Stat { path: path.clone() })
     }
 
     /// Attributes, with the latest size from the server that owns the file.
@@ -298,8 +296,7 @@ impl Client {
     /// How a file is laid out, and what of it is lost.
     pub fn layout(&self, path: &str) -> Result<FileLayout> {
         let path = absolute(path);
-        self.session()
-            .manager(|| GetLayout { path: path.clone() })
+        self.session().manager(|| GetLayout { path: path.clone() })
     }
 
     /// Gives a file without bytes another layout.

@@ -350,9 +350,7 @@ impl Client {
     /// Hints that are kept with a file or directory and the directories above it.
     pub fn hints(&self, path: &str) -> Result<KeptHints> {
         let path = absolute(path);
-        let kept: HintsAre = self
-            .session()
-            .manager(|| GetHints { path: path.clone() })?;
+        let kept: HintsAre = self.session().manager(|| GetHints { path: path.clone() })?;
         let given = kept.given.iter().map(given_of);
         Ok(KeptHints {
             standing: judge(given.collect(), check_value),
@@ -390,8 +388,7 @@ impl Client {
             Err(Error::Unreachable { .. }) | Ok(()) => {}
             Err(error) => return Err(error),
         }
-        self.session()
-            .manager(|| ClearFailed { server })
+        self.session().manager(|| ClearFailed { server })
     }
 
     /// Has a server take memory for its staging buffers now; how many bytes they have.

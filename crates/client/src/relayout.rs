@@ -68,8 +68,7 @@ impl Client {
 
     /// How far the move of a file has come.
     pub fn relayout_progress(&self, file: FileId) -> Result<Progress> {
-        self.session()
-            .manager(|| RelayoutProgress { file })
+        self.session().manager(|| RelayoutProgress { file })
     }
 
     /// All moves under way.
@@ -97,8 +96,7 @@ impl Client {
 
     /// How far the draining of a server has come.
     pub fn drain_progress(&self, server: ServerId) -> Result<Draining> {
-        self.session()
-            .manager(|| DrainProgress { server })
+        self.session().manager(|| DrainProgress { server })
     }
 
     /// Moves single subfiles of a file, or of all files, so that servers have equal shares; which. Returns when the

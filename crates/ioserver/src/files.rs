@@ -891,23 +891,4 @@ impl Files {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gates_that_nobody_needs_are_forgotten_and_others_are_not() {
-        let files = Files::default();
-        let before = |file: FileId| (u64::from(file.0 == 2), 1);
-        let used = files.entry(FileId(1), before);
-        files.entry(FileId(2), |_| (0, 1));
-        files.entry(FileId(3), before).fence(9, vec![0..1]);
-        for file in 10..3 * KEPT_GATES as u64 {
-            files.entry(FileId(file), before);
-            assert!(lock(&files.entries).len() <= KEPT_GATES);
-        }
-        for file in [1, 2, 3] {
-            assert!(files.get(FileId(file)).is_some(), "{file}");
-        }
-        assert!(Arc::ptr_eq(&used, &files.entry(FileId(1), before)));
-    }
-}
+mod tests;

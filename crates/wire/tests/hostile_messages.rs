@@ -1,4 +1,6 @@
-//! The fuzz harness for messages with hostile trees inside, on fixed seeds. `make fuzz` runs it with a fuzzer behind it.
+//! The fuzz harness for messages with hostile trees inside, on fixed seeds.
+//!
+//! `make fuzz` runs the same function with a fuzzer behind it; what it does is in `harness/hostile.rs`.
 
 #[allow(dead_code)] // what the other tests use
 mod harness;
