@@ -89,6 +89,8 @@ enum Command {
     Advise(commands::advise::Arguments),
     /// Move everything away from a server, so that it can be stopped
     Drain(commands::drain::Arguments),
+    /// Make, renew and show certificates for services between hosts that do not trust each other
+    Cert(commands::cert::Arguments),
     /// Even out what servers hold by moving single subfiles
     Rebalance(commands::rebalance::Arguments),
     /// Draw a layout: which element holds which part of an array or a stored file
@@ -151,6 +153,7 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Profile(arguments) => commands::profile::run(&arguments),
         Command::Advise(arguments) => commands::advise::run(&arguments),
         Command::Drain(arguments) => commands::drain::run(&arguments),
+        Command::Cert(arguments) => commands::cert::run(&arguments),
         Command::Rebalance(arguments) => commands::rebalance::run(&arguments),
         Command::Layout(arguments) => commands::layout::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),

@@ -46,6 +46,10 @@ impl Client {
     pub fn connect(url: &ServiceUrl, options: ConnectOptions) -> Result<Client> {
         match url {
             ServiceUrl::At(endpoint) => Client::connect_with(Arc::new(endpoint.clone()), options),
+            ServiceUrl::Protected(endpoint, names) => {
+                let options = options.with_tls(names)?;
+                Client::connect_with(Arc::new(endpoint.clone()), options)
+            }
             other => Err(Error::argument(
                 "url",
                 format!("'{other}' names no running service; give unix:PATH or tcp:HOST:PORT"),

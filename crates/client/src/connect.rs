@@ -1,6 +1,7 @@
 //! How a service is reached: addresses, limits of waiting, the secret.
 //!
-//! `PARIO_SECRET` names a file with the secret, `PARIO_TIMEOUT` the seconds for which a server that
+//! `PARIO_SECRET` names a file with the secret, `PARIO_TLS_CA`, `PARIO_TLS_CERT` and `PARIO_TLS_KEY` the files of
+//! certificates (the URL may name them too), `PARIO_TIMEOUT` the seconds for which a server that
 //! cannot be reached is tried again, `PARIO_STRATEGY` the way of accesses through views with gaps
 //! and of collective ones (the words of the hint `strategy`), `PARIO_MAPPING` the servers that are talked to,
 //! `PARIO_BUDDY` the number of the server to begin with, `PARIO_HINTS` a file with hints of a compiler or a job
@@ -10,14 +11,14 @@
 //! environment is read only by [`ConnectOptions::from_env`].
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use advise::mapping::Strategy as Mapping;
-use identity::{Keys, Secret};
+use identity::{Keys, Secret, Tls, TlsFiles};
 use wire::ServerId;
-use wire::url::Endpoint;
+use wire::url::{Endpoint, TlsNames};
 
 use crate::error::{Error, Result};
 use crate::heard::CompilerHints;
@@ -103,6 +104,10 @@ impl ConnectOptions {
         let mut options = self;
         if let Some(path) = std::env::var_os("PARIO_SECRET").filter(|v| !v.is_empty()) {
             options = options.with_secret_file(Path::new(&path))?;
+        }
+        let names = tls_names_of_environment();
+        if names != TlsNames::default() {
+            options = options.with_tls(&names)?;
         }
         if let Ok(text) = std::env::var("PARIO_TIMEOUT")
             && !text.is_empty()
@@ -247,11 +252,45 @@ impl ConnectOptions {
         Ok(self)
     }
 
+    /// Under TLS, with files that are named here and, where they are not, by the environment.
+    pub fn with_tls(mut self, names: &TlsNames) -> Result<ConnectOptions> {
+        let other = tls_names_of_environment();
+        let pick = |name, here: &Option<PathBuf>, there: Option<PathBuf>| {
+            let found = here.clone().or(there);
+            found.ok_or_else(|| {
+                let why = "names no file; TLS needs those of the authority (ca), of the own certificate \
+                           (cert) and of its key (key)";
+                Error::argument(name, why)
+            })
+        };
+        let files = TlsFiles {
+            ca: pick("PARIO_TLS_CA", &names.ca, other.ca)?,
+            cert: pick("PARIO_TLS_CERT", &names.cert, other.cert)?,
+            key: pick("PARIO_TLS_KEY", &names.key, other.key)?,
+        };
+        let tls = Tls::read(files).map_err(|e| Error::argument("TLS", e.to_string()))?;
+        self.keys.tls = Some(tls);
+        Ok(self)
+    }
+
     /// With another limit for servers that cannot be reached, also for one connection to them.
     pub fn with_timeout(mut self, timeout: Duration) -> ConnectOptions {
         self.timeout = timeout;
         self.connect_timeout = timeout;
         self
+    }
+}
+
+/// Files for TLS that the environment names.
+fn tls_names_of_environment() -> TlsNames {
+    let file = |name: &str| {
+        let found = std::env::var_os(name).filter(|v| !v.is_empty());
+        found.map(PathBuf::from)
+    };
+    TlsNames {
+        ca: file("PARIO_TLS_CA"),
+        cert: file("PARIO_TLS_CERT"),
+        key: file("PARIO_TLS_KEY"),
     }
 }
 

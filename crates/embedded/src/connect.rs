@@ -87,7 +87,7 @@ pub fn connect(
     options: &Options,
 ) -> Result<Client, Error> {
     match url {
-        ServiceUrl::At(_) => Ok(Client::connect(url, connection)?),
+        ServiceUrl::At(_) | ServiceUrl::Protected(..) => Ok(Client::connect(url, connection)?),
         ServiceUrl::Directory(path) => {
             let connector = InDirectory::new(path, options)?;
             // The first time by hand, so that what is wrong with the directory is said in full.

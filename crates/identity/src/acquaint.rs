@@ -34,6 +34,7 @@ use wire::url::Endpoint;
 use crate::channel::Channel;
 use crate::process::this_process;
 use crate::secret::{Keys, proof, proof_of_server, random};
+use crate::tls::TlsError;
 
 /// A connection on which both ends know each other.
 #[derive(Debug)]
@@ -59,9 +60,18 @@ pub fn connect(
     introduce(link, endpoint, role, credentials, keys, patience)
 }
 
-/// A connection to whoever listens at an endpoint; nobody has said anything yet.
-pub fn reach(endpoint: &Endpoint, _keys: &Keys, patience: Duration) -> Result<Link, AskError> {
-    Ok(Link::connect(endpoint, patience).map_err(LinkError::Io)?)
+/// A connection to whoever listens at an endpoint, under TLS if there are certificates and it is TCP; nobody has
+/// said anything yet.
+pub fn reach(endpoint: &Endpoint, keys: &Keys, patience: Duration) -> Result<Link, AskError> {
+    let link = Link::connect(endpoint, patience).map_err(LinkError::Io)?;
+    let (Some(tls), Endpoint::Tcp { host, .. }) = (&keys.tls, endpoint) else {
+        return Ok(link);
+    };
+    tls.connect(link, host, patience).map_err(|e| match e {
+        TlsError::Io(e) => AskError::Link(LinkError::Io(e)),
+        TlsError::Refused(why) => refused(format!("{endpoint}: {why}")),
+        TlsError::Plain(_) => refused(format!("{endpoint}: it does not speak TLS")),
+    })
 }
 
 /// Gets acquainted over a connection.
@@ -74,7 +84,7 @@ pub fn introduce(
     patience: Duration,
 ) -> Result<Acquainted, AskError> {
     link.set_timeout(Some(patience)).map_err(LinkError::Io)?;
-    let is_private = matches!(link.peer(), Ok(PeerName::Unix { .. }));
+    let is_private = link.is_relayed() || matches!(link.peer(), Ok(PeerName::Unix { .. }));
     let hello = Hello {
         role,
         process: this_process(),
@@ -101,6 +111,12 @@ pub fn introduce(
         Ok(_) if secret.is_some() => {
             return Err(is_nobody(endpoint));
         }
+        // The server looks at certificates after the caller has, and says so in place of an answer.
+        Err(AskError::Link(LinkError::Io(e)))
+            if link.is_relayed() && e.kind() == std::io::ErrorKind::PermissionDenied =>
+        {
+            return Err(refused(format!("{endpoint}: {e}")));
+        }
         answer => (answer?, Channel::private()),
     };
     Ok(Acquainted {
@@ -120,6 +136,10 @@ fn wants_secret(endpoint: &Endpoint, role: &Role) -> AskError {
              PARIO_SERVER_SECRET"
         ),
     };
+    refused(text)
+}
+
+fn refused(text: String) -> AskError {
     AskError::Refused(Status::Unauthenticated, Refusal::new(text))
 }
 
@@ -128,5 +148,5 @@ fn is_nobody(endpoint: &Endpoint) -> AskError {
         "{endpoint} has not proven that it knows the secret: it is another service, or it was started \
          without one"
     );
-    AskError::Refused(Status::Unauthenticated, Refusal::new(text))
+    refused(text)
 }

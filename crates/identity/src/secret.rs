@@ -13,6 +13,8 @@ use control::capability::seal;
 use wire::message::Field;
 use wire::message::session::{Hello, Role};
 
+use crate::tls::Tls;
+
 /// Bytes of nonces, challenges and keys.
 pub const KEY_BYTES: usize = 32;
 /// Longest file that is read as a secret.
@@ -79,6 +81,8 @@ pub struct Keys {
     pub user: Option<Secret>,
     /// What its servers know.
     pub server: Option<Secret>,
+    /// Certificates; with them connections over TCP are under TLS, and no secret is asked for.
+    pub tls: Option<Tls>,
 }
 
 impl Keys {
@@ -86,7 +90,7 @@ impl Keys {
     pub fn of_user(secret: Option<Secret>) -> Keys {
         Keys {
             user: secret,
-            server: None,
+            ..Keys::default()
         }
     }
 

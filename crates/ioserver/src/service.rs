@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use control::capability::{seals_equal, server_seal, verify_session};
 use control::locks::Mode;
-use serving::{Exchange, Outcome, Peer, PerUser, Proven, Service, Watch, this_process};
+use serving::{Exchange, Holder, Outcome, Peer, PerUser, Proven, Service, Watch, this_process};
 use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::ahead::{Confirm, Deposit, ReadAhead};
 use wire::message::cluster::{
@@ -567,7 +567,10 @@ impl Service for IoService {
                 // A seal can be overheard; where it can, it is not enough.
                 let own = rustix::process::geteuid().as_raw();
                 let known = peer.credentials.as_ref().map(|c| c.user);
-                if !proven.secret && !known.is_some_and(|user| user == 0 || user == own) {
+                let is_user = matches!(proven.holder, Some(Holder::User { .. }));
+                if is_user
+                    || !proven.is_server() && !known.is_some_and(|user| user == 0 || user == own)
+                {
                     return Err(no(
                         "servers on other hosts prove that they know the secret of servers; give its \
                          file to all of them (--server-secret, PARIO_SERVER_SECRET)",

@@ -44,10 +44,12 @@ pub fn find_running(connection: ConnectOptions) -> Result<(Endpoint, ConnectOpti
 }
 
 fn with_secret(
-    connection: ConnectOptions,
+    mut connection: ConnectOptions,
     place: &Place,
     note: &Note,
 ) -> Result<ConnectOptions, Error> {
+    // Certificates are those of another service.
+    connection.keys.tls = None;
     match note.has_secret {
         true => Ok(connection.with_secret_file(&place.secret())?),
         false => Ok(connection),

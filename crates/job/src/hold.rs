@@ -175,6 +175,7 @@ impl Holder<'_> {
         let keys = Keys {
             server: (self.part.secret()).map(|t| Secret::new(format!("{t} servers").as_bytes())),
             user: secret.clone(),
+            tls: None,
         };
         let network = match self.part {
             Part::Alone => None,

@@ -2,7 +2,7 @@
 //!
 //! Whom a client works for is said by the kernel where it knows. On TCP of this host the kernel knows only
 //! the user, so whoever has proven himself adds his groups; root may speak for others, since it could become
-//! them. Of a client elsewhere the secret proves only that it belongs to the service: it works for the user
+//! them. A certificate says it under TLS, wherever a client is. Of a client elsewhere the secret proves only that it belongs to the service: it works for the user
 //! whom the administrator named for such clients, unless he trusts their network to say who its users are
 //! (`trust`).
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use control::capability::{ClusterKey, seals_equal, server_seal, session, verify_session};
 use control::crash::{crash_point, panic_point};
-use identity::{Channel, Keys};
+use identity::{Channel, Holder, Keys};
 use meta::MetaError;
 use meta::catalogue::{Batch, Caller, Identity, Snapshot};
 use serving::{Exchange, Outcome, Peer, Proven, Service, Watch};
@@ -308,6 +308,14 @@ impl Manager {
         proven: &Proven,
     ) -> Result<Credentials, Refused> {
         let claimed = &hello.credentials;
+        match &proven.holder {
+            Some(Holder::User { credentials, .. }) => return Ok(credentials.clone()),
+            Some(Holder::Server) => {
+                let text = "the certificate is that of a server; clients show one of a user (`pario cert user`)";
+                return Err(denied(text));
+            }
+            None => {}
+        }
         match &peer.credentials {
             Some(known) if peer.pid.is_some() => Ok(known.clone()),
             Some(known) if !proven.secret => Ok(known.clone()),
@@ -327,8 +335,14 @@ impl Manager {
 
     /// Refuses those who are servers only by their own word.
     fn demand_proven_server(&self, peer: &Peer, proven: &Proven) -> Result<(), Refused> {
+        if let Some(holder) = &proven.holder
+            && *holder != Holder::Server
+        {
+            let text = format!("the certificate is that of {holder}; servers show one of a server");
+            return Err(denied(text));
+        }
         let known = peer.credentials.as_ref().map(|c| c.user);
-        if proven.secret || known.is_some_and(|user| user == 0 || user == self.user) {
+        if proven.is_server() || known.is_some_and(|user| user == 0 || user == self.user) {
             return Ok(());
         }
         Err(denied(format!(

@@ -141,8 +141,8 @@ impl fmt::Display for StartError {
             StartError::NoListener => f.write_str("listen: name at least one endpoint"),
             StartError::NeedsSecret(endpoint) => write!(
                 f,
-                "{endpoint}: listening beyond this host needs a secret; give one with PARIO_SECRET \
-                 or listen on a loopback address"
+                "{endpoint}: listening beyond this host needs a secret (PARIO_SECRET) or certificates \
+                 (PARIO_TLS_CERT); give one, or listen on a loopback address"
             ),
             StartError::Listen(endpoint, e) => write!(f, "{endpoint}: {e}"),
             StartError::System(e) => e.fmt(f),
@@ -181,7 +181,8 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         return Err(StartError::NoListener);
     }
     for endpoint in &options.listen {
-        if options.keys.user.is_none() && !is_of_this_host(endpoint)? {
+        if options.keys.user.is_none() && options.keys.tls.is_none() && !is_of_this_host(endpoint)?
+        {
             return Err(StartError::NeedsSecret(endpoint.clone()));
         }
     }

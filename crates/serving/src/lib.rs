@@ -21,7 +21,7 @@ mod server;
 mod watch;
 
 pub use connection::{Exchange, Outcome};
-pub use identity::{Channel, Keys, Secret, local_host, proof, this_process};
+pub use identity::{Channel, Holder, Keys, Secret, local_host, proof, this_process};
 pub use limits::{Limits, PerUser, Taken};
 pub use peer::Peer;
 pub use server::{Proven, Running, Service, start};

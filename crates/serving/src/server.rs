@@ -16,7 +16,7 @@ use wire::message::session::{Hello, Prove, Role, Welcome};
 use wire::message::{self, Bytes, Refusal, Request};
 use wire::url::Endpoint;
 
-use identity::{Channel, Keys, proof, proof_of_server, random};
+use identity::{Channel, Holder, Keys, TlsError, proof, proof_of_server, random};
 
 use crate::connection::{Exchange, Outcome};
 use crate::limits::{BEYOND, Limits, full};
@@ -32,8 +32,20 @@ const FAREWELL_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Proven {
     /// That it knows the secret of its role.
     pub secret: bool,
+    /// Whose certificate it has.
+    pub holder: Option<Holder>,
     /// What keys travel in on this connection.
     pub channel: Channel,
+}
+
+impl Proven {
+    /// That it is a server: by its secret, if it came in that role, or by its certificate.
+    pub fn is_server(&self) -> bool {
+        match &self.holder {
+            Some(holder) => *holder == Holder::Server,
+            None => self.secret,
+        }
+    }
 }
 
 /// What a server does with its connections.
@@ -256,9 +268,33 @@ fn pause() {
     thread::sleep(Duration::from_millis(10));
 }
 
+/// Puts a connection under TLS, if that is demanded; with whose certificate.
+fn protect<S: Service>(shared: &Shared<S>, link: Link) -> Option<(Link, Option<Holder>)> {
+    let is_tcp = matches!(link.peer(), Ok(wire::link::PeerName::Tcp { .. }));
+    let Some(tls) = shared.keys.tls.as_ref().filter(|_| is_tcp) else {
+        return Some((link, None));
+    };
+    match tls.accept(link, HELLO_TIMEOUT) {
+        Ok((link, holder)) => Some((link, Some(holder))),
+        Err(TlsError::Plain(link)) => {
+            let text = "this service speaks TLS only; name the files of your certificate in PARIO_TLS_CA, \
+                        PARIO_TLS_CERT and PARIO_TLS_KEY";
+            let mut exchange = Exchange::new(link);
+            // Its question is read, so that its number is in the answer.
+            let _ = exchange.next_within(HELLO_TIMEOUT);
+            farewell(&mut exchange, Status::Unauthenticated, &Refusal::new(text));
+            None
+        }
+        Err(TlsError::Io(_) | TlsError::Refused(_)) => None,
+    }
+}
+
 fn converse<S: Service>(shared: &Shared<S>, link: Link) {
+    let Some((link, holder)) = protect(shared, link) else {
+        return;
+    };
     let mut exchange = Exchange::new(link);
-    let Some(mut session) = introduce(shared, &mut exchange) else {
+    let Some(mut session) = introduce(shared, &mut exchange, holder) else {
         return;
     };
     if exchange.link.set_timeout(None).is_err() {
@@ -295,9 +331,13 @@ fn farewell(exchange: &mut Exchange, status: Status, refusal: &Refusal) {
     }
 }
 
-fn introduce<S: Service>(shared: &Shared<S>, exchange: &mut Exchange) -> Option<S::Session> {
+fn introduce<S: Service>(
+    shared: &Shared<S>,
+    exchange: &mut Exchange,
+    holder: Option<Holder>,
+) -> Option<S::Session> {
     let peer = Peer::of(&exchange.link);
-    let result = hello(shared, &peer, exchange);
+    let result = hello(shared, &peer, exchange, holder);
     match result {
         Ok((session, welcome)) => match exchange.answer(&welcome) {
             Ok(()) => Some(session),
@@ -320,17 +360,22 @@ fn hello<S: Service>(
     shared: &Shared<S>,
     peer: &Peer,
     exchange: &mut Exchange,
+    holder: Option<Holder>,
 ) -> Result<(S::Session, Welcome), Refused> {
     let hello: Hello = next_is(exchange, "the first message of a connection")?;
     let is_server = matches!(hello.role, Role::Server { .. } | Role::NewServer);
     if !is_server && lock(&shared.connections.open).len() > shared.limits.connections {
         return Err(Some(full(&shared.limits)));
     }
-    let needs_proof = !matches!(exchange.link.peer(), Ok(wire::link::PeerName::Unix { .. }));
+    let is_unix = matches!(exchange.link.peer(), Ok(wire::link::PeerName::Unix { .. }));
+    let needs_proof = !is_unix && holder.is_none();
     let secret = shared.keys.secret_for(&hello.role);
     let Some(secret) = secret.filter(|_| needs_proof) else {
-        let welcomed = shared.service.hello(peer, &hello, &Proven::default());
-        return welcomed.map_err(Some);
+        let proven = Proven {
+            holder,
+            ..Proven::default()
+        };
+        return shared.service.hello(peer, &hello, &proven).map_err(Some);
     };
     let challenge = random();
     let (whose, option) = match hello.role {
@@ -351,6 +396,7 @@ fn hello<S: Service>(
     }
     let proven = Proven {
         secret: true,
+        holder: None,
         channel: Channel::wrapped(secret, &challenge, &hello),
     };
     let (session, mut welcome) = shared.service.hello(peer, &hello, &proven).map_err(Some)?;

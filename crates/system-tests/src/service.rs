@@ -535,7 +535,7 @@ pub fn connect(
             options,
             &embedded::Options::default(),
         )?),
-        ServiceUrl::At(_) => Ok(Client::connect(url, options)?),
+        ServiceUrl::At(_) | ServiceUrl::Protected(..) => Ok(Client::connect(url, options)?),
     }
 }
 

@@ -43,6 +43,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         &["advise", "control", "falls", "layout", "lockfile", "wire"],
     ),
     ("identity", &["control", "wire"]),
+    ("certificates", &["identity"]),
     ("serving", &["control", "identity", "kernels", "wire"]),
     (
         "metaserver",
@@ -95,6 +96,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         "pario",
         &[
             "advise",
+            "certificates",
             "client",
             "control",
             "direct",
@@ -117,8 +119,20 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     (
         "system-tests",
         &[
-            "advise", "client", "control", "direct", "embedded", "falls", "identity", "job",
-            "layout", "lossyfs", "serving", "testkit", "wire",
+            "advise",
+            "certificates",
+            "client",
+            "control",
+            "direct",
+            "embedded",
+            "falls",
+            "identity",
+            "job",
+            "layout",
+            "lossyfs",
+            "serving",
+            "testkit",
+            "wire",
         ],
     ),
     ("lossyfs", &[]),
@@ -133,6 +147,9 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("client", &["ioserver", "metaserver", "store"]),
     ("ioserver", &["metaserver"]),
     ("mpiio", &["system-tests"]),
+    ("serving", &["certificates"]),
+    ("identity", &["certificates"]),
+    ("metaserver", &["certificates"]),
 ];
 
 /// The member that tests of all others may use, and nothing that ships.

@@ -15,6 +15,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -90,6 +91,56 @@ const MOST_SLICES: usize = 1024;
 enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
+    /// One end of a pair of sockets; somebody passes on what goes through it.
+    Relayed(UnixStream, Arc<Relay>),
+}
+
+impl Stream {
+    fn try_clone(&self) -> io::Result<Stream> {
+        Ok(match self {
+            Stream::Unix(s) => Stream::Unix(s.try_clone()?),
+            Stream::Tcp(s) => Stream::Tcp(s.try_clone()?),
+            Stream::Relayed(s, relay) => Stream::Relayed(s.try_clone()?, Arc::clone(relay)),
+        })
+    }
+
+    fn shutdown(&self, how: std::net::Shutdown) -> io::Result<()> {
+        match self {
+            Stream::Unix(s) | Stream::Relayed(s, _) => s.shutdown(how),
+            Stream::Tcp(s) => s.shutdown(how),
+        }
+    }
+}
+
+/// What a link knows about whoever passes its bytes on: who is at the far end, and why that failed.
+#[derive(Debug)]
+pub struct Relay {
+    peer: PeerName,
+    trouble: Mutex<Option<io::Error>>,
+}
+
+impl Relay {
+    /// Between a link and this peer.
+    pub fn new(peer: PeerName) -> Relay {
+        Relay {
+            peer,
+            trouble: Mutex::default(),
+        }
+    }
+
+    /// Why nothing more will come; before the sockets are ended.
+    pub fn fail(&self, error: io::Error) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    /// What a reader gets in place of the end of the stream, if that was no orderly one.
+    fn end(&self) -> io::Result<usize> {
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*trouble {
+            Some(e) => Err(io::Error::new(e.kind(), e.to_string())),
+            None => Ok(0),
+        }
+    }
 }
 
 /// What the kernel says about the other end of a connection.
@@ -196,6 +247,31 @@ impl Link {
         Ok(sockopt::set_tcp_user_timeout(s, limit_ms)?)
     }
 
+    /// A link whose bytes somebody passes on.
+    pub fn relayed(stream: UnixStream, relay: Arc<Relay>) -> Link {
+        Link {
+            stream: Stream::Relayed(stream, relay),
+            control: Vec::new(),
+            inbox: Box::default(),
+            held: 0..0,
+            deadline: None,
+            descriptors: None,
+        }
+    }
+
+    /// Whether somebody passes its bytes on.
+    pub fn is_relayed(&self) -> bool {
+        matches!(self.stream, Stream::Relayed(..))
+    }
+
+    /// The TCP stream, for whoever passes bytes on; nothing was read ahead.
+    pub fn into_tcp(self) -> io::Result<TcpStream> {
+        match self.stream {
+            Stream::Tcp(s) if self.held.is_empty() => Ok(s),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
     /// Reads up to so many bytes ahead from now on. Whoever receives through [`AsFd`] then begins with
     /// [`Link::ahead`].
     pub fn read_ahead(&mut self, bytes: usize) {
@@ -228,7 +304,7 @@ impl Link {
         if descriptors.is_empty() {
             return self.send(header, control, &[]);
         }
-        if matches!(self.stream, Stream::Tcp(_)) {
+        if !matches!(self.stream, Stream::Unix(_)) {
             let text = "descriptors travel over Unix sockets only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, text).into());
         }
@@ -271,13 +347,14 @@ impl Link {
                 peer: s.peer_addr()?,
                 here: s.local_addr()?,
             }),
+            Stream::Relayed(_, relay) => Ok(relay.peer),
         }
     }
 
     /// Longest time a read or write may take; `None` waits for ever.
     pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match &self.stream {
-            Stream::Unix(s) => s
+            Stream::Unix(s) | Stream::Relayed(s, _) => s
                 .set_read_timeout(timeout)
                 .and_then(|()| s.set_write_timeout(timeout)),
             Stream::Tcp(s) => s
@@ -288,12 +365,8 @@ impl Link {
 
     /// A second handle on the same connection, for a thread that only sends or only receives.
     pub fn try_clone(&self) -> io::Result<Link> {
-        let stream = match &self.stream {
-            Stream::Unix(s) => Stream::Unix(s.try_clone()?),
-            Stream::Tcp(s) => Stream::Tcp(s.try_clone()?),
-        };
         Ok(Link {
-            stream,
+            stream: self.stream.try_clone()?,
             control: Vec::new(),
             inbox: Box::default(),
             held: 0..0,
@@ -305,19 +378,13 @@ impl Link {
     /// Ends both directions; a peer or thread that waits on it wakes up.
     pub fn shutdown(&self) {
         // A connection that is already gone is as ended as it can be.
-        let _ = match &self.stream {
-            Stream::Unix(s) => s.shutdown(std::net::Shutdown::Both),
-            Stream::Tcp(s) => s.shutdown(std::net::Shutdown::Both),
-        };
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 
     /// Sends nothing more, and drops what the peer still sends until it has closed too or the time is
     /// over. A connection closed with bytes unread takes the last answer with it.
     pub fn finish(&mut self, patience: Duration) {
-        let ended = match &self.stream {
-            Stream::Unix(s) => s.shutdown(std::net::Shutdown::Write),
-            Stream::Tcp(s) => s.shutdown(std::net::Shutdown::Write),
-        };
+        let ended = self.stream.shutdown(std::net::Shutdown::Write);
         self.deadline = Some(Instant::now() + patience);
         let mut sink = [0; 16 << 10];
         let mut is_open = ended.is_ok();
@@ -501,6 +568,10 @@ impl Link {
             (Stream::Unix(s), Some(list)) => crate::descriptors::receive(s.as_fd(), into, list),
             (Stream::Unix(s), None) => s.read(into),
             (Stream::Tcp(s), _) => s.read(into),
+            (Stream::Relayed(s, relay), _) => match s.read(into)? {
+                0 if !into.is_empty() => relay.end(),
+                n => Ok(n),
+            },
         }
     }
 
@@ -515,7 +586,13 @@ impl Link {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => IoSlice::advance_slices(&mut slices, n),
                 Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
+                Err(e) => {
+                    // Whoever passes the bytes on knows better why they are not taken.
+                    if let Stream::Relayed(_, relay) = &self.stream {
+                        relay.end()?;
+                    }
+                    return Err(e.into());
+                }
             }
         }
         Ok(())
@@ -550,7 +627,7 @@ fn connect_unix(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.stream {
-            Stream::Unix(s) => s.as_fd(),
+            Stream::Unix(s) | Stream::Relayed(s, _) => s.as_fd(),
             Stream::Tcp(s) => s.as_fd(),
         }
     }

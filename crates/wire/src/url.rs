@@ -3,6 +3,8 @@
 //! ```text
 //! unix:PATH        a socket on this host
 //! tcp:HOST:PORT    a socket on a network; IPv6 hosts in brackets
+//! tcp:HOST:PORT?ca=FILE&cert=FILE&key=FILE
+//!                  the same under TLS, with these certificates; what is not named is named elsewhere
 //! dir:PATH         no service: this process serves the directory itself
 //! job:             servers that live with the job
 //! ```
@@ -30,10 +32,61 @@ pub enum Endpoint {
 pub enum ServiceUrl {
     /// A running service.
     At(Endpoint),
+    /// A running service that is reached under TLS.
+    Protected(Endpoint, TlsNames),
     /// The directory, served by whoever uses it.
     Directory(PathBuf),
     /// The servers of this job.
     Job,
+}
+
+/// Files for TLS, as far as a URL names them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TlsNames {
+    /// The certificate of the authority.
+    pub ca: Option<PathBuf>,
+    /// The own certificate.
+    pub cert: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+}
+
+impl TlsNames {
+    fn parse(text: &str, options: &str) -> Result<TlsNames, UrlError> {
+        let mut names = TlsNames::default();
+        for option in options.split('&') {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            let slot = match name {
+                "ca" => &mut names.ca,
+                "cert" => &mut names.cert,
+                "key" => &mut names.key,
+                _ => {
+                    return Err(refused(
+                        text,
+                        "has an option that is none of ca, cert and key",
+                    ));
+                }
+            };
+            if value.is_empty() {
+                return Err(refused(text, "has an option without a file; write ca=FILE"));
+            }
+            *slot = Some(value.into());
+        }
+        Ok(names)
+    }
+}
+
+impl fmt::Display for TlsNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut mark = '?';
+        for (name, file) in [("ca", &self.ca), ("cert", &self.cert), ("key", &self.key)] {
+            if let Some(file) = file {
+                write!(f, "{mark}{name}={}", file.display())?;
+                mark = '&';
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Why a URL was refused.
@@ -60,6 +113,11 @@ impl FromStr for ServiceUrl {
             Some(("dir", path)) => Ok(ServiceUrl::Directory(path.into())),
             Some(("job", "")) => Ok(ServiceUrl::Job),
             Some(("job", _)) => Err(refused(text, "has words after 'job:'")),
+            Some(("tcp", rest)) if rest.contains('?') => {
+                let (at, options) = text.split_once('?').expect("it has one");
+                let names = TlsNames::parse(text, options)?;
+                Ok(ServiceUrl::Protected(at.parse()?, names))
+            }
             _ => Ok(ServiceUrl::At(text.parse()?)),
         }
     }
@@ -117,6 +175,7 @@ impl fmt::Display for ServiceUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ServiceUrl::At(endpoint) => endpoint.fmt(f),
+            ServiceUrl::Protected(endpoint, names) => write!(f, "{endpoint}{names}"),
             ServiceUrl::Directory(path) => write!(f, "dir:{}", path.display()),
             ServiceUrl::Job => f.write_str("job:"),
         }
@@ -140,6 +199,8 @@ mod tests {
             "unix:/run/p.sock",
             "tcp:node7:4711",
             "tcp:[::1]:9",
+            "tcp:node7:4711?ca=/a/ca.pem&cert=ada.pem&key=ada.key",
+            "tcp:node7:4711?cert=ada.pem",
             "dir:.pario",
             "job:",
         ] {
@@ -159,6 +220,10 @@ mod tests {
             ("tcp:node:99999", "no number below 65536"),
             ("tcp:::1:80", "without brackets"),
             ("job:7", "after 'job:'"),
+            ("tcp:node:7?", "none of ca, cert and key"),
+            ("tcp:node:7?ca", "without a file"),
+            ("tcp:node:7?ca=a&more=b", "none of ca, cert and key"),
+            ("tcp:node?ca=a", "has no port"),
         ] {
             let error = text.parse::<ServiceUrl>().unwrap_err().to_string();
             assert!(error.contains(remedy), "{error}");

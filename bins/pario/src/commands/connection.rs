@@ -71,8 +71,17 @@ fn connect_to_job() -> Result<Client, Error> {
     })
 }
 
+/// With the certificates that the URL names.
+pub(crate) fn with_url_files(options: ConnectOptions) -> Result<ConnectOptions, client::Error> {
+    match named().map(|(_, text)| text.parse()) {
+        Some(Ok(ServiceUrl::Protected(_, names))) => options.with_tls(&names),
+        _ => Ok(options),
+    }
+}
+
 fn connect_to(target: &Target) -> Result<Client, Error> {
-    let mut options = ConnectOptions::from_env().map_err(refused)?;
+    let options = ConnectOptions::from_env().and_then(with_url_files);
+    let mut options = options.map_err(refused)?;
     let url = match target {
         Target::Directory(dir) => ServiceUrl::Directory(dir.clone()),
         Target::Service(endpoint, state) => {

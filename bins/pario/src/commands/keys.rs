@@ -1,4 +1,4 @@
-//! What servers are given to show and to demand: secrets, and who is believed beyond this host.
+//! What servers are given to show and to demand: secrets, certificates, and who is believed beyond this host.
 //!
 //! Files are read where the option stands, so that what is wrong with one is said with its option.
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use identity::{Keys, Secret};
+use identity::{Holder, Keys, Secret, Tls, TlsFiles};
 use metaserver::{Network, Trust};
 use wire::message::session::Credentials;
 
@@ -23,6 +23,18 @@ pub(crate) struct KeyArguments {
     /// The file with the secret that servers on other hosts have to know [default: PARIO_SERVER_SECRET]
     #[arg(long, value_name = "FILE")]
     server_secret: Option<PathBuf>,
+
+    /// The certificate of the authority; with the next two TCP is under TLS [default: PARIO_TLS_CA]
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+
+    /// The certificate of this server, made with `pario cert server` [default: PARIO_TLS_CERT]
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+
+    /// The key of that certificate [default: PARIO_TLS_KEY]
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
 }
 
 /// Options about clients on other hosts that nobody hears of.
@@ -115,17 +127,61 @@ impl KeyArguments {
         Ok(Keys {
             user: read(user)?,
             server: read(server)?,
+            tls: self.tls()?,
         })
+    }
+
+    fn tls_files(&self) -> [(&'static str, Option<Named>); 3] {
+        [
+            ("--tls-ca", &self.tls_ca, "PARIO_TLS_CA"),
+            ("--tls-cert", &self.tls_cert, "PARIO_TLS_CERT"),
+            ("--tls-key", &self.tls_key, "PARIO_TLS_KEY"),
+        ]
+        .map(|(option, given, variable)| (option, named(option, given.as_deref(), variable)))
+    }
+
+    fn tls(&self) -> Result<Option<Tls>, Error> {
+        let [ca, cert, key] = match self.tls_files() {
+            [(_, None), (_, None), (_, None)] => return Ok(None),
+            [(_, Some(ca)), (_, Some(cert)), (_, Some(key))] => [ca, cert, key],
+            some => {
+                let missing: Vec<&str> = some
+                    .iter()
+                    .filter(|(_, n)| n.is_none())
+                    .map(|(o, _)| *o)
+                    .collect();
+                return Err(format!("TLS needs {} too", missing.join(" and ")).into());
+            }
+        };
+        let files = TlsFiles {
+            ca: ca.1.clone(),
+            cert: cert.1.clone(),
+            key: key.1.clone(),
+        };
+        let tls = Tls::read(files).map_err(|e| cert.refused(&e))?;
+        match tls.own().holder {
+            Some(Holder::Server) => Ok(Some(tls)),
+            _ => Err(cert.refused(&"is not that of a server; make one with `pario cert server`")),
+        }
     }
 
     /// With names that are good everywhere, after a look into the files.
     pub(crate) fn settled(&self) -> Result<KeyArguments, Error> {
         self.keys()?;
         let absolute = |named: Option<Named>| named.map(|n| n.absolute()).transpose();
+        let [ca, cert, key] = self.tls_files().map(|(_, named)| absolute(named));
         Ok(KeyArguments {
             secret: absolute(self.user_secret())?,
             server_secret: absolute(self.server_secret())?,
+            tls_ca: ca?,
+            tls_cert: cert?,
+            tls_key: key?,
         })
+    }
+
+    /// Whether clients beyond this host can be told from strangers.
+    pub(crate) fn keep_strangers_out(&self) -> bool {
+        self.secret.is_some() || self.tls_cert.is_some()
     }
 
     /// The file with the secret of users, once settled.
@@ -139,6 +195,9 @@ impl KeyArguments {
         for (option, path) in [
             ("--secret", &self.secret),
             ("--server-secret", &self.server_secret),
+            ("--tls-ca", &self.tls_ca),
+            ("--tls-cert", &self.tls_cert),
+            ("--tls-key", &self.tls_key),
         ] {
             if let Some(path) = path {
                 all.extend([option.into(), path.clone().into_os_string()]);
@@ -172,21 +231,24 @@ impl TrustArguments {
     }
 }
 
+/// The numbers of a user and his first group, as this host knows them.
+pub(crate) fn user_of_host(name: &str) -> Option<(u32, u32)> {
+    let list = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    list.lines().find_map(|line| {
+        let mut columns = line.split(':');
+        let is_his = columns.next() == Some(name);
+        let mut numbers = columns.skip(1).map(|n| n.parse().ok());
+        is_his
+            .then(|| numbers.next()?.zip(numbers.next()?))
+            .flatten()
+    })
+}
+
 /// A user by name, as this host knows him, or by numbers.
 fn user(text: &str) -> Result<Credentials, Error> {
     let numbers = match text.split_once(':') {
         Some((user, group)) => user.parse().ok().zip(group.parse().ok()),
-        None => {
-            let list = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-            list.lines().find_map(|line| {
-                let mut columns = line.split(':');
-                let is_his = columns.next() == Some(text);
-                let mut numbers = columns.skip(1).map(|n| n.parse().ok());
-                is_his
-                    .then(|| numbers.next()?.zip(numbers.next()?))
-                    .flatten()
-            })
-        }
+        None => user_of_host(text),
     };
     match numbers {
         Some((0, _)) => {

@@ -6,6 +6,7 @@ pub(crate) mod attributes;
 pub(crate) mod bench;
 pub(crate) mod calibrate;
 pub(crate) mod cat;
+pub(crate) mod cert;
 pub(crate) mod completions;
 pub(crate) mod connection;
 pub(crate) mod create;

@@ -163,12 +163,12 @@ impl Arguments {
         let keys = self.keys.settled()?;
         self.trust.trust()?;
         if let Endpoint::Tcp { host, .. } = &listen
-            && keys.secret_file().is_none()
+            && !keys.keep_strangers_out()
             && !addresses::is_loopback(host)
         {
             return Err(format!(
                 "--listen {listen}: others than this host could connect; give a secret that clients \
-                 have to know (`head -c 32 /dev/urandom | base64 > FILE`, --secret FILE), or listen \
+                 have to know (`head -c 32 /dev/urandom | base64 > FILE`, --secret FILE) or certificates (--tls-cert, made with `pario cert`), or listen \
                  on tcp:127.0.0.1:PORT"
             )
             .into());

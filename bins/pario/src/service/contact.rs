@@ -30,7 +30,7 @@ pub(crate) fn connect(target: &Target) -> Result<Client, Error> {
             .into());
         }
     };
-    let mut options = ConnectOptions::from_env()?;
+    let mut options = connection::with_url_files(ConnectOptions::from_env()?)?;
     if connection::is_job() {
         options = job::find_running(options)?.1;
     }

@@ -33,7 +33,7 @@ impl Target {
             return Ok(Target::in_directory(Path::new(DEFAULT_DIRECTORY)));
         };
         match text.parse::<ServiceUrl>() {
-            Ok(ServiceUrl::At(endpoint)) => {
+            Ok(ServiceUrl::At(endpoint) | ServiceUrl::Protected(endpoint, _)) => {
                 let state = state_of(&endpoint).map(Box::new);
                 Ok(Target::Service(endpoint, state))
             }

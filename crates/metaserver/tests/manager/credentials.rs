@@ -26,6 +26,7 @@ fn whoever_knows_the_secret_of_users_only_cannot_be_a_server() {
         let impostor = Keys {
             user: None,
             server: Some(secret()),
+            tls: None,
         };
         let error = meet(tcp, role.clone(), &impostor).unwrap_err();
         assert_eq!(error.status(), Status::Unauthenticated, "{role:?}: {error}");
@@ -39,7 +40,7 @@ fn whoever_knows_the_secret_of_users_only_cannot_be_a_server() {
     // Nor does the secret of servers make anybody a user.
     let server = Keys {
         user: Some(server_secret()),
-        server: None,
+        ..Keys::default()
     };
     let error = meet(tcp, Role::NewClient, &server).unwrap_err();
     assert_eq!(error.status(), Status::Unauthenticated, "{error}");

@@ -81,6 +81,7 @@ pub(crate) fn keys() -> Keys {
     Keys {
         user: Some(secret()),
         server: Some(server_secret()),
+        tls: None,
     }
 }
 

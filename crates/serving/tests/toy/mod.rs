@@ -174,6 +174,7 @@ impl Served {
         let keys = Keys {
             user: secret.map(Secret::new),
             server: Some(Secret::new(SERVER_SECRET)).filter(|_| secret.is_some()),
+            tls: None,
         };
         let running = start(Arc::new(toy), listeners.into(), keys).unwrap();
         Served {

@@ -3,6 +3,7 @@
 //! One machine plays the hosts: network namespaces around a switch, real servers and clients in them.
 //! Without root there are none, and the tests count as skipped.
 
+mod certified;
 mod claims;
 mod cut_off;
 mod site;
