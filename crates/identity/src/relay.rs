@@ -113,8 +113,9 @@ impl Pump {
     fn pump(&mut self) -> io::Result<()> {
         // The link is closed.
         let mut is_gone = false;
-        // The handshake may have left something.
         let mut can = (true, true);
+        // What the peer sent right behind the handshake was read with it.
+        self.open()?;
         loop {
             if (can.0 || is_gone) && !self.link_ended {
                 self.take_from_link()?;
@@ -233,15 +234,7 @@ impl Pump {
                 let before = rest.len();
                 self.tls.read_tls(&mut rest)?;
                 self.inbound.at += before - rest.len();
-                let state = self.tls.process_new_packets().map_err(refusal)?;
-                let (waiting, has_closed) =
-                    (state.plaintext_bytes_to_read(), state.peer_has_closed());
-                if waiting > 0 {
-                    let from = self.plain.len();
-                    self.plain.resize(from + waiting, 0);
-                    self.tls.reader().read_exact(&mut self.plain[from..])?;
-                }
-                self.peer_ended = has_closed;
+                self.open()?;
                 continue;
             }
             if !can_read {
@@ -264,6 +257,19 @@ impl Pump {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Opens what rustls has read, for the link.
+    fn open(&mut self) -> io::Result<()> {
+        let state = self.tls.process_new_packets().map_err(refusal)?;
+        let (waiting, has_closed) = (state.plaintext_bytes_to_read(), state.peer_has_closed());
+        if waiting > 0 {
+            let from = self.plain.len();
+            self.plain.resize(from + waiting, 0);
+            self.tls.reader().read_exact(&mut self.plain[from..])?;
+        }
+        self.peer_ended = has_closed;
         Ok(())
     }
 
