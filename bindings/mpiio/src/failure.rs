@@ -192,7 +192,8 @@ fn class_of(status: Status) -> Class {
         | Status::Fenced
         | Status::ShuttingDown
         | Status::StaleEpoch
-        | Status::StaleLease => Class::Io,
+        | Status::StaleLease
+        | Status::Damaged => Class::Io,
         // A status of a later version.
         _ => Class::Io,
     }

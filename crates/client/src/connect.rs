@@ -54,6 +54,8 @@ pub struct ConnectOptions {
     pub answer_timeout: Duration,
     /// Which servers the client talks to: all that have bytes of a request, or one per file.
     pub mapping: Mapping,
+    /// Whether payloads carry checksums on their way; `None` is over networks only.
+    pub checksums: Option<bool>,
     /// The server to begin with, if the service's choice is not wanted.
     pub buddy: Option<ServerId>,
     /// How accesses through views with gaps are done, unless a file's hints say otherwise.
@@ -81,6 +83,7 @@ impl Default for ConnectOptions {
             busy_timeout: Duration::from_secs(600),
             answer_timeout: Duration::from_secs(120),
             mapping: Mapping::default(),
+            checksums: None,
             buddy: None,
             strategy: Strategy::default(),
             direct: true,
@@ -155,6 +158,15 @@ impl ConnectOptions {
             options.application = Some(name);
         }
         options.rank = options.rank.or_else(rank_of_environment);
+        if let Ok(text) = std::env::var("PARIO_CHECKSUMS")
+            && !text.is_empty()
+        {
+            let is_on = crate::hints::is_on(&text).ok_or_else(|| {
+                let why = format!("is '{text}'; give 1 or 0");
+                Error::argument("PARIO_CHECKSUMS", why)
+            })?;
+            options.checksums = Some(is_on);
+        }
         if let Ok(text) = std::env::var("PARIO_MAPPING")
             && !text.is_empty()
         {
@@ -199,6 +211,12 @@ impl ConnectOptions {
     /// As one of several processes.
     pub fn with_rank(mut self, rank: u64, processes: u64) -> ConnectOptions {
         self.rank = Some((rank, processes));
+        self
+    }
+
+    /// With or without checksums of payloads on their way, whatever the transport.
+    pub fn with_checksums(mut self, checksums: bool) -> ConnectOptions {
+        self.checksums = Some(checksums);
         self
     }
 

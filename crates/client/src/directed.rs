@@ -181,9 +181,10 @@ impl Stream {
                 let into = &mut self.packed[self.filled..self.bytes];
                 let n = pipe.payload(into.into(), Wait::No)?;
                 self.filled += n;
-                if self.filled == self.bytes {
+                if self.filled == self.bytes && pipe.compare_seal(Wait::No)? {
                     self.put(plan, ends)?;
                     self.state = State::Head;
+                    return Ok(true);
                 }
                 Ok(n > 0)
             }

@@ -436,6 +436,18 @@ impl Flow {
             }
         }
         let hi = m.hi;
+        match pipe.compare_seal(wait) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(Trouble::Refused(status, refusal)) => {
+                self.pop();
+                if self.failure.is_none() {
+                    self.failure = Some(Trouble::Refused(status, refusal));
+                }
+                return Ok(true);
+            }
+            Err(trouble) => return Err(trouble),
+        }
         self.pop();
         if self.failure.is_none() {
             self.confirmed = hi;

@@ -536,6 +536,7 @@ impl Open {
             }
             Trouble::Refused(status, refusal) => match status {
                 Status::Busy | Status::ShuttingDown => patience.busy(),
+                Status::Damaged => patience.repaired(),
                 // A server behind the gateway is away, and may come back like any other.
                 Status::Unreachable if self.gateway.is_some() => patience.broken(),
                 Status::UnknownView => {

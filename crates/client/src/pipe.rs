@@ -24,8 +24,9 @@ use wire::frame::{
     CONTINUED, HEADER_BYTES, Header, MAX_CONTROL_BYTES, MAX_LONG_CONTROL_BYTES, REPEATED,
 };
 use wire::link::Link;
-use wire::message::Request;
 use wire::message::session::{Credentials, Role, Welcome};
+use wire::message::{Refusal, Request};
+use wire::seal::{SEAL_BYTES, SEALED, Seal};
 use wire::url::Endpoint;
 
 use crate::error::{Error, Trouble};
@@ -35,6 +36,9 @@ const INBOX_BYTES: usize = 16 << 10;
 
 /// Places handed to the system at once.
 const BATCH: usize = 16;
+
+/// Bytes that are looked at before they are sent, and stay near until then.
+const LOOK_BYTES: usize = 256 << 10;
 
 /// Whether a step may wait for the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +128,15 @@ pub(crate) struct Pipe {
     /// Bytes of the control part that came in earlier frames of the same message.
     kept: usize,
     payload_left: u64,
+    /// Whether payloads are sealed.
+    is_sealed: bool,
+    /// Of the payload that is received, if it is sealed.
+    seal: Option<Seal>,
+    /// Of the payload on its way out, and how far it was looked at.
+    out_seal: Seal,
+    looked: Cursor,
+    tail: [u8; SEAL_BYTES],
+    has_tail: bool,
     /// Header and control part of the frame on its way out.
     head: Vec<u8>,
     scratch: Vec<u8>,
@@ -154,9 +167,21 @@ impl Pipe {
             control_have: 0,
             kept: 0,
             payload_left: 0,
+            is_sealed: false,
+            seal: None,
+            out_seal: Seal::new(),
+            looked: Cursor::default(),
+            tail: [0; SEAL_BYTES],
+            has_tail: false,
             head: Vec::with_capacity(256),
             scratch: Vec::with_capacity(256),
         })
+    }
+
+    /// Seals payloads if asked to, or, if nothing was asked, over a network.
+    pub(crate) fn sealed(mut self, asked: Option<bool>) -> Pipe {
+        self.is_sealed = asked.unwrap_or(self.link.is_tcp());
+        self
     }
 
     /// Sets another limit for answers.
@@ -209,11 +234,19 @@ impl Pipe {
         let header = Header {
             kind,
             status: Status::Ok,
-            flags,
+            flags: match self.is_sealed {
+                true => flags | SEALED,
+                false => flags,
+            },
             request,
             control_bytes: self.scratch.len() as u32,
             payload_bytes,
         };
+        self.has_tail = header.is_sealed();
+        if self.has_tail {
+            self.out_seal = Seal::new();
+            self.looked = Cursor { place: 1, byte: 0 };
+        }
         self.head.clear();
         let mut rest = &self.scratch[..];
         // Long descriptions go in several frames, one behind the other.
@@ -247,20 +280,42 @@ impl Pipe {
         wait: Wait,
     ) -> Result<bool, Trouble> {
         loop {
+            if self.has_tail {
+                self.look(*cursor, pieces, user, packed);
+            }
             let mut batch = [SharedBytes::from_slice(&[]); BATCH];
             let mut count = 0;
             let mut at = *cursor;
             while at.place <= pieces.len() && count < BATCH {
-                let bytes = match at.place {
+                let mut bytes = match at.place {
                     0 => SharedBytes::from_slice(&self.head[at.byte..]),
                     n => pieces[n - 1].rest(user, packed, at.byte),
                 };
+                // What was not looked at is not sent yet.
+                let is_far = self.has_tail && at.place >= self.looked.place;
+                if is_far && at.place > 0 {
+                    let n = match at.place == self.looked.place {
+                        true => self.looked.byte - at.byte,
+                        false => 0,
+                    };
+                    bytes = bytes.range(0..n).expect("looked at");
+                }
                 if !bytes.is_empty() {
                     batch[count] = bytes;
                     count += 1;
                 }
+                if is_far && at.place > 0 {
+                    break;
+                }
                 at.place += 1;
                 at.byte = 0;
+            }
+            if self.has_tail && at.place == pieces.len() + 1 && count < BATCH {
+                let tail = SharedBytes::from_slice(&self.tail[at.byte..]);
+                if !tail.is_empty() {
+                    batch[count] = tail;
+                    count += 1;
+                }
             }
             if count == 0 {
                 return Ok(true);
@@ -271,6 +326,7 @@ impl Pipe {
                     let head = self.head.len();
                     cursor.advance(n, |place| match place {
                         0 => head,
+                        n if n > pieces.len() => SEAL_BYTES,
                         n => pieces[n - 1].len,
                     });
                 }
@@ -281,6 +337,59 @@ impl Pipe {
                     _ => return Err(broken(format!("the connection failed: {e}"))),
                 },
             }
+        }
+    }
+
+    /// Adds the next bytes behind the cursor to the seal, right before they are sent; with the last of them it is
+    /// complete.
+    fn look(&mut self, sent: Cursor, pieces: &[Piece], user: SharedBytes<'_>, packed: &[u8]) {
+        let is_ahead = (self.looked.place, self.looked.byte) > (sent.place.max(1), 0)
+            && (self.looked.place, self.looked.byte) > (sent.place, sent.byte);
+        if is_ahead || self.looked.place > pieces.len() {
+            return;
+        }
+        let mut left = LOOK_BYTES;
+        while let Some(piece) = pieces.get(self.looked.place - 1) {
+            let rest = piece.rest(user, packed, self.looked.byte);
+            let n = rest.len().min(left);
+            let part = rest.range(0..n).expect("inside");
+            part.each_copy(|bytes| self.out_seal.add(bytes));
+            left -= n;
+            self.looked.byte += n;
+            if self.looked.byte < piece.len {
+                return;
+            }
+            self.looked = Cursor {
+                place: self.looked.place + 1,
+                byte: 0,
+            };
+        }
+        self.tail = self.out_seal.bytes();
+    }
+
+    /// Compares the seal of a payload that was received; false if the seal is not there yet. A payload that does not fit
+    /// is refused; the connection is in step.
+    pub(crate) fn compare_seal(&mut self, wait: Wait) -> Result<bool, Trouble> {
+        if self.seal.is_none() {
+            return Ok(true);
+        }
+        while self.filled.len() < SEAL_BYTES {
+            if !self.fill(wait)? {
+                return Ok(false);
+            }
+        }
+        let start = self.filled.start;
+        let came = &self.inbox[start..start + SEAL_BYTES];
+        let came = came.try_into().expect("four");
+        self.filled.start += SEAL_BYTES;
+        match self.seal.take().is_none_or(|seal| seal.fits(came)) {
+            true => Ok(true),
+            false => Err(Trouble::Refused(
+                Status::Damaged,
+                Refusal::new(
+                    "bytes were damaged on the way from the server: they do not fit their checksum",
+                ),
+            )),
         }
     }
 
@@ -320,6 +429,7 @@ impl Pipe {
                     }
                     self.kept = 0;
                     self.payload_left = header.payload_bytes;
+                    self.seal = header.is_sealed().then(Seal::new);
                     return Ok(Some(header));
                 }
             }
@@ -337,7 +447,7 @@ impl Pipe {
     /// Receives the next bytes of the payload where they belong; how many, 0 if none are there yet.
     pub(crate) fn payload(
         &mut self,
-        into: SharedBytesMut<'_>,
+        mut into: SharedBytesMut<'_>,
         wait: Wait,
     ) -> Result<usize, Trouble> {
         let most = (into.len() as u64).min(self.payload_left) as usize;
@@ -345,17 +455,21 @@ impl Pipe {
             return Ok(0);
         }
         let n = if self.filled.is_empty() {
-            let into = into.range(0..most).expect("at most all of it");
+            let into = into.reborrow().range(0..most).expect("at most all of it");
             self.receive_payload(into, wait)?
         } else {
             let n = most.min(self.filled.len());
             let there = &self.inbox[self.filled.start..self.filled.start + n];
-            let into = into.range(0..n).expect("at most all of it");
+            let into = into.reborrow().range(0..n).expect("at most all of it");
             into.copy_from(there.into());
             self.filled.start += n;
             n
         };
         self.payload_left -= n as u64;
+        if let Some(seal) = &mut self.seal {
+            let there = into.as_shared().range(0..n).expect("at most all of it");
+            there.each_copy(|bytes| seal.add(bytes));
+        }
         Ok(n)
     }
 
@@ -367,7 +481,7 @@ impl Pipe {
                 return Ok(false);
             }
         }
-        Ok(true)
+        self.compare_seal(wait)
     }
 
     /// Reads ahead; whether anything came.

@@ -433,7 +433,7 @@ impl Session {
             if matches!(connected, Err(Trouble::Late)) {
                 self.outages.give_up(peer, Instant::now());
             }
-            connected
+            connected.map(|pipe| pipe.sealed(self.options.checksums))
         };
         let nearest = member.address_from(&self.host);
         let pipe = match connect(nearest) {

@@ -25,6 +25,6 @@ mod tls;
 pub use acquaint::{Acquainted, connect, introduce, reach};
 pub use certificate::{Certificate, CertificateError, Holder, Moment, is_user_name};
 pub use channel::Channel;
-pub use process::{boot, local_host, this_process};
+pub use process::{boot, checksums, local_host, this_process};
 pub use secret::{KEY_BYTES, Keys, Secret, proof, proof_of_server, random, read_private};
 pub use tls::{Tls, TlsError, TlsFiles, certificates_in};

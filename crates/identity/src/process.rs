@@ -25,6 +25,15 @@ pub fn local_host() -> String {
     format!("{} {network} {name}", boot.trim())
 }
 
+/// Whether payloads are sealed, as `PARIO_CHECKSUMS` says (1 or 0); nothing if it says nothing: over networks only.
+pub fn checksums() -> Option<bool> {
+    match std::env::var("PARIO_CHECKSUMS").as_deref() {
+        Ok("1" | "on" | "true") => Some(true),
+        Ok("0" | "off" | "false") => Some(false),
+        _ => None,
+    }
+}
+
 /// The boot of this host: what its kernel holds and no disk has dies with it. `PARIO_BOOT` stands for it where one
 /// machine plays a host that is started again. Empty if the system does not say.
 pub fn boot() -> String {

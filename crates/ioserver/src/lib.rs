@@ -48,6 +48,7 @@ mod moving;
 pub mod owner;
 mod refused;
 mod rendezvous;
+mod sealed;
 mod seen_uses;
 mod service;
 mod sessions;

@@ -248,22 +248,45 @@ pub fn send_part(fd: BorrowedFd<'_>, pieces: &[SharedBytes<'_>], waits: bool) ->
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn send_all(fd: BorrowedFd<'_>, head: &[&[u8]], pieces: &[SharedBytes<'_>]) -> io::Result<()> {
-    let place = |index: usize| match head.get(index) {
-        Some(part) => (part.as_ptr().cast_mut(), part.len()),
-        None => {
-            let piece = pieces[index - head.len()];
+    send_all_and(fd, head, pieces, &[])
+}
+
+/// [`send_all`], and a tail behind it.
+///
+/// ```
+/// use std::io::Read;
+/// use std::os::fd::AsFd;
+/// use std::os::unix::net::UnixStream;
+/// let (near, mut far) = UnixStream::pair()?;
+/// kernels::send_all_and(near.as_fd(), &[b"head"], &[b"body"[..].into()], b"tail")?;
+/// let mut seen = [0; 12];
+/// far.read_exact(&mut seen)?;
+/// assert_eq!(&seen, b"headbodytail");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn send_all_and(
+    fd: BorrowedFd<'_>,
+    head: &[&[u8]],
+    pieces: &[SharedBytes<'_>],
+    tail: &[u8],
+) -> io::Result<()> {
+    let place = |index: usize| match (head.get(index), index.checked_sub(head.len())) {
+        (Some(part), _) => (part.as_ptr().cast_mut(), part.len()),
+        (None, Some(index)) if index < pieces.len() => {
+            let piece = pieces[index];
             (piece.as_ptr().cast_mut(), piece.len())
         }
+        _ => (tail.as_ptr().cast_mut(), tail.len()),
     };
     let mut batch = [NOWHERE; BATCH];
     let mut progress = Progress::default();
     loop {
-        let filled = progress.batch(head.len() + pieces.len(), place, &mut batch);
+        let filled = progress.batch(head.len() + pieces.len() + 1, place, &mut batch);
         if filled == 0 {
             return Ok(());
         }
         let header = message(&mut batch[..filled]);
-        // SAFETY: the places are parts of the head and of the pieces, which are valid for reads;
+        // SAFETY: the places are parts of the head, of the pieces and of the tail, which are valid for reads;
         // the system only reads them.
         let moved = unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) };
         let bytes = outcome(moved, io::ErrorKind::WriteZero)?;

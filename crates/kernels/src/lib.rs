@@ -51,7 +51,9 @@ pub use copy::{
     BYTES_PER_THREAD, PackError, copy, copy_parallel, copy_parallel_shared, copy_shared,
     copy_window, gather, scatter,
 };
-pub use descriptor::{receive_after, receive_exact, receive_part, send_all, send_part};
+pub use descriptor::{
+    receive_after, receive_exact, receive_part, send_all, send_all_and, send_part,
+};
 pub use disjoint::Disjoint;
 pub use gather_packets::{PacketGather, gather_packets, gather_packets_shared};
 pub use joint::{Direction, compile_joint, compile_joint_for};

@@ -80,6 +80,26 @@ impl<'a> SharedBytes<'a> {
         })
     }
 
+    /// Shows the bytes as they are now, in order, piece by piece through a copy: others may write them meanwhile.
+    ///
+    /// ```
+    /// use kernels::SharedBytes;
+    /// let mut seen = Vec::new();
+    /// SharedBytes::from_slice(&[7; 20_000]).each_copy(|bytes| seen.extend_from_slice(bytes));
+    /// assert_eq!(seen, [7; 20_000]);
+    /// ```
+    pub fn each_copy(self, mut show: impl FnMut(&[u8])) {
+        let mut copy = [0; 8 << 10];
+        let mut at = 0;
+        while at < self.len {
+            let n = (self.len - at).min(copy.len());
+            let from = self.range(at..at + n).expect("inside");
+            SharedBytesMut::from_slice(&mut copy[..n]).copy_from(from);
+            show(&copy[..n]);
+            at += n;
+        }
+    }
+
     /// Memory that nobody writes is shared memory too.
     pub fn from_slice(slice: &'a [u8]) -> SharedBytes<'a> {
         slice.into()

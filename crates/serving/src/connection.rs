@@ -5,9 +5,11 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use kernels::SharedBytesMut;
 use wire::frame::{Header, MAX_CONTROL_BYTES};
 use wire::link::{Link, LinkError};
 use wire::message::{self, Field, Refusal, Request};
+use wire::seal::{SEAL_BYTES, SEALED, Seal};
 use wire::{DecodeError, Status};
 
 /// Read ahead: a request with 4 KiB of payload fits, and copying it costs less than a second call.
@@ -37,6 +39,8 @@ pub struct Exchange {
     pub(crate) control: Vec<u8>,
     pub(crate) out: Vec<u8>,
     pub(crate) payload_left: u64,
+    /// Of what was received of a payload that is sealed.
+    seal: Option<Seal>,
 }
 
 impl Exchange {
@@ -48,6 +52,7 @@ impl Exchange {
             control: Vec::new(),
             out: Vec::new(),
             payload_left: 0,
+            seal: None,
         }
     }
 
@@ -66,6 +71,7 @@ impl Exchange {
         self.control.extend_from_slice(control);
         self.header = header;
         self.payload_left = header.payload_bytes;
+        self.seal = header.is_sealed().then(Seal::new);
         Ok(())
     }
 
@@ -99,12 +105,31 @@ impl Exchange {
         self.payload_left
     }
 
-    /// Receives the next bytes of the payload where they belong.
+    /// Receives the next bytes of the payload where they belong. With the last of them its seal is compared;
+    /// [`LinkError::Damaged`] leaves the connection in step.
     pub fn receive_payload(&mut self, into: &mut [u8]) -> Outcome {
         assert!(into.len() as u64 <= self.payload_left, "beyond the payload");
         self.link.receive_payload(into)?;
+        if let Some(seal) = &mut self.seal {
+            seal.add(into);
+        }
         self.payload_left -= into.len() as u64;
-        Ok(())
+        self.compare_seal()
+    }
+
+    fn compare_seal(&mut self) -> Outcome {
+        if self.payload_left > 0 {
+            return Ok(());
+        }
+        let Some(seal) = self.seal.take() else {
+            return Ok(());
+        };
+        let mut came = [0; SEAL_BYTES];
+        self.link.receive_payload(&mut came)?;
+        match seal.fits(came) {
+            true => Ok(()),
+            false => Err(LinkError::Damaged),
+        }
     }
 
     /// The beginning of what is left of the payload, as far as it was received already.
@@ -120,20 +145,31 @@ impl Exchange {
         self.link.as_fd()
     }
 
-    /// Says that the handler received so many bytes of the payload, of them so many from
-    /// [`Exchange::ahead`] and the rest from [`Exchange::socket`].
-    pub fn received(&mut self, bytes: u64, ahead: usize) {
+    /// Says that the handler received the next bytes of the payload into these places, the first of them from
+    /// [`Exchange::ahead`] and the rest from [`Exchange::socket`]. Compares the seal with the last of them, as
+    /// [`Exchange::receive_payload`] does.
+    pub fn received(&mut self, places: &[SharedBytesMut<'_>], ahead: usize) -> Outcome {
         assert!(ahead <= self.ahead().len(), "no more than was there");
         self.link.take_ahead(ahead);
+        let bytes = places.iter().map(|place| place.len() as u64).sum();
         self.payload_left = self
             .payload_left
             .checked_sub(bytes)
             .expect("no more than the payload");
+        if let Some(seal) = &mut self.seal {
+            for place in places {
+                place.as_shared().each_copy(|bytes| seal.add(bytes));
+            }
+        }
+        self.compare_seal()
     }
 
     /// Drops what is left of the payload.
     pub fn skip_payload(&mut self) -> Outcome {
-        let left = std::mem::take(&mut self.payload_left);
+        let mut left = std::mem::take(&mut self.payload_left);
+        if self.seal.take().is_some() {
+            left += SEAL_BYTES as u64;
+        }
         self.link.skip_payload(left)
     }
 
@@ -191,18 +227,18 @@ impl Exchange {
         self.skip_payload()?;
         let header = Header {
             status,
-            flags,
+            flags: flags | self.header.flags & SEALED,
             ..self.header
         };
         self.link.send(header, control, payload)
     }
 
     /// The encoded header of an answer whose payload the handler sends by itself through
-    /// [`Exchange::socket`], right behind header and control part.
+    /// [`Exchange::socket`], right behind header and control part, and its seal behind it if the header says so.
     pub fn answer_header(&self, flags: u16, control: &[u8], payload_bytes: u64) -> Header {
         Header {
             status: Status::Ok,
-            flags,
+            flags: flags | self.header.flags & SEALED,
             control_bytes: control.len() as u32,
             payload_bytes,
             ..self.header

@@ -28,6 +28,7 @@ pub mod process;
 pub mod programs;
 pub mod random_layout;
 pub mod raw;
+pub mod relay;
 pub mod seed;
 pub mod server;
 pub mod service;
@@ -36,6 +37,7 @@ pub mod waiting;
 pub mod worker;
 
 pub use plain_file::PlainFile;
+pub use relay::{Direction, Relay};
 pub use seed::{Random, pattern, pattern_byte};
 pub use service::{Mode, Service, ServiceOptions, Store, Transport};
 pub use temp_dir::TempDir;

@@ -8,7 +8,7 @@
 //!
 //! Little endian. The checksum (CRC-32C) covers the header without itself and the control part, so
 //! that a damaged length or description is noticed before it is believed; file data has its own
-//! checksums where it is stored. Lengths are bounded before anything is read or allocated.
+//! checksums where it is stored, and on its way over a network ([`crate::seal`]). Lengths are bounded before anything is read or allocated.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -40,13 +40,13 @@ pub struct Header {
     pub kind: u16,
     /// Outcome, in answers.
     pub status: Status,
-    /// Bits that the kind defines.
+    /// Bits that the kind defines, and [`SEALED`](crate::seal::SEALED).
     pub flags: u16,
     /// Ties an answer to its request.
     pub request: u64,
     /// Bytes of the control part.
     pub control_bytes: u32,
-    /// Bytes of the payload.
+    /// Bytes of the payload, without its seal.
     pub payload_bytes: u64,
 }
 
@@ -99,6 +99,11 @@ impl std::fmt::Display for FrameError {
 impl std::error::Error for FrameError {}
 
 impl Header {
+    /// Whether a seal follows the payload.
+    pub fn is_sealed(&self) -> bool {
+        self.flags & crate::seal::SEALED != 0 && self.payload_bytes > 0
+    }
+
     /// The header as bytes, sealed together with its control part.
     ///
     /// # Panics

@@ -24,6 +24,7 @@ pub mod link;
 pub mod message;
 mod reader;
 mod rights;
+pub mod seal;
 pub mod status;
 pub mod url;
 

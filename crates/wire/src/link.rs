@@ -24,6 +24,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags};
 use crate::frame::{
     CONTINUED, FrameError, HEADER_BYTES, Header, MAX_CONTROL_BYTES, MAX_LONG_CONTROL_BYTES,
 };
+use crate::seal::{SEAL_BYTES, Seal};
 use crate::status::Status;
 use crate::url::Endpoint;
 
@@ -36,6 +37,8 @@ pub enum LinkError {
     Io(io::Error),
     /// What came is not a frame of this protocol.
     Frame(FrameError),
+    /// A payload does not fit its seal; what follows it is in step.
+    Damaged,
 }
 
 impl LinkError {
@@ -53,6 +56,7 @@ impl LinkError {
             }
             LinkError::Io(_) => Status::Unreachable,
             LinkError::Frame(e) => e.status(),
+            LinkError::Damaged => Status::Damaged,
         }
     }
 }
@@ -63,6 +67,7 @@ impl fmt::Display for LinkError {
             LinkError::Closed => f.write_str("the peer closed the connection"),
             LinkError::Io(e) => write!(f, "the connection failed: {e}"),
             LinkError::Frame(e) => e.fmt(f),
+            LinkError::Damaged => f.write_str("bytes were damaged on the way"),
         }
     }
 }
@@ -332,6 +337,11 @@ impl Link {
         self.held.start = (self.held.start + bytes).min(self.held.end);
     }
 
+    /// Whether it leads through a network.
+    pub fn is_tcp(&self) -> bool {
+        matches!(self.stream, Stream::Tcp(_))
+    }
+
     /// Who is at the other end, as far as the kernel knows.
     pub fn peer(&self) -> io::Result<PeerName> {
         match &self.stream {
@@ -428,6 +438,14 @@ impl Link {
         header.check_bounds()?;
         let sealed = header.encode(control);
         let fixed = [&sealed[..], control];
+        if header.is_sealed() {
+            let mut seal = Seal::new();
+            payload.iter().for_each(|piece| seal.add(piece));
+            let seal = seal.bytes();
+            let all = fixed.iter().chain(payload).copied().chain([&seal[..]]);
+            let mut slices: Vec<IoSlice<'_>> = all.map(IoSlice::new).collect();
+            return Ok(self.write_all(&mut slices)?);
+        }
         // Small payloads of many pieces are rare; the two slices of a plain frame need no list.
         match payload {
             [] => self.write_all(&mut [IoSlice::new(fixed[0]), IoSlice::new(fixed[1])])?,
@@ -491,6 +509,21 @@ impl Link {
         read?;
         Header::verify(&bytes, &self.control[kept..])?;
         Ok(header)
+    }
+
+    /// Receives a whole payload, and its seal if it has one.
+    pub fn receive_sealed(&mut self, header: &Header, into: &mut [u8]) -> Result<(), LinkError> {
+        self.read_exact(into)?;
+        if header.is_sealed() {
+            let mut came = [0; SEAL_BYTES];
+            self.read_exact(&mut came)?;
+            let mut seal = Seal::new();
+            seal.add(into);
+            if !seal.fits(came) {
+                return Err(LinkError::Damaged);
+            }
+        }
+        Ok(())
     }
 
     /// Receives the next bytes of the payload where they belong.

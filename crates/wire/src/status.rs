@@ -125,6 +125,8 @@ table! {
     StaleLease = 33, "stale-lease", 116, AfterRepair;
     /// Whether the request was done when it came before is not known any more; it was not done now.
     Forgotten = 34, "forgotten", 113, Never;
+    /// Bytes were damaged on their way: the payload does not fit its checksum.
+    Damaged = 35, "damaged", 74, Later;
 }
 
 impl Status {

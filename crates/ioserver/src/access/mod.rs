@@ -71,7 +71,14 @@ pub(crate) enum Fault {
 
 impl From<LinkError> for Fault {
     fn from(error: LinkError) -> Self {
-        Fault::Link(error)
+        match error {
+            // The connection is in step: whoever sent it is told, and may send it again.
+            LinkError::Damaged => Fault::Refused(Refused::new(
+                Status::Damaged,
+                "bytes were damaged on the way here: they do not fit their checksum; send them again",
+            )),
+            error => Fault::Link(error),
+        }
     }
 }
 

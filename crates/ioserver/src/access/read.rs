@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kernels::{SharedBytes, send_all};
+use kernels::SharedBytes;
 use serving::{Exchange, Outcome};
 use store::{Piece, Pins};
 use wire::Rights;
@@ -24,6 +24,7 @@ use super::{
 use crate::bounded::Patience;
 use crate::buffers::Borrower;
 use crate::context::Context;
+use crate::sealed::Payload;
 use crate::service::IoService;
 use crate::sessions::{Connection, Scratch, Session, Who};
 use crate::statistics::add;
@@ -65,6 +66,7 @@ pub(crate) fn serve(
         started,
         is_for_server,
         is_begun: false,
+        payload: None,
         out,
     };
     let result = reader.run(exchange, buffer);
@@ -112,6 +114,7 @@ pub(crate) fn read_packed(
         started: Instant::now(),
         is_for_server: false,
         is_begun: false,
+        payload: None,
         out,
     };
     let mut cursor = Cursor::new(reader.parts, 0);
@@ -131,6 +134,7 @@ struct Reader<'a> {
     is_for_server: bool,
     /// The head of the answer is sent.
     is_begun: bool,
+    payload: Option<Payload>,
     out: &'a mut Vec<u8>,
 }
 
@@ -188,9 +192,9 @@ impl Reader<'_> {
 
     /// Sends places, the first time behind the head of the answer.
     fn send(&mut self, exchange: &Exchange, places: &[SharedBytes<'_>]) -> Result<(), Fault> {
-        if std::mem::replace(&mut self.is_begun, true) {
-            send_all(exchange.socket(), &[], places)?;
-            return Ok(());
+        self.is_begun = true;
+        if let Some(payload) = &mut self.payload {
+            return Ok(payload.send(exchange, &[], places)?);
         }
         // Whoever has his bytes finds the read counted.
         let statistics = &self.context.statistics;
@@ -208,8 +212,8 @@ impl Reader<'_> {
         done.encode(self.out);
         let header = exchange.answer_header(self.opened.flags(), self.out, self.opened.bytes);
         let head: [u8; HEADER_BYTES] = header.encode(self.out);
-        send_all(exchange.socket(), &[&head, self.out], places)?;
-        Ok(())
+        let payload = self.payload.insert(Payload::new(&header));
+        Ok(payload.send(exchange, &[&head, self.out], places)?)
     }
 
     /// From the extents to the socket.

@@ -2,7 +2,9 @@
 //!
 //! A write that was announced gets what it needs first (a buffer, or the space of its first window)
 //! and sends its payload after `GO`; everything else is the same. Bytes count from the commit of
-//! their window on, so a write that fails in the middle has changed a prefix of its part at most.
+//! their window on, so a write that fails in the middle has changed a prefix of its part at most. The seal of a payload is
+//! compared before its last window is committed: a damaged write of one window changes nothing, a longer one leaves
+//! windows before the last undefined until it is repeated.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -451,10 +453,8 @@ pub(crate) fn receive_into<'a>(
         std::array::from_fn(|_| SharedBytesMut::from_slice(&mut []));
     let mut filled = 0;
     let mut fill = |targets: &mut [SharedBytesMut<'_>]| -> Result<(), Fault> {
-        let bytes = targets.iter().map(|t| t.len() as u64).sum();
         let ahead = receive_after(exchange.socket(), exchange.ahead(), targets)?;
-        exchange.received(bytes, ahead);
-        Ok(())
+        Ok(exchange.received(targets, ahead)?)
     };
     for place in places {
         targets[filled] = place;

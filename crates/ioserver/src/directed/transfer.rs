@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use kernels::{Share, SharedBytes, send_all};
+use kernels::{Share, SharedBytes};
 use serving::Exchange;
 use store::{Grant, Piece, Pins};
 use wire::link::LinkError;
@@ -28,6 +28,7 @@ use crate::access::{Fault, Window, piece_range};
 use crate::buffers::Borrower;
 use crate::context::Context;
 use crate::refused::Refused;
+use crate::sealed::Payload;
 use crate::sessions::{Connection, Who};
 use crate::statistics::add;
 
@@ -171,8 +172,8 @@ impl Transfer<'_> {
         let header = exchange.answer_header(MORE, &packet.portion, packet.bytes.len() as u64);
         let head = header.encode(&packet.portion);
         let bytes = SharedBytes::from_slice(&packet.bytes);
-        send_all(exchange.socket(), &[&head, &packet.portion], &[bytes])?;
-        Ok(())
+        let mut payload = Payload::new(&header);
+        Ok(payload.send(exchange, &[&head, &packet.portion], &[bytes])?)
     }
 
     fn send(
@@ -189,14 +190,18 @@ impl Transfer<'_> {
         let header = exchange.answer_header(MORE, self.out, bytes);
         let head = header.encode(self.out);
         let out = std::mem::take(self.out);
-        let sent = self.send_packet(exchange, round, packet, pins, &[&head, &out], bytes);
+        let mut payload = Payload::new(&header);
+        let mut to = |head: &[&[u8]], places: &[SharedBytes<'_>]| -> Result<(), Fault> {
+            Ok(payload.send(exchange, head, places)?)
+        };
+        let sent = self.send_packet(&mut to, round, packet, pins, &[&head, &out], bytes);
         *self.out = out;
         sent
     }
 
     fn send_packet(
         &self,
-        exchange: &Exchange,
+        to: &mut To<'_>,
         round: &Round,
         packet: &[Mine],
         pins: &[Pins],
@@ -207,7 +212,7 @@ impl Transfer<'_> {
             && (bytes >= STRAIGHT || self.plan.by_record)
             && let Some(run) = self.share(round, mine).right_run(mine.file.clone())
         {
-            return send_straight(exchange, &pins[mine.part], run..run + bytes, head);
+            return send_straight(to, &pins[mine.part], run..run + bytes, head);
         }
         let borrower = Borrower::new(self.who, self.connection);
         let (mut buffer, waited) = self.context.buffers.borrow(&borrower);
@@ -223,7 +228,7 @@ impl Transfer<'_> {
                 head
             };
             let due = self.connection.waits_for(bytes.len() as u64);
-            send_all(exchange.socket(), head, &[SharedBytes::from_slice(bytes)])?;
+            to(head, &[SharedBytes::from_slice(bytes)])?;
             drop(due);
             self.progress();
             Ok(())
@@ -365,7 +370,12 @@ impl Transfer<'_> {
                 return Err(Fault::Link(LinkError::Io(io::Error::other(text))));
             }
             self.count(bytes);
-            self.receive(exchange, round, packet, bytes)?;
+            let received = self.receive(exchange, round, packet, bytes);
+            received.map_err(|fault| match fault {
+                // Others may be on their way behind it.
+                Fault::Refused(r) if r.status == Status::Damaged => Fault::Link(LinkError::Damaged),
+                fault => fault,
+            })?;
             self.progress();
         }
         Ok(())
@@ -442,6 +452,9 @@ fn window(subfile: Range<u64>, mine: &Mine) -> Window {
     }
 }
 
+/// Sends the next bytes of a packet, behind a head if there is one.
+type To<'a> = dyn FnMut(&[&[u8]], &[SharedBytes<'_>]) -> Result<(), Fault> + 'a;
+
 fn wrong_way() -> Fault {
     Fault::Refused(Refused::new(
         Status::Internal,
@@ -451,7 +464,7 @@ fn wrong_way() -> Fault {
 
 /// Sends a range of a subfile from where it is.
 fn send_straight(
-    exchange: &Exchange,
+    to: &mut To<'_>,
     pins: &Pins,
     range: Range<u64>,
     head: &[&[u8]],
@@ -485,13 +498,12 @@ fn send_straight(
             places[filled] = place;
             filled += 1;
             if filled == PLACES {
-                send_all(exchange.socket(), std::mem::take(&mut head), &places)?;
+                to(std::mem::take(&mut head), &places)?;
                 filled = 0;
             }
         }
     }
-    send_all(exchange.socket(), head, &places[..filled])?;
-    Ok(())
+    to(head, &places[..filled])
 }
 
 /// Receives a range of a subfile where it belongs.

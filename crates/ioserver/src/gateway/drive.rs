@@ -17,6 +17,7 @@ use wire::Status;
 use wire::ask::decode_answer;
 use wire::frame::{HEADER_BYTES, Header};
 use wire::message::access::{Access, Done, FORWARDED, WRITE};
+use wire::seal::{SEAL_BYTES, SEALED, Seal};
 
 use super::broken;
 use super::foes::Foe;
@@ -35,6 +36,8 @@ enum State {
     Head([u8; HEADER_BYTES], usize),
     Control(Header, [u8; HEADER_BYTES], usize),
     Payload(usize),
+    /// The seal behind the payload, as far as it is there.
+    Seal([u8; SEAL_BYTES], usize),
     /// The next request may go over the connection.
     Done,
     Failed(Refused),
@@ -49,6 +52,10 @@ pub(super) struct Forward<'a> {
     state: State,
     was_sent: bool,
     verifier: u64,
+    /// Of what is sent; empty if it is not sealed.
+    tail: Vec<u8>,
+    /// Whether the answer is sealed.
+    is_sealed: bool,
     refused: Option<Refused>,
 }
 
@@ -80,6 +87,8 @@ impl<'a> Forward<'a> {
             state: State::Sending(0),
             was_sent: false,
             verifier: 0,
+            tail: Vec::new(),
+            is_sealed: false,
             refused: None,
         };
         if !is_write {
@@ -99,7 +108,10 @@ impl<'a> Forward<'a> {
                 let header = Header {
                     kind,
                     status: Status::Ok,
-                    flags: FORWARDED,
+                    flags: match foe.is_sealed {
+                        true => FORWARDED | SEALED,
+                        false => FORWARDED,
+                    },
                     request: forward.number,
                     control_bytes: control.len() as u32,
                     payload_bytes: if is_write { part.bytes } else { 0 },
@@ -108,6 +120,11 @@ impl<'a> Forward<'a> {
                 foe.out.extend_from_slice(&header.encode(&control));
                 foe.out.extend_from_slice(&control);
                 foe.control = control;
+                if header.is_sealed() {
+                    let mut seal = Seal::new();
+                    seal.add(forward.route.packet());
+                    forward.tail.extend_from_slice(&seal.bytes());
+                }
                 forward.foe = Some(foe);
             }
             Err(error) => forward.state = refused_early(error.into()),
@@ -164,14 +181,15 @@ impl<'a> Forward<'a> {
                 } else {
                     &[]
                 };
-                let rest = match *sent < head {
-                    true => &foe.out[*sent..],
-                    false => &payload[*sent - head..],
+                let rest = match *sent {
+                    at if at < head => &foe.out[at..],
+                    at if at < head + payload.len() => &payload[at - head..],
+                    at => &self.tail[at - head - payload.len()..],
                 };
                 let n = sent_now(&foe.link, rest)?;
                 self.was_sent |= n > 0;
                 *sent += n;
-                if *sent == head + payload.len() {
+                if *sent == head + payload.len() + self.tail.len() {
                     self.state = State::Head([0; HEADER_BYTES], 0);
                     return Ok(true);
                 }
@@ -207,6 +225,24 @@ impl<'a> Forward<'a> {
                 let n = received_now(&foe.link, &mut target[*filled..])?;
                 *filled += n;
                 if *filled == target.len() {
+                    self.state = match self.is_sealed {
+                        true => State::Seal([0; SEAL_BYTES], 0),
+                        false => State::Done,
+                    };
+                    return Ok(true);
+                }
+                Ok(n > 0)
+            }
+            State::Seal(came, filled) => {
+                let n = received_now(&foe.link, &mut came[*filled..])?;
+                *filled += n;
+                if *filled == SEAL_BYTES {
+                    let mut seal = Seal::new();
+                    seal.add(self.route.room());
+                    if !seal.fits(*came) {
+                        let text = "bytes were damaged on the way between servers; ask again";
+                        self.refused = Some(Refused::new(Status::Damaged, text));
+                    }
                     self.state = State::Done;
                 }
                 Ok(n > 0)
@@ -242,6 +278,7 @@ impl<'a> Forward<'a> {
             return Err(nonsense("another number of bytes came than was asked for"));
         }
         self.verifier = done.verifier;
+        self.is_sealed = header.is_sealed();
         self.state = match self.is_write {
             true => State::Done,
             false => State::Payload(0),

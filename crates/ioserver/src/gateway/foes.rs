@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use identity::checksums;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 use wire::ask::AskError;
@@ -32,6 +33,8 @@ const PART_BYTES: usize = 256 << 10;
 pub(super) struct Foe {
     pub(super) link: Link,
     address: String,
+    /// Whether payloads are sealed.
+    pub(super) is_sealed: bool,
     /// Which start of the foe.
     pub(super) incarnation: u64,
     number: u64,
@@ -65,6 +68,7 @@ impl Foes {
                 None => {
                     let (link, welcome) = context.peers.connect(&member)?;
                     Foe {
+                        is_sealed: checksums().unwrap_or(link.is_tcp()),
                         link,
                         address: member.address.clone(),
                         incarnation: welcome.incarnation,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use falls::Periodic;
+use identity::checksums;
 use kernels::{Share, SharedBytes, SharedBytesMut};
 use layout::FileOffset;
 use store::{Grant, Piece as StoredPiece, Pins, Subfile, UNIT};
@@ -20,6 +21,7 @@ use wire::message::Bytes;
 use wire::message::access::{Access, Done, READ};
 use wire::message::cluster::{Lend, PullWindows};
 use wire::message::file::{SetView, SetViewPart};
+use wire::seal::SEALED;
 use wire::{ServerId, Status, describe};
 
 use super::lend::Lender;
@@ -697,7 +699,10 @@ fn read_once(
     let header = Header {
         kind: READ,
         status: Status::Ok,
-        flags: 0,
+        flags: match checksums().unwrap_or(link.is_tcp()) {
+            true => SEALED,
+            false => 0,
+        },
         request: number,
         control_bytes: 0,
         payload_bytes: 0,
@@ -712,5 +717,5 @@ fn read_once(
         return Err(AskError::Answer(wire::DecodeError::BadNumber));
     }
     packet.resize(access.bytes as usize, 0);
-    Ok(link.receive_payload(packet)?)
+    Ok(link.receive_sealed(&header, packet)?)
 }
