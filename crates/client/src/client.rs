@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use layout::View;
 use wire::message::catalogue::*;
-use wire::message::file::{ListSubfiles, SubfileEntry};
+use wire::message::file::{DiskList, ListDisks, ListSubfiles, SubfileEntry, SubfileName};
 use wire::message::mapping::BuddyIs;
 use wire::message::session::{Counter, GetSupervisor, Shutdown, Statistics};
 use wire::url::ServiceUrl;
@@ -20,6 +20,9 @@ use crate::file::File;
 use crate::open::Open as OpenFile;
 use crate::open_options::{OpenOptions, file_mode_mask};
 use crate::session::{Session, lock};
+
+/// Subfiles of a server that one answer lists.
+const SUBFILES_AT_A_TIME: u64 = 4096;
 
 /// What [`Client::stat`] shows; the size is the latest, not only the durable one.
 pub type Metadata = Attributes;
@@ -411,9 +414,30 @@ impl Client {
         self.open_for_questions(path)?.allocated()
     }
 
-    /// All subfiles of a server.
+    /// All subfiles of a server, asked for some at a time.
     pub fn subfiles(&self, server: ServerId) -> Result<Vec<SubfileEntry>> {
-        self.session().server(server, &ListSubfiles {})
+        let mut all: Vec<SubfileEntry> = Vec::new();
+        loop {
+            let after = all.last().map(|last| SubfileName {
+                file: last.file,
+                generation: last.generation,
+                index: last.index,
+            });
+            let most = SUBFILES_AT_A_TIME;
+            let some = self
+                .session()
+                .server(server, &ListSubfiles { after, most })?;
+            let is_last = !some.has_more || some.entries.is_empty();
+            all.extend(some.entries);
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// The disks of a server, and what was put aside on them.
+    pub fn disks(&self, server: ServerId) -> Result<DiskList> {
+        self.session().server(server, &ListDisks {})
     }
 
     /// Ends the metadata manager, and with it the service.

@@ -101,7 +101,9 @@ pub use wire::message::catalogue::{
     Counts, Draining, Entry, Finding, Kind, LayoutSpec, Member, MemberState, MoveIs, MoveOptions,
     MoveState, NamedView, Progress, SetTime, Severity, StoreKind, SubfileMove, ViewName,
 };
-pub use wire::message::file::{Scrubbed, SubfileEntry};
+pub use wire::message::file::{
+    DiskEntry, DiskList, DiskState, Scrubbed, SubfileEntry, SubfileState,
+};
 pub use wire::message::hints::{FailedServer, HintOutcome};
 pub use wire::message::mapping::BuddyIs;
 pub use wire::message::session::Counter;

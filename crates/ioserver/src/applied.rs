@@ -2,14 +2,14 @@
 //!
 //! The metadata manager keeps the intent of a truncate until all servers have applied it, so a server
 //! that comes back cannot tell from the intent alone whether it has: cutting a second time would
-//! take bytes that were written since. An append-only log in the state directory tells: 24 bytes a
-//! record (file, epoch, checksum), the last one of a file counts, a torn tail is ignored. It is
-//! written anew at each start.
+//! take bytes that were written since. An append-only log in each state directory tells, so that none of them is
+//! missed alone: 24 bytes a record (file, epoch, checksum), the last one of a file counts, a torn tail is
+//! ignored. It is written anew at each start.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use wire::FileId;
@@ -21,7 +21,7 @@ const RECORD: usize = 24;
 
 struct State {
     epochs: HashMap<FileId, u64>,
-    log: Option<File>,
+    logs: Vec<File>,
 }
 
 /// The epochs that were applied.
@@ -41,41 +41,43 @@ impl Applied {
     pub(crate) fn volatile() -> Self {
         Applied(Mutex::new(State {
             epochs: HashMap::new(),
-            log: None,
+            logs: Vec::new(),
         }))
     }
 
-    /// From the log in a directory.
-    pub(crate) fn load(dir: &Path) -> io::Result<Self> {
-        let path = dir.join(NAME);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(e) => return Err(e),
-        };
+    /// From the logs in these directories.
+    pub(crate) fn load(dirs: &[PathBuf]) -> io::Result<Self> {
         let mut epochs: HashMap<FileId, u64> = HashMap::new();
-        for found in bytes.chunks_exact(RECORD) {
-            let word = |at: usize| u64::from_le_bytes(found[at..at + 8].try_into().expect("eight"));
-            let (file, epoch) = (FileId(word(0)), word(8));
-            if record(file, epoch) != found {
-                break;
+        for dir in dirs {
+            let bytes = match fs::read(dir.join(NAME)) {
+                Ok(bytes) => bytes,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+                Err(e) => return Err(e),
+            };
+            for found in bytes.chunks_exact(RECORD) {
+                let word =
+                    |at: usize| u64::from_le_bytes(found[at..at + 8].try_into().expect("eight"));
+                let (file, epoch) = (FileId(word(0)), word(8));
+                if record(file, epoch) != found {
+                    break;
+                }
+                let known = epochs.entry(file).or_default();
+                *known = epoch.max(*known);
             }
-            let known = epochs.entry(file).or_default();
-            *known = epoch.max(*known);
         }
-        let fresh = dir.join("truncated.new");
-        let mut log = File::create(&fresh)?;
-        for (&file, &epoch) in &epochs {
-            log.write_all(&record(file, epoch))?;
+        let mut logs = Vec::new();
+        for dir in dirs {
+            let fresh = dir.join("truncated.new");
+            let mut log = File::create(&fresh)?;
+            for (&file, &epoch) in &epochs {
+                log.write_all(&record(file, epoch))?;
+            }
+            log.sync_all()?;
+            fs::rename(&fresh, dir.join(NAME))?;
+            File::open(dir)?.sync_all()?;
+            logs.push(OpenOptions::new().append(true).open(dir.join(NAME))?);
         }
-        log.sync_all()?;
-        fs::rename(&fresh, &path)?;
-        File::open(dir)?.sync_all()?;
-        let log = OpenOptions::new().append(true).open(&path)?;
-        Ok(Applied(Mutex::new(State {
-            epochs,
-            log: Some(log),
-        })))
+        Ok(Applied(Mutex::new(State { epochs, logs })))
     }
 
     /// The epoch of a file; 0 if none was ever applied here.
@@ -86,7 +88,7 @@ impl Applied {
     /// A truncate is applied; durable when this returns.
     pub(crate) fn put(&self, file: FileId, epoch: u64) -> io::Result<()> {
         let mut state = lock(&self.0);
-        if let Some(log) = &mut state.log {
+        for log in &mut state.logs {
             let good = log.metadata()?.len();
             if let Err(error) = log
                 .write_all(&record(file, epoch))
@@ -117,7 +119,7 @@ mod tests {
         // Of a process with the same number that was killed.
         let _ = std::fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap();
-        let applied = Applied::load(&dir).unwrap();
+        let applied = Applied::load(std::slice::from_ref(&dir)).unwrap();
         assert_eq!(applied.epoch(FileId(1)), 0);
         applied.put(FileId(1), 3).unwrap();
         applied.put(FileId(2), 1).unwrap();
@@ -128,7 +130,7 @@ mod tests {
             .open(dir.join(NAME))
             .unwrap();
         torn.write_all(&record(FileId(1), 9)[..20]).unwrap();
-        let applied = Applied::load(&dir).unwrap();
+        let applied = Applied::load(std::slice::from_ref(&dir)).unwrap();
         assert_eq!(applied.epoch(FileId(1)), 4);
         assert_eq!(applied.epoch(FileId(2)), 1);
         fs::remove_dir_all(&dir).unwrap();

@@ -2,13 +2,13 @@
 //!
 //! The connection of the join carries the reports; its end is the end of the membership as the
 //! manager sees it. This side tries again until it is stopped, and goes on as the same start: its
-//! bytes are still here. A server with disks leaves its number and start in the state directory before
-//! it serves.
+//! bytes are still here. A server with disks leaves its number and start on each of them, or in its state directory,
+//! before it serves.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -55,8 +55,23 @@ pub(crate) struct Candidate {
     pub(crate) distance: u64,
 }
 
+/// The number and the latest start that these directories hold.
+pub(crate) fn load_states(
+    dirs: &[PathBuf],
+) -> Result<Option<(ServerId, u64)>, (PathBuf, io::Error)> {
+    let mut latest: Option<(ServerId, u64)> = None;
+    for dir in dirs {
+        let found = load_state(dir).map_err(|e| (dir.clone(), e))?;
+        let start = |state: &(ServerId, u64)| state.1;
+        if found.as_ref().map(start) > latest.as_ref().map(start) {
+            latest = found;
+        }
+    }
+    Ok(latest)
+}
+
 /// The number and start that a state directory holds.
-pub(crate) fn load_state(dir: &Path) -> io::Result<Option<(ServerId, u64)>> {
+fn load_state(dir: &Path) -> io::Result<Option<(ServerId, u64)>> {
     let text = match fs::read_to_string(dir.join(NAME)) {
         Ok(text) => text,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -92,40 +107,54 @@ pub(crate) fn save_state(dir: &Path, server: ServerId, incarnation: u64) -> io::
 }
 
 /// What only this server knows. It is made before the first join, so that a server that was cut off in the
-/// middle of it is the same when it comes again. A server without a directory is a new one each time.
-pub(crate) fn load_identity(dir: Option<&Path>) -> io::Result<[u8; KEY_BYTES]> {
-    let Some(dir) = dir else {
-        return Ok(identity::random());
-    };
+/// middle of it is the same when it comes again, and lies in each of its directories, so that the loss of one does not make
+/// it another. A server without a directory is a new one each time.
+pub(crate) fn load_identity(dirs: &[PathBuf]) -> Result<[u8; KEY_BYTES], (PathBuf, io::Error)> {
+    let mut found = None;
+    let mut without = Vec::new();
+    for dir in dirs {
+        match read_identity(dir).map_err(|e| (dir.clone(), e))? {
+            Some(identity) => found = found.or(Some(identity)),
+            None => without.push(dir),
+        }
+    }
+    let identity = found.unwrap_or_else(identity::random);
+    for dir in without {
+        save_identity(dir, &identity).map_err(|e| (dir.clone(), e))?;
+    }
+    Ok(identity)
+}
+
+fn read_identity(dir: &Path) -> io::Result<Option<[u8; KEY_BYTES]>> {
     let path = dir.join(IDENTITY);
     match identity::read_private(&path) {
-        Ok(bytes) => bytes.try_into().map_err(|_| {
+        Ok(bytes) => bytes.try_into().map(Some).map_err(|_| {
             let text = format!(
                 "{}: an identity has {KEY_BYTES} bytes; restore the file of this server",
                 path.display()
             );
             io::Error::new(io::ErrorKind::InvalidData, text)
         }),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let made = identity::random();
-            let fresh = dir.join("identity.new");
-            match fs::remove_file(&fresh) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-                _ => {}
-            }
-            let mut file = fs::OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&fresh)?;
-            file.write_all(&made)?;
-            file.sync_all()?;
-            fs::rename(&fresh, &path)?;
-            File::open(dir)?.sync_all()?;
-            Ok(made)
-        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),
     }
+}
+
+fn save_identity(dir: &Path, identity: &[u8; KEY_BYTES]) -> io::Result<()> {
+    let fresh = dir.join("identity.new");
+    match fs::remove_file(&fresh) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&fresh)?;
+    file.write_all(identity)?;
+    file.sync_all()?;
+    fs::rename(&fresh, dir.join(IDENTITY))?;
+    File::open(dir)?.sync_all()
 }
 
 /// Connects to the manager and joins.

@@ -279,7 +279,7 @@ impl Known {
         }
     }
 
-    /// The subfile if anything was ever written to it.
+    /// The subfile if anything was ever written to it. One that may be on a disk that is missing is an error.
     pub(crate) fn find<'a>(
         &self,
         own: &'a Own,
@@ -288,7 +288,7 @@ impl Known {
         if let Some(open) = own.open.get() {
             return Ok(Some(open));
         }
-        match store.open(self.id(own)) {
+        match store.open_bound(self.id(own), own.place.incarnation) {
             Ok(open) => Ok(Some(own.open.get_or_init(|| open))),
             Err(store::Error::NotFound(_)) => Ok(None),
             Err(e) => Err(e.into()),
@@ -311,7 +311,7 @@ impl Known {
             return Ok(open);
         }
         let id = self.id(own);
-        let made = match store.open(id) {
+        let made = match store.open_bound(id, own.place.incarnation) {
             Err(store::Error::NotFound(_)) => {
                 let mut identity = Identity::new(id, self.domain(), incarnation);
                 identity.note = self.told.note.0.clone();

@@ -62,3 +62,4 @@ mod views;
 pub use identity::{Keys, Secret};
 pub use limits::Limits;
 pub use start::{IoServer, Options, StartError, StoreOptions, start, start_on};
+pub use store::{DiskId, MissingDisk};

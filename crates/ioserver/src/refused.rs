@@ -87,7 +87,13 @@ impl From<Error> for Refused {
             Error::Busy { .. } => Status::InUse,
             Error::Stale => Status::Busy,
             Error::Exists(_) => Status::Internal,
-            Error::DiskFailed { .. } | Error::Io { .. } => Status::Io,
+            // Synced once and gone.
+            Error::Lost { .. } => Status::Lost,
+            Error::Conflict { .. } => Status::Corrupt,
+            Error::DiskFailed { .. }
+            | Error::DiskMissing { .. }
+            | Error::Disks(_)
+            | Error::Io { .. } => Status::Io,
         };
         Refused::new(status, error.to_string())
     }

@@ -19,9 +19,10 @@ use wire::message::cluster::{
 use wire::message::direct::{Attach, Map};
 use wire::message::directed::{Follow, HoldRange, Lead, LetGo};
 use wire::message::file::{
-    Admit, Allocated, Appended, DropView, Grow, JoinPointer, LeaveAtomic, LeavePointer,
+    Admit, Allocated, Appended, DropView, Grow, JoinPointer, LeaveAtomic, LeavePointer, ListDisks,
     ListSubfiles, Lock, MovePointer, Preallocate, Release, Reserve, Scrub, Scrubbed, SetView,
-    SetViewPart, Size, SubfileEntry, Sync, Synced, ThroughView, Truncate, Unlock, Verify,
+    SetViewPart, Size, SubfileEntry, SubfileList, SubfileState, Sync, Synced, ThroughView,
+    Truncate, Unlock, Verify,
 };
 use wire::message::hints::{ClearFailed, MakeBuffers};
 use wire::message::mapping::ChooseServer;
@@ -45,6 +46,9 @@ use crate::sessions::{Session, Who};
 use crate::set_view;
 use crate::statistics::{add, counter};
 use crate::views::Registered;
+
+/// Most subfiles in one answer.
+const LISTED_MOST: u64 = 4096;
 
 /// What is served.
 pub(crate) struct IoService {
@@ -332,13 +336,15 @@ impl IoService {
             let incarnation = context.incarnation();
             known.check_place(own, context.kept_since(), incarnation)?;
             if let Some(subfile) = known.find(own, &context.stored)? {
-                match subfile.sync() {
+                match subfile.sync_bytes() {
                     // Moved away meanwhile, and durable before that was.
                     Err(store::Error::NotFound(_)) => {}
                     synced => synced?,
                 }
             }
         }
+        // That they exist, once for all of them.
+        context.stored.store().settle()?;
         if known.owner().server == context.server.0 {
             self.with_asker(session, &view, |owner, asker| owner.release(asker))?;
         }
@@ -444,22 +450,37 @@ impl IoService {
         Ok(found)
     }
 
-    fn list_subfiles(&self, session: &Session) -> Result<Vec<SubfileEntry>, Refused> {
+    fn list_subfiles(
+        &self,
+        session: &Session,
+        request: &ListSubfiles,
+    ) -> Result<SubfileList, Refused> {
         session.demand_operator()?;
-        let stored = &self.context.stored;
-        let mut list = Vec::new();
-        for id in stored.list() {
-            // One that cannot be read is listed without a length: it takes its place all the same.
-            let subfile = stored.open(id).ok();
-            list.push(SubfileEntry {
-                file: FileId(id.file),
-                generation: id.generation,
-                index: id.index,
-                len: subfile.as_ref().map_or(0, |s| s.len()),
-                allocated_bytes: subfile.and_then(|s| s.allocated().ok()).unwrap_or(0),
-            });
-        }
-        Ok(list)
+        let after = request.after.as_ref().map(|name| store::SubfileId {
+            file: name.file.0,
+            generation: name.generation,
+            index: name.index,
+        });
+        let most = request.most.clamp(1, LISTED_MOST) as usize;
+        let looked = self.context.stored.look(after, most + 1);
+        let has_more = looked.len() > most;
+        let entry = |looked: store::Looked| SubfileEntry {
+            file: FileId(looked.id.file),
+            generation: looked.id.generation,
+            index: looked.id.index,
+            len: looked.len,
+            allocated_bytes: looked.allocated_bytes,
+            state: match looked.standing {
+                store::Standing::Here => SubfileState::Here,
+                store::Standing::Missing => SubfileState::Missing,
+                store::Standing::Lost => SubfileState::Lost,
+                store::Standing::Conflict => SubfileState::Conflict,
+            },
+        };
+        Ok(SubfileList {
+            entries: looked.into_iter().take(most).map(entry).collect(),
+            has_more,
+        })
     }
 
     /// Everything that was counted.
@@ -505,7 +526,12 @@ impl IoService {
         ]);
         let (disks, failed) = context.stored.disks();
         if disks > 0 {
-            list.extend([counter("disks", disks), counter("disks_failed", failed)]);
+            let missing = context.stored.missing().len() as u64;
+            list.extend([
+                counter("disks", disks),
+                counter("disks_failed", failed),
+                counter("disks_missing", missing),
+            ]);
         }
         list.extend(context.direct.statistics());
         list.extend(self.owner.statistics());
@@ -687,8 +713,12 @@ impl Service for IoService {
             Allocated::KIND => self.answer(exchange, |r: Allocated| self.allocated(session, &r)),
             Scrub::KIND => self.answer(exchange, |r: Scrub| self.scrub(session, &r)),
             ListSubfiles::KIND => {
-                self.answer(exchange, |_: ListSubfiles| self.list_subfiles(session))
+                self.answer(exchange, |r: ListSubfiles| self.list_subfiles(session, &r))
             }
+            ListDisks::KIND => self.answer(exchange, |_: ListDisks| {
+                session.demand_operator()?;
+                Ok(self.context.stored.disk_list())
+            }),
             Statistics::KIND => self.answer(exchange, |_: Statistics| Ok(self.statistics())),
             Goodbye::KIND => self.answer(exchange, |_: Goodbye| {
                 let said = &session.client.said_goodbye;

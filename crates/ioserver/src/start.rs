@@ -17,8 +17,8 @@ use control::capability::ClusterKey;
 use identity::{Keys, local_host};
 use serving::Running;
 use store::{
-    Directory, Disk, DiskOptions, DiskSpec, DiskStore, Limited, MemoryStore, Pool, PoolOptions,
-    measure_speed,
+    Directory, Disk, DiskId, DiskSpec, DiskStore, Limited, MemoryStore, MissingDisk, Origin, Pool,
+    PoolOptions, measure_speed,
 };
 use wire::ServerId;
 use wire::ask::AskError;
@@ -33,7 +33,7 @@ use crate::context::{Context, Others, Parts};
 use crate::files::lock;
 use crate::gateway::Stages;
 use crate::join::{
-    Candidate, flush, join, load_identity, load_state, may_succeed_later, save_state, stay,
+    Candidate, flush, join, load_identity, load_states, may_succeed_later, save_state, stay,
 };
 use crate::limits::Limits;
 use crate::links::{Links, Peers, server_role};
@@ -91,9 +91,11 @@ pub struct Options {
     pub limits: Limits,
     /// A write is answered when its bytes are safe from the death of this process.
     pub write_through: bool,
-    /// Where it keeps its number, to have it again after the next start. `None` is the first disk; a
-    /// server in memory is a new one each time.
+    /// Where it keeps its number, and a copy of the list of its disks, to have them again after the next start.
+    /// `None` is each of its disks; a server in memory is a new one each time.
     pub state_dir: Option<PathBuf>,
+    /// Disks that are missing and are lost for good.
+    pub forget_disks: Vec<DiskId>,
     /// How far it is from the clients, in units that only compare.
     pub distance: u64,
     /// Shares memory with clients of its host. `PARIO_DIRECT=0` in its environment forbids it too.
@@ -139,6 +141,7 @@ impl Options {
             message_bytes: 4 << 20,
             limits: Limits::default(),
             state_dir: None,
+            forget_disks: Vec::new(),
             distance: 0,
             direct: true,
             claim_wait: Duration::from_millis(150),
@@ -214,25 +217,31 @@ pub fn start_on(
     disk: impl Fn(Directory) -> Arc<dyn Disk>,
 ) -> Result<IoServer, StartError> {
     check(&options)?;
-    let state_dir = state_dir(&options);
-    let in_state = |e| StartError::State(state_dir.clone().unwrap_or_default(), e);
-    let stored = open_store(&options, &disk)?;
-    let found = match &state_dir {
-        Some(dir) => {
-            lockfile::make_directory(dir, 0o777).map_err(in_state)?;
-            load_state(dir).map_err(in_state)?
-        }
-        None => None,
+    if let Some(dir) = &options.state_dir {
+        let made = lockfile::make_directory(dir, 0o777);
+        made.map_err(|e| StartError::State(dir.clone(), e))?;
+    }
+    // Before the disks are judged: what was bound to a later start cannot be on one that is missing.
+    let states = load_states(&state_dirs(&options));
+    let found = states.map_err(|(dir, e)| StartError::State(dir, e))?;
+    let last_start = found.map(|(_, start)| start);
+    let stored = open_store(&options, last_start, &disk)?;
+    let state_dirs = match (&options.state_dir, stored.disk_dirs()) {
+        (Some(dir), _) => vec![dir.clone()],
+        (None, disks) => disks,
     };
-    let identity = load_identity(state_dir.as_deref()).map_err(in_state)?;
+    let identity = load_identity(&state_dirs).map_err(|(dir, e)| StartError::State(dir, e))?;
     // Memory has nothing of the last start, neither bytes nor what was done to them.
     let number = found.map(|(server, _)| server);
     let resumes = found
         .map(|(_, start)| start)
         .filter(|_| stored.is_durable());
-    let applied = match state_dir.as_deref().filter(|_| stored.is_durable()) {
-        Some(dir) => Applied::load(dir).map_err(in_state)?,
-        None => Applied::volatile(),
+    let applied = match stored.is_durable() {
+        true => {
+            let loaded = Applied::load(&state_dirs);
+            loaded.map_err(|e| StartError::State(state_dirs[0].clone(), e))?
+        }
+        false => Applied::volatile(),
     };
     let listener = listen(&options.listen)?;
     let endpoint = listener.endpoint().map_err(StartError::System)?;
@@ -258,8 +267,9 @@ pub fn start_on(
     };
     let (link, joined) = join_patiently(&candidate, number, resumes, stored.room())?;
     let member = joined.member;
-    if let Some(dir) = &state_dir {
-        save_state(dir, member.server, member.incarnation).map_err(in_state)?;
+    for dir in &state_dirs {
+        let saved = save_state(dir, member.server, member.incarnation);
+        saved.map_err(|e| StartError::State(dir.clone(), e))?;
     }
     let Ok(key) = <[u8; 32]>::try_from(&joined.key.0[..]) else {
         let error = AskError::Answer(wire::DecodeError::BadNumber);
@@ -399,17 +409,18 @@ fn check(options: &Options) -> Result<(), StartError> {
     }
 }
 
-fn state_dir(options: &Options) -> Option<PathBuf> {
-    match &options.store {
-        StoreOptions::Memory { .. } => options.state_dir.clone(),
-        StoreOptions::Disk { dirs, .. } => {
-            options.state_dir.clone().or_else(|| dirs.first().cloned())
-        }
+/// Where its number may be.
+fn state_dirs(options: &Options) -> Vec<PathBuf> {
+    match (&options.state_dir, &options.store) {
+        (Some(dir), _) => vec![dir.clone()],
+        (None, StoreOptions::Disk { dirs, .. }) => dirs.clone(),
+        (None, StoreOptions::Memory { .. }) => Vec::new(),
     }
 }
 
 fn open_store(
     options: &Options,
+    last_start: Option<u64>,
     make: &dyn Fn(Directory) -> Arc<dyn Disk>,
 ) -> Result<Stored, StartError> {
     let pool = |limit_bytes: u64| {
@@ -431,22 +442,37 @@ fn open_store(
             let mut disks = Vec::new();
             for dir in dirs {
                 let in_dir = |e| StartError::State(dir.clone(), e);
-                let directory = Directory::new(dir).map_err(in_dir)?;
+                let directory = Directory::at(dir).map_err(in_dir)?;
                 let mut disk = make(directory);
                 if let Some(rate) = options.disk_bytes_per_s {
                     disk = Arc::new(Limited::new(disk, rate));
                 }
-                let mut spec = DiskSpec::of(disk);
-                if dirs.len() > 1 {
-                    let started = Instant::now();
-                    let speed = measure_speed(&*spec.disk, &|| started.elapsed());
-                    // One that cannot be measured is declared failed when it is used.
-                    spec.speed_bytes_per_s = speed.unwrap_or(1);
-                }
-                disks.push(spec);
+                disks.push(DiskSpec::of(disk));
             }
-            let disk = DiskStore::new(pool(*memory_limit_bytes), disks, DiskOptions::default());
-            Ok(Stored::disk(Arc::new(disk.map_err(StartError::Store)?)))
+            let beside = match &options.state_dir {
+                Some(dir) => {
+                    let directory = Directory::at(dir);
+                    let directory = directory.map_err(|e| StartError::State(dir.clone(), e))?;
+                    Some(Arc::new(directory) as Arc<dyn Disk>)
+                }
+                None => None,
+            };
+            let origin = Origin {
+                beside,
+                forget: options.forget_disks.clone(),
+                last_start,
+                ..Origin::default()
+            };
+            let disk = DiskStore::start(pool(*memory_limit_bytes), disks, origin);
+            let disk = disk.map_err(StartError::Store)?;
+            let set = disk.disks();
+            for k in (0..set.len()).filter(|_| set.len() > 1) {
+                let started = Instant::now();
+                let speed = measure_speed(&**set.disk(k), &|| started.elapsed());
+                // One that cannot be measured is declared failed when it is used.
+                set.declare(k, speed.unwrap_or(1), 0);
+            }
+            Ok(Stored::disk(Arc::new(disk)))
         }
     }
 }
@@ -488,6 +514,11 @@ impl IoServer {
     /// Its number in the service.
     pub fn server(&self) -> ServerId {
         self.running.service().context.server
+    }
+
+    /// Disks that belong to it and are not there: what is on them is refused.
+    pub fn missing_disks(&self) -> &[MissingDisk] {
+        self.running.service().context.stored.missing()
     }
 
     /// Waits until somebody asks for the end.

@@ -1,6 +1,7 @@
 //! The store of this server, with an index of what is in it.
 //!
-//! Removals name a file and a generation; the index finds their subfiles without reading headers.
+//! Removals name a file and a generation; the index finds their subfiles without reading headers. Of a store on disks
+//! that is the store's own, which knows those too whose disk is missing; one in memory has it here.
 //!
 //! The thread that writes back dirty bytes is here too. Bytes gather for a moment, or until a tenth of memory is
 //! dirty; then they go to the disk in its order while writers go on. Where a third of memory is dirty the
@@ -9,12 +10,14 @@
 //! is reported by the next `sync`.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use store::{DiskStore, Identity, Store, Subfile, SubfileId};
+use store::{DiskStore, Identity, Looked, MissingDisk, Store, Subfile, SubfileId};
 use wire::FileId;
+use wire::message::file::{DiskEntry, DiskList, DiskState};
 
 use crate::files::lock;
 use crate::statistics::{Statistics, add};
@@ -34,6 +37,7 @@ const HELP_SHARE: u64 = 3;
 pub(crate) struct Stored {
     store: Arc<dyn Store>,
     disk: Option<Arc<DiskStore>>,
+    /// Of a store in memory.
     index: Mutex<BTreeSet<SubfileId>>,
     has_dirty: AtomicBool,
     /// So much is dirty that it shall not gather any longer.
@@ -44,27 +48,18 @@ pub(crate) struct Stored {
 
 impl Stored {
     pub(crate) fn memory(store: Arc<dyn Store>) -> Self {
-        Stored::of(store, None, BTreeSet::new())
+        Stored::of(store, None)
     }
 
     pub(crate) fn disk(disk: Arc<DiskStore>) -> Self {
-        let mut index = BTreeSet::new();
-        for found in disk.scan() {
-            match found.content {
-                Ok((identity, _)) => drop(index.insert(identity.id)),
-                // Nobody else asks for it by its name. What cannot be removed now is by whoever opens it.
-                Err(store::Error::Unfinished { .. }) => disk.remove_unfinished(&found.name),
-                Err(_) => {}
-            }
-        }
-        Stored::of(Arc::clone(&disk) as Arc<dyn Store>, Some(disk), index)
+        Stored::of(Arc::clone(&disk) as Arc<dyn Store>, Some(disk))
     }
 
-    fn of(store: Arc<dyn Store>, disk: Option<Arc<DiskStore>>, index: BTreeSet<SubfileId>) -> Self {
+    fn of(store: Arc<dyn Store>, disk: Option<Arc<DiskStore>>) -> Self {
         Stored {
             store,
             disk,
-            index: Mutex::new(index),
+            index: Mutex::default(),
             has_dirty: AtomicBool::new(false),
             is_urgent: AtomicBool::new(false),
             is_stopping: Mutex::new(false),
@@ -86,24 +81,113 @@ impl Stored {
         self.store.open(id)
     }
 
+    /// The same of one whose layout binds it to a start of this server.
+    pub(crate) fn open_bound(&self, id: SubfileId, bound: u64) -> store::Result<Arc<dyn Subfile>> {
+        match &self.disk {
+            Some(disk) => disk.open_bound(id, bound),
+            None => self.store.open(id),
+        }
+    }
+
     pub(crate) fn create(&self, identity: &Identity) -> store::Result<Arc<dyn Subfile>> {
         let made = self.store.create(identity)?;
-        lock(&self.index).insert(identity.id);
+        if self.disk.is_none() {
+            lock(&self.index).insert(identity.id);
+        }
         Ok(made)
     }
 
     /// Subfiles there are.
     pub(crate) fn count(&self) -> usize {
-        lock(&self.index).len()
+        match &self.disk {
+            Some(disk) => disk.count(),
+            None => lock(&self.index).len(),
+        }
     }
 
-    /// All subfiles, ascending.
-    pub(crate) fn list(&self) -> Vec<SubfileId> {
-        lock(&self.index).iter().copied().collect()
+    /// Subfiles behind one, at most so many, ascending.
+    pub(crate) fn look(&self, after: Option<SubfileId>, most: usize) -> Vec<Looked> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        if let Some(disk) = &self.disk {
+            return disk.look(after, most);
+        }
+        let from = after.map_or(Unbounded, Excluded);
+        let index = lock(&self.index);
+        let ids: Vec<SubfileId> = index.range((from, Unbounded)).take(most).copied().collect();
+        drop(index);
+        let look = |id| {
+            let subfile = self.store.open(id).ok();
+            Looked {
+                id,
+                standing: store::Standing::Here,
+                len: subfile.as_ref().map_or(0, |s| s.len()),
+                allocated_bytes: subfile.and_then(|s| s.allocated().ok()).unwrap_or(0),
+            }
+        };
+        ids.into_iter().map(look).collect()
+    }
+
+    /// The directories of its disks.
+    pub(crate) fn disk_dirs(&self) -> Vec<PathBuf> {
+        let set = self.disk.as_ref().map(|disk| disk.disks());
+        let labels = set.map(|set| (0..set.len()).map(|k| PathBuf::from(set.disk(k).label())));
+        labels.into_iter().flatten().collect()
+    }
+
+    /// Disks that belong to this server and are not there.
+    pub(crate) fn missing(&self) -> &[MissingDisk] {
+        self.disk
+            .as_ref()
+            .map_or(&[], |disk| disk.disks().missing())
+    }
+
+    /// All disks of this server, and what was put aside on them.
+    pub(crate) fn disk_list(&self) -> DiskList {
+        let mut list = DiskList {
+            disks: Vec::new(),
+            quarantined: Vec::new(),
+            conflicts: Vec::new(),
+        };
+        let Some(disk) = &self.disk else {
+            return list;
+        };
+        let (set, counts) = (disk.disks(), disk.counts());
+        for (k, is) in set.characteristics().into_iter().enumerate() {
+            list.disks.push(DiskEntry {
+                id: set.id(k).0,
+                place: set.disk(k).label(),
+                state: match is.has_failed {
+                    true => DiskState::Failed,
+                    false => DiskState::Used,
+                },
+                why: String::new(),
+                subfiles: counts[k],
+                free_bytes: is.space.free_bytes,
+                total_bytes: is.space.total_bytes,
+            });
+        }
+        let absent = |id: store::DiskId, place: &str, state: DiskState, why: &str| DiskEntry {
+            id: id.0,
+            place: place.to_owned(),
+            state,
+            why: why.to_owned(),
+            subfiles: 0,
+            free_bytes: 0,
+            total_bytes: 0,
+        };
+        let missing = set.missing().iter();
+        list.disks
+            .extend(missing.map(|m| absent(m.id, &m.place, DiskState::Missing, &m.why)));
+        let lost = set.lost().iter();
+        list.disks
+            .extend(lost.map(|id| absent(*id, "", DiskState::Lost, "it was declared lost")));
+        list.quarantined = disk.quarantined().into_iter().map(|q| q.path).collect();
+        list.conflicts = disk.conflicts().iter().map(ToString::to_string).collect();
+        list
     }
 
     /// Removes what is stored under a generation of a file, or some subfiles of it; what is already gone is as
-    /// good.
+    /// good. What is on a disk that is missing cannot be removed before it is back.
     pub(crate) fn remove(
         &self,
         file: FileId,
@@ -115,12 +199,15 @@ impl Stored {
             generation,
             index,
         };
-        let found: Vec<SubfileId> = lock(&self.index)
-            .range(of(0)..=of(u32::MAX))
-            .copied()
-            .filter(|id| subfiles.is_empty() || subfiles.contains(&id.index))
-            .collect();
-        for id in found {
+        let found: Vec<SubfileId> = match &self.disk {
+            Some(disk) => disk.of_generation(file.0, generation),
+            None => {
+                let index = lock(&self.index);
+                index.range(of(0)..=of(u32::MAX)).copied().collect()
+            }
+        };
+        let is_meant = |id: &SubfileId| subfiles.is_empty() || subfiles.contains(&id.index);
+        for id in found.into_iter().filter(is_meant) {
             match self.store.remove(id) {
                 Ok(()) | Err(store::Error::NotFound(_)) => {
                     lock(&self.index).remove(&id);

@@ -80,6 +80,29 @@ pub enum Error {
         /// What it was doing.
         why: String,
     },
+    /// The disks that were given are not those of this store: which, what was expected, and what to do.
+    Disks(String),
+    /// The subfile is, or may be, on a disk that is missing.
+    DiskMissing {
+        /// The subfile.
+        id: SubfileId,
+        /// The disk, what was found in its place, and what to do.
+        why: String,
+    },
+    /// Bytes of the subfile were durable and are gone.
+    Lost {
+        /// The subfile.
+        id: SubfileId,
+        /// Where they were.
+        why: String,
+    },
+    /// Several data files say that they are this subfile, and none of them counts for certain.
+    Conflict {
+        /// The subfile.
+        id: SubfileId,
+        /// The data files, and what to do.
+        why: String,
+    },
     /// The space of a grant was taken away (truncation, removal) before it was committed.
     Stale,
     /// The directory is used by another process.
@@ -180,6 +203,10 @@ impl fmt::Display for Error {
                 write!(f, "{name}: no header: its creation was never finished")
             }
             Error::DiskFailed { disk, why } => write!(f, "disk {disk} failed: {why}"),
+            Error::Disks(why) => f.write_str(why),
+            Error::DiskMissing { id, why } => write!(f, "subfile {id} cannot be reached: {why}"),
+            Error::Lost { id, why } => write!(f, "the bytes of subfile {id} are lost: {why}"),
+            Error::Conflict { id, why } => write!(f, "subfile {id} is there more than once: {why}"),
             Error::Stale => write!(
                 f,
                 "the space of this write was taken away by a truncation; repeat the write"

@@ -41,8 +41,9 @@ pub use aside::Aside;
 pub use blocks::BLOCK;
 pub use cache::CacheUsage;
 pub use disk::{
-    Asked, Characteristics, Directory, Disk, DiskFile, DiskOptions, DiskSet, DiskSpec, DiskStore,
-    Found, Limited, Recovery, Space, Watched, Watcher, measure_speed, rank,
+    Asked, Characteristics, Directory, Disk, DiskFile, DiskId, DiskOptions, DiskSet, DiskSpec,
+    DiskStore, Found, Limited, Looked, MissingDisk, Origin, Quarantined, Recovery, Space, Standing,
+    Watched, Watcher, measure_speed, rank, spread,
 };
 pub use error::{Advice, Error, Resource, Result};
 pub use identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};

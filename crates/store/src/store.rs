@@ -113,6 +113,12 @@ pub trait Store: Send + Sync {
     /// All subfiles, ascending.
     fn list(&self) -> Result<Vec<Identity>>;
 
+    /// Puts every subfile on record whose bytes are durable ([`Subfile::sync_bytes`]), durably. A store that forgets
+    /// everything has nothing to do.
+    fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Writes back up to about `budget_bytes` of dirty bytes and says how many it wrote. They are
     /// then safe from the death of this process; [`Subfile::sync`] makes them durable.
     fn write_back(&self, budget_bytes: u64) -> Result<u64>;
@@ -181,6 +187,11 @@ pub trait Subfile: Send + Sync {
 
     /// Makes what was committed durable, where the store can.
     fn sync(&self) -> Result<()>;
+
+    /// The same but for the record that the subfile exists, which [`Store::settle`] makes durable for many at once.
+    fn sync_bytes(&self) -> Result<()> {
+        self.sync()
+    }
 
     /// Bytes of space it takes: memory for a memory store, disk for a disk store.
     fn allocated(&self) -> Result<u64>;

@@ -166,7 +166,9 @@ fn story(seed: u64) -> Vec<Step> {
 /// Plays a story until it fails; the model then knows what may be found.
 fn play(twin: &Twin, steps: &[Step]) -> (Model, bool) {
     let mut model = Model::new();
-    let mut store = twin_store(twin, MEMORY);
+    let Ok(mut store) = try_twin_store(twin, MEMORY) else {
+        return (model, false);
+    };
     let Ok(mut subfile) = store.create(&identity(1)) else {
         return (model, false);
     };
@@ -178,7 +180,10 @@ fn play(twin: &Twin, steps: &[Step]) -> (Model, bool) {
         model.settle(step);
         if matches!(step, Step::Reopen) {
             drop((subfile, store));
-            store = twin_store(twin, MEMORY);
+            let Ok(opened) = try_twin_store(twin, MEMORY) else {
+                return (model, true);
+            };
+            store = opened;
             match store.open(identity(1).id) {
                 Ok(opened) => subfile = opened,
                 Err(_) => return (model, true),
@@ -647,7 +652,9 @@ fn broken_disk_gives_errors_or_right_bytes() {
     for n in 1..=calm.operations() {
         let twin = Twin::new();
         twin.plan(n, Fault::Broken);
-        let store = twin_store(&twin, MEMORY);
+        let Ok(store) = try_twin_store(&twin, MEMORY) else {
+            continue;
+        };
         let mut model = Model::new();
         let Ok(subfile) = store.create(&identity(1)) else {
             continue;

@@ -329,9 +329,9 @@ fn seed004_s80_full_disk_places_elsewhere_and_loses_nothing() {
     let specs = twins.iter().map(|t| DiskSpec::new(t.clone())).collect();
     let store = DiskStore::new(pool(16 << 20), specs, DiskOptions::default()).unwrap();
     store.disks().declare(0, 900 << 20, 0);
-    twins[0].set_capacity(Some(1 << 20));
     let subfile = store.create(&identity(1)).unwrap();
     assert_eq!(store.disk_of(identity(1).id).unwrap(), 0);
+    twins[0].set_capacity(Some(1 << 20));
     let mut expected = pattern(0, 500_000, 1);
     subfile.write_at(0, &expected).unwrap();
     subfile.sync().unwrap();
@@ -454,8 +454,6 @@ fn a_data_file_whose_creation_was_never_finished_is_none() {
     let store = open();
     let (whole, begun, swept) = (identity(1), identity(2), identity(3));
     store.create(&whole).unwrap().write_at(0, b"abc").unwrap();
-    store.create(&begun).unwrap();
-    store.create(&swept).unwrap();
     store.close().unwrap();
     drop(store);
     // As they are found when whoever created them has died between the name and the header.
@@ -464,30 +462,36 @@ fn a_data_file_whose_creation_was_never_finished_is_none() {
         names.sort();
         names
     };
-    let all = names(&open());
-    for name in &all[1..] {
+    let shell = |name: &str| {
         let file = std::fs::File::create(directory.0.join("a").join(name)).unwrap();
         file.set_len(8192).unwrap();
-    }
+    };
+    shell("0000000000000002-1-0.sub");
+    shell("0000000000000003-1-0.sub");
     let store = open();
-    let unfinished: Vec<String> = store
-        .scan()
-        .into_iter()
-        .filter_map(|f| f.content.err().map(|e| e.to_string()))
-        .collect();
-    assert_eq!(unfinished.len(), 2, "{unfinished:?}");
-    assert!(matches!(store.open(begun.id), Err(Error::NotFound(id)) if id == begun.id));
+    assert_eq!(
+        names(&store),
+        ["0000000000000001-1-0.sub"],
+        "shells are removed"
+    );
+    for id in [begun.id, swept.id] {
+        assert!(matches!(store.open(id), Err(Error::NotFound(found)) if found == id));
+    }
     store.create(&begun).unwrap().write_at(0, b"new").unwrap();
-    store.remove_unfinished(&all[2]);
-    assert_eq!(names(&store), all[..2], "the third is removed");
     let mut found = [0; 3];
     for (id, bytes) in [(whole.id, b"abc"), (begun.id, b"new")] {
         store.open(id).unwrap().read_at(0, &mut found).unwrap();
         assert_eq!(&found, bytes);
     }
-    // What is finished stays.
-    store.remove_unfinished(&all[0]);
-    assert_eq!(names(&store), all[..2]);
+    store.close().unwrap();
+    drop(store);
+    // One that was synced once is not unfinished, whatever its header looks like: its bytes are lost, and said to be.
+    shell("0000000000000001-1-0.sub");
+    let store = open();
+    let refused = store.open(whole.id).map(drop).unwrap_err();
+    assert!(matches!(refused, Error::Unfinished { .. }), "{refused}");
+    assert!(matches!(store.create(&whole), Err(Error::Exists(_))));
+    assert_eq!(names(&store).len(), 2, "and stays");
 }
 
 #[test]

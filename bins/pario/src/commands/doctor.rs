@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use client::{
-    Client, FileId, Kind, Member, MemberState, OpenOptions, ServerId, Severity, Status, StoreKind,
-    SubfileEntry,
+    Client, DiskState, FileId, Kind, Member, MemberState, OpenOptions, ServerId, Severity, Status,
+    StoreKind, SubfileEntry, SubfileState,
 };
 use serde_json::{Value, json};
 use wire::url::Endpoint;
@@ -38,6 +38,9 @@ Kinds of findings:
   broken    the catalogue contradicts itself: a bug or a damaged disk
   lost      bytes were in the memory of a server that is gone
   server    a server is missing or does not answer
+  disk      a disk of a server is missing, or failed; bytes were on a disk that is gone
+  conflict  several data files say that they are the same subfile; none is served
+  aside     data files that were put into quarantine; nothing there is used or removed
   orphan    a server keeps bytes that no file has
   damaged   bytes on a disk do not fit their checksums (--scrub)
   waiting   removals that could not be done yet
@@ -99,7 +102,7 @@ struct Seen {
     directories: u64,
     servers: u64,
     subfiles: u64,
-    /// Files with a size but without a byte on any server: holes, or data files that somebody removed.
+    /// Files with a size but without a byte on any server: holes.
     hollow: Vec<String>,
     scrubbed_blocks: Option<u64>,
 }
@@ -123,6 +126,7 @@ impl Examination {
         self.walk()?;
         self.catalogue()?;
         self.look_at_members(&members);
+        self.disks(&members, &kept);
         self.look_at_troubles();
         self.orphans(&kept)?;
         self.hollow(&members, &kept);
@@ -266,11 +270,99 @@ impl Examination {
         }
     }
 
+    /// Disks that are not as they should be, and what of files was on them.
+    fn disks(&mut self, members: &[Member], kept: &BTreeMap<ServerId, Vec<SubfileEntry>>) {
+        let with_disks = |m: &&Member| m.state == MemberState::Alive && m.store == StoreKind::Disk;
+        for member in members.iter().filter(with_disks) {
+            let server = member.server;
+            let list = match self.client.disks(server) {
+                Ok(list) => list,
+                Err(error) => {
+                    self.find(
+                        "server",
+                        format!("{server} does not say which disks it has: {error}"),
+                        "look at it with `pario status`; restart it if it hangs",
+                    );
+                    continue;
+                }
+            };
+            let of = |state: SubfileState| {
+                let entries = kept.get(&server).into_iter().flatten();
+                let entries = entries.filter(|e| e.state == state);
+                let paths = entries.filter_map(|e| self.files.get(&e.file).cloned());
+                paths.collect::<BTreeSet<String>>()
+            };
+            let (missing, lost) = (of(SubfileState::Missing), of(SubfileState::Lost));
+            for disk in list.disks {
+                let (id, place) = (disk.id, disk.place);
+                match disk.state {
+                    DiskState::Missing => self.find(
+                        "disk",
+                        format!(
+                            "disk {id:016x} of {server} is missing in {place}: {}; {} cannot be read{}",
+                            disk.why,
+                            counted(missing.len() as u64, "file", "files"),
+                            some_of(&missing),
+                        ),
+                        format!(
+                            "mount it and restart {server}; if it is lost for good, restart {server} with \
+                             --forget-disk {id:016x}"
+                        ),
+                    ),
+                    DiskState::Failed => self.find(
+                        "disk",
+                        format!("reading or writing disk {id:016x} of {server} in {place} failed"),
+                        "look after the disk; restart the server when it works again",
+                    ),
+                    DiskState::Used | DiskState::Lost => {}
+                }
+            }
+            if !lost.is_empty() {
+                self.find(
+                    "lost",
+                    format!(
+                        "{} had bytes on {server} that are gone{}",
+                        counted(lost.len() as u64, "file", "files"),
+                        some_of(&lost),
+                    ),
+                    "put the data files back, or write the files again, or remove them",
+                );
+            }
+            for text in list.conflicts {
+                let what = format!("{server}: {text}");
+                self.find(
+                    "conflict",
+                    what,
+                    "compare the two; nothing is removed by itself",
+                );
+            }
+            if !list.quarantined.is_empty() {
+                let first: Vec<&str> = list.quarantined.iter().take(3).map(|p| &**p).collect();
+                let more = if list.quarantined.len() > 3 {
+                    ", ..."
+                } else {
+                    ""
+                };
+                self.find(
+                    "aside",
+                    format!(
+                        "{server} has put {} aside: {}{more}",
+                        counted(list.quarantined.len() as u64, "data file", "data files"),
+                        first.join(", ")
+                    ),
+                    "older copies of what is served; keep them until you are sure, then remove them",
+                );
+            }
+        }
+    }
+
     /// Subfiles of files that the catalogue does not know, seen twice.
     fn orphans(&mut self, kept: &BTreeMap<ServerId, Vec<SubfileEntry>>) -> Result<(), Error> {
         let unknown =
             |list: &[SubfileEntry], files: &BTreeMap<FileId, String>| -> BTreeSet<Subfile> {
-                let strange = list.iter().filter(|s| !files.contains_key(&s.file));
+                // What is not here takes no space.
+                let here = list.iter().filter(|s| s.state == SubfileState::Here);
+                let strange = here.filter(|s| !files.contains_key(&s.file));
                 strange.map(subfile).collect()
             };
         let suspects: BTreeMap<ServerId, BTreeSet<Subfile>> = kept
@@ -440,6 +532,16 @@ impl Examination {
     }
 }
 
+/// The first of some paths, in brackets.
+fn some_of(paths: &BTreeSet<String>) -> String {
+    let first: Vec<&str> = paths.iter().take(3).map(|p| &**p).collect();
+    let more = if paths.len() > 3 { ", ..." } else { "" };
+    match first[..] {
+        [] => String::new(),
+        _ => format!(" ({}{more})", first.join(", ")),
+    }
+}
+
 /// File, generation, index.
 type Subfile = (FileId, u64, u32);
 
@@ -468,8 +570,8 @@ fn to_text(findings: &[Ailment], seen: &Seen) -> String {
         };
         let _ = writeln!(
             text,
-            "note     {first}{more}: a size but no bytes on any server; holes, or data files that \
-             were removed by hand"
+            "note     {first}{more}: a size but no bytes on any server; holes, nothing was ever \
+             synced there"
         );
     }
     let scrubbed = match seen.scrubbed_blocks {

@@ -103,9 +103,13 @@ struct Io {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
 
-    /// Keep the number of a memory server here, so that it has it again after a restart
-    #[arg(long, value_name = "DIR", conflicts_with = "disk")]
+    /// Keep the number of the server here, and a copy of the list of its disks, so that it has them again after a restart [default: on each of its disks]
+    #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+
+    /// Declare a disk lost that is missing for good; its bytes are lost from then on, and its directory may hold a new one
+    #[arg(long, value_name = "ID", requires = "disk")]
+    forget_disk: Vec<ioserver::DiskId>,
 
     /// Use each disk for no more than so many bytes per second
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "disk")]
@@ -250,6 +254,7 @@ impl Io {
         options.advertise = advertise.map(|endpoint| endpoint.to_string());
         options.keys = self.shared.keys.keys()?;
         options.state_dir = self.state.clone();
+        options.forget_disks = self.forget_disk.clone();
         options.distance = self.distance;
         options.disk_bytes_per_s = self.disk_rate;
         let set = |field: &mut u64, given: Option<u64>| {
@@ -264,6 +269,12 @@ impl Io {
         raise_open_files();
         self.shared.limits.apply_to_io(&mut options);
         let server = ioserver::start(options)?;
+        for missing in server.missing_disks() {
+            output::note(&format!(
+                "pario: {}: {missing}; what is on it is refused until then",
+                server.server()
+            ));
+        }
         self.shared.say_listening(&[server.endpoint().clone()])?;
         let was_told = tell_of_signals(&server.server().to_string(), server.stopper())?;
         server.wait();

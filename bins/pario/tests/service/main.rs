@@ -3,6 +3,7 @@
 
 mod by_hand;
 mod completions;
+mod disks;
 mod doctor;
 mod faults;
 mod refused;

@@ -713,7 +713,8 @@ fn load(context: &Context, job: &Job, parts: &[RoundPart]) -> bool {
         let own = &job.known.own[part.slot];
         match job.known.find(own, &context.stored) {
             Ok(Some(subfile)) => subfile.read_ahead(part.subfile.clone()).is_ok(),
-            _ => true,
+            Ok(None) => true,
+            Err(_) => false,
         }
     })
 }

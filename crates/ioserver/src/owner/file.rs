@@ -85,7 +85,7 @@ pub(super) struct Part {
     pub(super) spell: u64,
     pub(super) is_gone: bool,
     /// It is there but did not do what the size needs, for this reason; it is asked again.
-    pub(super) late: Option<String>,
+    pub(super) late: Option<(Status, String)>,
 }
 
 /// Everything about a file that changes.
@@ -204,6 +204,9 @@ impl OwnedFile {
                 let refused = refused.clone();
                 return (state, Err(refused));
             }
+            if let Some(refused) = limit.and_then(|_| refused_for_good(&state)) {
+                return (state, Err(refused));
+            }
             let (woken, timeout) = bell
                 .wait_timeout(state, LOOK.min(limit.unwrap_or(LOOK)))
                 .unwrap_or_else(PoisonError::into_inner);
@@ -234,6 +237,16 @@ impl OwnedFile {
     }
 }
 
+/// A server whose disk is missing or whose bytes are lost says the same however long somebody waits.
+fn refused_for_good(state: &State) -> Option<Refused> {
+    state.servers.values().find_map(|part| match &part.late {
+        Some((status @ (Status::Lost | Status::Io | Status::Corrupt), why)) => {
+            Some((*status, Refusal::new(why.clone())))
+        }
+        _ => None,
+    })
+}
+
 /// Who keeps the size, or the next truncate, from being known, and why.
 fn held_up<T>(state: &State) -> Result<T, Refused> {
     let by = state.sizes.held_up_by();
@@ -250,7 +263,7 @@ fn held_up<T>(state: &State) -> Result<T, Refused> {
     let why = |server: &ServerId| {
         let late = state.servers.get(server).and_then(|p| p.late.as_ref());
         match late {
-            Some(why) => format!("{server} does not do its part ({why})"),
+            Some((_, why)) => format!("{server} does not do its part ({why})"),
             None => format!("{server} cannot be asked"),
         }
     };

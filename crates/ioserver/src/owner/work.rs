@@ -132,10 +132,10 @@ impl Owner {
                 Err((Status::Unreachable, _)) => {
                     state.server_gone(server, &self.counters, &mut more);
                 }
-                Err((_, why)) if work.is_about_size() => {
+                Err((status, why)) if work.is_about_size() => {
                     // It can be reached, so the size waits for it.
                     if let Some(part) = state.servers.get_mut(&server) {
-                        part.late = Some(why.text);
+                        part.late = Some((status, why.text));
                     }
                 }
                 Err(_) => state.again.push(work.only_for(server)),
@@ -196,7 +196,7 @@ impl Owner {
         if state.sizes.epoch() == before
             && let Some(part) = state.servers.get_mut(&server)
         {
-            part.late = Some("it knows of a later truncate".into());
+            part.late = Some((Status::Busy, "it knows of a later truncate".into()));
         }
         more
     }

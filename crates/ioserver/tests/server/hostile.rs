@@ -215,7 +215,11 @@ fn strangers_and_fenced_clients_are_refused() {
         client: client.welcome.client,
     };
     refused(client.ask(rig.number(0), &fence), Status::PermissionDenied);
-    client.ask(rig.number(0), &ListSubfiles {}).unwrap();
+    let all = ListSubfiles {
+        after: None,
+        most: u64::MAX,
+    };
+    client.ask(rig.number(0), &all).unwrap();
 
     // A server of the cluster can.
     let key = std::fs::read(rig.dir.path().join("meta/key")).unwrap();

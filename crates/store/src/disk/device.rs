@@ -34,6 +34,16 @@ pub trait Disk: fmt::Debug + Send + Sync {
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
     /// Removes a name.
     fn remove(&self, name: &str) -> io::Result<()>;
+    /// Makes the directory if there is none.
+    fn make(&self) -> io::Result<()> {
+        Ok(())
+    }
+    /// Gives a file another name, in place of whatever had it.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Puts a file into the folder for what is neither served nor removed; its path there.
+    fn quarantine(&self, name: &str) -> io::Result<String>;
+    /// What is in that folder, as paths.
+    fn quarantined(&self) -> io::Result<Vec<String>>;
     /// All names, in any order.
     fn names(&self) -> io::Result<Vec<String>>;
     /// Makes creations and removals durable.
@@ -71,12 +81,22 @@ pub struct Directory {
     path: PathBuf,
 }
 
+/// Folder of a directory for what is neither served nor removed.
+const QUARANTINE: &str = "quarantine";
+
 impl Directory {
     /// Uses `path`, which is made if it does not exist.
     pub fn new(path: impl AsRef<Path>) -> io::Result<Self> {
-        let path = path.as_ref().to_owned();
-        lockfile::make_directory(&path, 0o777)?;
-        Ok(Directory { path })
+        let directory = Directory::at(path)?;
+        directory.make()?;
+        Ok(directory)
+    }
+
+    /// Uses `path`, whether or not it exists.
+    pub fn at(path: impl AsRef<Path>) -> io::Result<Self> {
+        Ok(Directory {
+            path: std::path::absolute(path)?,
+        })
     }
 
     fn options() -> OpenOptions {
@@ -102,6 +122,41 @@ impl Disk for Directory {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         std::fs::remove_file(self.path.join(name))
+    }
+
+    fn make(&self) -> io::Result<()> {
+        lockfile::make_directory(&self.path, 0o777)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn quarantine(&self, name: &str) -> io::Result<String> {
+        let folder = self.path.join(QUARANTINE);
+        std::fs::create_dir_all(&folder)?;
+        // Nothing that is there already is replaced.
+        let free = (0..).map(|n| match n {
+            0 => folder.join(name),
+            n => folder.join(format!("{name}.{n}")),
+        });
+        let free = free.into_iter().find(|path| !path.exists());
+        let target = free.ok_or(io::ErrorKind::AlreadyExists)?;
+        std::fs::rename(self.path.join(name), &target)?;
+        File::open(&folder)?.sync_all()?;
+        self.sync_names()?;
+        Ok(target.display().to_string())
+    }
+
+    fn quarantined(&self) -> io::Result<Vec<String>> {
+        let folder = self.path.join(QUARANTINE);
+        match std::fs::read_dir(folder) {
+            Ok(entries) => entries
+                .map(|e| Ok(e?.path().display().to_string()))
+                .collect(),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(e) => Err(e),
+        }
     }
 
     fn names(&self) -> io::Result<Vec<String>> {

@@ -189,6 +189,11 @@ impl DataFile {
         self.header.len
     }
 
+    /// How often it was moved to another disk.
+    pub(crate) fn copy(&self) -> u64 {
+        self.header.copy
+    }
+
     pub(crate) fn recovery(&self) -> Recovery {
         self.recovery
     }

@@ -12,7 +12,7 @@
 //! Decoding accepts any bytes and gives a typed refusal.
 
 use crate::blocks::BLOCK;
-use crate::identity::{Domain, Identity, NOTE_BYTES, SubfileId};
+use crate::identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};
 
 /// Version this code writes and the only one it reads.
 pub(crate) const VERSION: u16 = 1;
@@ -122,6 +122,9 @@ pub(crate) enum BadHeader {
     Version(u16),
 }
 
+/// No header, epoch or copy is counted so far: what is higher is damage, and what is counted on from there does not
+/// overflow.
+const MOST: u64 = 1 << 62;
 const OPEN_FLAG: u32 = 1;
 const NOTE_AT: usize = 128;
 
@@ -177,6 +180,15 @@ impl Header {
         if note_len > NOTE_BYTES || shape != known {
             return Err(BadHeader::Damaged);
         }
+        let (revision, epoch, committed) = (read.u64(16), read.u64(24), read.u64(32));
+        let (len, copy) = (read.u64(40), read.u64(104));
+        let is_sound = committed <= epoch
+            && epoch - committed <= 1
+            && len <= MAX_LEN
+            && [revision, epoch, copy].iter().all(|&n| n < MOST);
+        if !is_sound {
+            return Err(BadHeader::Damaged);
+        }
         Ok(Header {
             identity: Identity {
                 id: SubfileId {
@@ -194,11 +206,11 @@ impl Header {
                 note: page[NOTE_AT..NOTE_AT + note_len].to_vec(),
             },
             tag: read.u64(48),
-            revision: read.u64(16),
-            epoch: read.u64(24),
-            committed: read.u64(32),
-            len: read.u64(40),
-            copy: read.u64(104),
+            revision,
+            epoch,
+            committed,
+            len,
+            copy,
             is_open: read.u32(12) & OPEN_FLAG != 0,
         })
     }

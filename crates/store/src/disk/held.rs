@@ -18,7 +18,7 @@
 //!   loaded and stay so.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::file::{DataFile, check_reach};
@@ -42,6 +42,8 @@ const ROOM_TRIES: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct Held {
     core: Weak<Core>,
+    /// Whether its record is durable.
+    pub(crate) is_recorded: Arc<AtomicBool>,
     backing: Mutex<Backing>,
     state: Mutex<State>,
 }
@@ -79,7 +81,12 @@ enum Lack {
 }
 
 impl Held {
-    pub(crate) fn new(core: &Arc<Core>, file: DataFile, disk: usize) -> Self {
+    pub(crate) fn new(
+        core: &Arc<Core>,
+        file: DataFile,
+        disk: usize,
+        is_recorded: Arc<AtomicBool>,
+    ) -> Self {
         let state = State {
             identity: file.identity().clone(),
             table: Table::watched(core.cache.watch()),
@@ -89,6 +96,7 @@ impl Held {
         };
         Held {
             core: Arc::downgrade(core),
+            is_recorded,
             state: Mutex::new(state),
             backing: Mutex::new(Backing {
                 file,
@@ -699,10 +707,17 @@ impl Subfile for DiskSubfile {
     }
 
     fn sync(&self) -> Result<()> {
+        self.sync_bytes()?;
+        self.held.core()?.records.settle()
+    }
+
+    fn sync_bytes(&self) -> Result<()> {
         let core = self.held.core()?;
         core.guarded(&self.held, |held, backing| {
             held.write_back(backing, u64::MAX)?;
-            backing.file.sync()
+            backing.file.sync()?;
+            core.note_kept(held, backing);
+            Ok(())
         })
     }
 

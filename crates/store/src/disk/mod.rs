@@ -9,18 +9,28 @@
 //! | `file` | one data file: epochs, checksums, barriers |
 //! | `group` | committed and proposed table of a group |
 //! | `recover` | what counts after a crash |
+//! | `roster` | which disks belong together |
+//! | `records` | which subfiles exist |
 //! | `set` | several disks: ranking, failure |
+//! | `found` | what is on the disks when a store opens |
 //! | `held` | one open subfile: cached extents above its data file |
-//! | `store` | all of them: placement, eviction, write-back |
+//! | `opening` | one at a time, and why not |
+//! | `room` | what leaves memory when it is needed |
+//! | `store` | all of them: placement, write-back |
 
 mod ahead;
 mod device;
 mod file;
 mod format;
+mod found;
 mod group;
 mod held;
 mod limited;
+mod opening;
+mod records;
 mod recover;
+mod room;
+mod roster;
 mod set;
 mod store;
 pub mod twin;
@@ -28,7 +38,9 @@ mod watched;
 
 pub use device::{Directory, Disk, DiskFile, Space};
 pub use file::Recovery;
+pub use found::{Quarantined, Standing};
 pub use limited::Limited;
-pub use set::{Characteristics, DiskSet, DiskSpec, measure_speed, rank};
-pub use store::{DiskOptions, DiskStore, Found};
+pub use roster::{DiskId, MissingDisk};
+pub use set::{Characteristics, DiskSet, DiskSpec, measure_speed, rank, spread};
+pub use store::{DiskOptions, DiskStore, Found, Looked, Origin};
 pub use watched::{Asked, Watched, Watcher};

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::device::{Disk, Space};
+use super::roster::{DiskId, MissingDisk};
 use crate::error::{Error, Result};
 
 /// What is known about one disk.
@@ -107,6 +108,38 @@ pub fn rank(disks: &[Characteristics], wanted_bytes: u64) -> Vec<usize> {
     order
 }
 
+/// Disks that can take a new subfile, best first, where `subfiles` are on each already.
+///
+/// Subfiles are spread in proportion to room and to the root of the speed: of two equal disks each gets every other
+/// one, one with twice the room twice as many, one that is four times as fast twice as many. The root, since speed is measured
+/// once and in a hurry. Disks that are equally loaded come as [`rank`] has them.
+///
+/// ```
+/// use store::{Characteristics, Space, spread};
+/// let disk = |free_bytes| Characteristics {
+///     space: Space { free_bytes, total_bytes: 1 << 40 },
+///     ..Characteristics::default()
+/// };
+/// let mut subfiles = [0, 0];
+/// for _ in 0..6 {
+///     subfiles[spread(&[disk(1 << 39), disk(1 << 39)], &subfiles, 4096)[0]] += 1;
+/// }
+/// assert_eq!(subfiles, [3, 3]);
+/// ```
+pub fn spread(disks: &[Characteristics], subfiles: &[u64], wanted_bytes: u64) -> Vec<usize> {
+    let load = |index: &usize| {
+        let disk = &disks[*index];
+        let speed = disk.speed_bytes_per_s / (1 + u64::from(disk.distance));
+        let room = u128::from((disk.space.free_bytes >> 20).max(1));
+        let share = u128::from(speed.isqrt().max(1)) * room;
+        let count = u128::from(subfiles[*index].min(u64::from(u32::MAX)) + 1);
+        (count << 90) / share.min(1 << 90)
+    };
+    let mut order = rank(disks, wanted_bytes);
+    order.sort_by_key(load);
+    order
+}
+
 /// Bytes per second a disk writes durably, by writing and syncing a small file. `now` is a clock.
 pub fn measure_speed(disk: &dyn Disk, now: &dyn Fn() -> Duration) -> io::Result<u64> {
     const PROBE: &str = "probe";
@@ -137,23 +170,27 @@ pub fn measure_speed(disk: &dyn Disk, now: &dyn Fn() -> Duration) -> io::Result<
 #[derive(Debug)]
 pub struct DiskSet {
     members: Vec<Member>,
+    missing: Vec<MissingDisk>,
+    lost: Vec<DiskId>,
 }
 
 #[derive(Debug)]
 struct Member {
     disk: Arc<dyn Disk>,
+    id: DiskId,
     known: Mutex<Characteristics>,
     /// Keeps other processes out for as long as the set lives.
     _lock: Box<dyn std::fmt::Debug + Send + Sync>,
 }
 
 impl DiskSet {
-    /// Takes the disks for this process.
-    pub fn new(specs: Vec<DiskSpec>) -> Result<Self> {
-        if specs.is_empty() {
-            return Err(Error::argument("disks", "none given; name at least one"));
-        }
-        let members = specs.into_iter().map(|spec| {
+    /// Takes disks for this process; those that are missing are known as such.
+    pub(crate) fn take(
+        disks: &[(DiskSpec, DiskId)],
+        missing: Vec<MissingDisk>,
+        lost: Vec<DiskId>,
+    ) -> Result<Self> {
+        let members = disks.iter().map(|(spec, id)| {
             let lock = spec.disk.lock().map_err(|e| {
                 if e.kind() == io::ErrorKind::WouldBlock {
                     Error::Busy {
@@ -169,16 +206,39 @@ impl DiskSet {
                     distance: spec.distance,
                     ..Characteristics::default()
                 }),
-                disk: spec.disk,
+                disk: Arc::clone(&spec.disk),
+                id: *id,
                 _lock: lock,
             })
         });
         Ok(DiskSet {
             members: members.collect::<Result<_>>()?,
+            missing,
+            lost,
         })
     }
 
-    /// How many disks there are, failed ones included.
+    /// Disks that belong to the store and are not there.
+    pub fn missing(&self) -> &[MissingDisk] {
+        &self.missing
+    }
+
+    /// Disks that were declared lost.
+    pub fn lost(&self) -> &[DiskId] {
+        &self.lost
+    }
+
+    /// The number of a disk.
+    pub fn id(&self, index: usize) -> DiskId {
+        self.members[index].id
+    }
+
+    /// Which disk has a number, if it is there.
+    pub(crate) fn find(&self, id: DiskId) -> Option<usize> {
+        self.members.iter().position(|m| m.id == id)
+    }
+
+    /// How many disks there are, failed ones included and missing ones not.
     pub fn len(&self) -> usize {
         self.members.len()
     }
@@ -227,6 +287,11 @@ impl DiskSet {
     /// Disks that can take `wanted_bytes`, best first.
     pub fn order(&self, wanted_bytes: u64) -> Vec<usize> {
         rank(&self.characteristics(), wanted_bytes)
+    }
+
+    /// The same for a new subfile, where so many are on the disks already.
+    pub(crate) fn order_new(&self, wanted_bytes: u64, subfiles: &[u64]) -> Vec<usize> {
+        spread(&self.characteristics(), subfiles, wanted_bytes)
     }
 }
 

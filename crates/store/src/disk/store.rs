@@ -1,11 +1,10 @@
 //! All subfiles of a disk store: where they are, which are open, what stays in memory.
 //!
 //! Invariants
-//! - Names of data files say which subfile they hold, so opening a store reads no data file. Where
-//!   two disks hold the same subfile (a move was interrupted) the complete copy with the higher
-//!   number counts, and the other one is removed.
-//! - A data file whose creation was never finished is no subfile: whoever opens it finds nothing, and it is removed.
-//! - A subfile is open at most once; all handles share its cache.
+//! - Names of data files say which subfile they hold and records which ones there must be (`found`), so opening a
+//!   store reads hardly any data file. What is, or may be, on a disk that is missing is refused, never zeros.
+//! - A subfile is open at most once; all handles share its cache. One that is being opened, which may take long after a
+//!   crash, keeps those waiting who want the same one, and nobody else.
 //! - Memory is made free in the order of the cache's policy ([`crate::policy`]), clean extents first; dirty ones
 //!   are written back by the thread that needs the room. If everything is in use, the caller is told.
 //! - Dirty bytes are written back disk by disk, subfile by subfile, ascending, and the next round goes on where
@@ -14,29 +13,25 @@
 //! A subfile whose disk is full is moved to another one that has room, bytes and checksums compared
 //! on the way; only then does a writer hear that there is no space.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::device::Disk;
 use super::file::{DataFile, Recovery, is_data_file, name_of, read_header};
+use super::found::{At, Quarantined, Standing, find};
 use super::held::{Backing, DiskSubfile, Held};
+use super::records::{self, Records};
+use super::roster::{DiskId, assemble};
 use super::set::{DiskSet, DiskSpec};
 use crate::blocks::BLOCK;
 use crate::cache::Cache;
 use crate::error::{Error, Resource, Result};
 use crate::identity::{Identity, SubfileId};
 use crate::memory::check_note;
-use crate::policy::Key;
 use crate::pool::{CHUNK, Pool};
 use crate::store::{Capabilities, Store, Subfile, Usage};
-
-/// How often those who have mapped extents are asked to give some up, for one request for room.
-const RECLAIMS: u32 = 64;
-/// How often write-backs of others are waited for, for one request for room.
-const WAITS: u32 = 64;
-/// One part in so many of memory is for what was read ahead, whatever else is in it.
-const AHEAD_SHARE: u64 = 8;
 
 /// How a disk store behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +44,33 @@ impl Default for DiskOptions {
     fn default() -> Self {
         DiskOptions { open_files: 256 }
     }
+}
+
+/// Where a store comes from, beside its disks.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// How it behaves.
+    pub options: DiskOptions,
+    /// A directory that is no disk and has a copy of the list of disks.
+    pub beside: Option<Arc<dyn Disk>>,
+    /// Disks that are missing and declared lost.
+    pub forget: Vec<DiskId>,
+    /// The last start of the server that the store knows of: what is bound to a later one cannot be on a disk that is
+    /// missing now.
+    pub last_start: Option<u64>,
+}
+
+/// A subfile as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Looked {
+    /// Which.
+    pub id: SubfileId,
+    /// What there is of it.
+    pub standing: Standing,
+    /// Its length; 0 if that cannot be read.
+    pub len: u64,
+    /// Disk space that it takes.
+    pub allocated_bytes: u64,
 }
 
 /// One data file as a scan found it.
@@ -71,38 +93,43 @@ pub struct DiskStore {
 /// What handles need of their store.
 pub(crate) struct Core {
     pub(crate) pool: Pool,
-    set: DiskSet,
+    pub(super) set: DiskSet,
     options: DiskOptions,
-    known: Mutex<BTreeMap<SubfileId, Known>>,
+    known: Mutex<Index>,
+    /// Somebody has opened a subfile, or could not.
+    pub(super) opened: Condvar,
+    pub(crate) records: Records,
+    /// Subfiles bound to this start or an earlier one may be on disks that are not there; 0 if none.
+    pub(super) doubt: u64,
     pub(crate) cache: Arc<Cache>,
     /// Where the last write-back stopped, so that the next goes on from there.
     swept: Mutex<Option<Place>>,
-    reclaim: OnceLock<Reclaim>,
-    writing: Writing,
+    pub(super) reclaim: OnceLock<Reclaim>,
+    pub(super) writing: Writing,
 }
 
 /// The write-backs of all subfiles that run now, for those who need the room that these are about to make.
 #[derive(Debug, Default)]
-struct Writing {
+pub(super) struct Writing {
     now: Mutex<WritingNow>,
     changed: Condvar,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct WritingNow {
+pub(super) struct WritingNow {
     running: u64,
     /// Those that wrote something.
     ended: u64,
 }
 
 impl Writing {
-    fn lock(&self) -> MutexGuard<'_, WritingNow> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, WritingNow> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until one has ended since `before`; `false` if none runs that could. Nobody who writes back waits for
     /// room, so this ends.
-    fn wait(&self, before: WritingNow) -> bool {
+    pub(super) fn wait(&self, before: WritingNow) -> bool {
         let now = self.lock();
         let runs = |now: &mut WritingNow| now.ended == before.ended && now.running > 0;
         let now = self
@@ -148,51 +175,181 @@ impl Drop for WritingBack {
 type Place = (usize, SubfileId);
 
 /// Makes those who have mapped extents give some up; whether any did.
-type Reclaim = Box<dyn Fn() -> bool + Send + Sync>;
+pub(super) type Reclaim = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// All subfiles, and how many are on each disk.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    pub(super) map: BTreeMap<SubfileId, Known>,
+    pub(super) counts: Vec<u64>,
+}
 
 #[derive(Debug)]
-struct Known {
-    disk: usize,
-    open: Option<Arc<Held>>,
+pub(super) struct Known {
+    pub(super) at: At,
+    copy: u64,
+    pub(super) open: Option<Arc<Held>>,
+    /// Somebody opens it just now.
+    pub(super) is_opening: bool,
+    /// Its record is durable.
+    pub(super) is_recorded: Arc<AtomicBool>,
 }
 
 impl DiskStore {
     /// Takes the disks and finds what is on them.
     pub fn new(pool: Pool, disks: Vec<DiskSpec>, options: DiskOptions) -> Result<Self> {
+        let origin = Origin {
+            options,
+            ..Origin::default()
+        };
+        DiskStore::start(pool, disks, origin)
+    }
+
+    /// The same with what the server knows. Disks that are absent or empty although they belong to the store are missing
+    /// from then on; disks of another store are an error.
+    pub fn start(pool: Pool, disks: Vec<DiskSpec>, origin: Origin) -> Result<Self> {
+        if disks.is_empty() {
+            return Err(Error::argument("disks", "none given; name at least one"));
+        }
+        let beside = origin.beside.as_ref();
+        let mut assembled = assemble(disks, beside, &origin.forget)?;
+        assembled.make()?;
+        let (missing, lost) = (assembled.missing.clone(), assembled.lost.clone());
+        let set = DiskSet::take(&assembled.present, missing, lost)?;
+        let store = assembled.roster.store;
+        let disks = assembled.present.iter();
+        let disks: Vec<_> = disks.map(|(s, id)| (Arc::clone(&s.disk), *id)).collect();
+        let plain: Vec<Arc<dyn Disk>> = disks.iter().map(|(disk, _)| Arc::clone(disk)).collect();
+        let mut read = records::read(&plain, store)?;
+        // With one disk gone the others have its records; with two, or with a log that is gone too, they may not.
+        let gone = assembled.missing.len() + origin.forget.len();
+        let is_sound = |k: usize| read.is_sound(k) || assembled.is_new(disks[k].1);
+        let is_doubtful = gone > 1 || gone == 1 && !(0..disks.len()).all(is_sound);
+        let now = match is_doubtful {
+            true => origin.last_start.unwrap_or(u64::MAX),
+            false => 0,
+        };
+        if !origin.forget.is_empty() {
+            assembled.roster.doubt = assembled.roster.doubt.max(now);
+        }
+        let doubt = assembled.roster.doubt.max(now);
+        assembled.write(beside)?;
+        let found = find(&set, &mut read);
+        let records = Records::begin(disks, store, &read)?;
+        let mut index = Index {
+            map: BTreeMap::new(),
+            counts: vec![0; set.len()],
+        };
+        for (id, subfile) in found {
+            if let At::Disk(disk) = subfile.at {
+                index.counts[disk] += 1;
+            }
+            let known = Known {
+                at: subfile.at,
+                copy: subfile.copy,
+                open: None,
+                is_opening: false,
+                is_recorded: Arc::new(AtomicBool::new(subfile.is_recorded)),
+            };
+            index.map.insert(id, known);
+        }
         let core = Core {
             cache: Arc::new(Cache::new(pool.usage().limit_bytes)),
             swept: Mutex::default(),
             pool,
-            set: DiskSet::new(disks)?,
-            options,
-            known: Mutex::default(),
+            set,
+            options: origin.options,
+            known: Mutex::new(index),
+            opened: Condvar::new(),
+            records,
+            doubt,
             reclaim: OnceLock::new(),
             writing: Writing::default(),
         };
-        let mut known: BTreeMap<SubfileId, Known> = BTreeMap::new();
-        for disk in 0..core.set.len() {
-            let Ok(names) = core.set.disk(disk).names() else {
-                core.set.fail(disk);
-                continue;
-            };
-            for id in names.iter().filter_map(|name| parse_name(name)) {
-                let at = match known.get(&id) {
-                    Some(other) => core.choose_copy(id, other.disk, disk)?,
-                    None => disk,
-                };
-                known.insert(
-                    id,
-                    Known {
-                        disk: at,
-                        open: None,
-                    },
-                );
-            }
-        }
-        core.lock().append(&mut known);
         Ok(DiskStore {
             core: Arc::new(core),
         })
+    }
+
+    /// An existing subfile that the file's layout has bound to a start of the server: one that is bound to a later
+    /// start than the last before disks went missing is not on them.
+    pub fn open_bound(&self, id: SubfileId, bound: u64) -> Result<Arc<dyn Subfile>> {
+        let held = self.core.held(id, Some(bound))?;
+        Ok(Arc::new(DiskSubfile { held }))
+    }
+
+    /// Subfiles behind one, at most so many, ascending, whatever became of them. Nothing is opened or recovered.
+    pub fn look(&self, after: Option<SubfileId>, most: usize) -> Vec<Looked> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = after.map_or(Unbounded, Excluded);
+        let list: Vec<(SubfileId, At, Option<Arc<Held>>)> = {
+            let known = self.core.lock();
+            let range = known.map.range((from, Unbounded)).take(most);
+            range
+                .map(|(id, k)| (*id, k.at.clone(), k.open.clone()))
+                .collect()
+        };
+        let look = |(id, at, open): (SubfileId, At, Option<Arc<Held>>)| {
+            let (len, allocated_bytes) = match (&at, open) {
+                (_, Some(held)) => {
+                    let len = held.lock().len;
+                    (len, held.backing().file.allocated().unwrap_or(0))
+                }
+                (At::Disk(disk), None) => self.core.measure(*disk, id),
+                _ => (0, 0),
+            };
+            Looked {
+                id,
+                standing: match at {
+                    At::Disk(_) => Standing::Here,
+                    At::Missing(_) => Standing::Missing,
+                    At::Lost(_) => Standing::Lost,
+                    At::Conflict(_) => Standing::Conflict,
+                },
+                len,
+                allocated_bytes,
+            }
+        };
+        list.into_iter().map(look).collect()
+    }
+
+    /// Numbers of subfiles of a generation of a file, whatever became of them.
+    pub fn of_generation(&self, file: u64, generation: u64) -> Vec<SubfileId> {
+        let of = |index| SubfileId {
+            file,
+            generation,
+            index,
+        };
+        let known = self.core.lock();
+        let range = known.map.range(of(0)..=of(u32::MAX));
+        range.map(|(id, _)| *id).collect()
+    }
+
+    /// How many subfiles there are, whatever became of them.
+    pub fn count(&self) -> usize {
+        self.core.lock().map.len()
+    }
+
+    /// Subfiles on each disk.
+    pub fn counts(&self) -> Vec<u64> {
+        self.core.lock().counts.clone()
+    }
+
+    /// Data files that were put aside, on all disks.
+    pub fn quarantined(&self) -> Vec<Quarantined> {
+        let disks = (0..self.core.set.len()).map(|k| self.core.set.disk(k));
+        let paths = disks.flat_map(|disk| disk.quarantined().unwrap_or_default());
+        paths.map(|path| Quarantined { path }).collect()
+    }
+
+    /// Subfiles with several data files that contradict each other, and where these are.
+    pub fn conflicts(&self) -> Vec<Error> {
+        let known = self.core.lock();
+        let conflicts = known.map.iter().filter_map(|(id, k)| match &k.at {
+            At::Conflict(disks) => Some(self.core.conflict(*id, disks)),
+            _ => None,
+        });
+        conflicts.collect()
     }
 
     /// The disks, to declare, fail and restore them.
@@ -209,7 +366,11 @@ impl DiskStore {
     /// Which disk a subfile is on.
     pub fn disk_of(&self, id: SubfileId) -> Result<usize> {
         let known = self.core.lock();
-        known.get(&id).map(|k| k.disk).ok_or(Error::NotFound(id))
+        match known.map.get(&id).map(|k| &k.at) {
+            Some(At::Disk(disk)) => Ok(*disk),
+            Some(at) => Err(self.core.refuse(id, at)),
+            None => Err(Error::NotFound(id)),
+        }
     }
 
     /// Every data file on every disk with what its header says: enough to rebuild a directory.
@@ -229,17 +390,9 @@ impl DiskStore {
         found
     }
 
-    /// Removes a data file that a scan found unfinished, unless it is used by now. What fails is left to whoever
-    /// opens it.
-    pub fn remove_unfinished(&self, name: &str) {
-        if let Some(id) = parse_name(name) {
-            let _ = self.core.held(id);
-        }
-    }
-
     /// What recovery decided when a subfile was opened.
     pub fn recovery(&self, id: SubfileId) -> Result<Recovery> {
-        let held = self.core.held(id)?;
+        let held = self.core.held(id, None)?;
         let recovery = held.backing().file.recovery();
         Ok(recovery)
     }
@@ -279,11 +432,13 @@ impl DiskStore {
         for held in self.core.open_subfiles() {
             let closed = self.core.guarded(&held, |held, backing| {
                 held.write_back(backing, u64::MAX)?;
-                backing.file.close()
+                backing.file.close()?;
+                self.core.note_kept(held, backing);
+                Ok(())
             });
             result = result.and(closed);
         }
-        result
+        result.and(self.core.records.settle())
     }
 }
 
@@ -301,8 +456,10 @@ impl Store for DiskStore {
         check_note(&identity.note)?;
         let core = &self.core;
         let mut known = core.lock();
-        if known.contains_key(&identity.id) {
-            return Err(Error::Exists(identity.id));
+        match known.map.get(&identity.id).map(|k| &k.at) {
+            None => {}
+            Some(At::Disk(_)) => return Err(Error::Exists(identity.id)),
+            Some(at) => return Err(core.refuse(identity.id, at)),
         }
         // A header, a table and some blocks: less is not worth beginning with.
         let wanted_bytes = 64 << 10;
@@ -316,12 +473,21 @@ impl Store for DiskStore {
                 wanted_bytes,
             },
         };
-        for disk in core.set.order(wanted_bytes) {
-            match DataFile::create(core.set.disk(disk), identity, random_tag(), 0) {
+        for disk in core.set.order_new(wanted_bytes, &known.counts) {
+            match DataFile::create(core.set.disk(disk), identity, random_number(), 0) {
                 Ok(file) => {
-                    let held = Arc::new(Held::new(core, file, disk));
-                    let open = Some(Arc::clone(&held));
-                    known.insert(identity.id, Known { disk, open });
+                    let is_recorded = Arc::new(AtomicBool::new(false));
+                    let held = Arc::new(Held::new(core, file, disk, Arc::clone(&is_recorded)));
+                    let entry = Known {
+                        at: At::Disk(disk),
+                        copy: 0,
+                        open: Some(Arc::clone(&held)),
+                        is_opening: false,
+                        is_recorded,
+                    };
+                    known.map.insert(identity.id, entry);
+                    known.counts[disk] += 1;
+                    core.records.begun(identity.id, disk);
                     core.close_idle(&mut known);
                     return Ok(Arc::new(DiskSubfile { held }));
                 }
@@ -337,16 +503,41 @@ impl Store for DiskStore {
     }
 
     fn open(&self, id: SubfileId) -> Result<Arc<dyn Subfile>> {
-        let held = self.core.held(id)?;
+        let held = self.core.held(id, None)?;
         Ok(Arc::new(DiskSubfile { held }))
     }
 
     fn remove(&self, id: SubfileId) -> Result<()> {
-        let mut known = self.core.lock();
-        let entry = known.get(&id).ok_or(Error::NotFound(id))?;
-        let removed = self.core.set.disk(entry.disk).remove(&name_of(id));
-        removed.map_err(|e| Error::io("removing a data file", e, 0))?;
-        let entry = known.remove(&id).expect("found above");
+        let core = &self.core;
+        let mut known = core.wait_until_open(id);
+        let entry = known.map.get(&id).ok_or(Error::NotFound(id))?;
+        let home = match &entry.at {
+            At::Disk(disk) => {
+                core.records
+                    .removed(id, Some(core.set.id(*disk)), entry.copy);
+                let removed = core.set.disk(*disk).remove(&name_of(id));
+                removed.map_err(|e| Error::io("removing a data file", e, 0))?;
+                Some(*disk)
+            }
+            // It is removed when its disk is back.
+            at @ At::Missing(_) => return Err(core.refuse(id, at)),
+            At::Lost(_) => {
+                core.records.removed(id, None, entry.copy);
+                None
+            }
+            At::Conflict(disks) => {
+                for disk in disks {
+                    let aside = core.set.disk(*disk).quarantine(&name_of(id));
+                    aside.map_err(|e| Error::io("putting a data file aside", e, 0))?;
+                }
+                core.records.removed(id, None, entry.copy);
+                None
+            }
+        };
+        let entry = known.map.remove(&id).expect("found above");
+        if let Some(disk) = home {
+            known.counts[disk] -= 1;
+        }
         drop(known);
         if let Some(held) = entry.open {
             held.forget();
@@ -357,14 +548,21 @@ impl Store for DiskStore {
     fn list(&self) -> Result<Vec<Identity>> {
         let known: Vec<(SubfileId, usize, Option<Arc<Held>>)> = {
             let known = self.core.lock();
-            let entry = |(id, k): (&SubfileId, &Known)| (*id, k.disk, k.open.clone());
-            known.iter().map(entry).collect()
+            let entry = |(id, k): (&SubfileId, &Known)| match k.at {
+                At::Disk(disk) => Some((*id, disk, k.open.clone())),
+                _ => None,
+            };
+            known.map.iter().filter_map(entry).collect()
         };
         let identity = |(id, disk, open): (SubfileId, usize, Option<Arc<Held>>)| match open {
             Some(held) => Ok(held.lock().identity.clone()),
             None => Ok(self.core.read_identity(disk, &name_of(id))?.0),
         };
         known.into_iter().map(identity).collect()
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.core.records.settle()
     }
 
     fn write_back(&self, budget_bytes: u64) -> Result<u64> {
@@ -416,13 +614,13 @@ impl std::fmt::Debug for Core {
 }
 
 impl Core {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SubfileId, Known>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Index> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open_subfiles(&self) -> Vec<Arc<Held>> {
+    pub(super) fn open_subfiles(&self) -> Vec<Arc<Held>> {
         let known = self.lock();
-        known.values().filter_map(|k| k.open.clone()).collect()
+        known.map.values().filter_map(|k| k.open.clone()).collect()
     }
 
     fn swept(&self) -> MutexGuard<'_, Option<Place>> {
@@ -432,11 +630,11 @@ impl Core {
     /// All open subfiles in the order of the disks, from the one behind the last that was written back on
     /// round to that one.
     fn sweep(&self) -> Vec<(Place, Arc<Held>)> {
-        let mut all: Vec<(Place, Arc<Held>)> = self
-            .lock()
-            .iter()
-            .filter_map(|(id, known)| Some(((known.disk, *id), known.open.clone()?)))
-            .collect();
+        let place = |(id, known): (&SubfileId, &Known)| match known.at {
+            At::Disk(disk) => Some(((disk, *id), known.open.clone()?)),
+            _ => None,
+        };
+        let mut all: Vec<(Place, Arc<Held>)> = self.lock().map.iter().filter_map(place).collect();
         all.sort_unstable_by_key(|(place, _)| *place);
         let last = *self.swept();
         let first = last.map_or(0, |last| all.partition_point(|(place, _)| *place <= last));
@@ -444,53 +642,30 @@ impl Core {
         all
     }
 
-    fn held(self: &Arc<Self>, id: SubfileId) -> Result<Arc<Held>> {
-        let mut known = self.lock();
-        let entry = known.get_mut(&id).ok_or(Error::NotFound(id))?;
-        if let Some(held) = &entry.open {
-            return Ok(Arc::clone(held));
+    /// A subfile is durable: it is put on record with the next [`Records::settle`], unless it is already.
+    pub(crate) fn note_kept(&self, held: &Held, backing: &Backing) {
+        if !held.is_recorded.load(Ordering::Acquire) {
+            let copy = backing.file.copy();
+            self.records
+                .add(held.id(), backing.disk, copy, &held.is_recorded);
         }
-        let disk = entry.disk;
+    }
+
+    /// Length and space of a data file that is not open.
+    fn measure(&self, disk: usize, id: SubfileId) -> (u64, u64) {
         let name = name_of(id);
-        let file = match DataFile::open(self.set.disk(disk), &name) {
-            // As if whoever began to create it had died a moment before. Unless this removal is made durable the
-            // next start finds it again.
-            Err(Error::Unfinished { .. }) => {
-                let removed = self.set.disk(disk).remove(&name);
-                removed.map_err(|e| Error::io("removing an unfinished data file", e, 0))?;
-                known.remove(&id);
-                return Err(Error::NotFound(id));
-            }
-            file => file?,
+        let Ok(file) = self.set.disk(disk).open(&name) else {
+            return (0, 0);
         };
-        if file.identity().id != id {
-            return Err(Error::Format {
-                name,
-                why: format!("holds subfile {}", file.identity().id),
-            });
-        }
-        let was_open = file.recovery().was_open;
-        let held = Arc::new(Held::new(self, file, disk));
-        // Whoever opens it too waits for its blocks until recovery is complete.
-        let mut backing = held.backing();
-        entry.open = Some(Arc::clone(&held));
-        self.close_idle(&mut known);
-        drop(known);
-        if was_open && let Err(e) = held.cut_behind_length(&mut backing) {
-            if let Some(entry) = self.lock().get_mut(&id) {
-                entry.open = None;
-            }
-            return Err(e);
-        }
-        drop(backing);
-        Ok(held)
+        let len = read_header(&name, &*file).map_or(0, |(header, _)| header.len);
+        (len, file.allocated().unwrap_or(0))
     }
 
     /// Closes data files that nobody uses and that have nothing to lose.
-    fn close_idle(&self, known: &mut BTreeMap<SubfileId, Known>) {
-        let open = known.values().filter(|k| k.open.is_some()).count();
+    pub(super) fn close_idle(&self, known: &mut Index) {
+        let open = known.map.values().filter(|k| k.open.is_some()).count();
         let mut excess = open.saturating_sub(self.options.open_files);
-        for entry in known.values_mut() {
+        for entry in known.map.values_mut() {
             if excess == 0 {
                 return;
             }
@@ -521,30 +696,6 @@ impl Core {
         Ok((header.identity, header.len))
     }
 
-    /// Of two data files of one subfile the one that counts; the other is removed.
-    fn choose_copy(&self, id: SubfileId, one: usize, other: usize) -> Result<usize> {
-        let name = name_of(id);
-        let version = |disk: usize| -> Result<Option<u64>> {
-            let file = self.set.disk(disk).open(&name);
-            let file = file.map_err(|e| Error::io("opening a data file", e, 0))?;
-            match read_header(&name, &*file) {
-                // A copy counts once it is committed; the original counts always.
-                Ok((h, _)) => Ok((h.copy == 0 || h.committed > 0).then_some(h.copy)),
-                Err(Error::Format { .. } | Error::Unfinished { .. }) => Ok(None),
-                Err(e) => Err(e),
-            }
-        };
-        let (winner, loser) = match (version(one)?, version(other)?) {
-            (a, b) if a >= b => (one, other),
-            _ => (other, one),
-        };
-        if version(winner)?.is_some() {
-            let removed = self.set.disk(loser).remove(&name);
-            removed.map_err(|e| Error::io("removing a superseded data file", e, 0))?;
-        }
-        Ok(winner)
-    }
-
     /// Runs something that writes to a data file. A full disk moves the subfile and runs it again;
     /// any other failure of the disk takes it out of placement.
     pub(crate) fn guarded<T>(
@@ -563,7 +714,7 @@ impl Core {
                 Err(e) if e.is_disk_full() => {}
                 _ => break,
             }
-            if self.relocate(&mut backing)? {
+            if self.relocate(&mut backing, &held.is_recorded)? {
                 result = run(held, &mut backing);
             } else {
                 break;
@@ -576,22 +727,34 @@ impl Core {
     }
 
     /// Moves a subfile to the best other disk that has room; says whether it did.
-    fn relocate(&self, backing: &mut Backing) -> Result<bool> {
+    fn relocate(&self, backing: &mut Backing, is_recorded: &Arc<AtomicBool>) -> Result<bool> {
         let id = backing.file.identity().id;
         let wanted_bytes = backing.file.allocated()? + CHUNK;
         for disk in self.set.order(wanted_bytes) {
             if disk == backing.disk {
                 continue;
             }
-            match backing.file.copy_to(self.set.disk(disk), random_tag()) {
+            match backing.file.copy_to(self.set.disk(disk), random_number()) {
                 Ok(copy) => {
+                    // On record before it counts: should its disk go missing, the old one is known to be old.
+                    let number = copy.copy();
+                    self.records.add(id, disk, number, is_recorded);
+                    if let Err(e) = self.records.settle() {
+                        let _ = self.set.disk(disk).remove(&name_of(id));
+                        return Err(e);
+                    }
                     let old = std::mem::replace(&mut backing.file, copy);
                     let old_disk = std::mem::replace(&mut backing.disk, disk);
                     drop(old);
-                    if let Some(entry) = self.lock().get_mut(&id) {
-                        entry.disk = disk;
+                    let mut known = self.lock();
+                    if let Some(entry) = known.map.get_mut(&id) {
+                        entry.at = At::Disk(disk);
+                        entry.copy = number;
+                        known.counts[old_disk] -= 1;
+                        known.counts[disk] += 1;
                     }
-                    // Failing leaves an older copy, which the next start removes.
+                    drop(known);
+                    // Failing leaves an older copy, which the next start puts aside.
                     let _ = self.set.disk(old_disk).remove(&name_of(id));
                     return Ok(true);
                 }
@@ -604,143 +767,15 @@ impl Core {
         }
         Ok(false)
     }
-
-    /// Frees memory: clean extents, oldest first; then dirty ones after writing them back. Says
-    /// how many bytes. `own` is what the caller holds and nobody else can lock; what lies in `keep` of a
-    /// subfile is what he makes room for.
-    pub(crate) fn make_room(
-        &self,
-        wanted_bytes: u64,
-        keep: (&Held, &Range<u64>),
-        mut own: Option<(&Arc<Held>, &mut Backing)>,
-    ) -> Result<u64> {
-        if wanted_bytes == 0 {
-            return Ok(0);
-        }
-        // In small batches: what is evicted without need may be wanted next.
-        let limit = self.pool.options().limit_bytes;
-        let wanted_bytes = wanted_bytes.min(limit / 4);
-        let goal = wanted_bytes.max(limit / 128);
-        let freed = self.evict_some(goal, keep);
-        if freed >= wanted_bytes {
-            return Ok(freed);
-        }
-        // An extent is free once all its blocks are written, so one round may free nothing.
-        let mut reclaims = RECLAIMS;
-        let mut waits = WAITS;
-        loop {
-            let (written, result) = self.write_back_some(goal, &mut own);
-            let before = *self.writing.lock();
-            let freed = freed + self.evict_some(goal, keep);
-            if freed > 0 {
-                return Ok(freed);
-            }
-            if written == 0 {
-                // What others write back can go neither before nor twice, and may be all that can.
-                if waits > 0 && self.writing.wait(before) {
-                    waits -= 1;
-                    continue;
-                }
-                let reclaim = self.reclaim.get().filter(|_| reclaims > 0);
-                if !reclaim.is_some_and(|reclaim| reclaim()) {
-                    return result.map(|()| 0);
-                }
-                reclaims -= 1;
-            }
-        }
-    }
-
-    /// Writes back about `goal` bytes of whatever can be locked; says how many.
-    fn write_back_some(
-        &self,
-        goal: u64,
-        own: &mut Option<(&Arc<Held>, &mut Backing)>,
-    ) -> (u64, Result<()>) {
-        let mut written = 0;
-        let mut result = Ok(());
-        for held in self.open_subfiles() {
-            if written >= goal {
-                break;
-            }
-            let done = match own {
-                Some((mine, backing)) if Arc::ptr_eq(mine, &held) => {
-                    held.write_back(backing, goal - written)
-                }
-                _ => match held.try_backing() {
-                    Some(mut backing) => held.write_back(&mut backing, goal - written),
-                    None => continue,
-                },
-            };
-            match done {
-                Ok(bytes) => written += bytes,
-                Err(e) => result = Err(e),
-            }
-        }
-        (written, result)
-    }
-
-    /// Frees about `goal` bytes of what should go first and can.
-    fn evict_some(&self, goal: u64, keep: (&Held, &Range<u64>)) -> u64 {
-        let number = keep.0.lock().table.number();
-        let can_go = |key: &Key| Some(key.0) != number || !keep.1.contains(&key.1);
-        let mut first = self.cache.first(goal.saturating_mul(2));
-        first.retain(can_go);
-        let freed = self.evict(&first, goal, Held::evict);
-        if freed >= goal {
-            return freed;
-        }
-        // What stands first is in use or dirty.
-        let mut order = self.cache.order();
-        order.retain(can_go);
-        freed + self.evict(&order, goal - freed, Held::evict)
-    }
-
-    /// Frees room for what nobody has asked for yet: from what passes through memory, and not from what waits itself. What
-    /// is used again and again is left alone, but for so much that one part in [`AHEAD_SHARE`] of memory can wait: where
-    /// little passes through, nothing could be read ahead otherwise.
-    pub(crate) fn make_room_ahead(&self, wanted_bytes: u64) -> u64 {
-        let passing = self.cache.passing();
-        let freed = self.evict(&passing, wanted_bytes, Held::evict_used);
-        let waiting = self.cache.usage().waiting_bytes();
-        if freed >= wanted_bytes || waiting >= self.pool.usage().limit_bytes / AHEAD_SHARE {
-            return freed;
-        }
-        let order = self.cache.order();
-        freed + self.evict(&order, wanted_bytes - freed, Held::evict_used)
-    }
-
-    fn evict(&self, order: &[Key], goal: u64, evict: impl Fn(&Held, u64) -> u64) -> u64 {
-        if order.is_empty() {
-            return 0;
-        }
-        let open: HashMap<u64, Arc<Held>> = self
-            .open_subfiles()
-            .into_iter()
-            .filter_map(|held| {
-                let number = held.lock().table.number()?;
-                Some((number, held))
-            })
-            .collect();
-        let mut freed = 0;
-        for (number, start) in order {
-            if freed >= goal {
-                break;
-            }
-            if let Some(held) = open.get(number) {
-                freed += evict(held, *start);
-            }
-        }
-        freed
-    }
 }
 
-/// A number that no other data file is likely to have.
-fn random_tag() -> u64 {
+/// A number that no other data file or disk is likely to have.
+pub(crate) fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
 /// Which subfile a name stands for.
-fn parse_name(name: &str) -> Option<SubfileId> {
+pub(crate) fn parse_name(name: &str) -> Option<SubfileId> {
     let mut parts = name.strip_suffix(".sub")?.split('-');
     let mut number = || u64::from_str_radix(parts.next()?, 16).ok();
     let id = SubfileId {

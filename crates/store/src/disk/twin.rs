@@ -26,6 +26,7 @@ use super::device::{Disk, DiskFile, Space};
 
 const PAGE: u64 = 4096;
 const SECTOR: usize = 512;
+const QUARANTINE: &str = "quarantine/";
 
 /// What happens at a planned operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,7 @@ pub struct Twin {
 
 #[derive(Clone, Default)]
 struct World {
+    name: Option<String>,
     live_names: BTreeMap<String, u64>,
     durable_names: BTreeMap<String, u64>,
     files: BTreeMap<u64, Image>,
@@ -110,6 +112,13 @@ impl Twin {
     /// An empty disk without limit.
     pub fn new() -> Self {
         Twin::default()
+    }
+
+    /// The same, called so in messages.
+    pub fn named(name: &str) -> Self {
+        let twin = Twin::new();
+        twin.lock().name = Some(name.to_owned());
+        twin
     }
 
     /// An equal disk that goes its own way from here: to try several fates of one moment.
@@ -422,10 +431,37 @@ impl Disk for Twin {
         removed.map(|_| ()).ok_or(io::ErrorKind::NotFound.into())
     }
 
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut world = self.lock();
+        if let Turn::Last = world.turn(false)? {
+            return Err(io::Error::other("power cut"));
+        }
+        let inode = world.live_names.remove(from);
+        let inode = inode.ok_or(io::ErrorKind::NotFound)?;
+        world.live_names.insert(to.to_owned(), inode);
+        Ok(())
+    }
+
+    fn quarantine(&self, name: &str) -> io::Result<String> {
+        let aside = format!("{QUARANTINE}{name}");
+        self.rename(name, &aside)?;
+        self.sync_names()?;
+        Ok(aside)
+    }
+
+    fn quarantined(&self) -> io::Result<Vec<String>> {
+        let world = self.lock();
+        let names = world.live_names.keys();
+        let aside = names.filter(|n| n.starts_with(QUARANTINE));
+        Ok(aside.cloned().collect())
+    }
+
     fn names(&self) -> io::Result<Vec<String>> {
         let mut world = self.lock();
         world.turn(false)?;
-        Ok(world.live_names.keys().cloned().collect())
+        let names = world.live_names.keys();
+        let own = names.filter(|n| !n.starts_with(QUARANTINE));
+        Ok(own.cloned().collect())
     }
 
     fn sync_names(&self) -> io::Result<()> {
@@ -461,7 +497,8 @@ impl Disk for Twin {
     }
 
     fn label(&self) -> String {
-        "twin".to_owned()
+        let world = Twin::lock(self);
+        world.name.clone().unwrap_or_else(|| "twin".to_owned())
     }
 }
 

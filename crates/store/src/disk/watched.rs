@@ -66,6 +66,22 @@ impl<W: Watcher + 'static> Disk for Watched<W> {
         self.disk.remove(name)
     }
 
+    fn make(&self) -> io::Result<()> {
+        self.disk.make()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn quarantine(&self, name: &str) -> io::Result<String> {
+        self.disk.quarantine(name)
+    }
+
+    fn quarantined(&self) -> io::Result<Vec<String>> {
+        self.disk.quarantined()
+    }
+
     fn names(&self) -> io::Result<Vec<String>> {
         self.disk.names()
     }

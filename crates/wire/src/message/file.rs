@@ -252,8 +252,62 @@ record! {
         pub damaged: u64,
     }
 
-    /// Asks for all subfiles of a server. Only for the user who runs the service, and root.
-    pub struct ListSubfiles {}
+    /// Asks for the subfiles of a server, ascending, some at a time. Only for the user who runs the service, and root.
+    pub struct ListSubfiles {
+        /// Those behind this one.
+        pub after: Option<SubfileName>,
+        /// At most so many; a server gives 4096 at most.
+        pub most: u64,
+    }
+
+    /// Names a subfile.
+    pub struct SubfileName {
+        /// The file.
+        pub file: FileId,
+        /// Generation of the layout.
+        pub generation: u64,
+        /// Index in it.
+        pub index: u32,
+    }
+
+    /// Some subfiles of a server.
+    pub struct SubfileList {
+        /// What was asked for.
+        pub entries: Vec<SubfileEntry>,
+        /// Whether more follow.
+        pub has_more: bool,
+    }
+
+    /// Asks for the disks of a server. Only for the user who runs the service, and root.
+    pub struct ListDisks {}
+
+    /// The disks of a server.
+    pub struct DiskList {
+        /// Those that belong to it.
+        pub disks: Vec<DiskEntry>,
+        /// Data files that were put aside.
+        pub quarantined: Vec<String>,
+        /// Subfiles with several data files that contradict each other, as sentences with what to do.
+        pub conflicts: Vec<String>,
+    }
+
+    /// A disk as its server sees it.
+    pub struct DiskEntry {
+        /// Its number.
+        pub id: u64,
+        /// Its directory.
+        pub place: String,
+        /// What it is like.
+        pub state: DiskState,
+        /// What was found in its place, if it is missing.
+        pub why: String,
+        /// Subfiles on it.
+        pub subfiles: u64,
+        /// Room that is left.
+        pub free_bytes: u64,
+        /// Room in all.
+        pub total_bytes: u64,
+    }
 
     /// A subfile as its server sees it.
     pub struct SubfileEntry {
@@ -267,6 +321,8 @@ record! {
         pub len: u64,
         /// Space it takes.
         pub allocated_bytes: u64,
+        /// What there is of it.
+        pub state: SubfileState,
     }
 }
 
@@ -305,6 +361,34 @@ through_view!(
     Allocated,
     Scrub,
 );
+
+choice! {
+    /// What there is of a subfile.
+    pub enum SubfileState {
+        /// Its bytes are here.
+        Here = 0,
+        /// They are on a disk that is missing.
+        Missing = 1,
+        /// They are lost.
+        Lost = 2,
+        /// Several data files contradict each other.
+        Conflict = 3,
+    }
+}
+
+choice! {
+    /// What a disk is like.
+    pub enum DiskState {
+        /// In use.
+        Used = 0,
+        /// Reading or writing it failed: it takes no new subfiles.
+        Failed = 1,
+        /// It is absent, or something else is in its place.
+        Missing = 2,
+        /// Somebody has declared it lost.
+        Lost = 3,
+    }
+}
 
 choice! {
     /// How a shared pointer moves.

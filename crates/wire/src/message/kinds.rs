@@ -115,10 +115,11 @@ kinds! {
     0x81 Lock => ();
     0x82 Unlock => ();
     0x83 Scrub => Scrubbed;
-    0x84 ListSubfiles => Vec<SubfileEntry>;
+    0x84 ListSubfiles => SubfileList;
     0x85 Attach => Attached;
     0x86 Map => Mapped;
     0x87 Verify => Verifiers;
+    0x88 ListDisks => DiskList;
 
     0x89 ChooseServer => Chosen;
     0x8a Assign => ServerId;

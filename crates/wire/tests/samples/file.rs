@@ -25,8 +25,41 @@ pub(super) fn add(list: &mut Samples) {
         index,
         len: 1 << 33,
         allocated_bytes: 65536,
+        state: SubfileState::Here,
     });
-    list.pair("", ListSubfiles {}, entries.into());
+    let first = ListSubfiles {
+        after: None,
+        most: 1000,
+    };
+    let next = ListSubfiles {
+        after: Some(SubfileName {
+            file: FileId(12),
+            generation: 8,
+            index: 3,
+        }),
+        most: 1,
+    };
+    let some = |has_more| SubfileList {
+        entries: entries.clone().into(),
+        has_more,
+    };
+    list.pair("first", first, some(true));
+    list.pair("next", next, some(false));
+    let disk = DiskEntry {
+        id: 0x1234_5678_9abc_def0,
+        place: "/data/a".into(),
+        state: DiskState::Missing,
+        why: "the directory is empty".into(),
+        subfiles: 7,
+        free_bytes: 1 << 40,
+        total_bytes: 1 << 41,
+    };
+    let disks = DiskList {
+        disks: vec![disk],
+        quarantined: vec!["/data/b/quarantine/x.sub".into()],
+        conflicts: vec!["subfile 1.2.3 is there more than once".into()],
+    };
+    list.pair("", ListDisks {}, disks);
 }
 
 fn add_views(list: &mut Samples) {
