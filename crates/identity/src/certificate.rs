@@ -227,7 +227,7 @@ impl<'b> Values<'b> {
         let (&[tag, first], rest) = self.0.split_first_chunk().ok_or(CUT)?;
         let (len, rest) = match first {
             0..=0x7f => (usize::from(first), rest),
-            0x81 | 0x82 | 0x83 => {
+            0x81..=0x83 => {
                 let (digits, rest) = rest
                     .split_at_checked(usize::from(first & 0x7f))
                     .ok_or(CUT)?;
@@ -331,8 +331,8 @@ impl Certificate {
                 }
             }
             0x87 => self.addresses.push(match name.len() {
-                4 => Ipv4Addr::from_octets(name.try_into().expect("four")).into(),
-                16 => Ipv6Addr::from_octets(name.try_into().expect("sixteen")).into(),
+                4 => Ipv4Addr::from(<[u8; 4]>::try_from(name).expect("four")).into(),
+                16 => Ipv6Addr::from(<[u8; 16]>::try_from(name).expect("sixteen")).into(),
                 _ => return Err(CUT),
             }),
             _ => {}

@@ -265,7 +265,7 @@ fn parts_without_end_or_of_another_message_are_refused() {
         let mut link = listener.accept().unwrap();
         thread::scope(|scope| {
             scope.spawn(move || {
-                let frames = (0..).map_while(|n| sent(n));
+                let frames = (0..).map_while(sent);
                 for bytes in frames {
                     // The receiver may have had enough.
                     if stream.write_all(&bytes).is_err() {

@@ -10,7 +10,9 @@ fn gates_that_nobody_needs_are_forgotten_and_others_are_not() {
     let before = |file: FileId| (u64::from(file.0 == 2), 1);
     let used = files.entry(FileId(1), before);
     files.entry(FileId(2), |_| (0, 1));
-    files.entry(FileId(3), before).fence(9, vec![0..1]);
+    files
+        .entry(FileId(3), before)
+        .fence(9, std::iter::once(0..1).collect());
     for file in 10..3 * KEPT_GATES as u64 {
         files.entry(FileId(file), before);
         assert!(lock(&files.entries).len() <= KEPT_GATES);

@@ -54,8 +54,7 @@ fn open_for(client: &mut Client, path: &str, rights: Rights) -> File {
             ..OpenOptions::default()
         },
     };
-    let opened: wire::message::catalogue::Opened =
-        client.meta.ask(3, &request, &mut Vec::new()).unwrap();
+    let opened: wire::message::catalogue::Opened = client.ask_manager(&request).unwrap();
     File {
         id: opened.attributes.file,
         state: opened.layout.clone(),
@@ -264,11 +263,11 @@ fn segments_that_are_closed_are_named() {
         path: "/f".into(),
         how: wire::message::catalogue::UnlinkHow::EvenIfOpen,
     };
-    client.meta.ask(4, &unlink, &mut Vec::new()).unwrap();
+    client.ask_manager(&unlink).unwrap();
     let close = wire::message::catalogue::Close {
         handle: file.opened.handle,
     };
-    client.meta.ask(5, &close, &mut Vec::new()).unwrap();
+    client.ask_manager(&close).unwrap();
     // The entry is given back after the bytes.
     crate::life::until(|| rig.count(0, "subfiles") == 0 && rig.count(0, "direct_entries") == 0);
     assert!(!sharer.is_current(&mapped));
@@ -277,7 +276,7 @@ fn segments_that_are_closed_are_named() {
         path: "/d".into(),
         mode: 0o700,
     };
-    client.meta.ask(6, &make, &mut Vec::new()).unwrap();
+    client.ask_manager(&make).unwrap();
     let second = client.open("/d/g", None, Some("striped(1MiB) over 1"));
     client.set_view(&second, 2, &whole());
     fill(&rig, &mut client, &second, 2, 8 << 20, 2);
@@ -297,7 +296,7 @@ fn nothing_is_left_of_clients_that_are_gone() {
         assert!(sharer.write(&mapped, 0, 0, &[2; 100]));
         let goodbye = wire::message::session::Goodbye {};
         client.ask(rig.number(0), &goodbye).unwrap();
-        client.meta.ask(9, &goodbye, &mut Vec::new()).unwrap();
+        client.ask_manager(&goodbye).unwrap();
     };
     round(&rig);
     crate::life::until(|| rig.count(0, "clients") == 0 && rig.count(0, "direct_clients") == 0);

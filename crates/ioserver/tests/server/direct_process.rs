@@ -124,7 +124,7 @@ fn a_stopped_writer_holds_nobody_up_and_its_late_stores_are_nowhere() {
         path: "/f".into(),
         mode: 0o644,
     };
-    client.meta.ask(4, &chmod, &mut Vec::new()).unwrap();
+    client.ask_manager(&chmod).unwrap();
     client.write(&file, 1, &whole(), 0, &data).unwrap();
     player.signal(Signal::CONT);
     // It stores on, into what nobody reads.

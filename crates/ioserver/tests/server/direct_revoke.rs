@@ -38,10 +38,10 @@ fn relayout(client: &mut Client, file: &mut File, layout: &str) {
         servers: Vec::new(),
         options: Default::default(),
     };
-    client.meta.ask(4, &request, &mut Vec::new()).unwrap();
+    client.ask_manager(&request).unwrap();
     until(|| {
         let asked = RelayoutProgress { file: file.id };
-        let progress = client.meta.ask(5, &asked, &mut Vec::new()).unwrap();
+        let progress = client.ask_manager(&asked).unwrap();
         assert_ne!(progress.state, MoveState::Failed, "{progress:?}");
         progress.state == MoveState::Done
     });
@@ -56,11 +56,11 @@ fn remove(client: &mut Client, file: &File) {
         path: "/f".into(),
         how: UnlinkHow::EvenIfOpen,
     };
-    client.meta.ask(6, &unlink, &mut Vec::new()).unwrap();
+    client.ask_manager(&unlink).unwrap();
     let close = Close {
         handle: file.opened.handle,
     };
-    client.meta.ask(7, &close, &mut Vec::new()).unwrap();
+    client.ask_manager(&close).unwrap();
 }
 
 fn grow(client: &mut Client, file: &File, end: u64) {
@@ -224,7 +224,7 @@ fn a_writer_that_never_ends_is_cut_off_by_another_mode() {
                 path: "/f".into(),
                 mode: 0o640,
             };
-            client.meta.ask(4, &chmod, &mut Vec::new()).unwrap();
+            client.ask_manager(&chmod).unwrap();
         },
         None,
     );
@@ -251,7 +251,7 @@ fn bytes_of_another_mode_owner_or_directory_are_in_other_segments() {
         path: "/f".into(),
         mode: 0o644,
     };
-    client.meta.ask(4, &chmod, &mut Vec::new()).unwrap();
+    client.ask_manager(&chmod).unwrap();
     assert!(!sharer.is_current(&mapped), "when the change is answered");
     let mapped = check(&mut sharer);
     let chown = Chown {
@@ -259,19 +259,19 @@ fn bytes_of_another_mode_owner_or_directory_are_in_other_segments() {
         owner: Some(1234),
         group: Some(1234),
     };
-    client.meta.ask(4, &chown, &mut Vec::new()).unwrap();
+    client.ask_manager(&chown).unwrap();
     assert!(!sharer.is_current(&mapped));
     let mapped = check(&mut sharer);
     let mkdir = Mkdir {
         path: "/d".into(),
         mode: 0o755,
     };
-    client.meta.ask(4, &mkdir, &mut Vec::new()).unwrap();
+    client.ask_manager(&mkdir).unwrap();
     let rename = Rename {
         from: "/f".into(),
         to: "/d/f".into(),
     };
-    client.meta.ask(4, &rename, &mut Vec::new()).unwrap();
+    client.ask_manager(&rename).unwrap();
     assert!(!sharer.is_current(&mapped));
     let mapped = check(&mut sharer);
     // Another name in the same directory changes nothing.
@@ -279,7 +279,7 @@ fn bytes_of_another_mode_owner_or_directory_are_in_other_segments() {
         from: "/d/f".into(),
         to: "/d/g".into(),
     };
-    client.meta.ask(4, &rename, &mut Vec::new()).unwrap();
+    client.ask_manager(&rename).unwrap();
     assert!(sharer.is_current(&mapped));
 }
 

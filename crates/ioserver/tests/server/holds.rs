@@ -57,7 +57,7 @@ fn a_move_waits_for_a_range_that_is_held_and_nobody_holds_what_has_moved() {
                 servers: Vec::new(),
                 options: MoveOptions::default(),
             };
-            mover.meta.ask(1, &request, &mut Vec::new()).unwrap();
+            mover.ask_manager(&request).unwrap();
             mover
         });
         // It has come to the server, and keeps new holders away although it waits itself.
@@ -77,7 +77,7 @@ fn a_move_waits_for_a_range_that_is_held_and_nobody_holds_what_has_moved() {
         let mut mover = moving.join().unwrap();
         until(|| {
             let asked = RelayoutProgress { file: file.id };
-            let told = mover.meta.ask(2, &asked, &mut Vec::new()).unwrap();
+            let told = mover.ask_manager(&asked).unwrap();
             told.state == MoveState::Done
         });
     });

@@ -152,10 +152,10 @@ fn seed000_s31_a_new_layout_makes_stored_mappings_void() {
         servers: Vec::new(),
         options: Default::default(),
     };
-    client.meta.ask(4, &request, &mut Vec::new()).unwrap();
+    client.ask_manager(&request).unwrap();
     until(|| {
         let asked = RelayoutProgress { file: file.id };
-        let progress = client.meta.ask(5, &asked, &mut Vec::new()).unwrap();
+        let progress = client.ask_manager(&asked).unwrap();
         assert_ne!(progress.state, MoveState::Failed, "{progress:?}");
         progress.state == MoveState::Done
     });
@@ -193,11 +193,11 @@ fn seed001_s10_space_is_taken_at_the_first_write_and_freed_on_removal() {
         path: "/f".into(),
         how: UnlinkHow::EvenIfOpen,
     };
-    client.meta.ask(4, &unlink, &mut Vec::new()).unwrap();
+    client.ask_manager(&unlink).unwrap();
     let close = wire::message::catalogue::Close {
         handle: file.opened.handle,
     };
-    client.meta.ask(5, &close, &mut Vec::new()).unwrap();
+    client.ask_manager(&close).unwrap();
     // Counted when it is done.
     until(|| rig.count(0, "removals") >= 1);
     assert_eq!((used(), rig.count(0, "subfiles")), (0, 0));

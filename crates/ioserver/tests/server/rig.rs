@@ -166,6 +166,8 @@ pub(crate) struct Client {
     pub(crate) lanes: BTreeMap<u64, Link>,
     pub(crate) out: Vec<u8>,
     pub(crate) flags: u16,
+    /// Requests to the manager so far: one that has the number of another is that one, sent again.
+    asked: u64,
 }
 
 impl Client {
@@ -177,7 +179,13 @@ impl Client {
             lanes: BTreeMap::new(),
             out: Vec::new(),
             flags: 0,
+            asked: 1,
         }
+    }
+
+    pub(crate) fn ask_manager<R: Request>(&mut self, request: &R) -> Result<R::Answer, AskError> {
+        self.asked += 1;
+        self.meta.ask(self.asked, request, &mut self.out)
     }
 
     pub(crate) fn role(&self) -> Role {
@@ -188,7 +196,7 @@ impl Client {
     }
 
     pub(crate) fn members(&mut self) -> Vec<Member> {
-        self.meta.ask(2, &Members {}, &mut self.out).unwrap()
+        self.ask_manager(&Members {}).unwrap()
     }
 
     pub(crate) fn connect(&mut self, server: u64, role: Role) -> Result<(Link, Welcome), AskError> {
@@ -240,7 +248,7 @@ impl Client {
                 ..OpenOptions::default()
             },
         };
-        let opened: Opened = self.meta.ask(3, &request, &mut self.out).unwrap();
+        let opened: Opened = self.ask_manager(&request).unwrap();
         File {
             id: opened.attributes.file,
             state: opened.layout.clone(),

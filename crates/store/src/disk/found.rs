@@ -76,11 +76,11 @@ struct Header {
 pub(crate) fn find(set: &DiskSet, read: &mut Read) -> BTreeMap<SubfileId, FoundSubfile> {
     let mut places: BTreeMap<SubfileId, Vec<usize>> = BTreeMap::new();
     let mut unread = vec![false; set.len()];
-    for disk in 0..set.len() {
+    for (disk, is_unread) in unread.iter_mut().enumerate() {
         let Ok(names) = set.disk(disk).names() else {
             // Whoever opens a subfile that is on record there hears why.
             set.fail(disk);
-            unread[disk] = true;
+            *is_unread = true;
             continue;
         };
         for id in names.iter().filter_map(|name| parse_name(name)) {

@@ -10,7 +10,6 @@ use crate::Host;
 const LEN: usize = 50_000;
 
 #[test]
-#[ignore = "fails until answers to writes carry the boot of the server's host: sync calls durable what was lost"]
 fn sync_does_not_vouch_for_bytes_that_were_lost_with_the_power_of_the_servers() {
     let Some(mut host) = Host::start(2) else {
         return;
