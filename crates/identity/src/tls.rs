@@ -233,14 +233,15 @@ pub(crate) fn in_words(error: &rustls::Error) -> String {
         Error::AlertReceived(AlertDescription::CertificateExpired) => {
             "it takes this certificate for expired; renew it with `pario cert renew`"
         }
-        Error::AlertReceived(AlertDescription::UnknownCA) => {
-            "it does not believe the authority of this certificate"
+        // The second is said of an authority that only has the name of one that is believed.
+        Error::AlertReceived(AlertDescription::UnknownCA | AlertDescription::DecryptError) => {
+            "it does not believe the authority of this certificate; use one of the service's own authority"
         }
         Error::AlertReceived(
             AlertDescription::BadCertificate | AlertDescription::CertificateUnknown,
-        ) => "it does not take this certificate",
+        ) => "it does not take this certificate; look at it with `pario cert show`",
         Error::AlertReceived(AlertDescription::CertificateRequired) => {
-            "it wants a certificate (cert, key)"
+            "it wants a certificate (cert, key); name it in the URL or in PARIO_TLS_CERT and PARIO_TLS_KEY"
         }
         Error::InvalidMessage(_) => "it does not speak TLS",
         other => return other.to_string(),

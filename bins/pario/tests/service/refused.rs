@@ -93,12 +93,6 @@ fn wrong_usage_is_told_apart() {
             &["serve", "io", "--meta", "unix:x", "--memory", "0"],
             "is nothing",
         ),
-        (
-            &[
-                "serve", "io", "--meta", "unix:x", "--disk", "d", "--state", "s",
-            ],
-            "--state",
-        ),
         (&["completions", "tcsh"], "bash"),
         (&["status", "--nonsense"], "--nonsense"),
     ] {

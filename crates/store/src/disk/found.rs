@@ -87,13 +87,16 @@ pub(crate) fn find(set: &DiskSet, read: &mut Read) -> BTreeMap<SubfileId, FoundS
             places.entry(id).or_default().push(disk);
         }
     }
+    // Without any log the directory is of a release that kept none: what was synced there and not closed says so only
+    // when it is recovered, which may be after its disk is gone.
+    let is_adopted = (0..set.len()).all(|disk| !read.is_sound(disk));
     let mut found = BTreeMap::new();
     for (id, disks) in &places {
         let record = read.records.get(id).filter(|r| r.fate != Fate::Removed);
         if let Some(subfile) = decide(set, *id, disks, record, |disk| read.is_sound(disk)) {
             if !subfile.is_recorded
                 && let At::Disk(disk) = subfile.at
-                && header(set, disk, *id).is_ok_and(|h| h.is_committed)
+                && header(set, disk, *id).is_ok_and(|h| h.is_committed || is_adopted)
             {
                 let record = Record {
                     id: *id,
