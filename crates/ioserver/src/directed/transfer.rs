@@ -159,7 +159,7 @@ impl Transfer<'_> {
                 Ok::<_, Fault>(())
             });
             drop(round);
-            operation.through(number);
+            self.through(number, &sent);
             sent?;
             number += 1;
         }
@@ -282,6 +282,19 @@ impl Transfer<'_> {
         Ok(())
     }
 
+    /// This rank is through with a round. A rank that could not do its part says so before the store takes the round for
+    /// complete: otherwise one that went away leaves the others with a success and bytes that never came.
+    fn through(&self, number: u64, result: &Result<(), Fault>) {
+        if let Err(fault) = result {
+            let client = self.plan.distribution.ranks[self.rank].client;
+            self.operation.fail(match fault {
+                Fault::Refused(refused) => refused.clone(),
+                Fault::Link(error) => super::gone(client, error),
+            });
+        }
+        self.operation.through(number);
+    }
+
     /// Asks for everything of this rank and stores it.
     pub(super) fn write(&mut self, exchange: &mut Exchange, who: Waiting<'_>) -> Result<(), Fault> {
         let operation = self.operation;
@@ -313,7 +326,7 @@ impl Transfer<'_> {
                         let stored = operation
                             .rank_step(self.context, || self.fill(exchange, &round, packets));
                         drop(round);
-                        operation.through(number);
+                        self.through(number, &stored);
                         stored?;
                     }
                 },
