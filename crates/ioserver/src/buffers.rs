@@ -314,8 +314,9 @@ mod tests {
                 let (pool, told) = (&pool, told.clone());
                 scope.spawn(move || {
                     let (lent, waited) = pool.borrow(&who);
-                    told.send((number, waited)).unwrap();
+                    // Before it is told: the count below is without it.
                     drop(lent);
+                    told.send((number, waited)).unwrap();
                 });
                 if number < 2 {
                     until_waiting(pool, number + 1);
