@@ -288,7 +288,7 @@ impl Examination {
             };
             let of = |state: SubfileState| {
                 let entries = kept.get(&server).into_iter().flatten();
-                let entries = entries.filter(|e| e.state == state);
+                let entries = entries.filter(|e| e.state == state && self.is_served(server, e));
                 let paths = entries.filter_map(|e| self.files.get(&e.file).cloned());
                 paths.collect::<BTreeSet<String>>()
             };
@@ -354,6 +354,24 @@ impl Examination {
                 );
             }
         }
+    }
+
+    /// Whether bytes of a file are served from a subfile. One of an earlier layout was removed, and after a power cut its
+    /// server may have the record of it without the note that it was.
+    fn is_served(&self, server: ServerId, entry: &SubfileEntry) -> bool {
+        let Some(path) = self.files.get(&entry.file) else {
+            return false;
+        };
+        // A file that cannot be asked for is better named in vain.
+        let Ok(layout) = self.client.layout(path) else {
+            return true;
+        };
+        layout.state.pieces.iter().any(|piece| {
+            let index = entry.index as usize;
+            let places = piece.places.get(index).into_iter().flatten();
+            piece.stores.get(index) == Some(&entry.generation)
+                && places.into_iter().any(|place| place.server == server.0)
+        })
     }
 
     /// Subfiles of files that the catalogue does not know, seen twice.
