@@ -26,7 +26,7 @@ use wire::frame::{
 use wire::link::Link;
 use wire::message::session::{Credentials, Role, Welcome};
 use wire::message::{Refusal, Request};
-use wire::seal::{SEAL_BYTES, SEALED, Seal};
+use wire::seal::{LOOK_BYTES, SEAL_BYTES, SEALED, Seal};
 use wire::url::Endpoint;
 
 use crate::error::{Error, Trouble};
@@ -36,9 +36,6 @@ const INBOX_BYTES: usize = 16 << 10;
 
 /// Places handed to the system at once.
 const BATCH: usize = 16;
-
-/// Bytes that are looked at before they are sent, and stay near until then.
-const LOOK_BYTES: usize = 256 << 10;
 
 /// Whether a step may wait for the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -353,7 +350,7 @@ impl Pipe {
             let rest = piece.rest(user, packed, self.looked.byte);
             let n = rest.len().min(left);
             let part = rest.range(0..n).expect("inside");
-            part.each_copy(|bytes| self.out_seal.add(bytes));
+            self.out_seal.add(part);
             left -= n;
             self.looked.byte += n;
             if self.looked.byte < piece.len {
@@ -450,13 +447,24 @@ impl Pipe {
         mut into: SharedBytesMut<'_>,
         wait: Wait,
     ) -> Result<usize, Trouble> {
-        let most = (into.len() as u64).min(self.payload_left) as usize;
+        let mut most = (into.len() as u64).min(self.payload_left) as usize;
+        if self.seal.is_some() {
+            most = most.min(LOOK_BYTES);
+        }
         if most == 0 {
             return Ok(0);
         }
         let n = if self.filled.is_empty() {
             let into = into.reborrow().range(0..most).expect("at most all of it");
-            self.receive_payload(into, wait)?
+            // The seal comes with the last bytes, in one call.
+            let is_end = self.seal.is_some() && most as u64 == self.payload_left;
+            let room = if is_end { SEAL_BYTES } else { 0 };
+            let mut inbox = std::mem::take(&mut self.inbox);
+            let received = self.receive_payload(into, &mut inbox[..room], wait);
+            self.inbox = inbox;
+            let n = received?;
+            self.filled = 0..n.saturating_sub(most);
+            n.min(most)
         } else {
             let n = most.min(self.filled.len());
             let there = &self.inbox[self.filled.start..self.filled.start + n];
@@ -468,7 +476,7 @@ impl Pipe {
         self.payload_left -= n as u64;
         if let Some(seal) = &mut self.seal {
             let there = into.as_shared().range(0..n).expect("at most all of it");
-            there.each_copy(|bytes| seal.add(bytes));
+            seal.add(there);
         }
         Ok(n)
     }
@@ -504,10 +512,16 @@ impl Pipe {
         Ok(n > 0)
     }
 
-    fn receive_payload(&self, mut into: SharedBytesMut<'_>, wait: Wait) -> Result<usize, Trouble> {
+    fn receive_payload(
+        &self,
+        into: SharedBytesMut<'_>,
+        behind: &mut [u8],
+        wait: Wait,
+    ) -> Result<usize, Trouble> {
+        let mut targets = [into, behind.into()];
         loop {
             let waits = wait == Wait::Yes;
-            match kernels::receive_part(self.link.as_fd(), into.reborrow(), waits) {
+            match kernels::receive_part(self.link.as_fd(), &mut targets, waits) {
                 Ok(0) => return Err(broken("the server closed the connection")),
                 Ok(n) => return Ok(n),
                 Err(e) => match e.kind() {

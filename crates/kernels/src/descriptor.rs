@@ -124,62 +124,63 @@ fn outcome(moved: isize, at_end: io::ErrorKind) -> io::Result<usize> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn receive_exact(fd: BorrowedFd<'_>, targets: &mut [SharedBytesMut<'_>]) -> io::Result<()> {
-    receive_after(fd, &[], targets).map(drop)
+    receive_after(fd, &[], targets, &mut []).map(drop)
 }
 
-/// [`receive_exact`] where the first bytes were received `ahead` already; how many of them had room.
+/// [`receive_exact`], and a tail behind it, where the first bytes were received `ahead` already; how many of them had room.
 ///
 /// ```
 /// use std::io::Write;
 /// use std::os::fd::AsFd;
 /// use std::os::unix::net::UnixStream;
 /// let (mut near, far) = UnixStream::pair()?;
-/// near.write_all(b"ody")?;
-/// let (mut head, mut body) = ([0; 4], [0; 4]);
+/// near.write_all(b"odytail")?;
+/// let (mut head, mut body, mut tail) = ([0; 4], [0; 4], [0; 4]);
 /// let mut targets = [head[..].as_mut().into(), body[..].as_mut().into()];
-/// assert_eq!(kernels::receive_after(far.as_fd(), b"headb", &mut targets)?, 5);
-/// assert_eq!((&head, &body), (b"head", b"body"));
+/// assert_eq!(kernels::receive_after(far.as_fd(), b"headb", &mut targets, &mut tail)?, 5);
+/// assert_eq!((&head, &body, &tail), (b"head", b"body", b"tail"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn receive_after(
     fd: BorrowedFd<'_>,
     ahead: &[u8],
     targets: &mut [SharedBytesMut<'_>],
+    tail: &mut [u8],
 ) -> io::Result<usize> {
+    let tail = (tail.as_mut_ptr(), tail.len());
+    let place = |index: usize| match targets.get(index) {
+        Some(target) => (target.ptr(), target.len()),
+        None => tail,
+    };
     let mut batch = [NOWHERE; BATCH];
     let mut progress = Progress::default();
     let mut taken = 0;
-    for target in targets.iter_mut() {
-        let n = target.len().min(ahead.len() - taken);
-        // SAFETY: n bytes are in both, and a target is borrowed alone, so it is not `ahead`.
-        unsafe {
-            target
-                .as_mut_ptr()
-                .copy_from_nonoverlapping(ahead[taken..].as_ptr(), n)
-        };
+    for (start, len) in (0..=targets.len()).map(place) {
+        let n = len.min(ahead.len() - taken);
+        // SAFETY: n bytes are in both, and a place is borrowed alone, so it is not `ahead`.
+        unsafe { start.copy_from_nonoverlapping(ahead[taken..].as_ptr(), n) };
         taken += n;
         if taken == ahead.len() {
             break;
         }
     }
-    progress.advance(taken, |index| targets[index].len());
+    progress.advance(taken, |index| place(index).1);
     loop {
-        let place = |index: usize| (targets[index].ptr(), targets[index].len());
-        let filled = progress.batch(targets.len(), place, &mut batch);
+        let filled = progress.batch(targets.len() + 1, place, &mut batch);
         if filled == 0 {
             return Ok(taken);
         }
         let mut header = message(&mut batch[..filled]);
         // SAFETY: the places are parts of the targets, which their constructors promise to be
-        // valid for writes; the targets are borrowed alone.
+        // valid for writes, and of the tail; all are borrowed alone.
         let moved = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut header, libc::MSG_WAITALL) };
         let bytes = outcome(moved, io::ErrorKind::UnexpectedEof)?;
-        progress.advance(bytes, |index| targets[index].len());
+        progress.advance(bytes, |index| place(index).1);
     }
 }
 
-/// Receives what one call of the system gives: all of the target if it waits, else what is there. 0 bytes are the end of
-/// the stream.
+/// Receives what one call of the system gives, from target to target, at most 64 of them: all of them if it waits, else what
+/// is there. 0 bytes are the end of the stream.
 ///
 /// ```
 /// use std::io::Write;
@@ -187,24 +188,28 @@ pub fn receive_after(
 /// use std::os::unix::net::UnixStream;
 /// let (mut near, far) = UnixStream::pair()?;
 /// near.write_all(b"some")?;
-/// let mut target = [0; 8];
-/// assert_eq!(kernels::receive_part(far.as_fd(), target[..].as_mut().into(), false)?, 4);
-/// assert!(kernels::receive_part(far.as_fd(), target[..].as_mut().into(), false).is_err());
-/// assert_eq!(&target, b"some\0\0\0\0");
+/// let (mut first, mut second) = ([0; 3], [0; 8]);
+/// let mut targets = [first[..].as_mut().into(), second[..].as_mut().into()];
+/// assert_eq!(kernels::receive_part(far.as_fd(), &mut targets, false)?, 4);
+/// assert!(kernels::receive_part(far.as_fd(), &mut targets, false).is_err());
+/// assert_eq!((&first, &second[..2]), (b"som", &b"e\0"[..]));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn receive_part(
     fd: BorrowedFd<'_>,
-    mut target: SharedBytesMut<'_>,
+    targets: &mut [SharedBytesMut<'_>],
     waits: bool,
 ) -> io::Result<usize> {
     let flags = match waits {
         true => libc::MSG_WAITALL,
         false => libc::MSG_DONTWAIT,
     };
-    let (start, len) = (target.as_mut_ptr(), target.len());
-    // SAFETY: the target's constructor promises memory that is valid for writes, and it is borrowed alone.
-    let moved = unsafe { libc::recv(fd.as_raw_fd(), start.cast(), len, flags) };
+    let mut batch = [NOWHERE; BATCH];
+    let place = |index: usize| (targets[index].ptr(), targets[index].len());
+    let filled = Progress::default().batch(targets.len(), place, &mut batch);
+    let mut header = message(&mut batch[..filled]);
+    // SAFETY: the constructors of the targets promise memory that is valid for writes, and they are borrowed alone.
+    let moved = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut header, flags) };
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }
 

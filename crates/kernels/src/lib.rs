@@ -25,6 +25,7 @@
 
 mod buffer;
 mod cache;
+mod checksum;
 mod copy;
 mod descriptor;
 mod disjoint;
@@ -47,6 +48,7 @@ mod stream;
 
 pub use buffer::{PageBuffer, Pages, SharedBuffer};
 pub use cache::{CacheSizes, LINE, cache_sizes, writes_past};
+pub use checksum::Crc32c;
 pub use copy::{
     BYTES_PER_THREAD, PackError, copy, copy_parallel, copy_parallel_shared, copy_shared,
     copy_window, gather, scatter,

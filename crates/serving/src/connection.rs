@@ -5,11 +5,11 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use kernels::SharedBytesMut;
+use kernels::{SharedBytesMut, receive_after};
 use wire::frame::{Header, MAX_CONTROL_BYTES};
 use wire::link::{Link, LinkError};
 use wire::message::{self, Field, Refusal, Request};
-use wire::seal::{SEAL_BYTES, SEALED, Seal};
+use wire::seal::{LOOK_BYTES, SEAL_BYTES, SEALED, Seal};
 use wire::{DecodeError, Status};
 
 /// Read ahead: a request with 4 KiB of payload fits, and copying it costs less than a second call.
@@ -109,9 +109,14 @@ impl Exchange {
     /// [`LinkError::Damaged`] leaves the connection in step.
     pub fn receive_payload(&mut self, into: &mut [u8]) -> Outcome {
         assert!(into.len() as u64 <= self.payload_left, "beyond the payload");
-        self.link.receive_payload(into)?;
-        if let Some(seal) = &mut self.seal {
-            seal.add(into);
+        match &mut self.seal {
+            None => self.link.receive_payload(into)?,
+            Some(seal) => {
+                for part in into.chunks_mut(LOOK_BYTES) {
+                    self.link.receive_payload(part)?;
+                    seal.add(&*part);
+                }
+            }
         }
         self.payload_left -= into.len() as u64;
         self.compare_seal()
@@ -126,42 +131,75 @@ impl Exchange {
         };
         let mut came = [0; SEAL_BYTES];
         self.link.receive_payload(&mut came)?;
-        match seal.fits(came) {
-            true => Ok(()),
-            false => Err(LinkError::Damaged),
-        }
+        compare(&seal, came)
     }
 
-    /// The beginning of what is left of the payload, as far as it was received already.
-    pub fn ahead(&self) -> &[u8] {
-        let ahead = self.link.ahead();
-        let n = (ahead.len() as u64).min(self.payload_left) as usize;
-        &ahead[..n]
-    }
-
-    /// The socket, for a handler that receives payload by itself, from [`Exchange::ahead`] on, or sends
-    /// by itself.
+    /// The socket, for a handler that sends by itself.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
     }
 
-    /// Says that the handler received the next bytes of the payload into these places, the first of them from
-    /// [`Exchange::ahead`] and the rest from [`Exchange::socket`]. Compares the seal with the last of them, as
-    /// [`Exchange::receive_payload`] does.
-    pub fn received(&mut self, places: &[SharedBytesMut<'_>], ahead: usize) -> Outcome {
-        assert!(ahead <= self.ahead().len(), "no more than was there");
-        self.link.take_ahead(ahead);
-        let bytes = places.iter().map(|place| place.len() as u64).sum();
-        self.payload_left = self
-            .payload_left
-            .checked_sub(bytes)
-            .expect("no more than the payload");
-        if let Some(seal) = &mut self.seal {
-            for place in places {
-                place.as_shared().each_copy(|bytes| seal.add(bytes));
+    /// [`Exchange::receive_payload`] into memory that others may be writing, from place to place.
+    pub fn receive_places(&mut self, places: &mut [SharedBytesMut<'_>]) -> Outcome {
+        let bytes: u64 = places.iter().map(|place| place.len() as u64).sum();
+        assert!(bytes <= self.payload_left, "beyond the payload");
+        self.payload_left -= bytes;
+        let Some(mut seal) = self.seal.take() else {
+            return self.fill(places, &mut []);
+        };
+        if self.payload_left > 0 {
+            self.fill_and_look(places, &mut seal, &mut [])?;
+            self.seal = Some(seal);
+            return Ok(());
+        }
+        let mut came = [0; SEAL_BYTES];
+        self.fill_and_look(places, &mut seal, &mut came)?;
+        compare(&seal, came)
+    }
+
+    /// From what was read ahead, then from the socket.
+    fn fill(&mut self, places: &mut [SharedBytesMut<'_>], tail: &mut [u8]) -> Outcome {
+        let taken = receive_after(self.link.as_fd(), self.link.ahead(), places, tail)?;
+        self.link.take_ahead(taken);
+        Ok(())
+    }
+
+    /// Looks at bytes right after they have come: many small places at once, a large one part by part. The tail comes with
+    /// the last of them.
+    fn fill_and_look(
+        &mut self,
+        mut places: &mut [SharedBytesMut<'_>],
+        seal: &mut Seal,
+        tail: &mut [u8],
+    ) -> Outcome {
+        while !places.is_empty() {
+            let mut bytes = 0;
+            let near = |place: &&SharedBytesMut<'_>| {
+                bytes += place.len();
+                bytes <= LOOK_BYTES
+            };
+            let count = places.iter().take_while(near).count();
+            let (some, rest) = places.split_at_mut(count.max(1));
+            places = rest;
+            let is_last = places.is_empty();
+            if count > 0 {
+                self.fill(some, if is_last { &mut *tail } else { &mut [] })?;
+                some.iter().for_each(|place| seal.add(place.as_shared()));
+                continue;
+            }
+            let large = &mut some[0];
+            let mut at = 0;
+            while at < large.len() {
+                let end = large.len().min(at + LOOK_BYTES);
+                let is_end = is_last && end == large.len();
+                let part = large.reborrow().range(at..end);
+                let mut part = [part.expect("inside the place")];
+                self.fill(&mut part, if is_end { &mut *tail } else { &mut [] })?;
+                seal.add(part[0].as_shared());
+                at = end;
             }
         }
-        self.compare_seal()
+        Ok(())
     }
 
     /// Drops what is left of the payload.
@@ -243,6 +281,14 @@ impl Exchange {
             payload_bytes,
             ..self.header
         }
+    }
+}
+
+/// Whether a payload fits the seal that came behind it.
+fn compare(seal: &Seal, came: [u8; SEAL_BYTES]) -> Outcome {
+    match seal.fits(came) {
+        true => Ok(()),
+        false => Err(LinkError::Damaged),
     }
 }
 

@@ -440,7 +440,7 @@ impl Link {
         let fixed = [&sealed[..], control];
         if header.is_sealed() {
             let mut seal = Seal::new();
-            payload.iter().for_each(|piece| seal.add(piece));
+            payload.iter().for_each(|piece| seal.add(*piece));
             let seal = seal.bytes();
             let all = fixed.iter().chain(payload).copied().chain([&seal[..]]);
             let mut slices: Vec<IoSlice<'_>> = all.map(IoSlice::new).collect();
@@ -518,7 +518,7 @@ impl Link {
             let mut came = [0; SEAL_BYTES];
             self.read_exact(&mut came)?;
             let mut seal = Seal::new();
-            seal.add(into);
+            seal.add(&*into);
             if !seal.fits(came) {
                 return Err(LinkError::Damaged);
             }

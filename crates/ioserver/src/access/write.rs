@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use kernels::{SharedBytesMut, receive_after};
+use kernels::SharedBytesMut;
 use serving::{Exchange, Outcome};
 use store::Grant;
 use wire::message::access::{ANNOUNCED, DATA, Done, GO, GROW};
@@ -453,8 +453,7 @@ pub(crate) fn receive_into<'a>(
         std::array::from_fn(|_| SharedBytesMut::from_slice(&mut []));
     let mut filled = 0;
     let mut fill = |targets: &mut [SharedBytesMut<'_>]| -> Result<(), Fault> {
-        let ahead = receive_after(exchange.socket(), exchange.ahead(), targets)?;
-        Ok(exchange.received(targets, ahead)?)
+        Ok(exchange.receive_places(targets)?)
     };
     for place in places {
         targets[filled] = place;

@@ -238,7 +238,7 @@ impl<'a> Forward<'a> {
                 *filled += n;
                 if *filled == SEAL_BYTES {
                     let mut seal = Seal::new();
-                    seal.add(self.route.room());
+                    seal.add(&*self.route.room());
                     if !seal.fits(*came) {
                         let text = "bytes were damaged on the way between servers; ask again";
                         self.refused = Some(Refused::new(Status::Damaged, text));

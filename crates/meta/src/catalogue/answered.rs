@@ -17,9 +17,10 @@
 //! - Requests that were refused are not noted: they have changed nothing.
 //! - The last [`WINDOW`] requests of a client are known. A number that is not above those dropped is refused as
 //!   [forgotten](MetaError::Forgotten), and never done.
-//! - Notes go with the client: when it ends, or when it is not back after a restart. Their rows are removed with
-//!   the next transaction that has anything to commit, so that the end of a client costs no disk. A client that comes
+//! - Notes go with the client: when it ends, or when it is not back after a restart. A client that comes
 //!   later nevertheless is told that what it repeats is forgotten.
+//! - The rows of notes that were dropped are removed with the next transaction that has anything to commit, so that
+//!   neither the end of a client nor an open that changes nothing costs a disk write.
 //!
 //! Cost: one small row with each change, one removed.
 
@@ -71,7 +72,7 @@ pub(crate) struct Answered {
     start: u64,
     /// Whether clients of earlier starts that were not back have been forgotten.
     has_forgotten: bool,
-    /// Notes of clients that have ended, whose rows are still there.
+    /// Notes that nobody asks for any more, whose rows are still there.
     ended: Vec<(ClientId, u64)>,
 }
 
@@ -172,7 +173,7 @@ impl Batch<'_> {
         {
             window.floor = window.floor.max(oldest);
             if matches!(note, Note::Durable) {
-                self.rows.remove(key::answer(client, oldest));
+                self.answered.ended.push((client, oldest));
             }
         }
         self.rows.keep();
@@ -199,7 +200,7 @@ impl Batch<'_> {
         self.answered.has_forgotten = true;
     }
 
-    /// Removes the rows of clients that have ended, if something is committed anyway.
+    /// Removes the rows of notes that were dropped, if something is committed anyway.
     pub(crate) fn sweep_answers(&mut self) {
         if self.answered.ended.is_empty() || !self.rows.is_changed() {
             return;
