@@ -4,8 +4,8 @@
 //! inherited by a child say nothing. A client elsewhere lives as long as it has a connection, and
 //! a short while longer, so that it can connect again. Either may say goodbye before.
 //!
-//! A client that is not in the table is dead: work for it that comes late is refused by the thread
-//! that commits, after which its handles are released. So nothing is opened for the dead.
+//! A client that is not in the table is dead: work for it that comes late is refused in its
+//! transaction, after which its handles are released. So nothing is opened for the dead.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,20 +1,30 @@
-//! Group commit: one thread changes the catalogue and runs everything that waits in one transaction.
+//! Group commit: everything that waits is run in one transaction.
 //!
-//! Threads of connections hand it work and wait until that is durable. While one transaction is
-//! being made durable the next one gathers, so the number of commits follows the disk and not
-//! the number of requests.
+//! ```text
+//!  thread a      | runs a, commits .. | answers a
+//!  thread b         | waits ............................... | answers b
+//!  thread c            | waits ............................ | answers c
+//!  commit thread                       | runs b and c, commits | runs what came meanwhile ..
+//! ```
 //!
-//! Nothing is parsed here. Work that meets a layout text whose meaning it does not have changes nothing; whoever
-//! asked finds the meaning out in its own thread and hands the work in again.
+//! Whoever asks while no transaction is under way runs its work in its own thread, which costs no switch to another. What is
+//! asked meanwhile waits, and is taken by the commit thread, which goes on as long as it finds something: so the number of
+//! commits follows the disk and not the number of requests, and the disk never waits for a thread to wake up. (Measured,
+//! files opened and closed a second by one process: 9800, with the commit thread alone 6500. By four, handing on to the
+//! first who waits instead of to the thread: 14300, against 16300.)
 //!
-//! When the store fails, whoever waits and whoever comes later is told so. A panic in some work is a bug that
-//! concerns whoever asked for it alone: what the work has changed is dropped, he is refused, and the other work of the
-//! transaction is committed.
+//! Nothing is parsed in a transaction. Work that meets a layout text whose meaning it does not have changes nothing; the
+//! thread that asked finds the meaning out by itself and hands the work in again.
+//!
+//! When the store fails, all who wait and all who come later are told so. A panic in some work is a bug that
+//! concerns the request it was for alone: what the work has changed is dropped, the request is refused, and the other work of
+//! the transaction is committed.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 
 use meta::MetaError;
@@ -61,7 +71,26 @@ struct Job {
     done: SyncSender<Outcome>,
 }
 
-/// What the thread has counted.
+/// Who runs the transaction that is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Turn {
+    /// There is none, and nothing waits.
+    #[default]
+    Nobody,
+    /// A thread that asked.
+    Asker,
+    /// The commit thread, or it is about to.
+    Thread,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    turn: Turn,
+    is_stopping: bool,
+}
+
+/// What was counted.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) operations: AtomicU64,
@@ -73,42 +102,46 @@ pub(crate) struct Counts {
     pub(crate) hints: [AtomicU64; 4],
 }
 
+/// What all threads share.
 struct Shared {
+    queue: Mutex<Queue>,
+    /// It is the turn of the commit thread, or it is to end.
+    called: Condvar,
+    /// Locked while a transaction is under way.
+    catalogue: Mutex<Option<Catalogue>>,
+    reader: RwLock<Option<Reader>>,
     failed: OnceLock<Refused>,
     /// Called once when the store has failed: only a new start knows what is durable.
     on_failure: OnceLock<Box<dyn Fn() + Send + Sync>>,
     counts: Counts,
 }
 
-/// The thread that changes the catalogue, and the way to read it.
+/// Whoever changes the catalogue, and the way to read it.
 pub(crate) struct Committer {
-    jobs: Mutex<Option<Sender<Job>>>,
-    reader: RwLock<Option<Reader>>,
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Committer {
-    /// Starts the thread.
+    /// Starts the commit thread.
     pub(crate) fn start(catalogue: Catalogue) -> std::io::Result<Committer> {
-        let (sender, receiver) = channel();
-        let shared = Arc::new(Shared {
-            failed: OnceLock::new(),
-            on_failure: OnceLock::new(),
-            counts: Counts::default(),
-        });
-        shared
-            .counts
+        let counts = Counts::default();
+        counts
             .recovering
             .store(u64::from(catalogue.is_recovering()), Ordering::Relaxed);
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            called: Condvar::new(),
+            reader: RwLock::new(Some(catalogue.reader())),
+            catalogue: Mutex::new(Some(catalogue)),
+            failed: OnceLock::new(),
+            on_failure: OnceLock::new(),
+            counts,
+        });
         let theirs = Arc::clone(&shared);
-        let reader = catalogue.reader();
-        let thread = thread::Builder::new()
-            .name("commit".into())
-            .spawn(move || commit(catalogue, &receiver, &theirs))?;
+        let thread = thread::Builder::new().name("commit".into());
+        let thread = thread.spawn(move || theirs.commit_what_is_left())?;
         Ok(Committer {
-            jobs: Mutex::new(Some(sender)),
-            reader: RwLock::new(Some(reader)),
             shared,
             thread: Mutex::new(Some(thread)),
         })
@@ -134,21 +167,12 @@ impl Committer {
         let mut prepared = Arc::new(Prepared::default());
         for _ in 0..MOST_ATTEMPTS {
             let result = Arc::new(Mutex::new(None));
-            let (done, wait) = sync_channel(1);
             let slot = Arc::clone(&result);
             let (work, known) = (Arc::clone(&work), Arc::clone(&prepared));
-            let job = Job {
-                work: Box::new(move |batch| {
-                    batch.prepare(known);
-                    *lock(&slot) = Some(work(batch));
-                }),
-                done,
-            };
-            lock(&self.jobs)
-                .as_ref()
-                .and_then(|jobs| jobs.send(job).ok())
-                .ok_or_else(stopping)?;
-            let wanted = wait.recv().unwrap_or_else(|_| Err(stopping()))?;
+            let wanted = self.shared.wait_for(Box::new(move |batch| {
+                batch.prepare(known);
+                *lock(&slot) = Some(work(batch));
+            }))?;
             let value = lock(&result).take();
             match (wanted, value) {
                 (Some(wanted), Some(Err(_))) => {
@@ -169,7 +193,11 @@ impl Committer {
         if let Some(refused) = self.shared.failed.get() {
             return Err(refused.clone());
         }
-        let reader = self.reader.read().unwrap_or_else(PoisonError::into_inner);
+        let reader = self
+            .shared
+            .reader
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         Ok(reader.as_ref().ok_or_else(stopping)?.snapshot()?)
     }
 
@@ -180,12 +208,149 @@ impl Committer {
 
     /// Finishes what waits, takes nothing more, and closes the catalogue.
     pub(crate) fn stop(&self) {
-        drop(lock(&self.jobs).take());
+        lock(&self.shared.queue).is_stopping = true;
+        self.shared.called.notify_all();
         if let Some(thread) = lock(&self.thread).take() {
             // It catches the panics of its work; there is nobody to tell of another.
             let _ = thread.join();
         }
-        *self.reader.write().unwrap_or_else(PoisonError::into_inner) = None;
+        drop(lock(&self.shared.catalogue).take());
+        let reader = self.shared.reader.write();
+        *reader.unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Drop for Committer {
+    fn drop(&mut self) {
+        // Not waited for: the last one to let go may be the commit thread itself, telling of a failure.
+        lock(&self.shared.queue).is_stopping = true;
+        self.shared.called.notify_all();
+    }
+}
+
+impl Shared {
+    /// Hands work in and waits until it is durable.
+    fn wait_for(&self, work: Work) -> Outcome {
+        let (done, outcome) = sync_channel(1);
+        let is_free = {
+            let mut queue = lock(&self.queue);
+            if queue.is_stopping {
+                return Err(stopping());
+            }
+            queue.jobs.push_back(Job { work, done });
+            let is_free = queue.turn == Turn::Nobody;
+            if is_free {
+                queue.turn = Turn::Asker;
+            }
+            is_free
+        };
+        if is_free {
+            self.commit();
+        }
+        outcome.recv().unwrap_or_else(|_| Err(stopping()))
+    }
+
+    /// The commit thread: runs what asking threads have left, until nothing more is taken.
+    fn commit_what_is_left(&self) {
+        loop {
+            let queue = self.called.wait_while(lock(&self.queue), |queue| {
+                let is_over = queue.is_stopping && queue.turn == Turn::Nobody;
+                queue.turn != Turn::Thread && !is_over
+            });
+            let turn = queue.unwrap_or_else(PoisonError::into_inner).turn;
+            if turn != Turn::Thread {
+                return;
+            }
+            self.commit();
+        }
+    }
+
+    /// Runs what waits in one transaction and tells all whose work it was; what has come meanwhile is left to the commit
+    /// thread.
+    fn commit(&self) {
+        let (work, waiting): (Vec<_>, Vec<_>) = {
+            let mut queue = lock(&self.queue);
+            let count = queue.jobs.len().min(MAX_OPERATIONS);
+            let jobs = queue.jobs.drain(..count);
+            jobs.map(|job| (job.work, job.done)).unzip()
+        };
+        let outcomes = self.transact(work, waiting.len());
+        {
+            let mut queue = lock(&self.queue);
+            queue.turn = match queue.jobs.is_empty() {
+                true => Turn::Nobody,
+                false => Turn::Thread,
+            };
+            if queue.turn == Turn::Thread || queue.is_stopping {
+                self.called.notify_all();
+            }
+        }
+        for (done, outcome) in waiting.into_iter().zip(outcomes) {
+            // A thread that does not wait any more need not know.
+            let _ = done.send(outcome);
+        }
+    }
+
+    /// One transaction of so many operations; what became of each.
+    fn transact(&self, work: Vec<Work>, count: usize) -> Vec<Outcome> {
+        let mut catalogue = lock(&self.catalogue);
+        let Some(catalogue) = catalogue.as_mut() else {
+            return (0..count).map(|_| Err(stopping())).collect();
+        };
+        let mut outcomes = Vec::new();
+        if self.failed.get().is_none() {
+            outcomes = self.try_transact(catalogue, work);
+        }
+        if let Some(refused) = self.failed.get() {
+            outcomes = vec![Err(refused.clone()); count];
+        }
+        self.note(catalogue, count as u64);
+        outcomes
+    }
+
+    fn try_transact(&self, catalogue: &mut Catalogue, work: Vec<Work>) -> Vec<Outcome> {
+        let one = |batch: &mut Batch<'_>, work: Work| match batch.request(work) {
+            Ok(()) => Ok(batch.take_wanted()),
+            Err(Panicked) => Err(bug()),
+        };
+        let run =
+            || catalogue.transact(|batch| work.into_iter().map(|work| one(batch, work)).collect());
+        let failure = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(outcomes)) => return outcomes,
+            Ok(Err(error)) => Refused::from(error),
+            Err(_) => Refused::new(
+                Status::Internal,
+                "the metadata manager has a bug and stopped changing the catalogue; start it again",
+            ),
+        };
+        let _ = self.failed.set(failure);
+        if let Some(call) = self.on_failure.get() {
+            call();
+        }
+        Vec::new()
+    }
+
+    /// Counts a transaction.
+    fn note(&self, catalogue: &Catalogue, operations: u64) {
+        let counts = &self.counts;
+        counts.operations.fetch_add(operations, Ordering::Relaxed);
+        counts
+            .most_operations
+            .fetch_max(operations, Ordering::Relaxed);
+        let hints = catalogue.hint_counts();
+        let recovering = u64::from(catalogue.is_recovering());
+        let [given, used, overridden, ignored] = &counts.hints;
+        for (counter, value) in [
+            (&counts.commits, catalogue.commits()),
+            (&counts.handles, catalogue.handle_count() as u64),
+            (&counts.recovering, recovering),
+            (given, hints.given),
+            (used, hints.used),
+            (overridden, hints.overridden),
+            (ignored, hints.ignored),
+        ] {
+            counter.store(value, Ordering::Relaxed);
+        }
     }
 }
 
@@ -207,72 +372,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn commit(mut catalogue: Catalogue, jobs: &Receiver<Job>, shared: &Shared) {
-    while let Ok(first) = jobs.recv() {
-        let waiting = std::iter::once(first).chain(jobs.try_iter());
-        let (work, done): (Vec<_>, Vec<_>) = waiting
-            .take(MAX_OPERATIONS)
-            .map(|job| (job.work, job.done))
-            .unzip();
-        let mut outcomes = Vec::new();
-        if shared.failed.get().is_none() {
-            outcomes = transact(&mut catalogue, work, shared);
-        }
-        if let Some(refused) = shared.failed.get() {
-            outcomes = vec![Err(refused.clone()); done.len()];
-        }
-        let counts = &shared.counts;
-        counts
-            .operations
-            .fetch_add(done.len() as u64, Ordering::Relaxed);
-        counts
-            .most_operations
-            .fetch_max(done.len() as u64, Ordering::Relaxed);
-        counts.commits.store(catalogue.commits(), Ordering::Relaxed);
-        counts
-            .handles
-            .store(catalogue.handle_count() as u64, Ordering::Relaxed);
-        counts
-            .recovering
-            .store(u64::from(catalogue.is_recovering()), Ordering::Relaxed);
-        let hints = catalogue.hint_counts();
-        let hints = [hints.given, hints.used, hints.overridden, hints.ignored];
-        for (counter, value) in counts.hints.iter().zip(hints) {
-            counter.store(value, Ordering::Relaxed);
-        }
-        for (done, outcome) in done.into_iter().zip(outcomes) {
-            // Whoever does not wait any more need not know.
-            let _ = done.send(outcome);
-        }
-    }
-}
-
-fn transact(catalogue: &mut Catalogue, work: Vec<Work>, shared: &Shared) -> Vec<Outcome> {
-    let one = |batch: &mut Batch<'_>, work: Work| match batch.request(work) {
-        Ok(()) => Ok(batch.take_wanted()),
-        Err(Panicked) => Err(bug()),
-    };
-    let run =
-        || catalogue.transact(|batch| work.into_iter().map(|work| one(batch, work)).collect());
-    let failure = match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(outcomes)) => return outcomes,
-        Ok(Err(error)) => Refused::from(error),
-        Err(_) => Refused::new(
-            Status::Internal,
-            "the metadata manager has a bug and stopped changing the catalogue; start it again",
-        ),
-    };
-    let _ = shared.failed.set(failure);
-    if let Some(call) = shared.on_failure.get() {
-        call();
-    }
-    Vec::new()
-}
-
 #[cfg(test)]
 mod tests {
     use std::io;
     use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::channel;
 
     use meta::catalogue::{Caller, StorageBackend};
     use meta::{ClientId, Time};
@@ -357,44 +461,100 @@ mod tests {
         assert_eq!(snapshot.check().unwrap(), []);
     }
 
+    /// Runs all work in threads of its own, the first by itself and the others in one transaction, in this order.
+    fn together(committer: &Committer, first: Work, others: Vec<Work>) -> Vec<Outcome> {
+        let (begun, has_begun) = channel();
+        let (gate, is_open) = channel::<()>();
+        let first: Work = Box::new(move |batch| {
+            begun.send(()).unwrap();
+            is_open.recv().unwrap();
+            first(batch);
+        });
+        let waiting = || lock(&committer.shared.queue).jobs.len();
+        thread::scope(|scope| {
+            let mut threads = vec![scope.spawn(|| committer.shared.wait_for(first))];
+            has_begun.recv().unwrap();
+            for (before, work) in others.into_iter().enumerate() {
+                threads.push(scope.spawn(|| committer.shared.wait_for(work)));
+                while waiting() == before {
+                    thread::yield_now();
+                }
+            }
+            gate.send(()).unwrap();
+            let ended = threads.into_iter().map(|thread| thread.join().unwrap());
+            ended.collect()
+        })
+    }
+
+    fn make(path: &'static str) -> Work {
+        Box::new(move |batch| {
+            let caller = Caller {
+                client: ClientId(1),
+                credentials: &Credentials::ROOT,
+                now: Time(0),
+            };
+            batch.mkdir(&caller, path, 0o755).map(drop).unwrap();
+        })
+    }
+
     #[test]
     fn what_comes_while_a_transaction_is_made_shares_the_next_one() {
         let disk = Disk::default();
         let committer = start(&disk);
-        let (begun, has_begun) = channel();
-        let (gate, is_open) = channel::<()>();
-        let job = |work: Work| {
-            let (done, wait) = sync_channel(1);
-            let jobs = lock(&committer.jobs);
-            jobs.as_ref().unwrap().send(Job { work, done }).unwrap();
-            wait
-        };
-        let make = |path: &'static str| -> Work {
-            Box::new(move |batch| {
-                let caller = Caller {
-                    client: ClientId(1),
-                    credentials: &Credentials::ROOT,
-                    now: Time(0),
-                };
-                batch.mkdir(&caller, path, 0o755).map(drop).unwrap();
-            })
-        };
-        let inner = make("/first");
-        let first = job(Box::new(move |batch| {
-            begun.send(()).unwrap();
-            is_open.recv().unwrap();
-            inner(batch);
-        }));
-        has_begun.recv().unwrap();
-        let others = ["/a", "/b", "/c", "/d", "/e"].map(|path| job(make(path)));
-        gate.send(()).unwrap();
-        for wait in std::iter::once(first).chain(others) {
-            wait.recv().unwrap().unwrap();
-        }
+        let others = ["/a", "/b", "/c", "/d", "/e"].map(make);
+        let outcomes = together(&committer, make("/first"), others.into());
+        assert!(outcomes.into_iter().all(|outcome| outcome.unwrap() == None));
         let counts = committer.counts();
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         assert_eq!((of(&counts.commits), of(&counts.operations)), (2, 6));
         assert_eq!(of(&counts.most_operations), 5);
+        // It is nobody's turn, so the next one runs at once.
+        mkdir(&committer, "/g").unwrap();
+        assert_eq!((of(&counts.commits), of(&counts.operations)), (3, 7));
+    }
+
+    #[test]
+    fn crowd_that_never_waits_for_itself_is_served() {
+        let disk = Disk::default();
+        let committer = start(&disk);
+        thread::scope(|scope| {
+            for thread in 0..8 {
+                let committer = &committer;
+                scope.spawn(move || {
+                    for i in 0..200 {
+                        let path: &'static str = format!("/{thread}-{i}").leak();
+                        mkdir(committer, path).unwrap();
+                    }
+                });
+            }
+        });
+        let counts = committer.counts();
+        assert_eq!(counts.operations.load(Ordering::Relaxed), 1600);
+        assert_eq!(lock(&committer.shared.queue).turn, Turn::Nobody);
+        committer.stop();
+    }
+
+    #[test]
+    fn stop_finishes_what_waits() {
+        let disk = Disk::default();
+        let committer = Arc::new(start(&disk));
+        let stopped = Arc::clone(&committer);
+        let (said, stops) = channel();
+        let outcomes = together(
+            &committer,
+            Box::new(move |_| {
+                let stopper = thread::spawn(move || stopped.stop());
+                said.send(stopper).unwrap();
+            }),
+            vec![make("/a"), make("/b")],
+        );
+        assert!(outcomes.into_iter().all(|outcome| outcome.unwrap() == None));
+        stops.recv().unwrap().join().unwrap();
+        let refused = mkdir(&committer, "/late").unwrap_err();
+        assert_eq!(refused.0, Status::ShuttingDown);
+        let again = start(&disk);
+        let snapshot = again.snapshot().unwrap();
+        assert!(snapshot.stat(&Credentials::ROOT, "/b").is_ok());
     }
 
     #[test]
@@ -428,40 +588,19 @@ mod tests {
     fn neighbours_of_a_panic_in_one_transaction_are_committed() {
         let disk = Disk::default();
         let committer = start(&disk);
-        let (begun, has_begun) = channel();
-        let (gate, is_open) = channel::<()>();
-        let job = |work: Work| {
-            let (done, wait) = sync_channel(1);
-            let jobs = lock(&committer.jobs);
-            jobs.as_ref().unwrap().send(Job { work, done }).unwrap();
-            wait
-        };
-        let make = |path: &'static str| {
-            move |batch: &mut Batch<'_>| {
-                let caller = Caller {
-                    client: ClientId(1),
-                    credentials: &Credentials::ROOT,
-                    now: Time(0),
-                };
-                batch.mkdir(&caller, path, 0o755).map(drop).unwrap();
-            }
-        };
-        let first = job(Box::new(move |_| {
-            begun.send(()).unwrap();
-            is_open.recv().unwrap();
-        }));
-        has_begun.recv().unwrap();
-        let before = job(Box::new(make("/a")));
-        let bug = job(Box::new(move |batch| {
+        let bug: Work = Box::new(move |batch| {
             make("/half")(batch);
             panic!("a bug");
-        }));
-        let after = job(Box::new(make("/b")));
-        gate.send(()).unwrap();
-        for wait in [first, before, after] {
-            assert_eq!(wait.recv().unwrap().unwrap(), None);
+        });
+        let others = vec![make("/a"), bug, make("/b")];
+        let outcomes = together(&committer, Box::new(|_| {}), others);
+        let [first, before, bug, after] = &outcomes[..] else {
+            panic!("four were run");
+        };
+        for outcome in [first, before, after] {
+            assert_eq!(*outcome.as_ref().unwrap(), None);
         }
-        assert_eq!(bug.recv().unwrap().unwrap_err().0, Status::Internal);
+        assert_eq!(bug.as_ref().unwrap_err().0, Status::Internal);
         let snapshot = committer.snapshot().unwrap();
         let is_there = |path| snapshot.stat(&Credentials::ROOT, path).is_ok();
         assert!(is_there("/a") && is_there("/b") && !is_there("/half"));
@@ -469,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn stopped_thread_refuses_and_closes_the_catalogue() {
+    fn stopped_one_refuses_and_closes_the_catalogue() {
         let disk = Disk::default();
         let committer = start(&disk);
         mkdir(&committer, "/a").unwrap();

@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `start` | starting and stopping |
 //! | `directory` | the lock and the key |
-//! | `committer` | the thread that changes the catalogue |
+//! | `committer` | changes of the catalogue, many in one transaction |
 //! | `manager` | introductions, and which request goes where |
 //! | `requests`, `cluster` | what clients and what servers ask |
 //! | `clients`, `members` | who is there, and what happens when he goes |

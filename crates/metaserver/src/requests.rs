@@ -1,6 +1,6 @@
 //! What clients ask: names, attributes, layouts, views, members. One function per message.
 //!
-//! Changes go to the thread that commits, reads come from a snapshot. Answers are kept below what a
+//! Changes go to the committer, reads come from a snapshot. Answers are kept below what a
 //! frame carries: lists end early and say so.
 
 use control::capability::Capability;
@@ -218,7 +218,7 @@ impl Manager {
         r: LayOutByViews,
     ) -> Result<LaidOut, Refused> {
         let snapshot = self.read(session)?;
-        // Takes its time with many views, so not in the thread that commits.
+        // Takes its time with many views, so not in a transaction.
         let cut = snapshot.cut_by_views(&r.views)?;
         let (handle, handles) = (r.handle, r.handles);
         let asked = session.asked()?;

@@ -19,18 +19,20 @@
 //!   [forgotten](MetaError::Forgotten), and never done.
 //! - Notes go with the client: when it ends, or when it is not back after a restart. A client that comes
 //!   later nevertheless is told that what it repeats is forgotten.
-//! - The rows of notes that were dropped are removed with the next transaction that has anything to commit, so that
-//!   neither the end of a client nor an open that changes nothing costs a disk write.
+//! - A client has at most [`WINDOW`] rows, in slots. A new note takes the slot of one that was dropped, so rows are written
+//!   over and never removed while the client lives. Those of clients that have ended are removed with the next transaction that
+//!   has anything to commit. So neither the end of a client nor an open that changes nothing costs a disk write.
 //!
-//! Cost: one small row with each change, one removed.
+//! Cost: one small row with each change, in a page that the change before has touched too.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::record::key;
-use super::rows::Rows;
+use super::record::{decode, key};
+use super::rows::{Rows, Writing};
 use super::{Batch, Snapshot};
 use crate::ClientId;
 use crate::error::MetaError;
+use wire::put_number;
 
 /// How many requests of a client are known. A client has at most one under way per thread.
 pub const WINDOW: usize = 256;
@@ -51,8 +53,8 @@ pub struct Identity {
 
 #[derive(Debug)]
 enum Note {
-    /// In a row.
-    Durable,
+    /// In the row of this slot.
+    Durable(u64),
     /// Here.
     Volatile(Vec<u8>),
 }
@@ -62,6 +64,81 @@ struct Window {
     notes: BTreeMap<u64, Note>,
     /// The highest number that may have been dropped.
     floor: u64,
+    /// Slots that have rows, or will.
+    slots: u64,
+    /// Those of them whose notes were dropped.
+    free: Vec<u64>,
+}
+
+impl Window {
+    /// Drops the oldest note if there are as many as there may be.
+    fn make_room(&mut self) {
+        while self.notes.len() >= WINDOW
+            && let Some((oldest, note)) = self.notes.pop_first()
+        {
+            self.floor = self.floor.max(oldest);
+            if let Note::Durable(slot) = note {
+                self.free.push(slot);
+            }
+        }
+    }
+
+    /// A slot for one more row.
+    fn slot(&mut self) -> u64 {
+        self.free.pop().unwrap_or_else(|| {
+            self.slots += 1;
+            self.slots - 1
+        })
+    }
+}
+
+/// What a row says: the number, the highest that may have been dropped before, and the note.
+fn read_answer(key: &[u8], value: &[u8]) -> Result<(u64, u64, Vec<u8>), MetaError> {
+    decode(key, value, |r| {
+        let (number, floor) = (r.number()?, r.number()?);
+        Ok((number, floor, r.take(r.left())?.to_vec()))
+    })
+}
+
+/// Checks a row.
+pub(crate) fn read_row(key: &[u8], value: &[u8]) -> Result<(), MetaError> {
+    read_answer(key, value).map(drop)
+}
+
+fn put_answer(
+    rows: &mut Writing<'_>,
+    client: ClientId,
+    slot: u64,
+    number: u64,
+    floor: u64,
+    note: &[u8],
+) {
+    let mut value = Vec::with_capacity(note.len() + 20);
+    put_number(&mut value, number);
+    put_number(&mut value, floor);
+    value.extend_from_slice(note);
+    rows.put(key::answer(client, slot), value);
+}
+
+/// Version 3 had rows by number, with nothing but the note.
+pub(crate) fn rewrite_version3(rows: &mut Writing<'_>) -> Result<(), MetaError> {
+    let mut found = Vec::new();
+    rows.for_each(&key::answers(), &mut |key, note| {
+        if let (Some(client), Some(number)) = (key::number(key, 0), key::number(key, 1)) {
+            found.push((ClientId(client), number, note.to_vec()));
+        }
+        Ok(())
+    })?;
+    for (client, number, _) in &found {
+        rows.remove(key::answer(*client, *number));
+    }
+    let mut slots: HashMap<ClientId, u64> = HashMap::new();
+    for (client, number, note) in &found {
+        let slot = slots.entry(*client).or_default();
+        put_answer(rows, *client, *slot, *number, 0, note);
+        *slot += 1;
+    }
+    Ok(())
 }
 
 /// What is known of each client.
@@ -72,7 +149,7 @@ pub(crate) struct Answered {
     start: u64,
     /// Whether clients of earlier starts that were not back have been forgotten.
     has_forgotten: bool,
-    /// Notes that nobody asks for any more, whose rows are still there.
+    /// Slots of clients that have ended, whose rows are still there.
     ended: Vec<(ClientId, u64)>,
 }
 
@@ -80,22 +157,16 @@ impl Answered {
     /// What the rows say.
     pub(crate) fn load(rows: &dyn Rows, start: u64) -> Result<Self, MetaError> {
         let mut windows: HashMap<ClientId, Window> = HashMap::new();
-        rows.for_each(&key::answers(), &mut |key, _| {
-            if let (Some(client), Some(number)) = (key::number(key, 0), key::number(key, 1)) {
+        rows.for_each(&key::answers(), &mut |key, value| {
+            if let (Some(client), Some(slot)) = (key::number(key, 0), key::number(key, 1)) {
+                let (number, floor, _) = read_answer(key, value)?;
                 let window = windows.entry(ClientId(client)).or_default();
-                window.notes.insert(number, Note::Durable);
+                window.notes.insert(number, Note::Durable(slot));
+                window.floor = window.floor.max(floor);
+                window.slots = window.slots.max(slot.saturating_add(1));
             }
             Ok(())
         })?;
-        for window in windows.values_mut() {
-            // Notes in memory are gone, and so is the knowledge how many there were: numbers below the first row
-            // of a full window were dropped, those of one that is not full never were.
-            if window.notes.len() >= WINDOW
-                && let Some((first, _)) = window.notes.first_key_value()
-            {
-                window.floor = first - 1;
-            }
-        }
         Ok(Answered {
             windows,
             start,
@@ -143,7 +214,15 @@ impl Batch<'_> {
         };
         match window.notes.get(&number) {
             Some(Note::Volatile(note)) => Ok(Some(note.clone())),
-            Some(Note::Durable) => self.rows.get(&key::answer(client, number)),
+            Some(Note::Durable(slot)) => {
+                let key = key::answer(client, *slot);
+                let Some(value) = self.rows.get(&key)? else {
+                    return Ok(None);
+                };
+                // What a request has noted that panicked later is not in the row.
+                let (found, _, note) = read_answer(&key, &value)?;
+                Ok((found == number).then_some(note))
+            }
             None if number <= window.floor => Err(MetaError::Forgotten),
             None => Ok(None),
         }
@@ -155,36 +234,36 @@ impl Batch<'_> {
         debug_assert!(note.len() <= MOST_BYTES);
         note.truncate(MOST_BYTES);
         let is_late = self.answered.is_late(client);
-        let window = self.answered.windows.entry(client).or_insert(Window {
-            notes: BTreeMap::new(),
-            // What a client that is late did before is not known.
-            floor: if is_late { number - 1 } else { 0 },
+        let Answered { windows, ended, .. } = &mut *self.answered;
+        let window = windows.entry(client).or_insert_with(|| {
+            // One that was forgotten and came back: its rows are written over, not removed.
+            let theirs = ended.extract_if(.., |(other, _)| *other == client);
+            let free: Vec<u64> = theirs.map(|(_, slot)| slot).collect();
+            Window {
+                // What a client that is late did before is not known.
+                floor: if is_late { number - 1 } else { 0 },
+                slots: free.iter().max().map_or(0, |slot| slot + 1),
+                free,
+                ..Window::default()
+            }
         });
+        window.make_room();
         let kept = match self.rows.has_staged() {
             true => {
-                self.rows.put(key::answer(client, number), note);
-                Note::Durable
+                let slot = window.slot();
+                put_answer(&mut self.rows, client, slot, number, window.floor, &note);
+                Note::Durable(slot)
             }
             false => Note::Volatile(note),
         };
         window.notes.insert(number, kept);
-        while window.notes.len() > WINDOW
-            && let Some((oldest, note)) = window.notes.pop_first()
-        {
-            window.floor = window.floor.max(oldest);
-            if matches!(note, Note::Durable) {
-                self.answered.ended.push((client, oldest));
-            }
-        }
         self.rows.keep();
     }
 
     /// A client has ended: it repeats nothing.
     pub(crate) fn forget_answers(&mut self, client: ClientId) {
         if let Some(window) = self.answered.windows.remove(&client) {
-            let durable = window.notes.into_iter();
-            let durable = durable.filter(|(_, note)| matches!(note, Note::Durable));
-            let ended = durable.map(|(number, _)| (client, number));
+            let ended = (0..window.slots).map(|slot| (client, slot));
             self.answered.ended.extend(ended);
         }
     }
@@ -200,13 +279,13 @@ impl Batch<'_> {
         self.answered.has_forgotten = true;
     }
 
-    /// Removes the rows of notes that were dropped, if something is committed anyway.
+    /// Removes the rows of clients that have ended, if something is committed anyway.
     pub(crate) fn sweep_answers(&mut self) {
         if self.answered.ended.is_empty() || !self.rows.is_changed() {
             return;
         }
-        for (client, number) in std::mem::take(&mut self.answered.ended) {
-            self.rows.remove(key::answer(client, number));
+        for (client, slot) in std::mem::take(&mut self.answered.ended) {
+            self.rows.remove(key::answer(client, slot));
         }
         self.rows.keep();
     }
@@ -215,6 +294,15 @@ impl Batch<'_> {
 impl Snapshot {
     /// What was noted of a request, if its note is durable.
     pub fn note_of(&self, client: ClientId, number: u64) -> Result<Option<Vec<u8>>, MetaError> {
-        self.rows.get(&key::answer(client, number))
+        let mut found = None;
+        self.rows
+            .for_each(&key::answers_of(client), &mut |key, value| {
+                let (other, _, note) = read_answer(key, value)?;
+                if other == number {
+                    found = Some(note);
+                }
+                Ok(())
+            })?;
+        Ok(found)
     }
 }

@@ -27,7 +27,7 @@ pub(crate) const CALIBRATION: u8 = 11;
 pub(crate) const PROFILE: u8 = 12;
 pub(crate) const HINTS: u8 = 13;
 pub(crate) const FAILED: u8 = 14;
-const ANSWER: u8 = 15;
+pub(super) const ANSWER: u8 = 15;
 const IDENTITY: u8 = 16;
 
 /// The root directory.
@@ -175,9 +175,13 @@ pub(crate) mod key {
         vec![FAILED]
     }
 
-    /// What was answered to a request of a client, by its number.
-    pub(crate) fn answer(client: ClientId, number: u64) -> Vec<u8> {
-        with(ANSWER, &[client.0, number], "")
+    /// What was answered to a request of a client, in one of its slots.
+    pub(crate) fn answer(client: ClientId, slot: u64) -> Vec<u8> {
+        with(ANSWER, &[client.0, slot], "")
+    }
+
+    pub(crate) fn answers_of(client: ClientId) -> Vec<u8> {
+        with(ANSWER, &[client.0], "")
     }
 
     pub(crate) fn answers() -> Vec<u8> {

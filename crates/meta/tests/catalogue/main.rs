@@ -4,6 +4,7 @@
 // Lists of ranges with one range are lists of ranges.
 #![allow(clippy::single_range_in_vec_init)]
 
+mod answered;
 mod calibrations;
 mod crash;
 mod fixture;

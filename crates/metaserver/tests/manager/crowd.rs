@@ -1,6 +1,6 @@
 //! Many requests at once share transactions.
 //!
-//! How many share one depends on how they meet; that those who do share it is tested with the thread that commits.
+//! How many share one depends on how they meet; that those who do share it is tested with the committer.
 
 use std::thread;
 

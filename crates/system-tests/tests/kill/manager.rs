@@ -253,7 +253,7 @@ fn changes_are_done_once_when_the_manager_dies_before_it_answers() {
     assert_clean(&service);
 }
 
-/// A bug that one request meets in the thread that commits is that request's misfortune.
+/// A bug that one request meets in its transaction is that request's misfortune.
 #[test]
 fn a_bug_in_one_change_ends_neither_the_manager_nor_other_changes() {
     let mut service = service(1, Store::Disk);

@@ -1,0 +1,93 @@
+//! Requests that come twice are done once, and what is kept for that is bounded.
+
+use meta::catalogue::{Caller, Catalogue, Credentials, Identity, WINDOW};
+use meta::{ClientId, MetaError, Time};
+
+use crate::simulated::Disk;
+
+const CLIENT: ClientId = ClientId(1 << 32);
+
+/// A request that makes a directory, or, without one, changes nothing; whether it was done now.
+fn ask(catalogue: &mut Catalogue, number: u64, path: Option<&str>) -> Result<bool, MetaError> {
+    let identity = Identity {
+        client: CLIENT,
+        number,
+        is_repeated: false,
+    };
+    let done = catalogue.transact(|b| {
+        let caller = Caller {
+            client: CLIENT,
+            credentials: &Credentials::ROOT,
+            now: Time(0),
+        };
+        b.request(|b| {
+            let work = |b: &mut meta::catalogue::Batch<'_>| {
+                if let Some(path) = path {
+                    b.mkdir(&caller, path, 0o755)?;
+                }
+                Ok((true, number.to_le_bytes().to_vec()))
+            };
+            b.once(identity, work, |_, note| {
+                assert_eq!(note, number.to_le_bytes());
+                Ok(false)
+            })
+        })
+    });
+    done.unwrap().unwrap()
+}
+
+/// Rows of the catalogue that notes are in, by what a snapshot finds.
+fn durable(catalogue: &Catalogue, numbers: std::ops::Range<u64>) -> usize {
+    let snapshot = catalogue.snapshot().unwrap();
+    let found = |number: &u64| snapshot.note_of(CLIENT, *number).unwrap().is_some();
+    numbers.filter(found).count()
+}
+
+#[test]
+fn the_last_requests_are_known_and_no_more_is_kept() {
+    let window = WINDOW as u64;
+    let disk = Disk::default();
+    let mut catalogue = Catalogue::open_on(disk.clone()).unwrap();
+    let all = 1..3 * window;
+    for number in all.clone() {
+        assert!(ask(&mut catalogue, number, Some(&format!("/{number}"))).unwrap());
+    }
+    let check = |catalogue: &mut Catalogue| {
+        assert_eq!(durable(catalogue, all.clone()), WINDOW);
+        let last = all.end - window..all.end;
+        for number in last.clone() {
+            assert_eq!(ask(catalogue, number, None), Ok(false), "{number}");
+        }
+        for number in 1..last.start {
+            let answer = ask(catalogue, number, Some("/again"));
+            assert_eq!(answer, Err(MetaError::Forgotten), "{number}");
+        }
+    };
+    check(&mut catalogue);
+    drop(catalogue);
+    check(&mut Catalogue::open_on(disk).unwrap());
+}
+
+#[test]
+fn what_changes_nothing_writes_nothing_even_when_older_notes_are_dropped() {
+    let disk = Disk::default();
+    let mut catalogue = Catalogue::open_on(disk.clone()).unwrap();
+    let window = WINDOW as u64;
+    for number in 1..=window {
+        ask(&mut catalogue, number, Some(&format!("/{number}"))).unwrap();
+    }
+    let commits = catalogue.commits();
+    for number in window + 1..=2 * window {
+        assert!(ask(&mut catalogue, number, None).unwrap());
+    }
+    assert_eq!(catalogue.commits(), commits);
+    assert_eq!(ask(&mut catalogue, window, None), Err(MetaError::Forgotten));
+    // The next change takes a slot that is free, and says what was dropped before it.
+    ask(&mut catalogue, 2 * window + 1, Some("/next")).unwrap();
+    assert!(durable(&catalogue, 1..3 * window) <= WINDOW);
+    drop(catalogue);
+    let mut catalogue = Catalogue::open_on(disk).unwrap();
+    let late = ask(&mut catalogue, window, Some("/again"));
+    assert!(!matches!(late, Ok(true)), "{late:?}");
+    assert_eq!(ask(&mut catalogue, 2 * window + 1, None), Ok(false));
+}
