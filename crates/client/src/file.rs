@@ -475,11 +475,14 @@ impl File {
         self.open.check_right(Rights::WRITE)?;
         check_size(size)?;
         let whole = &self.open.whole;
+        // All attempts have one number: what others have written after the first is not cut by the second.
+        let request = self.open.session.number();
         self.open.session.with_lane(|lane| {
             let heard = self.open.ask_owner(lane, whole, |view| Truncate {
                 view,
                 handle: self.open.handle(),
                 to: size,
+                request,
             })?;
             self.open.heard_size(heard);
             self.open.void_ahead();

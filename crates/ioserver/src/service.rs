@@ -142,7 +142,9 @@ impl IoService {
         match e.header().kind {
             Size::KIND => self.owned(s, e, |o, a, _: Size| o.size(a)),
             Grow::KIND => self.owned(s, e, |o, a, r: Grow| o.grow(a, r.epoch, r.end)),
-            Truncate::KIND => self.owned(s, e, |o, a, r: Truncate| o.truncate(a, r.handle, r.to)),
+            Truncate::KIND => self.owned(s, e, |o, a, r: Truncate| {
+                o.truncate(a, r.handle, r.to, r.request)
+            }),
             Release::KIND => self.owned(s, e, |o, a, _: Release| o.release(a)),
             Reserve::KIND => self.owned(s, e, |o, a, r: Reserve| o.reserve(a, r.request, r.len)),
             Appended::KIND => self.owned(s, e, |o, a, r: Appended| {

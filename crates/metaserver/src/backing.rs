@@ -81,7 +81,7 @@ impl Manager {
         let asked = session.asked().ok()?;
         let was_done = || {
             let snapshot = self.snapshot().ok()?;
-            snapshot.note_of(asked.client, asked.number).ok()?
+            snapshot.note_of(asked).ok()?
         };
         let is_new = !asked.is_repeated || was_done().is_none();
         (!backing.is_own(asked.client) && is_new).then_some(backing)

@@ -4,10 +4,10 @@
 //! handle is checked here once more. Whoever does not own the file any more, and was not told so, is refused what
 //! only the owner may do, with the state that says who does.
 
-use meta::catalogue::{Batch, Caller};
+use meta::catalogue::{Batch, Caller, Identity};
 use wire::message::cluster::{BeginTruncate, FileState, FileStateIs, FinishTruncate, ReportSize};
 use wire::message::session::Credentials;
-use wire::message::{Bytes, Refusal};
+use wire::message::{Bytes, Refusal, Request};
 use wire::{FileId, ServerId, SizeState, Status};
 
 use crate::committer::Refused;
@@ -83,7 +83,13 @@ impl Manager {
             };
             let file = b.opened(&caller, r.handle)?.file;
             demand_owner(b, file, server)?;
-            Ok(b.begin_truncate(&caller, r.handle, r.to)?)
+            let asked = Identity {
+                client: r.client,
+                number: r.request,
+                kind: BeginTruncate::KIND,
+                is_repeated: false,
+            };
+            Ok(b.begin_truncate_once(&caller, asked, r.handle, r.to)?)
         })
     }
 

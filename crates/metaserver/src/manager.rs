@@ -125,11 +125,18 @@ pub(crate) struct Session {
     pub(crate) whereabouts: Whereabouts,
     /// What keys travel in.
     pub(crate) channel: Channel,
-    /// Number of the request under way, and whether it was sent before.
-    asked: (u64, bool),
+    asked: Asked,
     manager: Weak<Manager>,
     /// Its place among the connections of its user.
     _taken: Option<serving::Taken>,
+}
+
+/// The request under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    number: u64,
+    kind: u16,
+    is_repeated: bool,
 }
 
 impl Session {
@@ -143,11 +150,11 @@ impl Session {
 
     /// What makes the request under way known again when it comes twice.
     pub(crate) fn asked(&self) -> Result<Identity, Refused> {
-        let (number, is_repeated) = self.asked;
         Ok(Identity {
             client: self.client()?,
-            number,
-            is_repeated,
+            number: self.asked.number,
+            kind: self.asked.kind,
+            is_repeated: self.asked.is_repeated,
         })
     }
 
@@ -170,7 +177,7 @@ impl Manager {
             credentials: Arc::new(Credentials::ROOT),
             whereabouts: Whereabouts::default(),
             channel: Channel::private(),
-            asked: (0, false),
+            asked: Asked::default(),
             manager: self.this(),
             _taken: None,
         }
@@ -445,7 +452,7 @@ impl Manager {
             credentials: Arc::new(credentials),
             whereabouts,
             channel: proven.channel.clone(),
-            asked: (0, false),
+            asked: Asked::default(),
             manager: self.this(),
             _taken: taken,
         };
@@ -579,7 +586,11 @@ impl Service for Manager {
     fn handle(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
         let header = exchange.header();
         let kind = header.kind;
-        session.asked = (header.request, header.flags & REPEATED != 0);
+        session.asked = Asked {
+            number: header.request,
+            kind,
+            is_repeated: header.flags & REPEATED != 0,
+        };
         self.requests.count(kind);
         macro_rules! table {
             ($($request:ident => $work:expr;)*) => {

@@ -70,6 +70,8 @@ pub(super) struct TruncateWait {
     pub(super) wait: Wait<()>,
     /// It is its turn: the waiting thread asks for the intent.
     pub(super) is_next: bool,
+    /// The metadata manager has found that it was done when it came before.
+    pub(super) was_done: bool,
     /// What the metadata manager had against it.
     pub(super) refusal: Option<Refused>,
 }
@@ -363,10 +365,13 @@ impl State {
                 }
                 Effect::NotTruncated(ticket) => {
                     if let Some(found) = self.truncate_waits.get_mut(&ticket) {
-                        let refused = found.refusal.take().unwrap_or_else(|| {
-                            (Status::Busy, Refusal::new("the truncate was withdrawn"))
-                        });
-                        found.wait.end(Err(refused));
+                        let withdrawn =
+                            || (Status::Busy, Refusal::new("the truncate was withdrawn"));
+                        let outcome = match found.was_done {
+                            true => Ok(()),
+                            false => Err(found.refusal.take().unwrap_or_else(withdrawn)),
+                        };
+                        found.wait.end(outcome);
                     }
                 }
                 Effect::AskEnds(servers) => work.push(Work::AskEnds(servers)),

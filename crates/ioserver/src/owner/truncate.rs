@@ -12,10 +12,9 @@ use std::sync::{Arc, Condvar};
 
 use control::locks::Ticket;
 use control::sizes::Event;
-use wire::message::Refusal;
 use wire::message::cluster::BeginTruncate;
 use wire::message::file::SizeIs;
-use wire::{ClientId, HandleId, Rights, Status};
+use wire::{HandleId, Rights, Status};
 
 use super::file::{OwnedFile, TruncateWait, Wait};
 use super::size::demand_offset;
@@ -33,12 +32,14 @@ fn is_doubtful(status: Status) -> bool {
 impl Owner {
     /// Sets the size, for [`Truncate`](wire::message::file::Truncate). Returns when all servers have cut whose clients
     /// may store bytes that are to be cut off; a server whose start is over cuts before it serves again. One that may
-    /// live and cannot be asked makes this fail, and the intent stays: it cuts when it is back.
+    /// live and cannot be asked makes this fail, and the intent stays: it cuts when it is back. A request that comes twice
+    /// cuts once; the answer to the second has the size that the file has then.
     pub fn truncate(
         &self,
         asker: &Asker<'_>,
         handle: HandleId,
         to: u64,
+        request: u64,
     ) -> Result<SizeIs, Refused> {
         asker.demand(Rights::WRITE)?;
         demand_offset("size", to)?;
@@ -48,11 +49,14 @@ impl Owner {
         let mut work = Vec::new();
         let mut state = file.enter(self, asker)?;
         let client = asker.client;
-        let request = state.number();
-        let ticket = Ticket { client, request };
+        let ticket = Ticket {
+            client,
+            request: state.number(),
+        };
         let wait = TruncateWait {
             wait: Wait::new(&bell),
             is_next: false,
+            was_done: false,
             refusal: None,
         };
         state.truncate_waits.insert(ticket, wait);
@@ -83,7 +87,14 @@ impl Owner {
         let must_intend = state.truncate_waits.get(&ticket).is_some_and(|w| w.is_next);
         drop(state);
         if must_intend {
-            self.intend(&file, ticket, handle, to);
+            let client = ticket.client;
+            let begin = BeginTruncate {
+                client,
+                handle,
+                to,
+                request,
+            };
+            self.intend(&file, ticket, &begin);
         }
         // A server that went and came back meanwhile is asked by whoever noticed.
         let limit = Some(self.patience);
@@ -108,7 +119,7 @@ impl Owner {
     }
 
     /// Asks for the intent of a truncate whose turn it is, and does what follows.
-    fn intend(&self, file: &OwnedFile, ticket: Ticket, handle: HandleId, to: u64) {
+    fn intend(&self, file: &OwnedFile, ticket: Ticket, begin: &BeginTruncate) {
         let (unfinished, epoch) = {
             let state = file.lock();
             (state.unfinished, state.sizes.epoch())
@@ -117,19 +128,14 @@ impl Owner {
             // Otherwise the manager would say that one is under way; if this fails, so will that.
             let _ = self.finish(file, epoch);
         }
-        let client: ClientId = ticket.client;
-        let begun = self
-            .cluster
-            .begin_truncate(&BeginTruncate { client, handle, to });
+        let begun = self.cluster.begin_truncate(begin);
         self.heed(file.id, &begun);
         let decided = match begun {
-            Ok(state) if state.epoch > epoch => Ok(state.epoch),
-            Ok(state) => Err((
-                Status::Internal,
-                Refusal::new(format!("epoch {} has been already", state.epoch)),
-            )),
+            Ok(state) if state.epoch > epoch => Ok(Some(state.epoch)),
+            // It came before, and was done: its turn came after all that were under way.
+            Ok(_) => Ok(None),
             Err(refused) if is_doubtful(refused.0) => match self.cluster.file_state(file.id) {
-                Ok(found) if found.size.epoch > epoch => Ok(found.size.epoch),
+                Ok(found) if found.size.epoch > epoch => Ok(Some(found.size.epoch)),
                 Ok(_) => Err(refused),
                 Err(_) => {
                     let mut state = file.lock();
@@ -146,7 +152,13 @@ impl Owner {
         {
             let mut state = file.lock();
             let event = match decided {
-                Ok(epoch) => Event::Intended { epoch },
+                Ok(Some(epoch)) => Event::Intended { epoch },
+                Ok(None) => {
+                    if let Some(found) = state.truncate_waits.get_mut(&ticket) {
+                        found.was_done = true;
+                    }
+                    Event::IntentRefused
+                }
                 Err(refused) => {
                     if let Some(found) = state.truncate_waits.get_mut(&ticket) {
                         found.refusal = Some(refused);

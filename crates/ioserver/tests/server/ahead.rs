@@ -6,7 +6,7 @@ use store::{Directory, DiskOptions, DiskSpec, DiskStore, Pool, PoolOptions, Stor
 use wire::message::ahead::{Collective, ReadAhead};
 use wire::message::mapping::Upcoming;
 
-use crate::rig::{Client, File, Rig, pattern};
+use crate::rig::{Client, File, Rig, pattern, request_number};
 use crate::write_behind::read;
 
 const STEP: u64 = 64 << 10;
@@ -200,6 +200,7 @@ fn seed004_s42_lies_about_what_comes_next_change_no_byte() {
                 view: 1,
                 handle: theirs.opened.handle,
                 to: 50 * STEP + 11,
+                request: request_number(),
             };
             let now = other.ask(owner, &cut).unwrap();
             let whole = wire::message::file::Grow {

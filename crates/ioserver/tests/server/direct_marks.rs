@@ -12,7 +12,7 @@ use wire::message::file::{Grow, Sync, Truncate};
 use crate::direct::{begin, whole};
 use crate::direct_process::Player;
 use crate::life::until;
-use crate::rig::{Client, File, Rig, TempDir, pattern};
+use crate::rig::{Client, File, Rig, TempDir, pattern, request_number};
 use crate::sharer::Sharer;
 
 const LAYOUT: &str = "striped(1MiB) over 1";
@@ -200,6 +200,7 @@ fn a_writer_that_is_stuck_keeps_its_memory_when_room_is_needed() {
         view: 1,
         handle: file.opened.handle,
         to: 1 << 19,
+        request: request_number(),
     };
     file.epoch = client.ask(file.state.owner.server, &cut).unwrap().epoch;
     sharer.store(&mapped, 0, 0, &[7; 1 << 20]);

@@ -12,7 +12,7 @@ use wire::url::Endpoint;
 use crate::direct::whole;
 use crate::direct_revoke::NEVER;
 use crate::life::until;
-use crate::rig::{Client, File, Rig, pattern};
+use crate::rig::{Client, File, Rig, pattern, request_number};
 use crate::sharer::Sharer;
 
 const META: &str = "PARIO_TEST_DIRECT_META";
@@ -110,6 +110,7 @@ fn truncate(client: &mut Client, file: &mut File, to: u64) {
         view: 1,
         handle: file.opened.handle,
         to,
+        request: request_number(),
     };
     file.epoch = client.ask(file.state.owner.server, &cut).unwrap().epoch;
 }

@@ -9,7 +9,7 @@ use wire::message::file::Truncate;
 
 use crate::direct::{begin, refused, whole};
 use crate::life::until;
-use crate::rig::{Client, File, Rig, pattern};
+use crate::rig::{Client, File, Rig, pattern, request_number};
 use crate::sharer::Sharer;
 
 /// Longer than anybody waits for an answer: whoever gets one has waited for nobody who does not move.
@@ -26,6 +26,7 @@ fn truncate(client: &mut Client, file: &mut File, to: u64) {
         view: 1,
         handle: file.opened.handle,
         to,
+        request: request_number(),
     };
     let size = client.ask(owner, &cut).unwrap();
     file.epoch = size.epoch;

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use layout::View;
 use wire::Status;
 use wire::message::catalogue::{MoveState, Relayout, RelayoutProgress, Unlink, UnlinkHow};
-use wire::message::file::{Preallocate, Size, Sync, Truncate};
+use wire::message::file::{Grow, Preallocate, Size, Sync, Truncate};
 use wire::message::session::Shutdown;
 
-use crate::rig::{Rig, pattern, start_meta};
+use crate::rig::{Rig, pattern, request_number, start_meta};
 
 fn whole() -> View {
     View::whole_file()
@@ -99,6 +99,54 @@ fn a_restarted_manager_finds_the_same_servers_with_their_bytes() {
     assert_eq!(later.read(&file, 1, &whole(), 0, 4).unwrap().0, b"kept");
 }
 
+/// The answer was lost, or the owner was started again before it was sent; another client has written meanwhile.
+#[test]
+fn truncate_that_comes_twice_cuts_once() {
+    let rig = Rig::new(2);
+    let mut client = rig.client();
+    let file = client.open("/f", None, Some("striped(100) over 2"));
+    client.set_view(&file, 1, &whole());
+    client
+        .write(&file, 1, &whole(), 0, &pattern(1000, 1))
+        .unwrap();
+    let owner = file.state.owner.server;
+    let cut = Truncate {
+        view: 1,
+        handle: file.opened.handle,
+        to: 0,
+        request: request_number(),
+    };
+    let first = client.ask(owner, &cut).unwrap();
+    assert_eq!((first.size, first.epoch), (0, 1));
+    let mut other = rig.client();
+    let mut theirs = other.open("/f", None, None);
+    theirs.epoch = first.epoch;
+    other.set_view(&theirs, 1, &whole());
+    other
+        .write(&theirs, 1, &whole(), 0, &pattern(300, 2))
+        .unwrap();
+    let grow = Grow {
+        view: 1,
+        epoch: first.epoch,
+        end: 300,
+    };
+    other.ask(owner, &grow).unwrap();
+    let again = client.ask(owner, &cut).unwrap();
+    assert_eq!((again.size, again.epoch), (300, 1));
+    let (back, _) = other.read(&theirs, 1, &whole(), 0, 300).unwrap();
+    assert_eq!(back, pattern(300, 2), "the second one cut what was written");
+    // Another one is another one.
+    let next = Truncate {
+        request: request_number(),
+        ..cut
+    };
+    let next = client.ask(owner, &next).unwrap();
+    assert_eq!((next.size, next.epoch), (0, 2));
+    // And the first is still known.
+    let again = client.ask(owner, &cut).unwrap();
+    assert_eq!((again.size, again.epoch), (0, 2));
+}
+
 #[test]
 fn truncated_bytes_are_gone_and_late_writers_are_told() {
     let rig = Rig::new(2);
@@ -113,6 +161,7 @@ fn truncated_bytes_are_gone_and_late_writers_are_told() {
         view: 1,
         handle: file.opened.handle,
         to: 350,
+        request: request_number(),
     };
     let size = client.ask(owner, &cut).unwrap();
     assert_eq!((size.size, size.epoch), (350, 1));

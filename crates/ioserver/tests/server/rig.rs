@@ -440,6 +440,12 @@ impl File {
     }
 }
 
+/// A number that no other request of a client has.
+pub(crate) fn request_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1 << 20);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 pub(crate) fn pattern(len: u64, salt: u64) -> Vec<u8> {
     (0..len)
         .map(|i| ((i * 131 + salt * 17 + (i >> 8)) % 251 + 1) as u8)

@@ -47,6 +47,8 @@ pub struct Identity {
     pub client: ClientId,
     /// His number for it.
     pub number: u64,
+    /// What he asks, as messages are numbered: one number is for one request.
+    pub kind: u16,
     /// Whether he says that it was sent before.
     pub is_repeated: bool,
 }
@@ -56,7 +58,7 @@ enum Note {
     /// In the row of this slot.
     Durable(u64),
     /// Here.
-    Volatile(Vec<u8>),
+    Volatile(Noted),
 }
 
 #[derive(Debug, Default)]
@@ -92,11 +94,47 @@ impl Window {
     }
 }
 
-/// What a row says: the number, the highest that may have been dropped before, and the note.
-fn read_answer(key: &[u8], value: &[u8]) -> Result<(u64, u64, Vec<u8>), MetaError> {
+/// What a row says.
+struct Answer {
+    number: u64,
+    /// The highest number that may have been dropped before.
+    floor: u64,
+    note: Noted,
+}
+
+/// What was asked, and what has to be known to answer it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Noted {
+    kind: u64,
+    bytes: Vec<u8>,
+}
+
+impl Noted {
+    /// The bytes, if it is this request that they are of.
+    fn of(self, kind: u16) -> Result<Vec<u8>, MetaError> {
+        match self.kind == u64::from(kind) {
+            true => Ok(self.bytes),
+            false => Err(MetaError::argument(
+                "request",
+                format!(
+                    "its number was used for one of kind {:#x}; each needs its own",
+                    self.kind
+                ),
+            )),
+        }
+    }
+}
+
+fn read_answer(key: &[u8], value: &[u8]) -> Result<Answer, MetaError> {
     decode(key, value, |r| {
-        let (number, floor) = (r.number()?, r.number()?);
-        Ok((number, floor, r.take(r.left())?.to_vec()))
+        Ok(Answer {
+            number: r.number()?,
+            floor: r.number()?,
+            note: Noted {
+                kind: r.number()?,
+                bytes: r.take(r.left())?.to_vec(),
+            },
+        })
     })
 }
 
@@ -105,39 +143,24 @@ pub(crate) fn read_row(key: &[u8], value: &[u8]) -> Result<(), MetaError> {
     read_answer(key, value).map(drop)
 }
 
-fn put_answer(
-    rows: &mut Writing<'_>,
-    client: ClientId,
-    slot: u64,
-    number: u64,
-    floor: u64,
-    note: &[u8],
-) {
-    let mut value = Vec::with_capacity(note.len() + 20);
-    put_number(&mut value, number);
-    put_number(&mut value, floor);
-    value.extend_from_slice(note);
+fn put_answer(rows: &mut Writing<'_>, client: ClientId, slot: u64, answer: &Answer) {
+    let mut value = Vec::with_capacity(answer.note.bytes.len() + 24);
+    for number in [answer.number, answer.floor, answer.note.kind] {
+        put_number(&mut value, number);
+    }
+    value.extend_from_slice(&answer.note.bytes);
     rows.put(key::answer(client, slot), value);
 }
 
-/// Version 3 had rows by number, with nothing but the note.
+/// Version 3 had rows by number, with nothing but the bytes. What was asked is not known, so nothing is known again: clients
+/// of the release that wrote them cannot come back to this one.
 pub(crate) fn rewrite_version3(rows: &mut Writing<'_>) -> Result<(), MetaError> {
-    let mut found = Vec::new();
-    rows.for_each(&key::answers(), &mut |key, note| {
-        if let (Some(client), Some(number)) = (key::number(key, 0), key::number(key, 1)) {
-            found.push((ClientId(client), number, note.to_vec()));
-        }
+    let mut keys = Vec::new();
+    rows.for_each(&key::answers(), &mut |key, _| {
+        keys.push(key.to_vec());
         Ok(())
     })?;
-    for (client, number, _) in &found {
-        rows.remove(key::answer(*client, *number));
-    }
-    let mut slots: HashMap<ClientId, u64> = HashMap::new();
-    for (client, number, note) in &found {
-        let slot = slots.entry(*client).or_default();
-        put_answer(rows, *client, *slot, *number, 0, note);
-        *slot += 1;
-    }
+    keys.into_iter().for_each(|key| rows.remove(key));
     Ok(())
 }
 
@@ -159,7 +182,7 @@ impl Answered {
         let mut windows: HashMap<ClientId, Window> = HashMap::new();
         rows.for_each(&key::answers(), &mut |key, value| {
             if let (Some(client), Some(slot)) = (key::number(key, 0), key::number(key, 1)) {
-                let (number, floor, _) = read_answer(key, value)?;
+                let Answer { number, floor, .. } = read_answer(key, value)?;
                 let window = windows.entry(ClientId(client)).or_default();
                 window.notes.insert(number, Note::Durable(slot));
                 window.floor = window.floor.max(floor);
@@ -189,12 +212,11 @@ impl Batch<'_> {
         work: impl FnOnce(&mut Self) -> Result<(T, Vec<u8>), MetaError>,
         again: impl FnOnce(&mut Self, &[u8]) -> Result<T, MetaError>,
     ) -> Result<T, MetaError> {
-        let Identity { client, number, .. } = identity;
         if let Some(note) = self.note_of(identity)? {
             return again(self, &note);
         }
         let (value, note) = work(self)?;
-        self.note(client, number, note);
+        self.note(identity, note);
         Ok(value)
     }
 
@@ -203,6 +225,7 @@ impl Batch<'_> {
         let Identity {
             client,
             number,
+            kind,
             is_repeated,
         } = identity;
         let is_late = self.answered.is_late(client);
@@ -213,15 +236,18 @@ impl Batch<'_> {
             };
         };
         match window.notes.get(&number) {
-            Some(Note::Volatile(note)) => Ok(Some(note.clone())),
+            Some(Note::Volatile(note)) => note.clone().of(kind).map(Some),
             Some(Note::Durable(slot)) => {
                 let key = key::answer(client, *slot);
                 let Some(value) = self.rows.get(&key)? else {
                     return Ok(None);
                 };
                 // What a request has noted that panicked later is not in the row.
-                let (found, _, note) = read_answer(&key, &value)?;
-                Ok((found == number).then_some(note))
+                let found = read_answer(&key, &value)?;
+                match found.number == number {
+                    true => found.note.of(kind).map(Some),
+                    false => Ok(None),
+                }
             }
             None if number <= window.floor => Err(MetaError::Forgotten),
             None => Ok(None),
@@ -229,10 +255,18 @@ impl Batch<'_> {
     }
 
     /// Notes that a request was done, with what it has changed.
-    pub fn note(&mut self, client: ClientId, number: u64, mut note: Vec<u8>) {
+    pub fn note(&mut self, identity: Identity, mut bytes: Vec<u8>) {
+        let Identity {
+            client,
+            number,
+            kind,
+            ..
+        } = identity;
         // Longer ones are a bug; without the end they are refused when they are read.
-        debug_assert!(note.len() <= MOST_BYTES);
-        note.truncate(MOST_BYTES);
+        debug_assert!(bytes.len() <= MOST_BYTES);
+        bytes.truncate(MOST_BYTES);
+        let kind = u64::from(kind);
+        let note = Noted { kind, bytes };
         let is_late = self.answered.is_late(client);
         let Answered { windows, ended, .. } = &mut *self.answered;
         let window = windows.entry(client).or_insert_with(|| {
@@ -251,7 +285,13 @@ impl Batch<'_> {
         let kept = match self.rows.has_staged() {
             true => {
                 let slot = window.slot();
-                put_answer(&mut self.rows, client, slot, number, window.floor, &note);
+                let floor = window.floor;
+                let answer = Answer {
+                    number,
+                    floor,
+                    note,
+                };
+                put_answer(&mut self.rows, client, slot, &answer);
                 Note::Durable(slot)
             }
             false => Note::Volatile(note),
@@ -293,16 +333,16 @@ impl Batch<'_> {
 
 impl Snapshot {
     /// What was noted of a request, if its note is durable.
-    pub fn note_of(&self, client: ClientId, number: u64) -> Result<Option<Vec<u8>>, MetaError> {
+    pub fn note_of(&self, identity: Identity) -> Result<Option<Vec<u8>>, MetaError> {
         let mut found = None;
-        self.rows
-            .for_each(&key::answers_of(client), &mut |key, value| {
-                let (other, _, note) = read_answer(key, value)?;
-                if other == number {
-                    found = Some(note);
-                }
-                Ok(())
-            })?;
-        Ok(found)
+        let answers = key::answers_of(identity.client);
+        self.rows.for_each(&answers, &mut |key, value| {
+            let answer = read_answer(key, value)?;
+            if answer.number == identity.number {
+                found = Some(answer.note);
+            }
+            Ok(())
+        })?;
+        found.map(|note| note.of(identity.kind)).transpose()
     }
 }

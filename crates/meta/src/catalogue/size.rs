@@ -8,11 +8,11 @@
 use super::access::Caller;
 use control::moves;
 
-use super::record::{Body, file_node, layout_state, put_layout_state, put_node};
-use super::{Batch, Snapshot};
+use super::record::{Body, decode, file_node, key, layout_state, put_layout_state, put_node};
+use super::{Batch, Identity, Snapshot};
 use crate::error::MetaError;
 use crate::{FileId, HandleId, Rights, Time};
-use wire::SizeState;
+use wire::{SizeState, put_number};
 
 impl Snapshot {
     /// What is durable about a file's size.
@@ -86,6 +86,33 @@ impl Batch<'_> {
             })?;
         }
         Ok(begun)
+    }
+
+    /// The same for a request that may come again: it is done once, and answered with its epoch.
+    pub fn begin_truncate_once(
+        &mut self,
+        caller: &Caller<'_>,
+        identity: Identity,
+        handle: HandleId,
+        to: u64,
+    ) -> Result<SizeState, MetaError> {
+        self.once(
+            identity,
+            |b| {
+                let begun = b.begin_truncate(caller, handle, to)?;
+                let mut note = Vec::new();
+                put_number(&mut note, begun.epoch);
+                Ok((begun, note))
+            },
+            |_, note| {
+                let epoch = decode(&key::answers(), note, |r| r.number())?;
+                Ok(SizeState {
+                    size: to,
+                    epoch,
+                    truncate_to: Some(to),
+                })
+            },
+        )
     }
 
     /// All servers have applied the truncate of this epoch. Saying so twice is no mistake.

@@ -7,13 +7,18 @@ use crate::simulated::Disk;
 
 const CLIENT: ClientId = ClientId(1 << 32);
 
-/// A request that makes a directory, or, without one, changes nothing; whether it was done now.
-fn ask(catalogue: &mut Catalogue, number: u64, path: Option<&str>) -> Result<bool, MetaError> {
-    let identity = Identity {
+fn identity(number: u64) -> Identity {
+    Identity {
         client: CLIENT,
         number,
+        kind: 7,
         is_repeated: false,
-    };
+    }
+}
+
+/// A request that makes a directory, or, without one, changes nothing; whether it was done now.
+fn ask(catalogue: &mut Catalogue, number: u64, path: Option<&str>) -> Result<bool, MetaError> {
+    let identity = identity(number);
     let done = catalogue.transact(|b| {
         let caller = Caller {
             client: CLIENT,
@@ -39,7 +44,7 @@ fn ask(catalogue: &mut Catalogue, number: u64, path: Option<&str>) -> Result<boo
 /// Rows of the catalogue that notes are in, by what a snapshot finds.
 fn durable(catalogue: &Catalogue, numbers: std::ops::Range<u64>) -> usize {
     let snapshot = catalogue.snapshot().unwrap();
-    let found = |number: &u64| snapshot.note_of(CLIENT, *number).unwrap().is_some();
+    let found = |number: &u64| snapshot.note_of(identity(*number)).unwrap().is_some();
     numbers.filter(found).count()
 }
 
@@ -90,4 +95,20 @@ fn what_changes_nothing_writes_nothing_even_when_older_notes_are_dropped() {
     let late = ask(&mut catalogue, window, Some("/again"));
     assert!(!matches!(late, Ok(true)), "{late:?}");
     assert_eq!(ask(&mut catalogue, 2 * window + 1, None), Ok(false));
+}
+
+#[test]
+fn one_number_is_for_one_request() {
+    let mut catalogue = Catalogue::open_on(Disk::default()).unwrap();
+    for (number, path) in [(1, Some("/d")), (2, None)] {
+        ask(&mut catalogue, number, path).unwrap();
+        let other = Identity {
+            kind: 8,
+            ..identity(number)
+        };
+        let answer = catalogue.transact(|b| b.note_of(other)).unwrap();
+        let refused = answer.unwrap_err().to_string();
+        assert!(refused.contains("its number was used"), "{refused}");
+        assert_eq!(ask(&mut catalogue, number, path), Ok(false));
+    }
 }

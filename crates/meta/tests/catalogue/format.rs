@@ -121,6 +121,7 @@ pub(crate) fn write_image() -> Vec<u8> {
             let done = Identity {
                 client: ClientId(1 << 32),
                 number: 9,
+                kind: 7,
                 is_repeated: false,
             };
             b.once(
@@ -209,9 +210,17 @@ fn every_version_is_read() {
                 assert_eq!(draining, [false, true]);
             }
         }
-        // Version 3 knows which requests were done.
-        let note = snapshot.note_of(ClientId(1 << 32), 9).unwrap();
-        assert_eq!(note.as_deref(), (version >= 3).then_some(&b"as it was"[..]));
+        // Version 4 knows which requests were done; what version 3 knew is dropped.
+        let done = Identity {
+            client: ClientId(1 << 32),
+            number: 9,
+            kind: 7,
+            is_repeated: true,
+        };
+        let note = snapshot.note_of(done).unwrap();
+        assert_eq!(note.as_deref(), (version >= 4).then_some(&b"as it was"[..]));
+        let other = Identity { kind: 8, ..done };
+        assert_eq!(snapshot.note_of(other).is_err(), version >= 4);
         let view = snapshot.view(&root, "/données/matrix", "row").unwrap();
         assert_eq!(
             (view.text.as_str(), view.view.bytes().size()),

@@ -476,7 +476,7 @@ impl Coordinator {
                     return Err(Refused::new(Status::Busy, why));
                 }
                 if let Some(asked) = asked {
-                    b.note(asked.client, asked.number, noted_move(file));
+                    b.note(asked, noted_move(file));
                 }
                 Ok(state)
             })

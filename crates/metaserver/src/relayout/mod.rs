@@ -366,7 +366,7 @@ impl Manager {
 
     /// The move that a request has begun when it came before.
     fn begun_before(&self, asked: Identity) -> Result<Option<Progress>, Refused> {
-        let note = self.snapshot()?.note_of(asked.client, asked.number)?;
+        let note = self.snapshot()?.note_of(asked)?;
         let Some(file) = note.and_then(|note| message::decode::<FileId>(&note).ok()) else {
             return Ok(None);
         };

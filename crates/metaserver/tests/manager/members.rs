@@ -181,11 +181,13 @@ fn truncates_are_asked_by_the_owner_for_a_client() {
     c.create("/f");
     let reader = c.open("/f", Rights::READ);
     let writer = c.open("/f", Rights::WRITE);
-    let begin = |handle, client| BeginTruncate {
+    let begin_as = |handle, client, request| BeginTruncate {
         client,
         handle,
         to: 10,
+        request,
     };
+    let begin = |handle, client| begin_as(handle, client, 1000);
     let owner = &mut members[0].asker;
     owner.refused(&begin(reader.handle, c.id()), Status::BadHandle);
     let other = wire::ClientId(c.id().0 + 1);
@@ -195,7 +197,10 @@ fn truncates_are_asked_by_the_owner_for_a_client() {
         (state.size, state.epoch, state.truncate_to),
         (10, 1, Some(10))
     );
-    owner.refused(&begin(writer.handle, c.id()), Status::Busy);
+    let again = owner.ask(&begin(writer.handle, c.id()));
+    assert_eq!(again.epoch, 1, "it is the one that was begun before");
+    let next = begin_as(writer.handle, c.id(), 1001);
+    owner.refused(&next, Status::Busy);
     let state = owner.ask(&FinishTruncate {
         file: writer.attributes.file,
         epoch: 1,

@@ -128,6 +128,8 @@ record! {
         pub handle: HandleId,
         /// The new size.
         pub to: u64,
+        /// The client's number for it. One that was begun before is answered with its epoch.
+        pub request: u64,
     }
 
     /// All servers have applied a truncate.

@@ -86,6 +86,8 @@ record! {
         pub handle: HandleId,
         /// The new size.
         pub to: u64,
+        /// The client's number for it, that of no other request to anybody: asked twice it cuts once.
+        pub request: u64,
     }
 
     /// Commits space for the bytes of the file below `size` that lie here.

@@ -100,6 +100,7 @@ fn add_sizes(list: &mut Samples) {
         client: ClientId(77),
         handle: HandleId(99),
         to: 0,
+        request: 12,
     };
     list.pair("", begin, size(Some(0)));
     list.pair("", FinishTruncate { file, epoch: 7 }, size(None));

@@ -102,6 +102,7 @@ fn add_sizes(list: &mut Samples) {
         view,
         handle: HandleId(99),
         to: 100,
+        request: 12,
     };
     list.pair("", truncate, size());
     let size_bytes = falls::MAX_OFFSET;

@@ -10,7 +10,7 @@ use wire::message::file::{PointerMove, Reserved};
 use wire::{ClientId, HandleId, Status};
 
 use super::twin::{Random, World};
-use super::{asker, until};
+use super::{asker, request, until};
 
 #[test]
 fn places_are_disjoint_and_behind_everything_counted() {
@@ -80,7 +80,7 @@ fn a_truncate_voids_all_places() {
         owner.appended(&who, 1, 0, 999).unwrap_err().0,
         Status::InvalidArgument
     );
-    owner.truncate(&who, HandleId(1), 5).unwrap();
+    owner.truncate(&who, HandleId(1), 5, request()).unwrap();
     assert_eq!(
         owner.appended(&who, 1, 0, 1010).unwrap_err().0,
         Status::StaleEpoch

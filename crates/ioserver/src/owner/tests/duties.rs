@@ -7,8 +7,8 @@ use wire::message::file::SizeIs;
 use wire::message::{Bytes, Refusal};
 use wire::{HandleId, LayoutState, SizeState, Status};
 
-use super::asker;
 use super::twin::{FILE, World};
+use super::{asker, request};
 
 const HANDLE: HandleId = HandleId(1);
 
@@ -37,7 +37,9 @@ fn a_server_that_is_new_is_cut_too() {
     owner.take_server(FILE, wire::ServerId(1), None).unwrap();
     world.on_server(1, |s| s.files.entry(FILE).or_default().end = 90);
     owner.grow(&asker(1, &view), 0, 90).unwrap();
-    owner.truncate(&asker(1, &view), HANDLE, 10).unwrap();
+    owner
+        .truncate(&asker(1, &view), HANDLE, 10, request())
+        .unwrap();
     assert_eq!(
         world.lock().servers.values().last().unwrap().files[&FILE].end,
         10
@@ -53,7 +55,9 @@ fn a_state_that_comes_late_takes_no_server_away() {
     let view = View::whole_file();
     owner.size(&asker(1, &view)).unwrap();
     owner.layout_is(FILE, &before);
-    owner.truncate(&asker(1, &view), HANDLE, 10).unwrap();
+    owner
+        .truncate(&asker(1, &view), HANDLE, 10, request())
+        .unwrap();
     let inside = world.lock();
     assert!(inside.servers.values().all(|s| s.files[&FILE].epoch == 1));
 }
@@ -103,7 +107,9 @@ fn an_owner_that_is_refused_as_such_lets_go() {
         i.manager.refusal = Some((Status::StaleLayout, refusal));
         i.manager.layout = layout;
     });
-    let refused = owner.truncate(&asker(1, &view), HANDLE, 10).unwrap_err();
+    let refused = owner
+        .truncate(&asker(1, &view), HANDLE, 10, request())
+        .unwrap_err();
     assert_eq!(refused.0, Status::StaleLayout);
     // Whoever asks is told where to ask, with the state that says so.
     let refused = owner.size(&asker(1, &view)).unwrap_err();

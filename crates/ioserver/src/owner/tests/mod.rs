@@ -31,6 +31,12 @@ fn until(what: &str, mut is_true: impl FnMut() -> bool) {
     }
 }
 
+/// A number that no other request has.
+fn request() -> u64 {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}
+
 fn asker<'a>(client: u64, view: &'a View) -> Asker<'a> {
     Asker {
         client: ClientId(client),

@@ -13,7 +13,7 @@ use wire::{FileId, HandleId, Rights, SizeState, Status, Time};
 
 use super::super::{Asker, Owner};
 use super::twin::{FILE, Random, ServerFile, World};
-use super::{asker, until};
+use super::{asker, request, until};
 
 const HANDLE: HandleId = HandleId(1);
 
@@ -48,7 +48,9 @@ fn seed004_s32_set_size_shrinks_and_grows_and_all_clients_agree() {
     assert_eq!(write(&world, &owner, 1, 0, 100), Ok(is(100, 0)));
     assert_eq!(write(&world, &owner, 2, 0, 40), Ok(is(100, 0)));
     assert_eq!(
-        owner.truncate(&asker(2, &view), HANDLE, 30).unwrap(),
+        owner
+            .truncate(&asker(2, &view), HANDLE, 30, request())
+            .unwrap(),
         is(30, 1)
     );
     // What was cut is gone at the servers: it reads as zeros when the file grows again.
@@ -64,7 +66,9 @@ fn seed004_s32_set_size_shrinks_and_grows_and_all_clients_agree() {
     assert_eq!(status, Status::StaleEpoch);
     assert_eq!(decode::<SizeIs>(&refusal.detail.0).unwrap(), is(30, 1));
     assert_eq!(
-        owner.truncate(&asker(1, &view), HANDLE, 500).unwrap(),
+        owner
+            .truncate(&asker(1, &view), HANDLE, 500, request())
+            .unwrap(),
         is(500, 2)
     );
     for client in 1..5 {
@@ -84,7 +88,7 @@ fn rights_and_arguments_are_checked() {
     };
     let denied = [
         owner.grow(&reader, 0, 1).unwrap_err().0,
-        owner.truncate(&reader, HANDLE, 1).unwrap_err().0,
+        owner.truncate(&reader, HANDLE, 1, request()).unwrap_err().0,
         owner.reserve(&reader, 1, 1).unwrap_err().0,
         owner.appended(&reader, 1, 0, 1).unwrap_err().0,
     ];
@@ -97,7 +101,7 @@ fn rights_and_arguments_are_checked() {
         Status::InvalidArgument
     );
     assert_eq!(
-        owner.truncate(&all, HANDLE, far).unwrap_err().0,
+        owner.truncate(&all, HANDLE, far, request()).unwrap_err().0,
         Status::InvalidArgument
     );
     // Not the owner, and no file at all.
@@ -118,11 +122,15 @@ fn what_the_manager_refuses_the_client_hears() {
     let view = View::whole_file();
     let why = (Status::BadHandle, Refusal::new("no such handle"));
     world.change(|i| i.manager.refusal = Some(why.clone()));
-    let refused = owner.truncate(&asker(1, &view), HANDLE, 5).unwrap_err();
+    let refused = owner
+        .truncate(&asker(1, &view), HANDLE, 5, request())
+        .unwrap_err();
     assert_eq!(refused, why);
     world.change(|i| i.manager.refusal = None);
     assert_eq!(
-        owner.truncate(&asker(1, &view), HANDLE, 5).unwrap(),
+        owner
+            .truncate(&asker(1, &view), HANDLE, 5, request())
+            .unwrap(),
         is(5, 1)
     );
 }
@@ -255,7 +263,9 @@ fn truncate_fails_and_keeps_its_intent_while_a_server_may_store_what_will_be_cut
         );
     });
     world.on_server(2, |s| s.is_slow = true);
-    let refused = owner.truncate(&asker(1, &view), HANDLE, 10).unwrap_err();
+    let refused = owner
+        .truncate(&asker(1, &view), HANDLE, 10, request())
+        .unwrap_err();
     assert_eq!(refused.0, Status::Unreachable);
     for named in ["server 1", "server 2", "set to 10 all the same"] {
         assert!(refused.1.text.contains(named), "{}", refused.1.text);
@@ -270,7 +280,7 @@ fn truncate_fails_and_keeps_its_intent_while_a_server_may_store_what_will_be_cut
         is_connected: &|| false,
         ..asker(2, &view)
     };
-    let refused = owner.truncate(&waiting, HANDLE, 5).unwrap_err();
+    let refused = owner.truncate(&waiting, HANDLE, 5, request()).unwrap_err();
     assert_eq!(refused.0, Status::Unreachable);
     // The slow one does it when asked again, the other one when it is back.
     world.on_server(2, |s| s.is_slow = false);
@@ -289,7 +299,9 @@ fn truncate_fails_and_keeps_its_intent_while_a_server_may_store_what_will_be_cut
     );
     assert_eq!(world.lock().manager.size.truncate_to, None);
     assert_eq!(
-        owner.truncate(&asker(1, &view), HANDLE, 5).unwrap(),
+        owner
+            .truncate(&asker(1, &view), HANDLE, 5, request())
+            .unwrap(),
         is(5, 2)
     );
 }
@@ -303,7 +315,7 @@ fn truncate_ends_when_the_start_that_could_not_be_asked_is_over() {
     write(&world, &owner, 1, 0, 100).unwrap();
     world.on_server(1, |s| s.is_up = false);
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| owner.truncate(&asker(1, &view), HANDLE, 10));
+        let waiting = scope.spawn(|| owner.truncate(&asker(1, &view), HANDLE, 10, request()));
         until("the intent", || {
             world.lock().manager.size.truncate_to == Some(10)
         });
@@ -329,7 +341,7 @@ fn nobody_hears_of_a_size_before_servers_have_cut() {
     write(&world, &owner, 1, 0, 100).unwrap();
     world.shut(1, "apply");
     thread::scope(|scope| {
-        let cutting = scope.spawn(|| owner.truncate(&asker(1, &view), HANDLE, 10));
+        let cutting = scope.spawn(|| owner.truncate(&asker(1, &view), HANDLE, 10, request()));
         until("the cut", || {
             let inside = world.lock();
             inside.servers[&wire::ServerId(1)]
@@ -361,13 +373,17 @@ fn an_intent_whose_answer_was_lost_holds_everything_up_until_it_is_known() {
     // The answer to the intent is lost, but the manager can be asked: it was recorded.
     world.change(|i| i.manager.lost_answers = 1);
     assert_eq!(
-        owner.truncate(&asker(1, &view), HANDLE, 10).unwrap(),
+        owner
+            .truncate(&asker(1, &view), HANDLE, 10, request())
+            .unwrap(),
         is(10, 1)
     );
     // Now the manager is gone after that: nobody knows.
     write(&world, &owner, 1, 1, 50).unwrap();
     world.change(|i| i.manager.lost_answers = 2);
-    let refused = owner.truncate(&asker(1, &view), HANDLE, 20).unwrap_err();
+    let refused = owner
+        .truncate(&asker(1, &view), HANDLE, 20, request())
+        .unwrap_err();
     assert_eq!(refused.0, Status::Unreachable);
     assert_eq!(write(&world, &owner, 1, 1, 60), Err(Status::Unreachable));
     assert_eq!(
@@ -430,7 +446,7 @@ fn counted_writes_are_in_the_size_whatever_fails() {
                         let who = asker(client, &view);
                         if random.below(6) == 0 {
                             // Refused while a manager is away, which it is for a while.
-                            let _ = owner.truncate(&who, HANDLE, random.below(50));
+                            let _ = owner.truncate(&who, HANDLE, random.below(50), request());
                             continue;
                         }
                         let Ok(now) = owner.size(&who) else { continue };
