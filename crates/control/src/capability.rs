@@ -379,6 +379,17 @@ mod tests {
     }
 
     #[test]
+    fn seals_of_servers_are_their_own_and_the_cluster_s() {
+        let seals = [0, 1, 2].map(|server| server_seal(&key(), ServerId(server)));
+        assert_eq!(seals[1], server_seal(&key(), ServerId(1)));
+        let other = server_seal(&ClusterKey::new([9; 32]), ServerId(1));
+        let mut all = vec![seals[0], seals[1], seals[2], other, [0; 32], [1; 32]];
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 6, "no two are equal, and none is a constant");
+    }
+
+    #[test]
     fn key_is_not_printed() {
         assert_eq!(format!("{:?}", key()), "ClusterKey(..)");
     }

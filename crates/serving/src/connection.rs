@@ -300,6 +300,88 @@ mod tests {
     use wire::message::session::Ping;
     use wire::url::Endpoint;
 
+    /// An exchange with a client that sends these bytes and goes.
+    fn with_client(send: impl FnOnce(Link) + Send + 'static) -> Exchange {
+        let endpoint = Endpoint::Tcp {
+            host: "127.0.0.1".into(),
+            port: 0,
+        };
+        let listener = Listener::bind(&endpoint).unwrap();
+        let endpoint = listener.endpoint().unwrap();
+        std::thread::spawn(move || {
+            send(Link::connect(&endpoint, Duration::from_secs(20)).unwrap());
+        });
+        Exchange::new(listener.accept().unwrap())
+    }
+
+    #[test]
+    fn sealed_payload_comes_into_any_places_and_damage_is_noticed() {
+        // Small ones together, large ones in parts, empty ones between, and the end of a payload in the middle of them.
+        let cuts: &[&[usize]] = &[
+            &[1],
+            &[10, 0, 5000],
+            &[LOOK_BYTES, 1, LOOK_BYTES - 1],
+            &[100, 3 * LOOK_BYTES + 7, 0, 4096],
+        ];
+        for &lens in cuts {
+            let total: usize = lens.iter().sum();
+            let payload: Vec<u8> = (0..total).map(|i| (i * 31 % 251) as u8).collect();
+            let sent = payload.clone();
+            let mut exchange = with_client(move |mut link| {
+                let sealed = |request| Header {
+                    kind: 1,
+                    flags: SEALED,
+                    request,
+                    ..NO_REQUEST
+                };
+                for request in 0..2 {
+                    link.send(sealed(request), &[], &[&sent]).unwrap();
+                }
+                // The same with another byte, under the seal of the first.
+                let header = Header {
+                    payload_bytes: sent.len() as u64,
+                    ..sealed(2)
+                };
+                let mut frame = header.encode(&[]).to_vec();
+                frame.extend(&sent);
+                let mut seal = Seal::new();
+                seal.add(&sent[..]);
+                frame.extend(seal.bytes());
+                let last = frame.len() - SEAL_BYTES - 1;
+                frame[last] ^= 1;
+                kernels::send_all(link.as_fd(), &[&frame], &[]).unwrap();
+                link.send(sealed(3), &[], &[]).unwrap();
+            });
+            let mut memory = vec![0; total];
+            let mut receive = |exchange: &mut Exchange, by_places: bool| {
+                exchange.next().unwrap();
+                if !by_places {
+                    let (first, rest) = memory.split_at_mut(total / 2);
+                    exchange.receive_payload(first)?;
+                    return exchange.receive_payload(rest);
+                }
+                let mut rest = &mut memory[..];
+                let mut places: Vec<SharedBytesMut<'_>> = Vec::new();
+                for &len in lens {
+                    let (place, behind) = rest.split_at_mut(len);
+                    places.push(place.into());
+                    rest = behind;
+                }
+                let (first, second) = places.split_at_mut(lens.len() / 2);
+                exchange.receive_places(first)?;
+                exchange.receive_places(second)
+            };
+            receive(&mut exchange, true).unwrap();
+            receive(&mut exchange, false).unwrap();
+            let damaged = receive(&mut exchange, true);
+            assert!(matches!(damaged, Err(LinkError::Damaged)), "{damaged:?}");
+            memory[total - 1] ^= 1;
+            assert!(memory == payload);
+            exchange.next().unwrap();
+            assert_eq!(exchange.header().request, 3, "the connection is in step");
+        }
+    }
+
     #[test]
     fn a_steady_exchange_allocates_nothing() {
         let endpoint = Endpoint::Tcp {

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use testkit::laws::check;
 use wire::message::{KINDS, Kind};
-use wire::{DecodeError, LayoutState, Reader, describe};
+use wire::{DecodeError, LayoutState, Reader, describe, put_number};
 
 /// What a byte of input may cost in memory. The dearest is an empty element of a partition: one
 /// byte, a set of its own.
@@ -210,4 +210,36 @@ fn a_state_without_a_place_for_a_subfile_is_refused() {
     let read = |bytes: &[u8]| LayoutState::read(&mut Reader::new(bytes)).map(|s| s.pieces.len());
     assert_eq!(read(&state(&[1, 4, 5])), Ok(1));
     assert_eq!(read(&state(&[0, 0])), Err(DecodeError::BadTag(0)));
+}
+
+#[test]
+fn layout_state_has_one_piece_or_two() {
+    // Owner and step, then how many pieces.
+    for count in [0, 3, 100] {
+        let mut bytes = Vec::new();
+        for number in [1, 1, 1, count] {
+            put_number(&mut bytes, number);
+        }
+        // Enough to read them from.
+        bytes.resize(bytes.len() + 200, 0);
+        let read = wire::LayoutState::read(&mut Reader::new(&bytes));
+        assert_eq!(read, Err(DecodeError::BadTag(count)), "{count} pieces");
+    }
+}
+
+#[test]
+fn failures_of_a_link_say_whether_waiting_was_in_vain() {
+    use std::io::ErrorKind;
+    use wire::Status;
+    use wire::link::LinkError;
+    for (kind, status) in [
+        (ErrorKind::TimedOut, Status::TimedOut),
+        (ErrorKind::WouldBlock, Status::TimedOut),
+        (ErrorKind::ConnectionReset, Status::Unreachable),
+        (ErrorKind::BrokenPipe, Status::Unreachable),
+    ] {
+        assert_eq!(LinkError::Io(kind.into()).status(), status, "{kind:?}");
+    }
+    assert_eq!(LinkError::Closed.status(), Status::Unreachable);
+    assert_eq!(LinkError::Damaged.status(), Status::Damaged);
 }

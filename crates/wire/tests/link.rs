@@ -4,15 +4,20 @@
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
 use wire::Status;
+use wire::ask::AskError;
 use wire::frame::{
     CONTINUED, FrameError, Header, MAX_CONTROL_BYTES, MAX_LONG_CONTROL_BYTES, VERSION,
 };
 use wire::link::{Link, LinkError, Listener};
+use wire::message::session::Ping;
+use wire::message::{Refusal, Request};
+use wire::seal::{SEALED, Seal};
 use wire::url::Endpoint;
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -28,8 +33,27 @@ fn header(kind: u16, request: u64) -> Header {
     }
 }
 
-/// A listener of each kind; the directory lives as long as the test.
-fn listeners() -> Vec<(Listener, Endpoint)> {
+/// Where somebody listens; the socket goes with it.
+struct Place(Endpoint);
+
+impl std::ops::Deref for Place {
+    type Target = Endpoint;
+
+    fn deref(&self) -> &Endpoint {
+        &self.0
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Endpoint::Unix(path) = &self.0 {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A listener of each kind.
+fn listeners() -> Vec<(Listener, Place)> {
     let name = format!(
         "pario-link-{}-{:?}.sock",
         std::process::id(),
@@ -47,15 +71,9 @@ fn listeners() -> Vec<(Listener, Endpoint)> {
         .map(|e| {
             let listener = Listener::bind(e).unwrap();
             let endpoint = listener.endpoint().unwrap();
-            (listener, endpoint)
+            (listener, Place(endpoint))
         })
         .collect()
-}
-
-fn remove(endpoint: &Endpoint) {
-    if let Endpoint::Unix(path) = endpoint {
-        std::fs::remove_file(path).unwrap();
-    }
 }
 
 /// Answers every frame with its own control and payload, reversed.
@@ -105,7 +123,6 @@ fn frames_go_both_ways_over_both_kinds() {
         }
         drop(link);
         server.join().unwrap();
-        remove(&endpoint);
     }
 }
 
@@ -140,7 +157,6 @@ fn a_link_that_reads_ahead_takes_frames_apart_that_came_together() {
             assert!(bytes.iter().copied().eq((0..payload).map(|i| i as u8)));
         }
         assert!(matches!(far.receive(), Err(LinkError::Closed)));
-        remove(&endpoint);
     }
 }
 
@@ -170,7 +186,7 @@ fn broken_and_foreign_peers_give_typed_errors() {
             cases.push((frame, expected));
         }
         for (bytes, expected) in cases {
-            match &endpoint {
+            match &*endpoint {
                 Endpoint::Unix(path) => UnixStream::connect(path)
                     .unwrap()
                     .write_all(&bytes)
@@ -190,7 +206,6 @@ fn broken_and_foreign_peers_give_typed_errors() {
             );
             assert!(!error.status().is_ok());
         }
-        remove(&endpoint);
     }
 }
 
@@ -233,7 +248,6 @@ fn long_control_parts_travel_in_parts_and_come_whole() {
             assert_eq!(&payload, b"and a payload");
         }
         sender.join().unwrap();
-        remove(&endpoint);
     }
 }
 
@@ -258,7 +272,7 @@ fn parts_without_end_or_of_another_message_are_refused() {
     ];
     for sent in senders {
         let (listener, endpoint) = listeners().swap_remove(1);
-        let Endpoint::Tcp { host, port } = &endpoint else {
+        let Endpoint::Tcp { host, port } = &*endpoint else {
             unreachable!()
         };
         let mut stream = TcpStream::connect((host.as_str(), *port)).unwrap();
@@ -287,8 +301,7 @@ fn a_socket_left_behind_is_replaced_and_a_live_one_is_not() {
     assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
     drop(listener);
     let again = Listener::bind(&endpoint).unwrap();
-    assert_eq!(again.endpoint().unwrap(), endpoint);
-    remove(&endpoint);
+    assert_eq!(again.endpoint().unwrap(), *endpoint);
 }
 
 #[test]
@@ -329,7 +342,6 @@ fn a_peer_that_trickles_times_out_as_a_whole() {
         assert_eq!(error.status(), Status::TimedOut);
         drop((link, stop));
         trickle.join().unwrap();
-        remove(&endpoint);
     }
 }
 
@@ -351,7 +363,6 @@ fn a_last_answer_is_not_lost_with_bytes_that_were_not_read() {
         assert!(matches!(end, Err(LinkError::Closed)), "{end:?}");
         drop(link);
         server.join().unwrap();
-        remove(&endpoint);
     }
 }
 
@@ -364,7 +375,6 @@ fn a_closed_listener_wakes_whoever_accepts() {
             assert!(accepting.join().unwrap().is_err());
         });
         assert!(Link::connect(&endpoint, WAIT).is_err());
-        remove(&endpoint);
     }
 }
 
@@ -421,4 +431,121 @@ fn descriptors_travel_with_the_frame_they_belong_to() {
     assert_eq!(client.receive().unwrap().0.request, 3);
     let many = vec![file.as_fd(); wire::MOST_DESCRIPTORS + 1];
     assert!(server.send_with_descriptors(header(4), b"", &many).is_err());
+}
+
+#[test]
+fn sealed_payloads_are_believed_only_with_their_seal() {
+    for (listener, endpoint) in listeners() {
+        let mut near = Link::connect(&endpoint, WAIT).unwrap();
+        let mut far = listener.accept().unwrap();
+        far.set_timeout(Some(WAIT)).unwrap();
+        let sealed = Header {
+            flags: SEALED,
+            ..header(7, 1)
+        };
+        assert!(!header(7, 1).is_sealed(), "without the flag");
+        let empty = Header {
+            payload_bytes: 0,
+            ..sealed
+        };
+        assert!(!empty.is_sealed(), "without a payload");
+        near.send(sealed, b"control", &[b"some ", b"bytes"])
+            .unwrap();
+        // The same once more, with a byte that turned on the way.
+        let mut seal = Seal::new();
+        seal.add(&b"some bytes"[..]);
+        let whole = Header {
+            control_bytes: 0,
+            payload_bytes: 10,
+            ..sealed
+        };
+        let mut damaged = whole.encode(&[]).to_vec();
+        damaged.extend(b"some bites");
+        damaged.extend(seal.bytes());
+        let sent = rustix::net::send(near.as_fd(), &damaged, rustix::net::SendFlags::empty());
+        assert_eq!(sent, Ok(damaged.len()));
+        near.send(header(8, 2), b"behind", &[]).unwrap();
+        let (found, _) = far.receive().unwrap();
+        assert!(found.is_sealed());
+        let mut bytes = [0; 10];
+        far.receive_sealed(&found, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"some bytes");
+        let (found, _) = far.receive().unwrap();
+        let refused = far.receive_sealed(&found, &mut bytes);
+        assert!(matches!(refused, Err(LinkError::Damaged)), "{refused:?}");
+        // The connection is in step.
+        let (found, control) = far.receive().unwrap();
+        assert_eq!((found.kind, control), (8, &b"behind"[..]));
+    }
+}
+
+#[test]
+fn answers_to_other_questions_are_not_taken() {
+    let answer = |kind, request, status| Header {
+        status,
+        ..header(kind, request)
+    };
+    let ping = Ping::KIND;
+    for (answer, is_taken) in [
+        (answer(ping, 5, Status::Ok), true),
+        (answer(ping, 6, Status::Ok), false),
+        (answer(ping + 1, 5, Status::Ok), false),
+        (answer(ping + 1, 6, Status::Ok), false),
+        (answer(0, 6, Status::Ok), false),
+    ] {
+        for (listener, endpoint) in listeners() {
+            let mut near = Link::connect(&endpoint, WAIT).unwrap();
+            near.set_timeout(Some(WAIT)).unwrap();
+            let mut far = listener.accept().unwrap();
+            far.send(answer, &[], &[]).unwrap();
+            let taken = near.take_answer::<Ping>(5);
+            assert_eq!(taken.is_ok(), is_taken, "{answer:?}: {taken:?}");
+        }
+    }
+    // Somebody who could not read the question says why.
+    for (listener, endpoint) in listeners() {
+        let mut near = Link::connect(&endpoint, WAIT).unwrap();
+        near.set_timeout(Some(WAIT)).unwrap();
+        let mut far = listener.accept().unwrap();
+        let mut text = Vec::new();
+        wire::message::encode(&Refusal::new("what?"), &mut text);
+        let complaint = answer(0, 0, Status::Malformed);
+        far.send(complaint, &text, &[]).unwrap();
+        match near.take_answer::<Ping>(5) {
+            Err(AskError::Refused(Status::Malformed, refusal)) => assert_eq!(refusal.text, "what?"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn payloads_are_skipped_and_ends_in_the_middle_are_told() {
+    for is_ahead in [false, true] {
+        for (listener, endpoint) in listeners() {
+            let mut near = Link::connect(&endpoint, WAIT).unwrap();
+            let mut far = listener.accept().unwrap();
+            far.set_timeout(Some(WAIT)).unwrap();
+            if is_ahead {
+                far.read_ahead(256);
+            }
+            // Less and more than what is dropped at a time.
+            for bytes in [0, 1, 100, 40_000] {
+                near.send(header(1, 1), &[], &[&vec![7; bytes]]).unwrap();
+                near.send(header(2, 2), b"behind", &[]).unwrap();
+                let (head, _) = far.receive().unwrap();
+                far.skip_payload(head.payload_bytes).unwrap();
+                let (head, control) = far.receive().unwrap();
+                assert_eq!((head.kind, control), (2, &b"behind"[..]), "{bytes}");
+            }
+            near.send(header(1, 1), &[], &[&[7; 100]]).unwrap();
+            far.receive().unwrap();
+            drop(near);
+            let mut bytes = [0; 101];
+            match far.receive_payload(&mut bytes) {
+                Err(LinkError::Io(e)) => assert_eq!(e.kind(), std::io::ErrorKind::UnexpectedEof),
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(bytes[..100], [7; 100]);
+        }
+    }
 }

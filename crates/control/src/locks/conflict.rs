@@ -149,3 +149,29 @@ impl Views {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(set: &str) -> View {
+        View::new(FileOffset(0), 8, set.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn key_that_is_used_again_stands_for_its_new_view() {
+        let mut views = Views::new(None);
+        let (one, two) = (ViewKey(1), ViewKey(2));
+        for (first, second) in [(one, two), (two, one)] {
+            assert!(views.acquire(first, &view("{(0,3,8,1)}")));
+            assert!(views.acquire(second, &view("{(4,7,8,1)}")));
+            assert!(!views.overlap(one, two) && !views.overlap(two, one));
+            views.release(first);
+            assert!(views.acquire(first, &view("{(2,5,8,1)}")));
+            assert!(views.overlap(one, two) && views.overlap(two, one));
+            views.release(first);
+            views.release(second);
+        }
+        assert!(views.used.is_empty() && views.pairs.is_empty());
+    }
+}

@@ -216,6 +216,10 @@ proptest! {
         let range = start..start + len;
         let count = |r: &Range<u64>| r.clone().filter(|&x| moves(x)).count() as u64;
         prop_assert_eq!(counting.count(&range), count(&range));
+        let behind = range.end + 3..range.end + 20;
+        let both = [range.clone(), behind.clone()];
+        prop_assert_eq!(counting.count_all(&both), count(&range) + count(&behind));
+        prop_assert_eq!(counting.count_all(&[]), 0);
         let window = counting.window(&range, most);
         prop_assert!(window.start == start && window.end > start && window.end <= range.end);
         prop_assert!(count(&window) <= most);
@@ -226,6 +230,20 @@ proptest! {
 fn any_ranges() -> impl Strategy<Value = Vec<Range<u64>>> {
     proptest::collection::vec((0..SPACE, 0..12u64), 0..8)
         .prop_map(|list| normal(list.into_iter().map(|(s, n)| s..s + n).collect()))
+}
+
+#[test]
+fn every_change_of_a_layout_is_a_step() {
+    let before = LayoutState {
+        step: 5,
+        ..settled()
+    };
+    let begun = begin(&before, piece(2, 4, 5), lanes(SPACE, 1, 1)).unwrap();
+    let first = 0..4;
+    let advanced = advance(&begun, std::slice::from_ref(&first)).unwrap();
+    assert_eq!((begun.step, advanced.step), (6, 7));
+    assert_eq!(cut(&advanced, 1).map(|state| state.step), Some(8));
+    assert_eq!(cancel(&advanced, 4).map(|state| state.step), Some(8));
 }
 
 #[test]
