@@ -243,3 +243,45 @@ fn failures_of_a_link_say_whether_waiting_was_in_vain() {
     assert_eq!(LinkError::Closed.status(), Status::Unreachable);
     assert_eq!(LinkError::Damaged.status(), Status::Damaged);
 }
+
+#[test]
+fn accesses_of_no_bytes_or_of_more_than_their_range_are_refused() {
+    use wire::message::access::Access;
+    let mut version = Vec::new();
+    wire::StateVersion { step: 3 }.put(&mut version);
+    let good = Access {
+        view: 1,
+        lo: 10,
+        hi: 20,
+        bytes: 10,
+        epoch: 0,
+        number: 0,
+        end: 0,
+        version: &version,
+    };
+    let read = |access: &Access<'_>| {
+        let mut bytes = Vec::new();
+        access.encode(&mut bytes);
+        Access::decode(&bytes).map(drop)
+    };
+    assert_eq!(read(&good), Ok(()));
+    for (lo, hi, bytes) in [
+        (10, 10, 1),
+        (11, 10, 1),
+        (10, falls::MAX_OFFSET + 1, 1),
+        (10, 20, 0),
+        (10, 20, 11),
+    ] {
+        let bad = Access {
+            lo,
+            hi,
+            bytes,
+            ..good
+        };
+        assert_eq!(
+            read(&bad),
+            Err(DecodeError::BadNumber),
+            "{lo}..{hi}, {bytes}"
+        );
+    }
+}

@@ -741,3 +741,65 @@ impl super::Field for SetTime {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member() -> Member {
+        Member {
+            server: ServerId(1),
+            address: "tcp:far:1".into(),
+            local: Some(LocalAddress {
+                host: "here".into(),
+                address: "unix:near".into(),
+            }),
+            incarnation: 17,
+            kept_since: 5,
+            store: StoreKind::Memory,
+            capacity_bytes: 6400,
+            used_bytes: 0,
+            distance: 0,
+            state: MemberState::Alive,
+            is_draining: false,
+        }
+    }
+
+    #[test]
+    fn members_say_where_they_are_what_they_keep_and_whether_they_are_full() {
+        let mut member = member();
+        assert_eq!(member.address_from("here"), "unix:near");
+        assert_eq!(member.address_from("elsewhere"), "tcp:far:1");
+        member.local = None;
+        assert_eq!(member.address_from("here"), "tcp:far:1");
+        let kept = [4, 5, 17, 18].map(|start| member.keeps(start));
+        assert_eq!(kept, [false, true, true, false]);
+        assert_eq!((member.place().server, member.place().incarnation), (1, 17));
+        for (used, has_room) in [
+            (0, true),
+            (6299, true),
+            (6300, false),
+            (6400, false),
+            (9999, false),
+        ] {
+            member.used_bytes = used;
+            assert_eq!(member.has_room(), has_room, "{used} of 6400");
+        }
+        // One that does not say how much it has takes everything.
+        member.capacity_bytes = 0;
+        assert!(member.has_room());
+    }
+
+    #[test]
+    fn moves_are_over_when_nothing_more_happens() {
+        for (state, is_over) in [
+            (MoveState::Done, true),
+            (MoveState::Failed, true),
+            (MoveState::Cancelled, true),
+            (MoveState::Moving, false),
+            (MoveState::Paused, false),
+        ] {
+            assert_eq!(state.is_over(), is_over, "{state:?}");
+        }
+    }
+}
