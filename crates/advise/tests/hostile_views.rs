@@ -1,4 +1,6 @@
 //! Views that nobody would make in earnest: cutting a file by them ends soon, with a layout or with a reason.
+//!
+//! A client sends them to the metadata manager, which cuts in the thread of the connection.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;

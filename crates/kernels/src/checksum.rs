@@ -29,6 +29,10 @@ use crate::shared::SharedBytes;
 pub struct Crc32c(Way);
 
 #[derive(Clone)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one lives per connection, and exchanges allocate nothing"
+)]
 enum Way {
     /// The register, as the processor has it.
     #[cfg(target_arch = "x86_64")]

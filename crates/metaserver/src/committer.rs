@@ -503,7 +503,11 @@ mod tests {
         let committer = start(&disk);
         let others = ["/a", "/b", "/c", "/d", "/e"].map(make);
         let outcomes = together(&committer, make("/first"), others.into());
-        assert!(outcomes.into_iter().all(|outcome| outcome.unwrap() == None));
+        assert!(
+            outcomes
+                .into_iter()
+                .all(|outcome| outcome.unwrap().is_none())
+        );
         let counts = committer.counts();
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         assert_eq!((of(&counts.commits), of(&counts.operations)), (2, 6));
@@ -548,7 +552,11 @@ mod tests {
             }),
             vec![make("/a"), make("/b")],
         );
-        assert!(outcomes.into_iter().all(|outcome| outcome.unwrap() == None));
+        assert!(
+            outcomes
+                .into_iter()
+                .all(|outcome| outcome.unwrap().is_none())
+        );
         stops.recv().unwrap().join().unwrap();
         let refused = mkdir(&committer, "/late").unwrap_err();
         assert_eq!(refused.0, Status::ShuttingDown);

@@ -36,7 +36,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("direct", &["kernels"]),
     ("lockfile", &[]),
     ("store", &["falls", "kernels", "lockfile"]),
-    ("wire", &["falls", "layout"]),
+    ("wire", &["falls", "kernels", "layout"]),
     ("control", &["advise", "falls", "layout", "wire"]),
     (
         "meta",

@@ -1,4 +1,6 @@
 //! Requests that come twice are done once, and what is kept for that is bounded.
+//!
+//! Which requests are repeated, and over which connections, is tested with the metadata manager.
 
 use meta::catalogue::{Caller, Catalogue, Credentials, Identity, WINDOW};
 use meta::{ClientId, MetaError, Time};
@@ -6,10 +8,15 @@ use meta::{ClientId, MetaError, Time};
 use crate::simulated::Disk;
 
 const CLIENT: ClientId = ClientId(1 << 32);
+const OTHER: ClientId = ClientId((1 << 32) + 1);
 
 fn identity(number: u64) -> Identity {
+    identity_of(CLIENT, number)
+}
+
+fn identity_of(client: ClientId, number: u64) -> Identity {
     Identity {
-        client: CLIENT,
+        client,
         number,
         kind: 7,
         is_repeated: false,
@@ -18,10 +25,19 @@ fn identity(number: u64) -> Identity {
 
 /// A request that makes a directory, or, without one, changes nothing; whether it was done now.
 fn ask(catalogue: &mut Catalogue, number: u64, path: Option<&str>) -> Result<bool, MetaError> {
-    let identity = identity(number);
+    ask_as(catalogue, CLIENT, number, path)
+}
+
+fn ask_as(
+    catalogue: &mut Catalogue,
+    client: ClientId,
+    number: u64,
+    path: Option<&str>,
+) -> Result<bool, MetaError> {
+    let identity = identity_of(client, number);
     let done = catalogue.transact(|b| {
         let caller = Caller {
-            client: CLIENT,
+            client,
             credentials: &Credentials::ROOT,
             now: Time(0),
         };
@@ -111,4 +127,29 @@ fn one_number_is_for_one_request() {
         assert!(refused.contains("its number was used"), "{refused}");
         assert_eq!(ask(&mut catalogue, number, path), Ok(false));
     }
+}
+
+#[test]
+fn client_that_comes_back_late_keeps_what_it_does_then() {
+    let disk = Disk::default();
+    let mut catalogue = Catalogue::open_on(disk.clone()).unwrap();
+    for (client, path) in [(CLIENT, "/a"), (OTHER, "/b")] {
+        ask_as(&mut catalogue, client, 1, Some(path)).unwrap();
+    }
+    drop(catalogue);
+    let mut catalogue = Catalogue::open_on(disk.clone()).unwrap();
+    catalogue.transact(|b| b.forget_absent(|_| false)).unwrap();
+    // Notes of both are to be removed with the next commit, which is one of the client that comes late.
+    assert!(ask(&mut catalogue, 5, Some("/c")).unwrap());
+    let note = |catalogue: &Catalogue, client, number| {
+        let snapshot = catalogue.snapshot().unwrap();
+        snapshot.note_of(identity_of(client, number)).unwrap()
+    };
+    ask(&mut catalogue, 6, Some("/d")).unwrap();
+    assert!(note(&catalogue, CLIENT, 5).is_some() && note(&catalogue, CLIENT, 6).is_some());
+    assert_eq!(note(&catalogue, OTHER, 1), None);
+    assert_eq!(ask(&mut catalogue, 5, None), Ok(false));
+    drop(catalogue);
+    let mut catalogue = Catalogue::open_on(disk).unwrap();
+    assert_eq!(ask(&mut catalogue, 5, None), Ok(false));
 }

@@ -410,3 +410,17 @@ impl Verifiers {
         verifier == self.kept || verifier == self.life
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_there_under_the_verifier_of_the_host_or_of_the_process() {
+        let now = Verifiers { kept: 3, life: 8 };
+        assert_eq!(
+            [3, 8, 0, 4].map(|v| now.keep(v)),
+            [true, true, false, false]
+        );
+    }
+}

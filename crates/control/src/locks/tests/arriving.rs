@@ -1,0 +1,68 @@
+//! Clients that die while they arrive or have admitted something, and servers that say which number they know.
+//!
+//! What is told to whom is compared event by event; whole lives are walked through in the module above.
+
+use super::*;
+
+#[test]
+fn what_a_dead_client_has_admitted_stays_until_it_is_fenced() {
+    let mut m = manager();
+    let all = view(0, 8, "{(0,7,8,1)}");
+    settle(&mut m, admit(0, 0, &all));
+    m.handle(Event::Died(ClientId(0)));
+    let leave = Event::Leave {
+        client: ClientId(0),
+        handle: HandleId(0),
+    };
+    assert_eq!(m.handle(leave), []);
+    // It may still write with its lease, so nobody else gets one.
+    let effects = m.handle(admit(1, 1, &all));
+    let leases = |e: &Effect| matches!(e, Effect::Lease { .. });
+    assert!(!effects.iter().any(leases), "{effects:?}");
+    let tells = |e: &Effect| matches!(e, Effect::Tell { .. });
+    assert!(effects.iter().any(tells), "{effects:?}");
+}
+
+#[test]
+fn client_that_dies_while_it_arrives_is_not_admitted_and_the_next_one_is() {
+    let mut m = manager();
+    let all = view(0, 8, "{(0,7,8,1)}");
+    settle(&mut m, admit(0, 0, &all));
+    let effects = m.handle(admit(1, 1, &all));
+    let Some(Effect::Tell { number, .. }) = effects.first().cloned() else {
+        panic!("{effects:?}");
+    };
+    m.handle(admit(2, 2, &all));
+    assert_eq!(m.handle(Event::Died(ClientId(1))), []);
+    let told = |m: &mut LockManager, server| settle(m, Event::Told { server, number });
+    let mut effects = told(&mut m, SERVERS[0]);
+    effects.extend(told(&mut m, SERVERS[1]));
+    let admitted = |client: u64| {
+        let is_theirs =
+            |e: &Effect| matches!(e, Effect::UseLocks { client: c, .. } if c.0 == client);
+        effects.iter().any(is_theirs)
+    };
+    assert_eq!([0, 1, 2].map(admitted), [true, false, true], "{effects:?}");
+}
+
+#[test]
+fn server_that_knows_the_number_is_told_it_and_nobody_else_is() {
+    let mut m = manager();
+    let all = view(0, 8, "{(0,7,8,1)}");
+    let effects = settle(&mut m, admit(0, 0, &all));
+    let lease = effects.iter().find_map(|e| match e {
+        Effect::Lease { number, .. } => Some(*number),
+        _ => None,
+    });
+    let now = lease.unwrap();
+    let server = SERVERS[0];
+    let says = |number| Event::NumberIs { server, number };
+    let tell = |number, servers: &[ServerId]| {
+        let servers = servers.to_vec();
+        vec![Effect::Tell { number, servers }]
+    };
+    assert_eq!(m.handle(says(now - 1)), tell(now, &[server]));
+    assert_eq!(m.handle(says(now)), tell(now, &[server]));
+    // One that knows more makes it void for all.
+    assert_eq!(m.handle(says(now + 1)), tell(now + 2, &SERVERS));
+}
