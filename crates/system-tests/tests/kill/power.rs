@@ -6,9 +6,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use client::{ConnectOptions, Error, File, Mapping, OpenOptions, ServerId, Status};
+use client::{
+    Client, ConnectOptions, Error, File, Hints, Mapping, OpenOptions, Places, ServerId,
+    SharedBytes, Status, Team,
+};
 use system_tests::files::{create, open, read, whole};
 use system_tests::{Service, ServiceOptions, Store};
 
@@ -69,6 +73,7 @@ fn assert_lost(result: Result<impl std::fmt::Debug, Error>, server: ServerId) {
 
 /// Ways for bytes to get to servers.
 fn ways(service: &Service) -> Vec<(&'static str, ConnectOptions)> {
+    // Servers with disks take no direct writes.
     let plain = service.connect_options();
     let master = plain.clone().with_mapping(Mapping::Master);
     vec![("parts", plain), ("gateway", master)]
@@ -79,7 +84,7 @@ fn sync_after_a_power_cut_is_an_error_whichever_way_bytes_went() {
     let mut service = service(2, Store::Disk);
     let named = |service: &Service, index| service.server_id(index);
     for (way, options) in ways(&service) {
-        let client = client::Client::connect(&service.url(), options).unwrap();
+        let client = Client::connect(&service.url(), options).unwrap();
         let path = format!("/{way}");
         let file = create(&client, &path, "striped(64KiB) over 2");
         file.write_at(0, &whole(0, BYTES, 1)).unwrap();
@@ -97,6 +102,62 @@ fn sync_after_a_power_cut_is_an_error_whichever_way_bytes_went() {
         file.write_at(0, &whole(0, BYTES, 3)).unwrap();
         assert!(file.sync().unwrap().is_durable, "{way}");
         assert!(read(&file, 0, BYTES) == whole(0, BYTES, 3), "{way}");
+    }
+}
+
+/// Whoever of a team has sent the bytes of others too.
+#[test]
+fn sync_of_a_team_after_a_power_cut_is_an_error_with_every_strategy() {
+    let mut service = service(2, Store::Disk);
+    let (victim, members) = (1, 2);
+    let server = service.server_id(victim);
+    for strategy in ["views", "two_phase", "ddio", "mb_ddio", "two_phase_ddio"] {
+        let path = format!("/{strategy}");
+        create(&service.client(), &path, "striped(64KiB) over 2");
+        // Everybody has written; the power was cut.
+        let (written, cut) = (Barrier::new(members + 1), Barrier::new(members + 1));
+        let first = Barrier::new(members + 1);
+        let clients: Vec<Client> = (0..members).map(|_| service.client()).collect();
+        let outcomes = std::thread::scope(|scope| {
+            let member = |(team, client): (Team, Client)| {
+                let (path, first, written, cut) = (&path, &first, &written, &cut);
+                scope.spawn(move || {
+                    let hints = Hints::new().with("strategy", strategy).unwrap();
+                    let how = OpenOptions::new().read().write().hints(hints);
+                    let file = client.open_together(&team, path, &how).unwrap();
+                    let view = format!("striped(1000) over {members} [{}]", team.rank());
+                    file.set_view_text_together(&team, &view).unwrap();
+                    let len = file.view().len_within(BYTES as u64) as usize;
+                    let write = |tag: u8| {
+                        let bytes = vec![tag; len];
+                        let memory = SharedBytes::from_slice(&bytes);
+                        let places = Places::bytes(len as u64);
+                        let n = file.write_at_all(&team, 0, memory, 0, &places);
+                        assert_eq!(n.unwrap(), len);
+                    };
+                    write(1);
+                    assert!(file.sync().unwrap().is_durable);
+                    first.wait();
+                    first.wait();
+                    write(2);
+                    written.wait();
+                    cut.wait();
+                    file.sync()
+                })
+            };
+            let team = Team::threads(members).into_iter();
+            let running: Vec<_> = team.zip(clients).map(member).collect();
+            first.wait();
+            let image = Image::take(&service, victim);
+            first.wait();
+            written.wait();
+            image.power_cut(&mut service);
+            cut.wait();
+            let ended = running.into_iter().map(|thread| thread.join().unwrap());
+            ended.collect::<Vec<_>>()
+        });
+        let lost = outcomes.into_iter().find(Result::is_err);
+        assert_lost(lost.expect(strategy), server);
     }
 }
 
@@ -141,15 +202,23 @@ fn start_of_a_server_on_the_same_boot_keeps_what_was_written() {
     file.close().unwrap();
 }
 
-/// A memory server has nothing of its last start, and says so.
+/// A memory server has nothing of its last start, and says so, also of what was written without asking it.
 #[test]
 fn memory_server_that_starts_again_loses_what_was_written() {
     let mut service = ServiceOptions::new(1).start();
-    let client = service.client();
-    let file = create(&client, "/f", "striped(64KiB) over 1");
-    file.write_at(0, &whole(0, 4096, 1)).unwrap();
-    service.kill_io(0);
-    service.start_io(0);
-    let error = file.sync().unwrap_err();
-    assert_eq!(error.status(), Status::Lost, "{error}");
+    for is_direct in [false, true] {
+        let options = service.connect_options().with_direct(is_direct);
+        let client = Client::connect(&service.url(), options).unwrap();
+        let path = format!("/{is_direct}");
+        let file = create(&client, &path, "striped(64KiB) over 1");
+        // The first one asks for the memory.
+        for tag in [1, 2] {
+            file.write_at(0, &whole(0, BYTES, tag)).unwrap();
+        }
+        assert_eq!(file.last_access().is_direct, is_direct);
+        service.kill_io(0);
+        service.start_io(0);
+        let error = file.sync().unwrap_err();
+        assert_eq!(error.status(), Status::Lost, "{error}");
+    }
 }
