@@ -10,7 +10,7 @@ use wire::message::catalogue::{MoveState, Relayout, RelayoutProgress, Unlink, Un
 use wire::message::file::{Grow, Preallocate, Size, Sync, Truncate};
 use wire::message::session::Shutdown;
 
-use crate::rig::{Rig, pattern, request_number, start_meta};
+use crate::rig::{Client, File, Rig, pattern, request_number, start_meta};
 
 fn whole() -> View {
     View::whole_file()
@@ -99,23 +99,33 @@ fn a_restarted_manager_finds_the_same_servers_with_their_bytes() {
     assert_eq!(later.read(&file, 1, &whole(), 0, 4).unwrap().0, b"kept");
 }
 
-/// The answer was lost, or the owner was started again before it was sent; another client has written meanwhile.
-#[test]
-fn truncate_that_comes_twice_cuts_once() {
-    let rig = Rig::new(2);
+/// A file of a thousand bytes over two servers, and who wrote it.
+fn written(rig: &Rig) -> (Client, File) {
     let mut client = rig.client();
     let file = client.open("/f", None, Some("striped(100) over 2"));
     client.set_view(&file, 1, &whole());
     client
         .write(&file, 1, &whole(), 0, &pattern(1000, 1))
         .unwrap();
-    let owner = file.state.owner.server;
-    let cut = Truncate {
+    (client, file)
+}
+
+fn truncate(file: &File, to: u64) -> Truncate {
+    Truncate {
         view: 1,
         handle: file.opened.handle,
-        to: 0,
+        to,
         request: request_number(),
-    };
+    }
+}
+
+/// The answer to the first one was lost; another client has written meanwhile.
+#[test]
+fn truncate_that_comes_twice_cuts_once() {
+    let rig = Rig::new(2);
+    let (mut client, file) = written(&rig);
+    let owner = file.state.owner.server;
+    let cut = truncate(&file, 0);
     let first = client.ask(owner, &cut).unwrap();
     assert_eq!((first.size, first.epoch), (0, 1));
     let mut other = rig.client();
@@ -136,11 +146,7 @@ fn truncate_that_comes_twice_cuts_once() {
     let (back, _) = other.read(&theirs, 1, &whole(), 0, 300).unwrap();
     assert_eq!(back, pattern(300, 2), "the second one cut what was written");
     // Another one is another one.
-    let next = Truncate {
-        request: request_number(),
-        ..cut
-    };
-    let next = client.ask(owner, &next).unwrap();
+    let next = client.ask(owner, &truncate(&file, 0)).unwrap();
     assert_eq!((next.size, next.epoch), (0, 2));
     // And the first is still known.
     let again = client.ask(owner, &cut).unwrap();
@@ -150,20 +156,9 @@ fn truncate_that_comes_twice_cuts_once() {
 #[test]
 fn truncated_bytes_are_gone_and_late_writers_are_told() {
     let rig = Rig::new(2);
-    let mut client = rig.client();
-    let mut file = client.open("/f", None, Some("striped(100) over 2"));
-    client.set_view(&file, 1, &whole());
-    client
-        .write(&file, 1, &whole(), 0, &pattern(1000, 1))
-        .unwrap();
+    let (mut client, mut file) = written(&rig);
     let owner = file.state.owner.server;
-    let cut = Truncate {
-        view: 1,
-        handle: file.opened.handle,
-        to: 350,
-        request: request_number(),
-    };
-    let size = client.ask(owner, &cut).unwrap();
+    let size = client.ask(owner, &truncate(&file, 350)).unwrap();
     assert_eq!((size.size, size.epoch), (350, 1));
     let late = client.write(&file, 1, &whole(), 0, &[1; 300]).unwrap_err();
     assert_eq!(late.0, Status::StaleEpoch);
