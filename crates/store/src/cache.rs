@@ -46,14 +46,6 @@ impl CacheUsage {
         let gone = self.ahead_hit_bytes + self.ahead_wasted_bytes;
         self.ahead_bytes.saturating_sub(gone)
     }
-
-    /// Bytes found in memory, of all that were asked for; nothing was asked for: 1.
-    pub fn hit_ratio(&self) -> f64 {
-        match self.hit_bytes + self.miss_bytes {
-            0 => 1.0,
-            all => self.hit_bytes as f64 / all as f64,
-        }
-    }
 }
 
 /// Shared by all tables of a store.

@@ -495,6 +495,8 @@ mod tests {
             let order = self.order();
             assert_eq!(order.len(), in_memory.len());
             assert_eq!(order.iter().collect::<HashSet<_>>().len(), order.len());
+            let far = in_memory.iter().filter(|e| e.class != Class::Near).count();
+            assert_eq!(self.passing()[..], order[..far]);
             assert!(self.gone.count <= FEW || self.gone_bytes <= self.limit_bytes);
         }
     }
