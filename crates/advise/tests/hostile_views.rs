@@ -1,4 +1,4 @@
-//! Views that nobody would make in earnest: cutting a file by them ends soon, with a layout or with a reason.
+//! Hostile views, short to send and endless to walk through: `by_views` cuts a file by them soon, with a layout or with a reason.
 //!
 //! A client sends them to the metadata manager, which cuts in the thread of the connection.
 

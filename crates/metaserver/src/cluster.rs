@@ -87,6 +87,7 @@ impl Manager {
                 client: r.client,
                 number: r.request,
                 kind: BeginTruncate::KIND,
+                // The owner is not told; a client that comes back late is refused before this.
                 is_repeated: false,
             };
             Ok(b.begin_truncate_once(&caller, asked, r.handle, r.to)?)

@@ -81,6 +81,8 @@ pub(crate) struct Manager {
     pub(crate) committer: Committer,
     pub(crate) clients: Arc<Clients>,
     pub(crate) next_client: AtomicU64,
+    /// Numbers of what the manager asks itself: each request has its own, as those of clients do.
+    pub(crate) next_own_request: AtomicU64,
     pub(crate) members: Membership,
     pub(crate) moves: Moves,
     pub(crate) teams: Teams,
@@ -168,7 +170,7 @@ impl Session {
 }
 
 impl Manager {
-    /// A session of the manager itself, which may do everything. Its client has the number that nobody is given.
+    /// A session of the manager itself for one request, which may do everything. Its client has the number that nobody is given.
     pub(crate) fn own_session(&self) -> Session {
         let client = ClientId(self.starts << 32);
         self.client_connected(client, None);
@@ -177,7 +179,10 @@ impl Manager {
             credentials: Arc::new(Credentials::ROOT),
             whereabouts: Whereabouts::default(),
             channel: Channel::private(),
-            asked: Asked::default(),
+            asked: Asked {
+                number: self.next_own_request.fetch_add(1, Ordering::Relaxed),
+                ..Asked::default()
+            },
             manager: self.this(),
             _taken: None,
         }

@@ -221,6 +221,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         committer,
         clients: Arc::default(),
         next_client: AtomicU64::new(1),
+        next_own_request: AtomicU64::new(1),
         members: Default::default(),
         moves: Default::default(),
         teams: Default::default(),

@@ -279,6 +279,15 @@ fn seed004_s40_a_file_moves_by_itself_when_that_pays() {
     }
     let reports = client.profile("/auto/f").unwrap().profile.total().reports;
     assert!(reports >= 8);
+    // The manager moves a second file too: its own requests are not taken for one that came twice.
+    let file = create(&client, "/auto/g", "f32[512,512]", "(block, *) onto 4");
+    file.write_at(0, &bytes).unwrap();
+    file.close().unwrap();
+    client.clear_profile("/auto/g").unwrap();
+    read_by_columns(&service, "/auto/g", 100);
+    until("the second file is in the other layout", || {
+        layout("/auto/g") != "(block, *) onto 4"
+    });
     // A suggestion is kept for a file that is not to be moved.
     let hints = client::Hints::new().with("auto_layout", "suggest").unwrap();
     client.set_hints("/still", &hints, &[]).unwrap();

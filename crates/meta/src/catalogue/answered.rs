@@ -275,7 +275,7 @@ impl Batch<'_> {
             let free: Vec<u64> = theirs.map(|(_, slot)| slot).collect();
             Window {
                 // What a client that is late did before is not known.
-                floor: if is_late { number - 1 } else { 0 },
+                floor: if is_late { number.saturating_sub(1) } else { 0 },
                 slots: free.iter().max().map_or(0, |slot| slot + 1),
                 free,
                 ..Window::default()

@@ -143,7 +143,7 @@ impl Catalogue {
                     if version < 2 {
                         version1::rewrite(rows)?;
                     }
-                    // Version 3 adds kinds of rows and changes none.
+                    // Version 3 added kinds of rows, version 4 changes one of them.
                     if version == 3 {
                         answered::rewrite_version3(rows)?;
                     }

@@ -88,7 +88,8 @@ impl Batch<'_> {
         Ok(begun)
     }
 
-    /// The same for a request that may come again: it is done once, and answered with its epoch.
+    /// [`Batch::begin_truncate`] for a request that a client may send again: the catalogue begins it once, and answers the
+    /// second with the epoch of the first.
     pub fn begin_truncate_once(
         &mut self,
         caller: &Caller<'_>,

@@ -15,7 +15,7 @@ fn what_a_dead_client_has_admitted_stays_until_it_is_fenced() {
         handle: HandleId(0),
     };
     assert_eq!(m.handle(leave), []);
-    // It may still write with its lease, so nobody else gets one.
+    // Client 0 may still write with its lease, so client 1 gets none.
     let effects = m.handle(admit(1, 1, &all));
     let leases = |e: &Effect| matches!(e, Effect::Lease { .. });
     assert!(!effects.iter().any(leases), "{effects:?}");
