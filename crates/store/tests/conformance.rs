@@ -6,7 +6,8 @@
 mod harness;
 
 use harness::{MemoryHarness, RealHarness, TwinHarness};
-use store::conformance::{CHECKS, Harness, run};
+use store::conformance::{CHECKS, Harness, identity, pattern, run};
+use store::{Grant, UNIT};
 
 #[track_caller]
 fn ran_all_but(ran: &[&str], left_out: &[&str]) {
@@ -54,4 +55,29 @@ fn disk_store_with_scarce_memory_conforms() {
         })
         .collect();
     ran_all_but(&ran, &large);
+}
+
+#[test]
+fn memory_apart_is_found_in_pieces_when_there_is_no_large_one() {
+    let harness = MemoryHarness::new(128 * UNIT);
+    let store = harness.store();
+    // Bytes far from each other take a unit each, and leave five: fewer than an extent of eight.
+    let full = store.create(&identity(1)).unwrap();
+    for i in 0..123 {
+        full.write_at(i * 32 * UNIT, b"x").unwrap();
+    }
+    assert_eq!(store.usage().memory_bytes, 123 * UNIT);
+    let subfile = store.create(&identity(2)).unwrap();
+    let range = 8 * UNIT + 100..12 * UNIT + 30_000;
+    let bytes = pattern(3, (range.end - range.start) as usize, 1);
+    let mut grant = Grant::new();
+    subfile.grant_apart(range.clone(), &mut grant).unwrap();
+    grant.copy_from(&bytes);
+    grant.commit().unwrap();
+    let mut found = vec![0xff; range.end as usize];
+    subfile.read_at(0, &mut found).unwrap();
+    let (before, stored) = found.split_at(range.start as usize);
+    assert!(before.iter().all(|&b| b == 0));
+    assert!(stored == bytes);
+    assert_eq!(subfile.allocated().unwrap(), 5 * UNIT);
 }

@@ -116,3 +116,28 @@ fn hints_of_others_and_masses_of_them_are_refused() {
     set(&mut fixture, BOB, "/d/own", &hint).unwrap();
     fixture.clean();
 }
+
+#[test]
+fn the_hint_that_a_layout_is_said_to_come_from_is_one_that_was_used() {
+    let mut fixture = Fixture::new(3);
+    let set = [text("layout", "striped(8KiB) over 3")];
+    let made = fixture.by(ALICE, |b, caller| {
+        b.mkdir(caller, "/d", 0o755)?;
+        b.set_hints(caller, "/d", &[text("striping_factor", "2")], &[])?;
+        b.mkdir(caller, "/d/e", 0o755)?;
+        b.set_hints(caller, "/d/e", &set, &[])
+    });
+    made.unwrap();
+    // The nearer of two; the other is not said to have decided anything.
+    for (path, hint, place) in [
+        ("/d/f", "striping_factor", "/d"),
+        ("/d/e/f", "layout", "/d/e"),
+    ] {
+        let file = fixture.create(ALICE, path).unwrap();
+        let snapshot = fixture.catalogue.snapshot().unwrap();
+        let why = snapshot.distribution(file).unwrap();
+        let expected = format!("given by the hint {hint} of directory {place}");
+        assert_eq!(why, expected, "{path}");
+    }
+    fixture.clean();
+}
