@@ -53,7 +53,7 @@ impl Manager {
         r: ClearFailed,
     ) -> Result<(), Refused> {
         self.demand_operator(session)?;
-        self.committer.run(move |b| Ok(b.clear_failed(r.server)?))
+        self.change_once(session, move |b, _| b.clear_failed(r.server))
     }
 
     pub(crate) fn list_failed(

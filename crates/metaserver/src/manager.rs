@@ -265,6 +265,11 @@ impl Manager {
         })
     }
 
+    /// What was noted of a request when it came before; refused if that is not known any more.
+    pub(crate) fn asked_before(&self, asked: Identity) -> Result<Option<Vec<u8>>, Refused> {
+        self.committer.run(move |b| Ok(b.note_of(asked)?))
+    }
+
     /// Changes the catalogue for a client, if it is still alive when its turn comes.
     pub(crate) fn change<T: Send + 'static>(
         &self,

@@ -14,7 +14,8 @@
 //! Invariants
 //! - A request that changes rows and the note that it was done are one transaction. A request that changes no row (a
 //!   file that exists is opened) is noted in memory: after a restart it has left nothing.
-//! - Requests that were refused are not noted: they have changed nothing.
+//! - Requests that were refused are not noted: they have changed nothing. One of several transactions notes with each how far
+//!   it is, and goes on there.
 //! - The last [`WINDOW`] requests of a client are known. A number that is not above those dropped is refused as
 //!   [forgotten](MetaError::Forgotten), and never done.
 //! - Notes go with the client: when it ends, or when it is not back after a restart. A client that comes
@@ -37,8 +38,8 @@ use wire::put_number;
 /// How many requests of a client are known. A client has at most one under way per thread.
 pub const WINDOW: usize = 256;
 
-/// Longest note.
-const MOST_BYTES: usize = 4096;
+/// Longest note: the steps of a rebalancing.
+const MOST_BYTES: usize = 16 << 10;
 
 /// What makes a request known again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,7 +255,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Notes that a request was done, with what it has changed.
+    /// Notes that a request was done, with what it has changed. One that changes things in several transactions notes in
+    /// each how far it is; the last note counts.
     pub fn note(&mut self, identity: Identity, mut bytes: Vec<u8>) {
         let Identity {
             client,
@@ -281,10 +283,16 @@ impl Batch<'_> {
                 ..Window::default()
             }
         });
-        window.make_room();
-        let kept = match self.rows.has_staged() {
+        let before = match window.notes.get(&number) {
+            Some(Note::Durable(slot)) => Some(*slot),
+            _ => None,
+        };
+        if before.is_none() {
+            window.make_room();
+        }
+        let kept = match before.is_some() || self.rows.has_staged() {
             true => {
-                let slot = window.slot();
+                let slot = before.unwrap_or_else(|| window.slot());
                 let floor = window.floor;
                 let answer = Answer {
                     number,

@@ -114,6 +114,39 @@ fn what_changes_nothing_writes_nothing_even_when_older_notes_are_dropped() {
 }
 
 #[test]
+fn request_of_several_transactions_has_one_note_which_is_the_last() {
+    let disk = Disk::default();
+    let mut catalogue = Catalogue::open_on(disk.clone()).unwrap();
+    ask(&mut catalogue, 1, Some("/first")).unwrap();
+    let mut note = |step: u64, path: Option<&str>| {
+        let caller = Caller {
+            client: CLIENT,
+            credentials: &Credentials::ROOT,
+            now: Time(0),
+        };
+        let noted = catalogue.transact(|b| {
+            if let Some(path) = path {
+                b.mkdir(&caller, path, 0o755)?;
+            }
+            b.note(identity(2), step.to_le_bytes().to_vec());
+            Ok::<(), MetaError>(())
+        });
+        noted.unwrap().unwrap();
+    };
+    // More than there are slots, and the last in a transaction that changes nothing else.
+    let steps = 2 * WINDOW as u64;
+    for step in 0..steps {
+        note(step, Some(&format!("/{step}")));
+    }
+    note(steps, None);
+    drop(catalogue);
+    let mut catalogue = Catalogue::open_on(disk).unwrap();
+    let last = catalogue.transact(|b| b.note_of(identity(2))).unwrap();
+    assert_eq!(last, Ok(Some(steps.to_le_bytes().to_vec())));
+    assert_eq!(ask(&mut catalogue, 1, None), Ok(false), "it was dropped");
+}
+
+#[test]
 fn one_number_is_for_one_request() {
     let mut catalogue = Catalogue::open_on(Disk::default()).unwrap();
     for (number, path) in [(1, Some("/d")), (2, None)] {

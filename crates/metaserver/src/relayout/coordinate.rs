@@ -30,7 +30,7 @@ use wire::message::cluster::{
 use wire::{FileId, LayoutState, Piece, ServerId, Status, Time};
 
 use super::pace::{Pace, Round};
-use super::{Move, Next, noted_move};
+use super::{Move, Next};
 use crate::committer::Refused;
 use crate::manager::{Manager, now};
 use crate::servers::{ServerError, ServerLink};
@@ -443,7 +443,7 @@ impl Coordinator {
         &mut self,
         target: MoveTarget,
         mut record: MoveRecord,
-        asked: Option<Identity>,
+        note: Option<(Identity, Vec<u8>)>,
         check: impl Fn(&mut Batch<'_>) -> Result<(), Refused> + Send + Sync + 'static,
     ) -> Result<(), Stop> {
         let asks = Says {
@@ -475,8 +475,8 @@ impl Coordinator {
                     let why = "the file was changed meanwhile";
                     return Err(Refused::new(Status::Busy, why));
                 }
-                if let Some(asked) = asked {
-                    b.note(asked, noted_move(file));
+                if let Some((asked, bytes)) = &note {
+                    b.note(*asked, bytes.clone());
                 }
                 Ok(state)
             })

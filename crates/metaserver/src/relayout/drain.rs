@@ -4,18 +4,23 @@
 //! what it owns elsewhere, a few files at a time, for as long as there are any; after a restart of the metadata
 //! manager it goes on. Both are moves like any other, with the same layout and other servers.
 //!
+//! A rebalancing is planned once: with its first move the plan is noted, with each move how many have begun. One that comes
+//! again goes on there and plans nothing, since the servers look different by then.
+//!
 //! Left to others: where subfiles go (`meta`), moving them (`coordinate`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use meta::catalogue::{MoveTarget, Snapshot};
+use meta::MetaError;
+use meta::catalogue::{Batch, Identity, MoveTarget, Snapshot};
+use wire::message::Field;
 use wire::message::catalogue::{
     Drain, DrainProgress, Draining, MemberState, MoveOptions, Rebalance, SubfileMove,
 };
-use wire::{FileId, ServerId, Status};
+use wire::{ClientId, DecodeError, FileId, Reader, ServerId, Status};
 
 use crate::committer::Refused;
 use crate::manager::{Manager, Session};
@@ -30,6 +35,8 @@ const MOST_MOVES: usize = 256;
 #[derive(Clone, Debug, Default)]
 struct Now {
     options: MoveOptions,
+    /// It goes on after a restart, and with which options it was begun is not known.
+    is_resumed: bool,
     failure: String,
 }
 
@@ -41,6 +48,57 @@ impl Drains {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ServerId, Now>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Requests to rebalance that are being done.
+#[derive(Debug, Default)]
+pub(super) struct Balancing(Mutex<BTreeSet<(ClientId, u64)>>);
+
+impl Balancing {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<(ClientId, u64)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses one that comes again while it is being done: it is told what has become of it later.
+    fn enter(&self, asked: Identity) -> Result<Entered<'_>, Refused> {
+        let key = (asked.client, asked.number);
+        match self.lock().insert(key) {
+            true => Ok(Entered(self, key)),
+            false => Err(MetaError::Busy("the request is being done").into()),
+        }
+    }
+}
+
+struct Entered<'b>(&'b Balancing, (ClientId, u64));
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.0.lock().remove(&self.1);
+    }
+}
+
+/// What is noted of a rebalancing: of how many files the moves have begun, and the steps without paths.
+fn noted_plan(begun: usize, plan: &[SubfileMove]) -> Vec<u8> {
+    let mut note = Vec::new();
+    (begun as u64).put(&mut note);
+    let steps = plan.iter().map(|step| SubfileMove {
+        path: String::new(),
+        ..step.clone()
+    });
+    steps.collect::<Vec<_>>().put(&mut note);
+    note
+}
+
+fn read_plan(note: &[u8]) -> Result<(usize, Vec<SubfileMove>), MetaError> {
+    let read = |mut r: Reader<'_>| -> Result<_, DecodeError> {
+        let (begun, plan) = (u64::read(&mut r)?, Field::read(&mut r)?);
+        r.finish()?;
+        Ok((begun as usize, plan))
+    };
+    read(Reader::new(note)).map_err(|why| MetaError::Corrupt {
+        row: "the answer to an earlier request".into(),
+        why,
+    })
 }
 
 /// Bytes of each subfile of the last piece of a file, by its durable size.
@@ -56,10 +114,21 @@ fn subfile_bytes(snapshot: &Snapshot, file: FileId) -> Result<Vec<(u64, u64)>, R
 }
 
 impl Manager {
-    /// Begins or ends the draining of a server.
+    /// Begins or ends the draining of a server. Who asks again is told how far it is now.
     pub(crate) fn drain(&self, session: &mut Session, r: Drain) -> Result<Draining, Refused> {
         self.demand_operator(session)?;
+        let asked = session.asked()?;
         let (server, is_over) = (r.server, r.is_over);
+        if self.asked_before(asked)?.is_some() {
+            if let Some(now) = self.moves.drains.lock().get_mut(&server)
+                && now.is_resumed
+                && !is_over
+            {
+                now.is_resumed = false;
+                now.options = r.options;
+            }
+            return self.draining(server);
+        }
         let snapshot = self.snapshot()?;
         let others = snapshot
             .members()?
@@ -71,12 +140,19 @@ impl Manager {
                 format!("{server} is the only one that takes subfiles; start another one first"),
             ));
         }
-        self.committer
-            .run(move |b| Ok(b.set_draining(server, !is_over)?))?;
-        if is_over {
-            self.moves.drains.lock().remove(&server);
-        } else {
-            self.run_drain(server, r.options)?;
+        let is_new = self.committer.run(move |b| {
+            let work = |b: &mut Batch<'_>| {
+                b.set_draining(server, !is_over)?;
+                Ok((true, Vec::new()))
+            };
+            Ok(b.once(asked, work, |_, _| Ok(false))?)
+        })?;
+        match (is_new, is_over) {
+            (false, _) => {}
+            (true, true) => {
+                self.moves.drains.lock().remove(&server);
+            }
+            (true, false) => self.run_drain(server, r.options, false)?,
         }
         self.draining(server)
     }
@@ -123,15 +199,21 @@ impl Manager {
     pub(super) fn resume_drains(&self) -> Result<(), Refused> {
         for member in self.snapshot()?.members()? {
             if member.is_draining {
-                self.run_drain(member.server, MoveOptions::default())?;
+                self.run_drain(member.server, MoveOptions::default(), true)?;
             }
         }
         Ok(())
     }
 
-    fn run_drain(&self, server: ServerId, options: MoveOptions) -> Result<(), Refused> {
+    fn run_drain(
+        &self,
+        server: ServerId,
+        options: MoveOptions,
+        is_resumed: bool,
+    ) -> Result<(), Refused> {
         let now = Now {
             options,
+            is_resumed,
             ..Now::default()
         };
         if self.moves.drains.lock().insert(server, now).is_some() {
@@ -195,6 +277,43 @@ impl Manager {
         session: &mut Session,
         r: Rebalance,
     ) -> Result<Vec<SubfileMove>, Refused> {
+        if r.is_trial {
+            return self.plan_balance(session, &r.path);
+        }
+        let asked = session.asked()?;
+        let _entered = self.moves.balancing.enter(asked)?;
+        let (begun, plan) = match self.asked_before(asked)? {
+            None => (0, self.plan_balance(session, &r.path)?),
+            Some(note) => {
+                let (begun, mut plan) = read_plan(&note)?;
+                let snapshot = self.snapshot()?;
+                for step in &mut plan {
+                    let path = snapshot.path_of(step.file).ok().flatten();
+                    step.path = path.unwrap_or_default();
+                }
+                (begun, plan)
+            }
+        };
+        let mut by_file: BTreeMap<FileId, Vec<(u32, ServerId)>> = BTreeMap::new();
+        for step in &plan {
+            by_file
+                .entry(step.file)
+                .or_default()
+                .push((step.subfile, step.to));
+        }
+        for (i, (file, subfiles)) in by_file.into_iter().enumerate().skip(begun) {
+            let target = MoveTarget {
+                subfiles,
+                ..MoveTarget::default()
+            };
+            let note = (asked, noted_plan(i + 1, &plan));
+            self.begin_move(file, &target, &r.options, Some(note), |_| Ok(()))?;
+        }
+        Ok(plan)
+    }
+
+    /// What a rebalancing of a file, or of all, would move.
+    fn plan_balance(&self, session: &Session, path: &str) -> Result<Vec<SubfileMove>, Refused> {
         let snapshot = self.read(session)?;
         let members: Vec<_> = snapshot.members()?;
         let mut loads: BTreeMap<u64, u64> = BTreeMap::new();
@@ -204,7 +323,7 @@ impl Manager {
             }
         }
         let mut files = Vec::new();
-        if r.path.is_empty() {
+        if path.is_empty() {
             self.demand_operator(session)?;
             for server in loads.keys().copied().collect::<Vec<_>>() {
                 for part in snapshot.parts_at(ServerId(server))? {
@@ -215,7 +334,7 @@ impl Manager {
             }
         } else {
             let target = MoveTarget::default();
-            files.push(snapshot.may_relayout(&session.credentials, &r.path, &target)?);
+            files.push(snapshot.may_relayout(&session.credentials, path, &target)?);
         }
         // By the sizes of files: what servers report as used is of a while ago, and of other files too when one
         // is balanced by itself.
@@ -226,24 +345,7 @@ impl Manager {
                 }
             }
         }
-        let plan = plan(&snapshot, &files, &mut loads)?;
-        if !r.is_trial {
-            let mut by_file: BTreeMap<FileId, Vec<(u32, ServerId)>> = BTreeMap::new();
-            for step in &plan {
-                by_file
-                    .entry(step.file)
-                    .or_default()
-                    .push((step.subfile, step.to));
-            }
-            for (file, subfiles) in by_file {
-                let target = MoveTarget {
-                    subfiles,
-                    ..MoveTarget::default()
-                };
-                self.begin_move(file, &target, &r.options, None, |_| Ok(()))?;
-            }
-        }
-        Ok(plan)
+        plan(&snapshot, &files, &mut loads)
     }
 }
 
@@ -297,4 +399,46 @@ fn plan(
         }
     }
     Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_that_is_being_done_is_not_done_beside_it() {
+        let balancing = Balancing::default();
+        let asked = |number| Identity {
+            client: ClientId(1),
+            number,
+            kind: 0x31,
+            is_repeated: true,
+        };
+        let first = balancing.enter(asked(7)).unwrap();
+        let busy = balancing.enter(asked(7)).err().unwrap();
+        assert_eq!(busy.0, Status::Busy);
+        drop(balancing.enter(asked(8)).unwrap());
+        assert!(balancing.enter(asked(7)).is_err());
+        drop(first);
+        assert!(balancing.enter(asked(7)).is_ok());
+    }
+
+    #[test]
+    fn plan_that_was_noted_is_read_again_and_fits() {
+        let step = SubfileMove {
+            file: FileId(u64::MAX),
+            path: "/left/out".into(),
+            subfile: u32::MAX,
+            from: ServerId(u64::MAX),
+            to: ServerId(u64::MAX),
+            bytes: u64::MAX,
+        };
+        let note = noted_plan(3, &vec![step.clone(); MOST_MOVES]);
+        assert!(note.len() <= 16 << 10, "{} bytes", note.len());
+        let (begun, plan) = read_plan(&note).unwrap();
+        let path = String::new();
+        assert_eq!((begun, plan.len()), (3, MOST_MOVES));
+        assert_eq!(plan[0], SubfileMove { path, ..step });
+        assert!(read_plan(&note[1..]).is_err());
+    }
 }

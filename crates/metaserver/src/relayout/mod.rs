@@ -38,7 +38,7 @@ use wire::{ServerId, Status};
 use crate::committer::Refused;
 use crate::manager::{Manager, Session, now};
 use coordinate::{Coordinator, Idle, Stop};
-use drain::Drains;
+use drain::{Balancing, Drains};
 
 /// Files whose last move is remembered.
 const REMEMBERED: usize = 1024;
@@ -254,6 +254,7 @@ pub(crate) struct Moves {
     table: Mutex<Table>,
     rounds: AtomicU64,
     drains: Drains,
+    balancing: Balancing,
     idle: Idle,
 }
 
@@ -361,33 +362,37 @@ impl Manager {
                 false => Err(MetaError::Busy("the file was changed meanwhile; try again").into()),
             }
         };
-        self.begin_move(file, &target, &r.options, Some(asked), check)
+        let note = (asked, noted_move(file));
+        self.begin_move(file, &target, &r.options, Some(note), check)
     }
 
     /// The move that a request has begun when it came before.
     fn begun_before(&self, asked: Identity) -> Result<Option<Progress>, Refused> {
-        let note = self.snapshot()?.note_of(asked)?;
-        let Some(file) = note.and_then(|note| message::decode::<FileId>(&note).ok()) else {
-            return Ok(None);
-        };
-        if let Some(mv) = self.moves.find(file) {
-            return Ok(Some(mv.progress()));
-        }
-        let over = self.moves.lock().over.get(&file).cloned();
-        // How moves ended is not remembered over restarts; one that is not under way is over.
-        Ok(Some(over.unwrap_or_else(|| Progress {
-            state: MoveState::Done,
-            ..Move::new(file, &MoveRecord::default()).progress()
-        })))
+        let note = self.asked_before(asked)?;
+        let file = note.and_then(|note| message::decode::<FileId>(&note).ok());
+        Ok(file.map(|file| self.progress_since(file, MoveState::Done)))
     }
 
-    /// Begins a move, or says why not. What ends soon is waited for.
+    /// How far the move of a file is that a request was about when it came before. How moves ended is not remembered over
+    /// restarts; one that is not under way has come to this end.
+    fn progress_since(&self, file: FileId, end: MoveState) -> Progress {
+        if let Some(mv) = self.moves.find(file) {
+            return mv.progress();
+        }
+        let over = self.moves.lock().over.get(&file).cloned();
+        over.unwrap_or_else(|| Progress {
+            state: end,
+            ..Move::new(file, &MoveRecord::default()).progress()
+        })
+    }
+
+    /// Begins a move, or says why not; the note of the request is made with it. What ends soon is waited for.
     fn begin_move(
         &self,
         file: FileId,
         target: &MoveTarget,
         options: &MoveOptions,
-        asked: Option<Identity>,
+        note: Option<(Identity, Vec<u8>)>,
         check: impl Fn(&mut Batch<'_>) -> Result<(), Refused> + Clone + Send + Sync + 'static,
     ) -> Result<Progress, Refused> {
         let record = MoveRecord {
@@ -414,7 +419,7 @@ impl Manager {
                 if coordinator.is_moving() {
                     return Err(Stop::Pause("a move of the file waits to be resumed".into()));
                 }
-                coordinator.begin(target.clone(), record.clone(), asked, check.clone())?;
+                coordinator.begin(target.clone(), record.clone(), note.clone(), check.clone())?;
                 Ok(coordinator)
             });
             match begun {
@@ -543,12 +548,21 @@ impl Manager {
         })
     }
 
-    /// Pauses, resumes, cancels or limits a move; durable when this returns.
+    /// Pauses, resumes, cancels or limits a move; durable when this returns. One that comes again is told how far the
+    /// file is now.
     pub(crate) fn control_relayout(
         &self,
         session: &mut Session,
         r: ControlRelayout,
     ) -> Result<Progress, Refused> {
+        let asked = session.asked()?;
+        let end = match r.what {
+            MoveControl::Cancel => MoveState::Cancelled,
+            _ => MoveState::Done,
+        };
+        if self.asked_before(asked)?.is_some() {
+            return Ok(self.progress_since(r.file, end));
+        }
         let snapshot = self.read(session)?;
         let operator = self.demand_operator(session);
         if operator.is_err() {
@@ -558,24 +572,32 @@ impl Manager {
         let why = format!("paused by user {user}");
         let text = why.clone();
         let (file, what, limit) = (r.file, r.what, r.limit_bytes);
-        self.committer.run(move |b| {
-            Ok(b.change_move(file, |record| match what {
-                MoveControl::Pause => {
-                    record.is_paused = true;
-                    record.why.clone_from(&text);
-                }
-                MoveControl::Resume => {
-                    record.is_paused = false;
-                    record.why.clear();
-                }
-                MoveControl::Cancel => {
-                    record.wants_cancel = true;
-                    record.is_paused = false;
-                    record.why.clear();
-                }
-                MoveControl::Limit => record.options.limit_bytes = limit,
-            })?)
+        let change = move |record: &mut MoveRecord| match what {
+            MoveControl::Pause => {
+                record.is_paused = true;
+                record.why.clone_from(&text);
+            }
+            MoveControl::Resume => {
+                record.is_paused = false;
+                record.why.clear();
+            }
+            MoveControl::Cancel => {
+                record.wants_cancel = true;
+                record.is_paused = false;
+                record.why.clear();
+            }
+            MoveControl::Limit => record.options.limit_bytes = limit,
+        };
+        let is_new = self.committer.run(move |b| {
+            let work = |b: &mut Batch<'_>| {
+                b.change_move(file, &change)?;
+                Ok((true, Vec::new()))
+            };
+            Ok(b.once(asked, work, |_, _| Ok(false))?)
         })?;
+        if !is_new {
+            return Ok(self.progress_since(file, end));
+        }
         // It may have come to its end meanwhile: nothing is left to be paused.
         if self.moves.find(file).is_none()
             && self.snapshot()?.layout(file)?.decode()?.pieces.len() < 2

@@ -12,5 +12,6 @@ mod limits;
 mod members;
 mod names;
 mod relayout;
+mod relayout_twice;
 mod strangers;
 mod twice;

@@ -17,7 +17,7 @@ use crate::fixture::*;
 
 /// What a server is to do when it is told to pull.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Pulls {
+pub(crate) enum Pulls {
     AtOnce,
     Waits,
     Fails,
@@ -28,10 +28,12 @@ struct Asked {
     pulls: Pulls,
     pulled: Option<PullWindows>,
     fences: Vec<FenceWindows>,
+    /// A file that is not fenced here.
+    refuses: Option<FileId>,
     size: u64,
 }
 
-struct FakeServer {
+pub(crate) struct FakeServer {
     asked: Mutex<Asked>,
     changed: Condvar,
 }
@@ -73,6 +75,10 @@ impl Service for FakeServer {
         match kind {
             FenceWindows::KIND => {
                 let fence: FenceWindows = exchange.request().unwrap();
+                if asked.refuses == Some(fence.file) {
+                    drop(asked);
+                    return exchange.refuse(Status::Io, &Refusal::new("it cannot"));
+                }
                 let end = if fence.asks_size { asked.size } else { 0 };
                 asked.fences.push(fence);
                 drop(asked);
@@ -114,9 +120,9 @@ impl Service for FakeServer {
     fn ended(&self, (): ()) {}
 }
 
-struct Fake {
+pub(crate) struct Fake {
     running: Running<FakeServer>,
-    joiner: Joiner,
+    pub(crate) joiner: Joiner,
 }
 
 impl Fake {
@@ -129,6 +135,7 @@ impl Fake {
                 pulls: Pulls::AtOnce,
                 pulled: None,
                 fences: Vec::new(),
+                refuses: None,
                 size: 1000,
             }),
             changed: Condvar::new(),
@@ -138,7 +145,23 @@ impl Fake {
         Fake { running, joiner }
     }
 
-    fn set(&self, pulls: Pulls) {
+    /// Comes back with what it has, to a manager that was started again or has lost it.
+    pub(crate) fn join_again(&mut self, scratch: &Scratch) {
+        let before = self.joiner.joined.member.clone();
+        let join = Join {
+            server: Some(before.server),
+            continues: Some(before.incarnation),
+            ..join(&before.address)
+        };
+        self.joiner = Joiner::with(&scratch.socket(), join);
+    }
+
+    /// Does not let this file be fenced, or lets all.
+    pub(crate) fn refuse(&self, file: Option<FileId>) {
+        self.running.service().asked.lock().unwrap().refuses = file;
+    }
+
+    pub(crate) fn set(&self, pulls: Pulls) {
         self.running.service().asked.lock().unwrap().pulls = pulls;
         self.running.service().changed.notify_all();
     }
@@ -181,16 +204,16 @@ impl Drop for Fake {
     }
 }
 
-struct Setting {
-    scratch: Scratch,
-    manager: Option<MetaServer>,
-    servers: Vec<Fake>,
-    c: Asker,
-    file: FileId,
+pub(crate) struct Setting {
+    pub(crate) scratch: Scratch,
+    pub(crate) manager: Option<MetaServer>,
+    pub(crate) servers: Vec<Fake>,
+    pub(crate) c: Asker,
+    pub(crate) file: FileId,
 }
 
 /// Three servers, and a file on the first two of them.
-fn setting(name: &str) -> Setting {
+pub(crate) fn setting(name: &str) -> Setting {
     let scratch = Scratch::new(name);
     let manager = scratch.start();
     let servers: Vec<Fake> = (0..3)
@@ -209,7 +232,7 @@ fn setting(name: &str) -> Setting {
     }
 }
 
-fn relayout(layout: &str) -> Relayout {
+pub(crate) fn relayout(layout: &str) -> Relayout {
     Relayout {
         path: "/f".into(),
         layout: layout.into(),
@@ -219,7 +242,7 @@ fn relayout(layout: &str) -> Relayout {
 }
 
 /// Waits for the end of the move.
-fn ended(c: &mut Asker, file: FileId, state: MoveState) -> Progress {
+pub(crate) fn ended(c: &mut Asker, file: FileId, state: MoveState) -> Progress {
     let over = c.wait(&RelayoutProgress { file }, |p| {
         p.as_ref().unwrap().state.is_over()
     });
@@ -229,7 +252,7 @@ fn ended(c: &mut Asker, file: FileId, state: MoveState) -> Progress {
 }
 
 /// Waits for a state of a move that is not over.
-fn in_state(c: &mut Asker, file: FileId, state: MoveState) -> Progress {
+pub(crate) fn in_state(c: &mut Asker, file: FileId, state: MoveState) -> Progress {
     // Another question might find it trying again.
     let there = c.wait(&RelayoutProgress { file }, |p| {
         p.as_ref().unwrap().state == state
@@ -237,7 +260,7 @@ fn in_state(c: &mut Asker, file: FileId, state: MoveState) -> Progress {
     there.unwrap()
 }
 
-fn control(file: FileId, what: MoveControl) -> ControlRelayout {
+pub(crate) fn control(file: FileId, what: MoveControl) -> ControlRelayout {
     ControlRelayout {
         file,
         what,
@@ -245,11 +268,11 @@ fn control(file: FileId, what: MoveControl) -> ControlRelayout {
     }
 }
 
-fn layout_of(c: &mut Asker) -> LayoutAnswer {
+pub(crate) fn layout_of(c: &mut Asker) -> LayoutAnswer {
     c.ask(&GetLayout { path: "/f".into() })
 }
 
-const NEW: &str = "striped(1KiB) over [1,2]";
+pub(crate) const NEW: &str = "striped(1KiB) over [1,2]";
 
 #[test]
 fn file_is_fenced_moved_and_let_go() {
@@ -452,15 +475,7 @@ fn move_goes_on_when_the_manager_is_started_again() {
     let mut c = s.c.again(&s.scratch.socket()).unwrap();
     in_state(&mut c, s.file, MoveState::Waiting);
     for server in &mut s.servers {
-        let before = server.joiner.joined.member.clone();
-        server.joiner = Joiner::with(
-            &s.scratch.socket(),
-            Join {
-                server: Some(before.server),
-                continues: Some(before.incarnation),
-                ..join(&before.address)
-            },
-        );
+        server.join_again(&s.scratch);
         server.set(Pulls::AtOnce);
     }
     ended(&mut c, s.file, MoveState::Done);
@@ -482,15 +497,7 @@ fn window_of_a_server_that_joins_again_is_moved_again() {
         s.c.ask(&relayout(NEW));
         s.servers[1].wait_for_pull();
         let first = s.servers[2].wait_for_pull();
-        let before = s.servers[index].joiner.joined.member.clone();
-        s.servers[index].joiner = Joiner::with(
-            &s.scratch.socket(),
-            Join {
-                server: Some(before.server),
-                continues: Some(before.incarnation),
-                ..join(&before.address)
-            },
-        );
+        s.servers[index].join_again(&s.scratch);
         for server in &s.servers {
             server.set(Pulls::AtOnce);
         }

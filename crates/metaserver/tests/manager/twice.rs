@@ -11,14 +11,14 @@ use wire::{Rights, Status};
 use crate::fixture::*;
 
 /// Asks, loses the answer with the connection, lets something happen, and asks again.
-struct Loser {
-    asker: Asker,
-    number: u64,
+pub(crate) struct Loser {
+    pub(crate) asker: Asker,
+    pub(crate) number: u64,
 }
 
 impl Loser {
     #[track_caller]
-    fn twice<R: Request>(
+    pub(crate) fn twice<R: Request>(
         &mut self,
         scratch: &Scratch,
         request: &R,
@@ -35,7 +35,7 @@ impl Loser {
     }
 }
 
-fn loser(scratch: &Scratch) -> Loser {
+pub(crate) fn loser(scratch: &Scratch) -> Loser {
     Loser {
         asker: Asker::client(&scratch.socket()),
         number: 100,
