@@ -159,6 +159,66 @@ fn seed002_s75_a_segment_that_was_prepared_needs_no_disk_when_it_is_asked_for() 
     }
 }
 
+/// Nothing comes behind the last segment, so that what is read from the disk is read for it.
+#[test]
+fn seed002_s75_packets_that_are_ready_are_sent_without_the_disk() {
+    let whole = PART * RANKS as u64;
+    for form in ["packets", "exchanged"] {
+        let (service, bytes) = begin(true, 2);
+        let names = ["cache_miss_bytes", "prefetch_hit_bytes", "directed_bytes"];
+        run(&service, form, &BUFFER.to_string(), |_, file, team| {
+            segment(file, team, 0, &bytes);
+            rest(&service, team, form, whole);
+            let before = names.map(|name| counted(&service, name));
+            team.barrier().unwrap();
+            segment(file, team, 1, &bytes);
+            team.barrier().unwrap();
+            let now = names.map(|name| counted(&service, name));
+            let [missed, ready, sent] = std::array::from_fn(|i| now[i] - before[i]);
+            assert_eq!(missed, 0, "{form}: bytes from the disk");
+            assert_eq!(
+                (ready, sent),
+                (whole, whole),
+                "{form}: all that is sent was packed before"
+            );
+        });
+    }
+}
+
+/// Segments in no order, which no history tells: each rank says by a hint what it will read next.
+#[test]
+fn seed002_s74_the_next_segment_is_taken_from_hints() {
+    let whole = PART * RANKS as u64;
+    let order = [4, 1, 5, 2];
+    for is_hinted in [true, false] {
+        let (service, bytes) = begin(true, 6);
+        run(&service, "none", &BUFFER.to_string(), |_, file, team| {
+            for (turn, &number) in order.iter().enumerate() {
+                if is_hinted {
+                    let mut hints = file.hints();
+                    let value = format!("{}:{PART}", number * PART);
+                    hints.set("upcoming", &value).unwrap();
+                    file.set_hints(&hints).unwrap();
+                    rest(&service, team, "disk", whole * (turn as u64 + 1));
+                }
+                team.barrier().unwrap();
+                let before = counted(&service, "cache_miss_bytes");
+                team.barrier().unwrap();
+                segment(file, team, number, &bytes);
+                team.barrier().unwrap();
+                let missed = counted(&service, "cache_miss_bytes") - before;
+                match is_hinted {
+                    true => assert_eq!(missed, 0, "segment {number}"),
+                    false => assert!(missed >= whole, "segment {number}: {missed}"),
+                }
+            }
+        });
+        let loaded = counted(&service, "ahead_bytes");
+        assert_eq!(loaded, if is_hinted { whole * 4 } else { 0 });
+        assert_eq!(counted(&service, "prefetches"), 0, "nothing by history");
+    }
+}
+
 #[test]
 fn seed002_s71_what_is_prepared_stays_within_the_buffer() {
     for form in ["packets", "exchanged"] {
