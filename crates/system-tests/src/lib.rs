@@ -8,7 +8,7 @@
 //!    +----- PlainFile: what the bytes must be
 //! ```
 //!
-//! Programs are looked for beside the test's own: build them with `cargo build -p pario -p
+//! Programs are looked for beside the test's own: build them with `cargo build -p pario-cli -p
 //! system-tests`. Everything here panics where a test should fail, and a test that fails prints what
 //! its servers had to say. With `PARIO_KEEP=1` directories are left behind.
 //!

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// The program `pario`.
 pub fn pario() -> PathBuf {
-    find("pario", "cargo build -p pario")
+    find("pario", "cargo build -p pario-cli")
 }
 
 /// The program [`crate::worker`] drives.

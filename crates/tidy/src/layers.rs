@@ -13,7 +13,7 @@ use crate::{Complaint, File};
 /// For each member of the workspace the members it may depend on.
 ///
 /// ```text
-///   pario, system-tests          may use all, used by none
+///   pario-cli, system-tests      may use all, used by none
 ///     |
 ///   embedded -> job              the only ones that know client and servers
 ///     |            |
@@ -93,7 +93,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("mpiio", &["client", "embedded", "falls", "layout"]),
     (
-        "pario",
+        "pario-cli",
         &[
             "advise",
             "certificates",
@@ -374,13 +374,16 @@ mod tests {
     #[test]
     fn nothing_depends_on_the_program() {
         for name in ["falls", "layout", "plan", "kernels", "tidy"] {
-            let found = member(name, "[dependencies]\npario.workspace = true\n");
-            assert!(found[0].contains("must not depend on `pario`"), "{found:?}");
+            let found = member(name, "[dependencies]\npario-cli.workspace = true\n");
+            assert!(
+                found[0].contains("must not depend on `pario-cli`"),
+                "{found:?}"
+            );
         }
         assert!(
             ALLOWED
                 .iter()
-                .all(|(_, uses)| !uses.contains(&"pario") && !uses.contains(&"tidy"))
+                .all(|(_, uses)| !uses.contains(&"pario-cli") && !uses.contains(&"tidy"))
         );
     }
 

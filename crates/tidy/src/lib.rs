@@ -122,8 +122,8 @@ mod tests {
             Some("crates/falls")
         );
         assert_eq!(
-            member("bins/pario/src/main.rs").as_deref(),
-            Some("bins/pario")
+            member("bins/pario-cli/src/main.rs").as_deref(),
+            Some("bins/pario-cli")
         );
         assert_eq!(member("docs/adr/0001.md"), None);
         assert_eq!(member("Makefile"), None);
