@@ -2,28 +2,20 @@
 //!
 //! Owns the command line and nothing else. Each subcommand is a module of `commands` that turns
 //! arguments into calls of the libraries and results into text; pictures are in `draw`,
-//! measurements in `bench`, the demo in `demo`, the processes of a service in `service`.
-//!
-//! Exit codes: 0 on success, 1 on failure with one clear line on standard error, 2 on wrong usage.
+//! the demo in `demo`, the processes of a service in `service`. Measurements are another program,
+//! `pario-bench`, which `pario bench` starts. What both share, exit codes among it, is in `console`.
 // Doc comments of arguments are help texts, in which brackets are no links.
 #![allow(rustdoc::broken_intra_doc_links)]
 
-mod bench;
-mod calibrate;
 mod commands;
 mod demo;
 mod draw;
-mod notation;
 mod progress;
 mod service;
-mod subject;
 
-use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-use commands::output;
 
 /// A parallel file service in which one algebra describes how files are partitioned and seen.
 #[derive(Parser)]
@@ -109,21 +101,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    std::panic::set_hook(Box::new(|panic| output::note(&bug_report(panic))));
-    let outcome = std::panic::catch_unwind(|| run(Arguments::parse()));
-    match outcome {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(error)) if error.is::<commands::Reported>() => ExitCode::FAILURE,
-        Ok(Err(error)) if error.is::<commands::ExitWith>() => {
-            let with = error.downcast_ref::<commands::ExitWith>();
-            with.map_or(ExitCode::FAILURE, |with| ExitCode::from(with.0))
-        }
-        Ok(Err(error)) => {
-            output::note(&format!("pario: {error}"));
-            ExitCode::FAILURE
-        }
-        Err(_) => ExitCode::FAILURE,
-    }
+    console::failure::end(|| run(Arguments::parse()))
 }
 
 fn run(arguments: Arguments) -> Result<(), commands::Error> {
@@ -158,22 +136,8 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Layout(arguments) => commands::layout::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
-        Command::Bench(arguments) => commands::bench::run(arguments),
+        Command::Bench(arguments) => commands::bench::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
     }
-}
-
-/// A bug in one line, without its insides.
-fn bug_report(panic: &PanicHookInfo<'_>) -> String {
-    let payload = panic.payload();
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    let text = text.or(payload.downcast_ref::<&str>().copied());
-    let text = text.unwrap_or("no details").replace('\n', " ");
-    let place = panic.location().map_or(String::new(), |place| {
-        format!(" at {}:{}", place.file(), place.line())
-    });
-    format!(
-        "pario: this is a bug in pario ({text}{place}); please report it with the command you gave"
-    )
 }

@@ -19,7 +19,6 @@ pub mod cases;
 pub mod covering;
 pub mod files;
 pub mod firing;
-pub mod hosts;
 pub mod layouts;
 pub mod matrix;
 pub mod plain_file;

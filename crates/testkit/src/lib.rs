@@ -6,6 +6,7 @@
 
 pub mod golden;
 pub mod hostile;
+pub mod hosts;
 pub mod laws;
 pub mod skips;
 

@@ -13,7 +13,9 @@ use crate::{Complaint, File};
 /// For each member of the workspace the members it may depend on.
 ///
 /// ```text
-///   pario-cli, system-tests      may use all, used by none
+///   pario-cli, bench, system-tests     may use all, used by none; bench and pario-cli not each other
+///     |
+///   calibrate -> console         what programs for people share
 ///     |
 ///   embedded -> job              the only ones that know client and servers
 ///     |            |
@@ -92,12 +94,35 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("mpiio", &["client", "embedded", "falls", "layout"]),
+    ("console", &["client", "falls", "layout"]),
+    (
+        "calibrate",
+        &[
+            "advise", "client", "console", "falls", "kernels", "layout", "plan",
+        ],
+    ),
+    (
+        "bench",
+        &[
+            "advise",
+            "calibrate",
+            "client",
+            "console",
+            "falls",
+            "kernels",
+            "layout",
+            "plan",
+            "testkit",
+        ],
+    ),
     (
         "pario-cli",
         &[
             "advise",
+            "calibrate",
             "certificates",
             "client",
+            "console",
             "control",
             "direct",
             "embedded",
@@ -105,7 +130,6 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "identity",
             "ioserver",
             "job",
-            "kernels",
             "layout",
             "lockfile",
             "meta",

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use super::connection::{self, refused};
 use super::names::shown;
 use super::{Error, output};
-use crate::calibrate::network::Pair;
-use crate::calibrate::{Fit, local, network};
+use calibrate::network::Pair;
+use calibrate::{Fit, local, network};
 
 /// Arguments of `pario calibrate`.
 #[derive(Args)]

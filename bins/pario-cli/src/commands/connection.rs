@@ -1,16 +1,16 @@
 //! The service that a command about stored files talks to: the one that `--url` or `PARIO_URL`
 //! names, else the directory `.pario`.
-//!
-//! Owns the words in which its refusals reach the user: one line, safe for a terminal, with what can be
-//! done about it.
+//! Its refusals reach the user in the words of `console`.
 
 use std::sync::OnceLock;
 
-use client::{Client, ConnectOptions, ServiceUrl, Status};
+use client::{Client, ConnectOptions, ServiceUrl};
 
 use super::Error;
 use super::names::shown;
 use crate::service::target::Target;
+
+pub(crate) use console::refused;
 
 /// What `--url` says.
 static NAMED: OnceLock<String> = OnceLock::new();
@@ -98,34 +98,4 @@ fn connect_to(target: &Target) -> Result<Client, Error> {
         embedded::Error::Client(error) => refused(error),
         other => shown(&other.to_string()).into(),
     })
-}
-
-/// A refusal in one line, with what to do about it.
-pub(crate) fn refused(error: client::Error) -> Error {
-    let text = error.to_string();
-    let remedy = match error.status() {
-        // It says more than its status does.
-        _ if text.contains("; ") => None,
-        Status::NotFound => Some("look for it with `pario ls`"),
-        Status::Exists => Some("choose another name, or remove it with `pario rm`"),
-        Status::NotDirectory => {
-            Some("only directories have names below them; look with `pario ls`")
-        }
-        Status::IsDirectory => Some("name a file"),
-        Status::NotEmpty => Some("remove it with all that is in it with `pario rm -r`"),
-        Status::PermissionDenied => Some("ask its owner; `pario stat` shows who that is"),
-        Status::InUse => Some("try again when others have closed it"),
-        Status::Busy | Status::TimedOut => Some("try again"),
-        Status::NoSpace | Status::NoMemory => Some("remove files, or add a server"),
-        Status::Unauthenticated => Some("name the file with the service's secret in PARIO_SECRET"),
-        Status::Lost | Status::Corrupt => Some("store the file again; `pario doctor` shows more"),
-        Status::Unreachable => Some("look with `pario status`"),
-        Status::InvalidArgument => Some("give another one"),
-        Status::Io | Status::Internal => Some("look into the log of the service"),
-        _ => None,
-    };
-    match remedy {
-        Some(remedy) => format!("{}; {remedy}", shown(&text)).into(),
-        None => shown(&text).into(),
-    }
 }

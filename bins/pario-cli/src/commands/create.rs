@@ -9,7 +9,7 @@ use super::connection::{self, refused};
 use super::laid_out::LaidOut;
 use super::names::absolute;
 use super::{Error, mkdir, output};
-use crate::notation;
+use console::notation;
 
 /// Arguments of `pario create`.
 #[derive(Args)]

@@ -22,8 +22,8 @@ use super::stored_layout::Stored;
 use super::{Error, input};
 use crate::draw::svg::{Drawing, Style};
 use crate::draw::{Grid, text};
-use crate::notation;
-use crate::subject::{Elements, Owner, Subject};
+use console::notation;
+use console::subject::{Elements, Owner, Subject};
 
 /// Arguments of `pario explain`.
 #[derive(Args)]

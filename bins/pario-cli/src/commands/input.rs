@@ -5,8 +5,8 @@ use clap::Args;
 use layout::ArrayType;
 
 use super::Error;
-use crate::notation;
-use crate::subject::{TITLE, cut_in_the_middle};
+use console::notation;
+use console::subject::{TITLE, cut_in_the_middle};
 
 /// The array or file that a layout is for.
 #[derive(Args, Clone, Debug)]

@@ -8,8 +8,8 @@ use layout::{ArrayType, Layout};
 use super::Error;
 use super::connection::refused;
 use super::names::{absolute, shown};
-use crate::notation;
-use crate::subject::{TITLE, cut_in_the_middle};
+use console::notation;
+use console::subject::{TITLE, cut_in_the_middle};
 
 /// `--array` and `--layout` of a new file.
 #[derive(Args, Clone, Debug)]

@@ -14,8 +14,8 @@ use super::stored_layout::Stored;
 use super::{Error, input};
 use crate::draw::svg::{Drawing, Style};
 use crate::draw::{Grid, Room, text};
-use crate::notation;
-use crate::subject::Subject;
+use console::notation;
+use console::subject::Subject;
 
 /// Arguments of `pario layout`.
 #[derive(Args)]
@@ -132,7 +132,7 @@ fn as_text(subject: &Subject) -> String {
 }
 
 fn table(subject: &Subject) -> String {
-    let rows: Vec<[String; 5]> = (0..subject.len().min(LISTED))
+    let rows: Vec<[String; 5]> = (0..subject.count().min(LISTED))
         .map(|position| {
             let set = subject.share(position);
             let falls = subject.element(position).set().simplify().to_string();
@@ -160,8 +160,8 @@ fn table(subject: &Subject) -> String {
             "  {element:>a$} {bytes:>b$} {share:>c$} {runs:>d$}  {falls}"
         );
     }
-    if subject.len() > LISTED {
-        let more = (subject.len() - LISTED) as u64;
+    if subject.count() > LISTED {
+        let more = (subject.count() - LISTED) as u64;
         let more = counted(more, "more element", "more elements");
         let _ = writeln!(text, "  … {more} (--element K shows one, --json all)");
     }
@@ -169,7 +169,7 @@ fn table(subject: &Subject) -> String {
 }
 
 fn to_json(subject: &Subject) -> Value {
-    let elements: Vec<Value> = (0..subject.len())
+    let elements: Vec<Value> = (0..subject.count())
         .map(|position| {
             let set = subject.share(position);
             let falls = subject.element(position).set().simplify();
@@ -218,7 +218,7 @@ fn svg(subject: &Subject) -> String {
     if subject.bytes() > 0 {
         drawing.grid((24.0, 82.0), &svg_grid(subject));
     }
-    let lines: Vec<(Option<usize>, String)> = (0..subject.len().min(LISTED))
+    let lines: Vec<(Option<usize>, String)> = (0..subject.count().min(LISTED))
         .map(|position| {
             let (element, set) = (subject.number(position), subject.share(position));
             let share = 100.0 * set.size() as f64 / subject.bytes().max(1) as f64;
@@ -227,7 +227,8 @@ fn svg(subject: &Subject) -> String {
             (Some(element), line)
         })
         .chain(
-            (subject.len() > LISTED).then(|| (None, format!("… {} more", subject.len() - LISTED))),
+            (subject.count() > LISTED)
+                .then(|| (None, format!("… {} more", subject.count() - LISTED))),
         )
         .collect();
     let wide = subject.array.dimensions() < 2;

@@ -2,12 +2,11 @@
 //!
 //! Owns their names, which refusals of servers mention, and their way from `pario up` to the servers it starts.
 
+use console::notation::size_argument;
 use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
-
-use super::serve;
 
 /// Limits of clients and users; the defaults are above what programs need.
 #[derive(Args, Clone, Debug, Default)]
@@ -30,7 +29,7 @@ pub(crate) struct Limits {
     views: Option<u64>,
 
     /// Bytes that describe the views of one client at an I/O server [default: 16MiB]
-    #[arg(long, value_name = "SIZE", value_parser = serve::size)]
+    #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     view_bytes: Option<u64>,
 
     /// Steps that a request takes to find its bytes, besides those that its bytes pay for [default: 1048576]

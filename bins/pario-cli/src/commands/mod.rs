@@ -1,4 +1,4 @@
-//! One module per subcommand, and what they share: input, output, the error. Commands turn arguments
+//! One module per subcommand, and what they share: input, and from `console` output and the error. Commands turn arguments
 //! into calls of the libraries and results into text, and decide nothing else.
 
 pub(crate) mod advise;
@@ -29,9 +29,6 @@ pub(crate) mod ls;
 pub(crate) mod mkdir;
 pub(crate) mod moving;
 pub(crate) mod mv;
-pub(crate) mod names;
-pub(crate) mod output;
-pub(crate) mod preload;
 pub(crate) mod prepare;
 pub(crate) mod profile;
 pub(crate) mod put;
@@ -46,29 +43,5 @@ pub(crate) mod stored_layout;
 pub(crate) mod transfer;
 pub(crate) mod up;
 
-/// What a command may fail with; the message is all the user sees.
-pub(crate) type Error = Box<dyn std::error::Error>;
-
-/// The command has failed and has said so already, on standard output where its user looks for it.
-#[derive(Debug)]
-pub(crate) struct Reported;
-
-impl std::fmt::Display for Reported {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("reported")
-    }
-}
-
-impl std::error::Error for Reported {}
-
-/// The program ends with this code, which is that of a command it ran.
-#[derive(Debug)]
-pub(crate) struct ExitWith(pub(crate) u8);
-
-impl std::fmt::Display for ExitWith {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the command ended with code {}", self.0)
-    }
-}
-
-impl std::error::Error for ExitWith {}
+pub(crate) use console::failure::{Error, ExitWith, Reported};
+pub(crate) use console::{names, output, preload};

@@ -3,6 +3,7 @@
 //!
 //! A move is the service's. Whoever is interrupted while he follows one is told that it goes on.
 
+use console::notation::size_argument;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -79,7 +80,7 @@ pub(crate) fn rate(text: &str) -> Result<u64, String> {
     if matches!(text, "none" | "0") {
         return Ok(0);
     }
-    super::serve::size(text).map_err(|_| {
+    size_argument(text).map_err(|_| {
         "is no rate; give bytes per second such as 64MiB or 1GiB/s, or `none`".to_owned()
     })
 }

@@ -20,7 +20,7 @@ use super::names::{absolute, shown};
 use super::output::{bytes, counted, shortened};
 use super::{Error, output};
 use crate::draw::text;
-use crate::subject::{Elements, Subject};
+use console::subject::{Elements, Subject};
 
 /// Arguments of `pario profile`.
 #[derive(Args)]

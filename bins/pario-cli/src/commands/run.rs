@@ -5,6 +5,7 @@
 //! are passed on to it; those that a terminal sends to everybody are not sent twice. Files are moved in
 //! before it starts and out after it has ended, whatever its end was.
 
+use console::notation::size_argument;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 
 use super::names::shown;
 use super::output::{counted, note};
-use super::{Error, ExitWith, connection, output, preload, serve};
+use super::{Error, ExitWith, connection, output, preload};
 use crate::progress::{self, Progress};
 
 /// Set for the holder of a job that has processes on other hosts.
@@ -63,7 +64,7 @@ pub(crate) struct Arguments {
     servers: Option<u16>,
 
     /// Memory of these servers together [default: half of what is free]
-    #[arg(long, value_name = "SIZE", value_parser = serve::size)]
+    #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     memory: Option<u64>,
 
     /// A local directory for what does not fit into memory

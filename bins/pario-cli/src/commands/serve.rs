@@ -5,12 +5,12 @@
 //! for a shutdown. Owns the command line of the servers; what they do is in `metaserver` and
 //! `ioserver`.
 
+use console::notation::size_argument;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, Subcommand};
-use layout::ByteSize;
 use serde_json::json;
 use wire::url::Endpoint;
 
@@ -100,7 +100,7 @@ struct Io {
     disk: Vec<PathBuf>,
 
     /// With --disk memory for what is in use [default: 256MiB]; else keep bytes in memory, so much at most
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     memory: Option<u64>,
 
     /// Keep the number of the server here, and a copy of the list of its disks, so that it has them again after a restart [default: on each of its disks]
@@ -112,23 +112,23 @@ struct Io {
     forget_disk: Vec<ioserver::DiskId>,
 
     /// Use each disk for no more than so many bytes per second
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "disk")]
+    #[arg(long, value_name = "SIZE", value_parser = size_argument, requires = "disk")]
     disk_rate: Option<u64>,
 
     /// Memory for all transfers under way
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     buffers: Option<u64>,
 
     /// Memory for one transfer
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     buffer: Option<u64>,
 
     /// Writes longer than this are announced before they are sent [default: measured at the start]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     rendezvous: Option<u64>,
 
     /// Longest payload of one message
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     message: Option<u64>,
 
     /// How far this server is from the clients, in any unit; nearer ones are preferred
@@ -157,15 +157,6 @@ struct Shared {
     /// The supervisor that started this process, and with which it ends
     #[arg(long, hide = true, value_name = "PID")]
     supervised_by: Option<u32>,
-}
-
-/// Reads a size such as 64MiB on the command line.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
-    match text.parse::<ByteSize>() {
-        Ok(ByteSize(0)) => Err("is nothing; give a size such as 64MiB".into()),
-        Ok(ByteSize(bytes)) => Ok(bytes),
-        Err(_) => Err("is no size; give one such as 4096, 64KiB or 1GiB".into()),
-    }
 }
 
 /// Serves until told to end.

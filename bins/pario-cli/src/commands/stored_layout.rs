@@ -13,7 +13,7 @@ use super::connection::{self, refused};
 use super::names::{absolute, shown};
 use super::output::{bytes, counted, exact_bytes, shortened};
 use crate::draw::text;
-use crate::subject::{Elements, Subject};
+use console::subject::{Elements, Subject};
 
 /// Most subfiles in the table.
 const LISTED: usize = 32;

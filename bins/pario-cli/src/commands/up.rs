@@ -3,6 +3,7 @@
 //! Owns the choice of defaults, what is said when the service is there, and how a command in the
 //! foreground learns what became of the supervisor it left behind.
 
+use console::notation::size_argument;
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -56,7 +57,7 @@ pub(crate) struct Arguments {
     listen: Option<Endpoint>,
 
     /// Memory of each I/O server [default: on disk 256MiB; in memory half of the host's, shared evenly]
-    #[arg(long, value_name = "SIZE", value_parser = serve::size)]
+    #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     memory: Option<u64>,
 
     #[command(flatten)]

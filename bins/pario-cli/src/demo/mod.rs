@@ -7,17 +7,16 @@
 mod matrix;
 mod worker;
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Instant;
 
 use clap::{Args, Subcommand};
+use console::driven::Group;
+use console::site::{Site, Wanted};
 use layout::ArrayType;
 use serde_json::{Value, json};
 
 use crate::commands::{Error, output};
-use crate::service::process::Process;
-use crate::service::short_lived::{ShortLived, Transport};
 use matrix::Cut;
 
 /// Arguments of `pario demo`.
@@ -53,10 +52,7 @@ struct Service {
 /// Servers and processes on each side, as in the paper.
 const COUNT: u64 = 4;
 /// Memory of each server.
-const MEMORY: &str = "1GiB";
-
-/// How long a process may take to end before it is ended.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MEMORY: u64 = 1 << 30;
 
 /// Runs the demo, or one of its processes.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
@@ -69,13 +65,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 impl Service {
     fn run(&self) -> Result<(), Error> {
         let start = Instant::now();
-        let service = ShortLived::start(Transport::Unix, COUNT as usize, MEMORY)?;
+        let wanted = Wanted {
+            memory: MEMORY,
+            ..Wanted::memory(COUNT as usize, 0)
+        };
+        let service = Site::start(&wanted, None)?;
         say(&format!(
             "A metadata manager and {COUNT} I/O servers in memory serve after {:.0} ms.\n",
             start.elapsed().as_secs_f64() * 1e3
         ))?;
-        let mut writers = Team::start(service.url())?;
-        let mut readers = Team::start(service.url())?;
+        let mut writers = team(service.url())?;
+        let mut readers = team(service.url())?;
         self.matrix(&mut writers, &mut readers)?;
         self.tables(&mut writers, &mut readers)?;
         drop((writers, readers));
@@ -84,7 +84,7 @@ impl Service {
     }
 
     /// Written by rows, read by columns and by squares.
-    fn matrix(&self, writers: &mut Team, readers: &mut Team) -> Result<(), Error> {
+    fn matrix(&self, writers: &mut Group, readers: &mut Group) -> Result<(), Error> {
         let array: ArrayType = format!("f64[{0},{0}]", self.side).parse()?;
         let layout = Cut::Squares.layout();
         say(&format!(
@@ -123,7 +123,7 @@ impl Service {
     }
 
     /// The phases of the paper's tables.
-    fn tables(&self, writers: &mut Team, readers: &mut Team) -> Result<(), Error> {
+    fn tables(&self, writers: &mut Group, readers: &mut Group) -> Result<(), Error> {
         say(&format!(
             "\
 Each of {COUNT} processes writes its part of an N x N byte matrix through its view (log), all at once,
@@ -159,7 +159,7 @@ same bytes in the same turns; gain = rate in % of the first row.
             let paper = Cut::ALL.map(|cut| (cut, Cut::Rows));
             for (cut, seen) in paper.into_iter().chain([(Cut::Rows, Cut::Columns)]) {
                 let path = format!("/table-{side}-{}-{}", cut.letter(), seen.letter());
-                let order = |what: &str, cut_of_view: Cut, rank: u64| {
+                let order = |what: &str, cut_of_view: Cut, rank: usize| {
                     json!({ "do": what, "path": path, "array": array, "layout": cut.layout(),
                             "cut": cut_of_view.letter(), "rank": rank, "repeat": self.repeat })
                 };
@@ -212,80 +212,16 @@ fn contention(answers: &[Value]) -> f64 {
 }
 
 /// Processes that work at the same time.
-struct Team(Vec<Member>);
-
-struct Member {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
-
-impl Team {
-    fn start(url: &str) -> Result<Team, Error> {
-        let program = std::env::current_exe()
-            .map_err(|e| format!("cannot find the program that is running: {e}"))?;
-        let mut team = Team(Vec::new());
-        for _ in 0..COUNT {
-            let mut child = Command::new(&program)
-                .args(["demo", "worker", "--service", url])
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .map_err(|e| format!("cannot start a process: {e}"))?;
-            let input = child.stdin.take();
-            let Some(output) = child.stdout.take() else {
-                return Err("a process has no output".into());
-            };
-            team.0.push(Member {
-                child,
-                input,
-                output: BufReader::new(output),
-            });
-        }
-        Ok(team)
+fn team(url: &str) -> Result<Group, Error> {
+    let program = std::env::current_exe()
+        .map_err(|e| format!("cannot find the program that is running: {e}"))?;
+    let mut team = Group::default();
+    for _ in 0..COUNT {
+        let mut command = Command::new(&program);
+        command.args(["demo", "worker", "--service", url]);
+        team.add(command)?;
     }
-
-    /// Tells all what to do and waits for all of them; their wrong bytes are a failure.
-    fn all(&mut self, order: impl Fn(u64) -> Value) -> Result<Vec<Value>, Error> {
-        for (rank, member) in self.0.iter_mut().enumerate() {
-            let input = member.input.as_mut().ok_or("a process takes no orders")?;
-            worker::tell(input, &order(rank as u64))?;
-        }
-        let mut answers = Vec::new();
-        for (rank, member) in self.0.iter_mut().enumerate() {
-            let mut line = String::new();
-            member.output.read_line(&mut line)?;
-            let answer: Value = serde_json::from_str(&line)
-                .map_err(|_| format!("process {rank} ended before it had answered"))?;
-            if let Some(error) = answer["error"].as_str() {
-                return Err(format!("process {rank}: {error}").into());
-            }
-            match answer["wrong"].as_u64() {
-                Some(0) => {}
-                Some(n) => return Err(format!("process {rank} found {n} wrong bytes").into()),
-                None => return Err(format!("process {rank} answers nonsense").into()),
-            }
-            answers.push(answer);
-        }
-        Ok(answers)
-    }
-}
-
-impl Drop for Team {
-    fn drop(&mut self) {
-        for member in &mut self.0 {
-            // The end of its input is its end.
-            member.input = None;
-        }
-        for member in &mut self.0 {
-            if let Some(process) = Process::with_number(member.child.id()) {
-                process.wait_for_end(PATIENCE);
-            }
-            // Does nothing to one that has ended.
-            let _ = member.child.kill();
-            let _ = member.child.wait();
-        }
-    }
+    Ok(team)
 }
 
 #[cfg(test)]

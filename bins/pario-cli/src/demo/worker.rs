@@ -10,19 +10,18 @@
 //! first access. Ends with its input.
 
 use std::fs::{self, OpenOptions as FileOptions};
-use std::io::{BufRead, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
 use client::{Client, ConnectOptions, OpenOptions, Phases};
+use console::refused;
 use layout::ArrayType;
 use serde_json::{Value, json};
 
 use super::matrix::{Cut, Part};
-use crate::commands::connection::refused;
-use crate::commands::{Error, output};
+use crate::commands::Error;
 
 /// Arguments of a process of the demo.
 #[derive(Args)]
@@ -38,14 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let url = url.map_err(|e| format!("--service: {e}"))?;
     let options = ConnectOptions::from_env().map_err(refused)?;
     let client = embedded::connect(&url, options, &embedded::Options::from_env())?;
-    for line in std::io::stdin().lock().lines() {
-        let answer = match obey(&client, &line?) {
-            Ok(answer) => answer,
-            Err(error) => json!({ "error": error.to_string() }),
-        };
-        output::print(&format!("{answer}\n"))?;
-    }
-    Ok(())
+    console::driven::obey(|line| obey(&client, line))
 }
 
 fn obey(client: &Client, line: &str) -> Result<Value, Error> {
@@ -178,10 +170,4 @@ impl PlainFile {
         fs::remove_file(&path)?;
         Ok(PlainFile(file))
     }
-}
-
-/// The last line that a worker wrote was for somebody; nothing else is on its output.
-pub(crate) fn tell(input: &mut impl Write, command: &Value) -> std::io::Result<()> {
-    writeln!(input, "{command}")?;
-    input.flush()
 }

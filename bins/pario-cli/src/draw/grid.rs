@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use falls::FallsSet;
 
-use crate::subject::{Owner, Subject};
+use console::subject::{Owner, Subject};
 
 /// Neighbouring rows or columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -222,7 +222,7 @@ fn longest(limit: u64, holds: impl Fn(u64) -> bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notation;
+    use console::notation;
 
     fn grid(layout: &str, array: &str, rows: usize, columns: usize) -> Grid {
         let array = notation::array(array).expect("an array");

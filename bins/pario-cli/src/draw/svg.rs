@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::palette::{self, Colour};
 use super::{Band, Grid};
-use crate::subject::Owner;
+use console::subject::Owner;
 
 /// Room for a grid in user units.
 const GRID: f64 = 520.0;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use falls::FallsSet;
 
 use super::{Band, Grid, Room};
-use crate::subject::{Owner, Subject};
+use console::subject::{Owner, Subject};
 
 /// Widest line.
 pub(crate) const WIDTH: usize = 80;

@@ -17,8 +17,6 @@
 pub(crate) mod addresses;
 pub(crate) mod contact;
 pub(crate) mod inherited;
-pub(crate) mod process;
-pub(crate) mod short_lived;
 pub(crate) mod signals;
 pub(crate) mod state;
 pub(crate) mod supervisor;

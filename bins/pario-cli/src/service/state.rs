@@ -12,8 +12,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use wire::url::Endpoint;
 
-use super::process::Process;
 use crate::commands::Error;
+use console::process::Process;
 
 const FILE: &str = "service.json";
 const VERSION: u64 = 1;

@@ -19,7 +19,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use layout::ByteSize;
 use wire::url::Endpoint;
 
-use super::process::Process;
 use super::state::{State, Trouble};
 use super::worker::{Event, Role, Worker, ending};
 use super::{addresses, signals};
@@ -27,6 +26,7 @@ use crate::commands::Error;
 use crate::commands::keys::{KeyArguments, LeaseArguments, TrustArguments};
 use crate::commands::limits::Limits;
 use crate::commands::output::note;
+use console::process::Process;
 
 /// All servers have to be there within this time.
 const START: Duration = Duration::from_secs(30);

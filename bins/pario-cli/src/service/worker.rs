@@ -20,11 +20,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
 use wire::url::Endpoint;
 
-use super::process::Process;
 use crate::commands::Error;
-
-/// The flag with which a supervisor starts its workers: its own process number.
-pub(crate) const SUPERVISED: &str = "--supervised-by";
+use console::process::Process;
+use console::site::SUPERVISED;
 
 /// What a process of the service does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

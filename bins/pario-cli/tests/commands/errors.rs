@@ -387,7 +387,6 @@ fn wrong_usage_is_code_2() {
             "--array",
             "u8[8]",
         ],
-        &["bench", "no-such-benchmark"],
     ] {
         let errors = refused(arguments, 2);
         let helps = errors.contains("Usage:") || errors.contains("--help");

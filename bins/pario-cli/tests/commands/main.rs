@@ -2,7 +2,6 @@
 //! looks inside; one helper runs, the modules compare.
 
 mod bench;
-mod bench_files;
 mod demo;
 mod errors;
 mod explain;

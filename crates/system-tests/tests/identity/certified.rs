@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use certificates::{Authority, Validity, Wanted};
 use identity::Holder;
-use system_tests::hosts::Hosts;
+use testkit::hosts::Hosts;
 
 use crate::site::{Site, bad, good};
 

@@ -69,7 +69,7 @@ fn a_trusted_network_says_who_its_users_are() {
     let user = site.secret("secret").display().to_string();
     let catalogue = site.dir.join("meta").display().to_string();
     let meta = ["meta", "--dir", &catalogue, "--secret", &user];
-    let trust = ["--trust-uids", "10.78.0.0/24"];
+    let trust = ["--trust-uids", "10.77.0.0/24"];
     let url = site.start(0, &[&meta[..], &trust].concat());
     let io = ["io", "--meta", &url, "--memory", "64MiB"];
     site.start(0, &[&io[..], &["--secret", &user]].concat());

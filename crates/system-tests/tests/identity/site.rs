@@ -8,11 +8,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use system_tests::hosts::Hosts;
 use system_tests::programs;
 use system_tests::server::Server;
 use system_tests::temp_dir::TempDir;
 use system_tests::worker::Worker;
+use testkit::hosts::Hosts;
 
 /// See the [module](self).
 pub(crate) struct Site {

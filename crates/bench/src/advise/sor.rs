@@ -1,0 +1,158 @@
+//! The loop of source 003: every node reads its band of rows and one row more on each side, again and again.
+//!
+//! One host per node, with its server and its process. What counts is the share of the bytes that come from the
+//! nearest server: before, after one observed run and `advise --apply`, and with a template on another file.
+
+use std::cell::RefCell;
+
+use serde_json::{Value, json};
+
+use super::{Measured, Run, row, short};
+use crate::contest::{Contestant, Effort, contest};
+use crate::site::{Site, Wanted, spread};
+use crate::workers::{Path, Team};
+use console::Error;
+use testkit::hosts::Hosts;
+
+/// Hosts of the loop of source 003.
+const NODES: usize = 4;
+
+impl Run<'_> {
+    /// SOR: every node reads its band of rows and one row more on each side, again and again.
+    pub(super) fn sor(&mut self) -> Result<(), Error> {
+        // A band has at least 200 rows. With a quarter of that the rows at its edges are 3 in 100 of what is read, and a
+        // layout that moves them to spare messages is good advice with less than 0.95 at the nearest server.
+        let (rows, columns) = if self.arguments.tiny {
+            (800_u64, 512_u64)
+        } else {
+            (2000, 1000)
+        };
+        let rate = Some(if self.arguments.tiny { 1000 } else { 400 });
+        let mut rates = vec![rate; NODES];
+        rates.push(None);
+        let hosts = Hosts::with_rates(&rates)?;
+        let spread = spread(&hosts, NODES, (0..NODES).collect());
+        let array = format!("f32[{rows},{columns}]");
+        let bytes = rows * columns * 4;
+        let site = Site::start(&Wanted::memory(NODES, bytes * 8), Some(&spread))?;
+        let cli = Inside {
+            hosts: &hosts,
+            site: &site,
+        };
+        let places: Vec<usize> = (0..NODES).collect();
+        let band = |rank: usize| {
+            let (rank, n) = (rank as u64, NODES as u64);
+            let first = (rank * rows / n).saturating_sub(1);
+            let end = ((rank + 1) * rows / n + 1).min(rows);
+            format!("slice[{first}:{end}, :]")
+        };
+        let start = || -> Result<Team, Error> {
+            let mut team = Team::start(&site, NODES, Path::Socket, Some((&hosts, &places)))?;
+            team.all(
+                |rank| json!({ "do": "part", "array": array, "view": band(rank), "salt": 5 }),
+            )?;
+            Ok(team)
+        };
+        let open = |team: &mut Team, file: &str, layout: &str, create: bool| -> Result<(), Error> {
+            let order = |create: bool| json!({ "do": "open", "name": file, "path": format!("/{file}"), "layout": layout, "create": create });
+            if create {
+                team.all(|rank| {
+                    if rank == 0 {
+                        order(true)
+                    } else {
+                        json!({ "do": "ready" })
+                    }
+                })?;
+            }
+            team.every(&order(false))?;
+            Ok(())
+        };
+        // A run of a few rounds, and the share of its bytes that is at the nearest server.
+        let observe = |team: &mut Team, file: &str| -> Result<f64, Error> {
+            let path = format!("/{file}");
+            team.every(&json!({ "do": "close", "name": file }))?;
+            cli.pario(&["profile", &path, "--clear"])?;
+            open(team, file, "", false)?;
+            for _ in 0..3 {
+                team.every(&json!({ "do": "read", "name": file }))?;
+            }
+            team.every(&json!({ "do": "close", "name": file }))?;
+            let found: Value = serde_json::from_str(&cli.pario(&["profile", &path, "--json"])?)?;
+            open(team, file, "", false)?;
+            Ok(found["near_share"].as_f64().unwrap_or(0.0))
+        };
+        let apply = |file: &str| -> Result<String, Error> {
+            let path = format!("/{file}");
+            let said = cli.pario(&["advise", &path, "--apply", "--force", "--json"])?;
+            let found: Value = serde_json::from_str(&said)?;
+            Ok(found["moved"].as_str().unwrap_or("not moved").to_owned())
+        };
+        let mut team = start()?;
+        let interleaved = format!("striped(4KiB) over {NODES}");
+        for file in ["sor", "before", "other"] {
+            open(&mut team, file, &interleaved, true)?;
+            team.every(&json!({ "do": "write", "name": file, "stamp": 0 }))?;
+        }
+        let before = observe(&mut team, "sor")?;
+        let template = site.scratch("sor.template").display().to_string();
+        cli.pario(&["profile", "/sor", "--export", &template])?;
+        // One observed run is enough to move it.
+        let layout = apply("sor")?;
+        let after = observe(&mut team, "sor")?;
+        // The template of the first file, for another that nobody has learned anything about.
+        cli.pario(&["profile", "/other", "--import", &template])?;
+        apply("other")?;
+        let templated = observe(&mut team, "other")?;
+        let teams = [RefCell::new(team)];
+        let mut measured = [
+            Measured::new(&teams, vec!["sor".into()], "read"),
+            Measured::new(&teams, vec!["before".into()], "read"),
+        ];
+        let mut contestants: Vec<&mut dyn Contestant> = measured
+            .iter_mut()
+            .map(|m| m as &mut dyn Contestant)
+            .collect();
+        let effort = Effort {
+            turn_ns: 0.0,
+            ..self.effort()
+        };
+        let outcomes = contest(effort, &mut contestants);
+        let (now, then) = (
+            outcomes[0].ok_or("it did not run")?,
+            outcomes[1].ok_or("it did not run")?,
+        );
+        let mut row = row(format!("sor/servers={NODES}"), bytes, now);
+        row.ratios.push(("before", then.best / now.best));
+        let three = |share: f64| (share * 1000.0).round() / 1000.0;
+        row.columns
+            .insert("near_before".into(), json!(three(before)));
+        row.columns.insert("near_after".into(), json!(three(after)));
+        row.columns
+            .insert("near_template".into(), json!(three(templated)));
+        row.columns.insert("layout".into(), json!(short(&layout)));
+        self.push(row)
+    }
+}
+
+/// Commands on the host of the metadata manager: this one reaches none of them.
+struct Inside<'a> {
+    hosts: &'a Hosts,
+    site: &'a Site,
+}
+
+impl Inside<'_> {
+    fn pario(&self, arguments: &[&str]) -> Result<String, Error> {
+        let program = console::site::program("pario");
+        let mut command = self.hosts.command(NODES, &program);
+        command.args(["--url", self.site.url()]).args(arguments);
+        if let Some(secret) = &self.site.secret {
+            command.env("PARIO_SECRET", secret);
+        }
+        let output = command.stdin(std::process::Stdio::null()).output()?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(format!("pario {}: {}", arguments.join(" "), said.trim()).into())
+    }
+}

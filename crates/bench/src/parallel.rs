@@ -1,0 +1,310 @@
+//! One array, a part of it for every client process, several ways to write and read it, and the same
+//! bytes by yardsticks: what the benchmarks of whole files have in common.
+//!
+//! ```text
+//!  fresh processes   write every way once   -> first passes of writes; the whole file is compared
+//!  fresh processes   read every way once    -> first passes of reads; every part is compared
+//!  the same          contest: write, read of each way, memcpy, plain files, in turns
+//! ```
+//!
+//! Every read is compared with the last write, byte by byte. Ways may share a file if one only differs
+//! in the strategy.
+
+use std::cell::RefCell;
+use std::fs;
+
+use serde_json::{Map, Value, json};
+
+use super::Row;
+use super::contest::{Contestant, Effort, Outcome, contest};
+use super::site::{SharedFile, Site};
+use super::workers::{Path, Rounds, Team};
+use console::Error;
+use testkit::hosts::Hosts;
+
+/// Files up to this size are compared as a whole, by a process that did not write them all.
+const WHOLE: u64 = 128 << 20;
+
+/// One way to write and read the array.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    /// The file; several ways may have one.
+    pub(crate) file: &'static str,
+    pub(crate) layout: String,
+    pub(crate) strategy: &'static str,
+    /// Whether clients talk through one server each, which splits their requests.
+    pub(crate) through_one_server: bool,
+}
+
+impl Way {
+    /// Through views, in a file of its own.
+    pub(crate) fn new(name: &'static str, layout: impl Into<String>) -> Way {
+        Way {
+            name,
+            file: name,
+            layout: layout.into(),
+            strategy: "views",
+            through_one_server: false,
+        }
+    }
+}
+
+/// What is done.
+pub(crate) struct Job<'a> {
+    pub(crate) site: &'a Site,
+    /// Hosts of the clients, where there are several.
+    pub(crate) on: Option<(&'a Hosts, &'a [usize])>,
+    pub(crate) path: Path,
+    pub(crate) clients: usize,
+    pub(crate) array: String,
+    /// The view of each client, in the layout language; no byte is seen by two.
+    pub(crate) view: &'a dyn Fn(usize) -> String,
+    pub(crate) ways: Vec<Way>,
+    /// Against memcpy and files in the host's memory.
+    pub(crate) with_memory: bool,
+    /// Against files on the host's disk, with what it takes to reach it.
+    pub(crate) with_disk: bool,
+    pub(crate) turns: usize,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    /// Bytes of the array.
+    pub(crate) bytes: u64,
+    firsts: Vec<(String, f64)>,
+    outcomes: Vec<(String, Option<Outcome>)>,
+    /// Messages with bytes that all clients send in one pass: none where access is direct.
+    messages: Vec<(String, u64)>,
+}
+
+type Outcomes = Vec<(String, Option<Outcome>)>;
+type Messages = Vec<(String, u64)>;
+
+/// Reading and writing.
+pub(crate) const OPS: [&str; 2] = ["write", "read"];
+
+impl Job<'_> {
+    /// Does it.
+    pub(crate) fn run(&self) -> Result<Measured, Error> {
+        let mut firsts = Vec::new();
+        let mut writers = Team::start(self.site, self.clients, self.path, self.on)?;
+        let lens = self.parts(&mut writers)?;
+        let array_bytes = self.array.parse::<layout::ArrayType>()?.bytes();
+        for way in &self.ways {
+            // The first makes the file, the others find it.
+            let open = self.open(way, true);
+            writers.every(&open)?;
+            let write = json!({ "do": "write", "name": way.name, "stamp": 0 });
+            firsts.push((format!("{}/write", way.name), writers.every(&write)?.ns));
+            let bytes: u64 = lens.iter().sum();
+            if bytes <= WHOLE && bytes == array_bytes {
+                let last = writers.len() - 1;
+                let check = json!({ "do": "check", "name": way.name });
+                let idle = json!({ "do": "ready" });
+                writers.all(|rank| {
+                    if rank == last {
+                        check.clone()
+                    } else {
+                        idle.clone()
+                    }
+                })?;
+            }
+        }
+        drop(writers);
+        let mut team = Team::start(self.site, self.clients, self.path, self.on)?;
+        self.parts(&mut team)?;
+        for way in &self.ways {
+            team.every(&self.open(way, false))?;
+            let read = json!({ "do": "read", "name": way.name });
+            firsts.push((format!("{}/read", way.name), team.every(&read)?.ns));
+        }
+        let (outcomes, messages) = self.contest(team, &lens)?;
+        Ok(Measured {
+            bytes: lens.iter().sum(),
+            firsts,
+            outcomes,
+            messages,
+        })
+    }
+
+    fn parts(&self, team: &mut Team) -> Result<Vec<u64>, Error> {
+        let round = team.all(|rank| {
+            json!({ "do": "part", "array": self.array, "view": (self.view)(rank), "salt": 17 })
+        })?;
+        let lens = round.answers.iter().map(|a| a["bytes"].as_u64());
+        Ok(lens.map(|len| len.unwrap_or(0)).collect())
+    }
+
+    fn open(&self, way: &Way, create: bool) -> Value {
+        json!({ "do": "open", "name": way.name, "path": format!("/{}", way.file),
+                "layout": way.layout, "strategy": way.strategy, "create": create,
+                "through_one_server": way.through_one_server })
+    }
+
+    fn contest(&self, team: Team, lens: &[u64]) -> Result<(Outcomes, Messages), Error> {
+        let mut team = team;
+        let mut plain = Vec::new();
+        let memory = self.with_memory.then(|| SharedFile::in_memory("part"));
+        let memory = memory.flatten();
+        let disk = self.site.scratch("plain");
+        let mut open = |name: &str, path: &std::path::Path| {
+            let at = |rank: usize| lens[..rank].iter().sum::<u64>();
+            let order = |rank| json!({ "do": "plain", "name": name, "path": path, "at": at(rank) });
+            team.all(order).is_ok()
+        };
+        if memory.as_ref().is_some_and(|file| open("tmpfs", &file.0)) {
+            plain.push((
+                "pwrite-tmpfs",
+                json!({ "do": "plain-write", "name": "tmpfs" }),
+            ));
+            plain.push((
+                "pread-tmpfs",
+                json!({ "do": "plain-read", "name": "tmpfs" }),
+            ));
+        }
+        if self.with_disk && open("disk", &disk) {
+            let write = json!({ "do": "plain-write", "name": "disk", "sync": true });
+            let read = json!({ "do": "plain-read", "name": "disk", "cold": true });
+            plain.extend([("disk-fsync", write), ("disk-cold", read)]);
+        }
+        // All have it open: without a name it goes with the last of them, whatever happens.
+        drop(memory);
+        let _ = fs::remove_file(&disk);
+        if self.with_memory {
+            plain.push(("memcpy", json!({ "do": "copy" })));
+        }
+        let team = RefCell::new(team);
+        let mut names = Vec::new();
+        let mut rounds = Vec::new();
+        for way in &self.ways {
+            for op in OPS {
+                names.push(format!("{}/{op}", way.name));
+                rounds.push(Rounds::pario(&team, json!({ "do": op, "name": way.name })));
+            }
+        }
+        for (name, order) in plain {
+            names.push(name.to_owned());
+            rounds.push(Rounds::yardstick(&team, order));
+        }
+        let mut contestants: Vec<&mut dyn Contestant> = rounds
+            .iter_mut()
+            .map(|r| r as &mut dyn Contestant)
+            .collect();
+        let effort = Effort {
+            turns: self.turns,
+            turn_ns: 0.0,
+        };
+        let outcomes = contest(effort, &mut contestants);
+        team.borrow().outcome()?;
+        let mut team = team.into_inner();
+        let mut messages = Vec::new();
+        for way in &self.ways {
+            for op in OPS {
+                let order = json!({ "do": op, "name": way.name, "stamp": team.stamp() });
+                messages.push((format!("{}/{op}", way.name), team.every(&order)?.messages));
+            }
+        }
+        Ok((names.into_iter().zip(outcomes).collect(), messages))
+    }
+}
+
+/// Which of the repetitions counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Statistic {
+    /// In memory, where everything that disturbs makes it slower.
+    Best,
+    /// On links with a rate, where the best is luck.
+    Median,
+}
+
+impl Statistic {
+    pub(crate) fn of(self, outcome: Outcome) -> f64 {
+        match self {
+            Statistic::Best => outcome.best,
+            Statistic::Median => outcome.median,
+        }
+    }
+}
+
+impl Measured {
+    /// How long something took.
+    pub(crate) fn outcome(&self, name: &str) -> Option<Outcome> {
+        let found = self.outcomes.iter().find(|(n, _)| n == name);
+        found.and_then(|(_, outcome)| *outcome)
+    }
+
+    /// A row about one way and direction, with the ratios against all that is named; a way stands for
+    /// its access in the same direction.
+    pub(crate) fn row(
+        &self,
+        case: String,
+        way: &str,
+        op: &str,
+        statistic: Statistic,
+        against: &[&'static str],
+    ) -> Result<Row, Error> {
+        let name = format!("{way}/{op}");
+        let reached = self.outcome(&name);
+        let reached = reached.ok_or_else(|| format!("{case}: it did not run"))?;
+        let ns = statistic.of(reached);
+        let ratios = against.iter().filter_map(|other| {
+            let found = self
+                .outcome(other)
+                .or_else(|| self.outcome(&format!("{other}/{op}")))?;
+            Some((*other, statistic.of(found) / ns))
+        });
+        let first = self.firsts.iter().find(|(n, _)| *n == name);
+        let bytes = self.bytes as f64;
+        let mut columns = Map::new();
+        columns.insert("ms".into(), json!((ns / 1e4).round() / 100.0));
+        if let Some((_, messages)) = self.messages.iter().find(|(n, _)| *n == name) {
+            columns.insert("messages".into(), json!(messages));
+        }
+        Ok(Row {
+            case,
+            value: bytes / ns,
+            unit: "GB/s",
+            spread: reached.spread(),
+            first: first.map(|(_, ns)| bytes / ns.max(1.0)),
+            columns,
+            ratios: ratios.collect(),
+        })
+    }
+}
+
+/// Makes the file of a way in a service whose server i is on host i; the host of each of its subfiles.
+pub(crate) fn homes(
+    site: &Site,
+    hosts: &Hosts,
+    array: &str,
+    way: &Way,
+) -> Result<Vec<usize>, Error> {
+    let mut team = Team::start(site, 1, Path::Socket, Some((hosts, &[0])))?;
+    team.every(&json!({ "do": "part", "array": array, "view": "whole", "salt": 17 }))?;
+    let path = format!("/{}", way.file);
+    let round = team.every(
+        &json!({ "do": "open", "name": "made", "path": path, "create": true,
+                                    "layout": way.layout }),
+    )?;
+    let places = round.answers[0]["places"].as_array().cloned();
+    let places: Vec<u64> = places.iter().flatten().filter_map(Value::as_u64).collect();
+    // Servers are numbered as they join, one after the other.
+    let first = round.answers[0]["first_server"].as_u64().unwrap_or(0);
+    let count = site.server_urls().len() as u64;
+    let homes = places.iter().map(|server| {
+        let index = server.checked_sub(first).filter(|index| *index < count);
+        index.map(|index| index as usize)
+    });
+    let homes: Option<Vec<usize>> = homes.collect();
+    Ok(homes.ok_or("the servers are not numbered in the order of their start")?)
+}
+
+/// Memory of the host that is free to use, in bytes.
+pub(crate) fn free_memory() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}

@@ -1,0 +1,170 @@
+//! `pario bench profile`: what recording the use of a file costs an access.
+//!
+//! ```text
+//!  direct|socket / read|write / b=BYTES     value: time of an access while it is recorded; `off`: the same without
+//! ```
+//!
+//! Handles of one file in one process take turns, all but one of them with the hint `profile=off`. Accesses are at
+//! places that do not follow each other. Column `extra_ns` is what recording adds, `noise_ns` what a second handle
+//! that does not record differs by from the first: less than that is not seen. Turns are short and many, so that what
+//! the machine does meanwhile meets all alike.
+//!
+//! Where an access takes microseconds, nanoseconds more are not seen in its time. So the counting is measured alone
+//! too, as accesses do it, after so many bytes were copied, which drives the counters out of the nearest caches:
+//! `alone_ns`, and `alone_percent` of the access without recording.
+
+use std::cell::RefCell;
+use std::hint::black_box;
+use std::time::Instant;
+
+use advise::profile::Recorder;
+use clap::Args;
+use serde_json::{Map, json};
+
+use super::contest::{Contestant, Effort, contest};
+use super::flags::ReportTo;
+use super::site::{Site, Wanted};
+use super::table::Table;
+use super::workers::{Rounds, Team, paths};
+use super::{Report, Row, machine};
+use console::Error;
+
+/// Arguments of `pario bench profile`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
+
+    /// Sizes of accesses
+    #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_value = "8,64,512,4096,65536,1048576", value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
+    sizes: Vec<u64>,
+
+    /// Turns per contestant, at least 7
+    #[arg(long, value_name = "N", default_value_t = 151, value_parser = clap::value_parser!(u64).range(7..))]
+    turns: u64,
+
+    /// Least milliseconds of a turn
+    #[arg(long, value_name = "MS", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
+    turn_ms: u64,
+}
+
+/// Bytes of the file that is accessed.
+const FILE: u64 = 16 << 20;
+
+/// Accesses whose recording is measured alone.
+const ALONE: usize = 4001;
+
+/// What counting one access of so many bytes takes, in nanoseconds: the mean of the middle half of single ones less that
+/// of nothing. A mean, since clocks go in steps that are as long.
+fn alone(writes: bool, bytes: u64) -> f64 {
+    let recorder = Recorder::default();
+    let slot = recorder.slot(1);
+    let source = vec![1u8; FILE as usize];
+    let mut target = vec![2u8; bytes as usize];
+    let mut times = [Vec::with_capacity(ALONE), Vec::with_capacity(ALONE)];
+    let places = FILE / bytes;
+    for i in 0..2 * ALONE {
+        let at = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % places * bytes;
+        target.copy_from_slice(black_box(&source[at as usize..(at + bytes) as usize]));
+        black_box(&mut target);
+        let started = Instant::now();
+        if i % 2 == 0 {
+            let recorder = black_box(&recorder);
+            recorder.moved(slot, black_box(writes), bytes);
+            black_box(recorder.record(writes, at, bytes));
+        }
+        times[i % 2].push(started.elapsed().as_nanos() as f64);
+    }
+    let [with, without] = times.map(|mut list| {
+        list.sort_by(f64::total_cmp);
+        let middle = &list[ALONE / 4..ALONE - ALONE / 4];
+        middle.iter().sum::<f64>() / middle.len() as f64
+    });
+    with - without
+}
+
+/// Runs the benchmark.
+pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
+    let mut machine = machine::facts();
+    machine.insert(
+        "statistic".into(),
+        json!(format!(
+            "best of {} turns; columns with `median`: their median",
+            arguments.turns
+        )),
+    );
+    let aside = arguments.report.is_on_stdout();
+    let mut table = Table::new(aside, "ns");
+    let mut rows = Vec::new();
+    for path in paths()? {
+        let site = Site::start(&Wanted::memory(1, 2 * FILE), None)?;
+        let mut team = Team::start(&site, 1, path, None)?;
+        let array = format!("u8[{FILE}]");
+        team.every(&json!({ "do": "part", "array": array, "view": "whole", "salt": 3 }))?;
+        for (name, profile) in [("on", "on"), ("off", "off"), ("double", "off")] {
+            team.every(
+                &json!({ "do": "open", "name": name, "path": "/f", "create": true,
+                                "layout": "whole", "profile": profile }),
+            )?;
+            let stamp = team.stamp();
+            team.every(&json!({ "do": "write", "name": name, "stamp": stamp }))?;
+        }
+        let team = RefCell::new(team);
+        for op in ["read", "write"] {
+            for &bytes in &arguments.sizes {
+                // What is written carries a stamp that the other handles do not know of.
+                {
+                    let mut team = team.borrow_mut();
+                    let stamp = team.stamp();
+                    for name in ["on", "off", "double"] {
+                        team.every(&json!({ "do": "write", "name": name, "stamp": stamp }))?;
+                    }
+                }
+                let order = |name: &str| json!({ "do": "repeat", "what": op, "name": name, "bytes": bytes, "times": 1 });
+                let mut on = Rounds::pario(&team, order("on"));
+                let mut off = Rounds::yardstick(&team, order("off"));
+                let mut double = Rounds::yardstick(&team, order("double"));
+                let mut contestants: [&mut dyn Contestant; 3] = [&mut on, &mut off, &mut double];
+                let effort = Effort {
+                    turns: arguments.turns as usize,
+                    turn_ns: arguments.turn_ms as f64 * 1e6,
+                };
+                let outcomes = contest(effort, &mut contestants);
+                team.borrow().outcome()?;
+                let on = outcomes[0].ok_or("the recorded access did not run")?;
+                let mut row = Row {
+                    case: format!("{}/{op}/b={bytes}", path.word()),
+                    value: on.best,
+                    unit: "ns",
+                    spread: on.spread(),
+                    first: None,
+                    columns: Map::new(),
+                    ratios: Vec::new(),
+                };
+                if let Some(off) = outcomes[1] {
+                    row.ratios.push(("off", off.best / on.best));
+                    let mut more = |name: &str, ns: f64| {
+                        let rounded = (100.0 * ns).round() / 100.0;
+                        row.columns.insert(name.into(), json!(rounded));
+                    };
+                    more("extra_ns", on.best - off.best);
+                    more("extra_median_ns", on.median - off.median);
+                    let counted = alone(op == "write", bytes);
+                    more("alone_ns", counted);
+                    more("alone_percent", 100.0 * counted / off.best);
+                    if let Some(double) = outcomes[2] {
+                        more("noise_ns", double.best - off.best);
+                        more("noise_median_ns", double.median - off.median);
+                    }
+                }
+                table.row(&row)?;
+                rows.push(row);
+            }
+        }
+    }
+    Ok(Report {
+        bench: "profile",
+        machine,
+        rows,
+    })
+}

@@ -1,0 +1,643 @@
+//! `pario bench vipios`: the experiments of ViPIOS (E1 to E6, E8 and E9 of its report) as ratios.
+//!
+//! ```text
+//!  E1|E6 / memory|disk / read / MB=8|60 / s=1..4    four clients, one server per host; `one`: against one server
+//!  E2|E3 / const|grow / PATH / read / n=2..8        a client and a server per host; E2 uses its own, E3 its neighbour's
+//!  E4 / host|ns / read / MB=2                       against a local read plus a bare transfer of the same bytes
+//!  E5 / PATH / read / MB=8                          bytes beside their clients, against plain reads
+//!  E8 / redistribute|sparse / PATH / write|read     views against data sieving
+//!  E9 / memory|disk / whole|cut / read / b=BYTES    buffers of the server from 5 MB to 1 KB; `b=256K`: against 256 KB
+//! ```
+//!
+//! Links between hosts have a rate, so that the network and not the processors of this machine is the
+//! bottleneck, as it was there. Column `source` is what the report says, as a ratio of the same kind.
+
+use std::cell::RefCell;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::contest::{Contestant, Effort, Outcome, contest};
+use super::flags::ReportTo;
+use super::parallel::{Job, OPS, Statistic, Way, homes};
+use super::site::{SharedFile, Site, Store, Wanted, spread};
+use super::table::Table;
+use super::workers::{Path, Rounds, Team, paths};
+use super::{Report, Row, machine};
+use console::{Error, output};
+use testkit::hosts::Hosts;
+
+/// Arguments of `pario bench vipios`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) report: ReportTo,
+
+    /// Only these experiments, such as E1,E4
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// Sizes in kB instead of MB, to see that everything runs
+    #[arg(long)]
+    tiny: bool,
+
+    /// Rate of each link between hosts, in Mbit/s; twice that for the 60 MB of E6
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    rate: u64,
+
+    /// Turns per contestant, at least 7
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(7..))]
+    turns: u64,
+
+    /// Also E6 on disks, and E3 with eight hosts
+    #[arg(long)]
+    full: bool,
+}
+
+/// Clients of E1, E5 and E6.
+const CLIENTS: usize = 4;
+/// Most servers of E1 and E6.
+const SERVERS: usize = 4;
+/// Speed-ups of the source at 1, 2, 3 and 4 servers.
+const SOURCE_8: [f64; SERVERS] = [1.0, 1.70, 1.83, 2.70];
+const SOURCE_60: [f64; SERVERS] = [1.0, 1.76, 1.77, 3.25];
+/// Buffer sizes of E9 in KiB, with the seconds of the source's Table 8.6.
+const BUFFERS: [(u64, f64); 13] = [
+    (5120, 1.92),
+    (2560, 1.95),
+    (1024, 1.84),
+    (512, 1.78),
+    (256, 1.71),
+    (128, 1.73),
+    (64, 1.92),
+    (32, 2.28),
+    (16, 2.74),
+    (8, 4.06),
+    (4, 8.21),
+    (2, 16.73),
+    (1, 29.25),
+];
+
+/// Runs the benchmark.
+pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
+    const KNOWN: [&str; 8] = ["E1", "E2", "E3", "E4", "E5", "E6", "E8", "E9"];
+    if let Some(name) = arguments.only.iter().find(|n| !KNOWN.contains(&n.as_str())) {
+        return Err(format!(
+            "--only: there is no '{name}'; give one of {}",
+            KNOWN.join(", ")
+        )
+        .into());
+    }
+    let mut machine = machine::facts();
+    machine.insert(
+        "statistic".into(),
+        json!(format!("median of {}", arguments.turns)),
+    );
+    machine.insert("mbit".into(), json!(arguments.rate));
+    let aside = arguments.report.is_on_stdout();
+    let mut run = Run {
+        arguments,
+        table: Table::new(aside, "GB/s"),
+        rows: Vec::new(),
+        paths: paths()?,
+    };
+    let is_wanted =
+        |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
+    let between = |run: &mut Run<'_>, name: &str| -> Result<(), Error> {
+        match name {
+            "E1" => {
+                run.scaling("E1", Store::Memory, 8, SOURCE_8)?;
+                run.scaling("E1", Store::Disk, 8, SOURCE_8)?;
+            }
+            "E6" => {
+                run.scaling("E6", Store::Memory, 60, SOURCE_60)?;
+                if arguments.full {
+                    run.scaling("E6", Store::Disk, 60, SOURCE_60)?;
+                }
+            }
+            "E2" => run.neighbours()?,
+            _ => {}
+        }
+        Ok(())
+    };
+    // One line, however many experiments need hosts.
+    match Hosts::with_rates(&[None]) {
+        Ok(_) => {
+            for (name, also) in [("E1", "E1"), ("E2", "E3"), ("E6", "E6")] {
+                if is_wanted(name) || is_wanted(also) {
+                    between(&mut run, name)?;
+                }
+            }
+        }
+        Err(why) => output::note(&format!("rows between hosts are absent: {why}")),
+    }
+    if is_wanted("E4") {
+        run.overhead()?;
+    }
+    if is_wanted("E5") {
+        run.beside()?;
+    }
+    if is_wanted("E8") {
+        run.redistribution()?;
+    }
+    if is_wanted("E9") {
+        run.buffers(Store::Memory)?;
+        run.buffers(Store::Disk)?;
+    }
+    let rows = run.rows;
+    Ok(Report {
+        bench: "vipios",
+        machine,
+        rows,
+    })
+}
+
+struct Run<'a> {
+    arguments: &'a Arguments,
+    table: Table,
+    rows: Vec<Row>,
+    paths: Vec<Path>,
+}
+
+/// A team with one file open, and what it found at its first access.
+struct Reader {
+    // Dropped in this order: clients before their service.
+    team: RefCell<Team>,
+    _site: Option<Site>,
+    first_ns: f64,
+    bytes: u64,
+}
+
+/// What a reader reads.
+struct Reading<'a> {
+    array: String,
+    layout: String,
+    view: &'a dyn Fn(usize) -> String,
+    path: Path,
+    clients: usize,
+    on: Option<(&'a Hosts, &'a [usize])>,
+}
+
+impl Reading<'_> {
+    /// Fresh processes write the file, others read it for the first time.
+    fn begin(&self, site: &Site, file: &str) -> Result<(Team, f64, u64), Error> {
+        let open = |create: bool| json!({ "do": "open", "name": "f", "path": file, "layout": self.layout, "create": create });
+        let mut bytes = 0;
+        let start = |bytes: &mut u64| -> Result<Team, Error> {
+            let mut team = Team::start(site, self.clients, self.path, self.on)?;
+            let round = team.all(|rank| {
+                json!({ "do": "part", "array": self.array, "view": (self.view)(rank), "salt": 5 })
+            })?;
+            *bytes = round
+                .answers
+                .iter()
+                .filter_map(|a| a["bytes"].as_u64())
+                .sum();
+            Ok(team)
+        };
+        let mut writers = start(&mut bytes)?;
+        writers.every(&open(true))?;
+        writers.every(&json!({ "do": "write", "name": "f", "stamp": 0 }))?;
+        drop(writers);
+        let mut team = start(&mut bytes)?;
+        team.every(&open(false))?;
+        let first = team.every(&read())?.ns;
+        Ok((team, first, bytes))
+    }
+}
+
+fn read() -> Value {
+    json!({ "do": "read", "name": "f" })
+}
+
+impl Run<'_> {
+    fn megabyte(&self) -> u64 {
+        match self.arguments.tiny {
+            true => 1000,
+            false => 1_000_000,
+        }
+    }
+
+    /// All readers in turns.
+    fn contest_of(&self, readers: &[Reader]) -> Result<Vec<Option<Outcome>>, Error> {
+        let mut rounds: Vec<Rounds<'_>> = readers
+            .iter()
+            .map(|r| Rounds::pario(&r.team, read()))
+            .collect();
+        let outcomes = self.contest(&mut rounds);
+        drop(rounds);
+        for reader in readers {
+            reader.team.borrow().outcome()?;
+        }
+        Ok(outcomes)
+    }
+
+    fn contest(&self, rounds: &mut [Rounds<'_>]) -> Vec<Option<Outcome>> {
+        let mut contestants: Vec<&mut dyn Contestant> = rounds
+            .iter_mut()
+            .map(|r| r as &mut dyn Contestant)
+            .collect();
+        let effort = Effort {
+            turns: self.arguments.turns as usize,
+            turn_ns: 0.0,
+        };
+        contest(effort, &mut contestants)
+    }
+
+    fn push(&mut self, row: Row) -> Result<(), Error> {
+        self.table.row(&row)?;
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// E1 and E6: the same file on 1 to 4 servers, all taking turns.
+    fn scaling(
+        &mut self,
+        name: &str,
+        store: Store,
+        megabytes: u64,
+        source: [f64; SERVERS],
+    ) -> Result<(), Error> {
+        // Seven times 60 MB on one link take a while.
+        let rate = self.arguments.rate * if megabytes > 8 { 2 } else { 1 };
+        let mut rates = vec![Some(rate); SERVERS + CLIENTS];
+        rates.push(None);
+        let hosts = Hosts::with_rates(&rates)?;
+        let places: Vec<usize> = (SERVERS..SERVERS + CLIENTS).collect();
+        let bytes = megabytes * self.megabyte();
+        let mut readers = Vec::new();
+        for servers in 1..=SERVERS {
+            let spread = spread(&hosts, SERVERS + CLIENTS, (0..servers).collect());
+            let wanted = match store {
+                Store::Memory => Wanted::memory(servers, bytes),
+                Store::Disk => Wanted::disk(servers),
+            };
+            let site = Site::start(&wanted, Some(&spread))?;
+            let view = |rank: usize| format!("(block) onto {CLIENTS} [{rank}]");
+            let reading = Reading {
+                array: format!("u8[{bytes}]"),
+                layout: "striped(64KiB)".into(),
+                view: &view,
+                path: Path::Socket,
+                clients: CLIENTS,
+                on: Some((&hosts, &places)),
+            };
+            let (team, first_ns, bytes) = reading.begin(&site, "/f")?;
+            readers.push(Reader {
+                team: RefCell::new(team),
+                _site: Some(site),
+                first_ns,
+                bytes,
+            });
+        }
+        let outcomes = self.contest_of(&readers)?;
+        let one = outcomes[0].ok_or("one server did not run")?.median;
+        for (i, (reader, outcome)) in readers.iter().zip(&outcomes).enumerate() {
+            let outcome = outcome.ok_or("it did not run")?;
+            let servers = i + 1;
+            let case = format!("{name}/{}/read/MB={megabytes}/s={servers}", store.word());
+            let mut row = row(case, reader.bytes, outcome, reader.first_ns);
+            let links = servers.min(CLIENTS) as f64 * rate as f64 / 8e3;
+            row.ratios.push(("one", one / outcome.median));
+            row.ratios.push(("link", row.value / links));
+            row.columns.insert("source".into(), json!(source[i]));
+            self.push(row)?;
+        }
+        Ok(())
+    }
+
+    /// E2 and E3: a client and a server on every host.
+    fn neighbours(&mut self) -> Result<(), Error> {
+        let counts: &[usize] = match self.arguments.full {
+            true => &[2, 4, 8],
+            false => &[2, 4],
+        };
+        for &n in counts {
+            for (kind, megabytes) in [("const", 8), ("grow", 2 * n as u64)] {
+                self.neighbours_of(n, kind, megabytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn neighbours_of(&mut self, n: usize, kind: &str, megabytes: u64) -> Result<(), Error> {
+        let mut rates = vec![Some(self.arguments.rate); n];
+        rates.push(None);
+        let hosts = Hosts::with_rates(&rates)?;
+        let bytes = megabytes * self.megabyte();
+        let spread = spread(&hosts, n, (0..n).collect());
+        let site = Site::start(&Wanted::memory(n, bytes * 2), Some(&spread))?;
+        let array = format!("u8[{bytes}]");
+        let layout = format!("(block) onto {n}");
+        let way = Way::new("f", layout.clone());
+        let near = homes(&site, &hosts, &array, &way)?;
+        let far: Vec<usize> = near.iter().map(|host| (host + 1) % n).collect();
+        let view = |rank: usize| format!("{layout} [{rank}]");
+        let mut readers = Vec::new();
+        let paths = self.paths.clone();
+        for (name, path, places) in
+            paths
+                .iter()
+                .map(|path| ("E2", *path, &near))
+                .chain([("E3", Path::Socket, &far)])
+        {
+            let reading = Reading {
+                array: array.clone(),
+                layout: layout.clone(),
+                view: &view,
+                path,
+                clients: n,
+                on: Some((&hosts, places)),
+            };
+            let (mut team, first_ns, bytes) = reading.begin(&site, "/f")?;
+            if path == Path::Direct && team.every(&read())?.messages > 0 {
+                output::note("E2 has no direct rows: between namespaces it goes by messages");
+                continue;
+            }
+            let reader = Reader {
+                team: RefCell::new(team),
+                _site: None,
+                first_ns,
+                bytes,
+            };
+            readers.push((name, path, reader));
+        }
+        let mut rounds: Vec<Rounds<'_>> = readers
+            .iter()
+            .map(|(_, _, r)| Rounds::pario(&r.team, read()))
+            .collect();
+        let outcomes = self.contest(&mut rounds);
+        drop(rounds);
+        for (_, _, reader) in &readers {
+            reader.team.borrow().outcome()?;
+        }
+        let elsewhere = outcomes.last().copied().flatten().ok_or("E3 did not run")?;
+        for ((name, path, reader), outcome) in readers.iter().zip(&outcomes) {
+            let outcome = outcome.ok_or("it did not run")?;
+            let path = path.word();
+            let case = format!("{name}/{kind}/{path}/read/MB={megabytes}/n={n}");
+            let mut row = row(case, reader.bytes, outcome, reader.first_ns);
+            if *name == "E2" {
+                row.ratios.push(("E3", elsewhere.median / outcome.median));
+                // Same-node transfers were more than 30 times slower there.
+                row.columns.insert("source".into(), json!(0.03));
+            } else {
+                let links = n as f64 * self.arguments.rate as f64 / 8e3;
+                row.ratios.push(("link", row.value / links));
+            }
+            self.push(row)?;
+        }
+        Ok(())
+    }
+
+    /// E4: a read through Pario against a local read plus a bare transfer.
+    fn overhead(&mut self) -> Result<(), Error> {
+        let bytes = 2 * self.megabyte();
+        let program = super::this_program()?;
+        let rate = Some(self.arguments.rate);
+        let hosts = Hosts::with_rates(&[rate, rate, None]).ok();
+        for place in ["host", "ns"] {
+            let (site, bare, on);
+            if place == "host" {
+                site = Site::start(&Wanted::disk(1), None)?;
+                let at = format!("unix:{}", site.scratch("bare.sock").display());
+                bare = super::socket::bare(std::process::Command::new(&program), &at)?;
+                on = None;
+            } else {
+                let Some(hosts) = &hosts else { continue };
+                let spread = spread(hosts, 2, vec![0]);
+                site = Site::start(&Wanted::disk(1), Some(&spread))?;
+                let at = format!("tcp:{}:0", Hosts::address(0));
+                let command = hosts.command(0, &program);
+                bare = super::socket::bare(command, &at)?;
+                on = Some((hosts, &[1usize][..]));
+            }
+            let view = |_: usize| "whole".to_owned();
+            let reading = Reading {
+                array: format!("u8[{bytes}]"),
+                layout: "whole".into(),
+                view: &view,
+                path: Path::Socket,
+                clients: 1,
+                on,
+            };
+            let (mut team, first_ns, bytes) = reading.begin(&site, "/f")?;
+            let plain = site.scratch("plain");
+            team.every(&json!({ "do": "plain", "name": "p", "path": plain, "at": 0 }))?;
+            team.every(&json!({ "do": "plain-write", "name": "p", "stamp": 0 }))?;
+            let team = RefCell::new(team);
+            let mut rounds = [
+                Rounds::pario(&team, read()),
+                Rounds::yardstick(&team, json!({ "do": "plain-read", "name": "p" })),
+                Rounds::yardstick(&team, json!({ "do": "exchange", "url": bare.url })),
+            ];
+            let outcomes = self.contest(&mut rounds);
+            drop(rounds);
+            team.borrow().outcome()?;
+            let outcome = outcomes[0].ok_or("it did not run")?;
+            let mut row = row(
+                format!("E4/{place}/socket/read/MB=2"),
+                bytes,
+                outcome,
+                first_ns,
+            );
+            if let (Some(read), Some(transfer)) = (outcomes[1], outcomes[2]) {
+                let sum = read.median + transfer.median;
+                row.ratios.push(("read+transfer", sum / outcome.median));
+                let overhead = (outcome.median / sum - 1.0) * 1000.0;
+                row.columns
+                    .insert("overhead_percent".into(), json!(overhead.round() / 10.0));
+                let us = |outcome: Outcome| json!((outcome.median / 1e3).round());
+                row.columns.insert("read_us".into(), us(read));
+                row.columns.insert("transfer_us".into(), us(transfer));
+                row.columns.insert("source".into(), json!(12));
+            }
+            self.push(row)?;
+        }
+        Ok(())
+    }
+
+    /// E5: every process reads bytes of its own host.
+    fn beside(&mut self) -> Result<(), Error> {
+        let bytes = 8 * self.megabyte();
+        let len = bytes / CLIENTS as u64;
+        for path in self.paths.clone() {
+            for store in [Store::Memory, Store::Disk] {
+                let wanted = match store {
+                    Store::Memory => Wanted::memory(CLIENTS, bytes),
+                    Store::Disk => Wanted::disk(CLIENTS),
+                };
+                let site = Site::start(&wanted, None)?;
+                let layout = format!("(block) onto {CLIENTS}");
+                let view = |rank: usize| format!("{layout} [{rank}]");
+                let reading = Reading {
+                    array: format!("u8[{bytes}]"),
+                    layout: layout.clone(),
+                    view: &view,
+                    path,
+                    clients: CLIENTS,
+                    on: None,
+                };
+                let (mut team, first_ns, bytes) = reading.begin(&site, "/f")?;
+                let shared = SharedFile::in_memory("e5");
+                let disk = site.scratch("plain");
+                let files = [
+                    ("pread-ext4", Some(disk)),
+                    ("pread-tmpfs", shared.as_ref().map(|f| f.0.clone())),
+                ];
+                let mut names = Vec::new();
+                for (name, file) in files {
+                    let Some(file) = file else { continue };
+                    let open = |rank: usize| {
+                        let at = rank as u64 * len;
+                        json!({ "do": "plain", "name": name, "path": file, "at": at })
+                    };
+                    let write = json!({ "do": "plain-write", "name": name, "stamp": 0 });
+                    if team.all(open).and_then(|_| team.every(&write)).is_ok() {
+                        names.push(name);
+                    }
+                }
+                // Open already: without a name it goes with the processes, whatever happens.
+                drop(shared);
+                let team = RefCell::new(team);
+                let mut rounds = vec![Rounds::pario(&team, read())];
+                rounds.extend(names.iter().map(|name| {
+                    Rounds::yardstick(&team, json!({ "do": "plain-read", "name": name }))
+                }));
+                let outcomes = self.contest(&mut rounds);
+                drop(rounds);
+                team.borrow().outcome()?;
+                let outcome = outcomes[0].ok_or("it did not run")?;
+                let case = format!("E5/{}/{}/read/MB=8", store.word(), path.word());
+                let mut row = row(case, bytes, outcome, first_ns);
+                for (name, other) in names.into_iter().zip(&outcomes[1..]) {
+                    if let Some(other) = other {
+                        row.ratios.push((name, other.median / outcome.median));
+                    }
+                }
+                // 0.49 s against 39.83 s by messages and 1.41 s through shared memory.
+                row.columns.insert(
+                    "source".into(),
+                    json!(match path {
+                        Path::Socket => 0.012,
+                        Path::Direct => 0.35,
+                    }),
+                );
+                self.push(row)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// E8: what the source planned and could not measure.
+    fn redistribution(&mut self) -> Result<(), Error> {
+        let side = if self.arguments.tiny { 64 } else { 1024 };
+        let squares = |rank: usize| format!("(cyclic, cyclic) onto 2x2 [{rank}]");
+        // A sixteenth of the rows, and of each a piece.
+        let sparse = |rank: usize| {
+            let piece = side / 32;
+            format!(
+                "slice[{rank}:{side}:16, {}:{}]",
+                rank * piece,
+                (rank + 1) * piece
+            )
+        };
+        let kinds: [(&str, &dyn Fn(usize) -> String); 2] =
+            [("redistribute", &squares), ("sparse", &sparse)];
+        for path in self.paths.clone() {
+            for (kind, view) in kinds {
+                let site = Site::start(&Wanted::memory(4, 16 << 20), None)?;
+                let layout = "(block, block) onto 2x2";
+                let sieve = Way {
+                    file: "views",
+                    strategy: "sieving",
+                    ..Way::new("sieve", layout)
+                };
+                let job = Job {
+                    site: &site,
+                    on: None,
+                    path,
+                    clients: 4,
+                    array: format!("i32[{side},{side}]"),
+                    view,
+                    ways: vec![Way::new("views", layout), sieve],
+                    with_memory: true,
+                    with_disk: false,
+                    turns: self.arguments.turns as usize,
+                };
+                let measured = job.run()?;
+                for op in OPS {
+                    let case = format!("E8/{kind}/{}/{op}/N={side}", path.word());
+                    let against = ["sieve", "memcpy"];
+                    let row = measured.row(case, "views", op, Statistic::Median, &against)?;
+                    self.push(row)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// E9: 5 MB through buffers of all sizes, all taking turns.
+    fn buffers(&mut self, store: Store) -> Result<(), Error> {
+        let rows = self.megabyte() / 1000;
+        let whole = |_: usize| "whole".to_owned();
+        let cut = |_: usize| "(*, cyclic(8)) onto 2 [0]".to_owned();
+        let kinds: [(&str, &dyn Fn(usize) -> String); 2] = [("whole", &whole), ("cut", &cut)];
+        for (kind, view) in kinds {
+            // The cut shows half of the array; both move 5 MB.
+            let columns = if kind == "whole" { 5000 } else { 10_000 };
+            let mut readers = Vec::new();
+            for (kib, _) in BUFFERS {
+                let mut wanted = match store {
+                    Store::Memory => Wanted::memory(1, 64 << 20),
+                    Store::Disk => Wanted::disk(1),
+                };
+                wanted.options = ["--buffer".into(), (kib << 10).to_string()].to_vec();
+                let site = Site::start(&wanted, None)?;
+                let reading = Reading {
+                    array: format!("u8[{rows},{columns}]"),
+                    layout: "whole".into(),
+                    view,
+                    path: Path::Socket,
+                    clients: 1,
+                    on: None,
+                };
+                let (team, first_ns, bytes) = reading.begin(&site, "/f")?;
+                readers.push(Reader {
+                    team: RefCell::new(team),
+                    _site: Some(site),
+                    first_ns,
+                    bytes,
+                });
+            }
+            let outcomes = self.contest_of(&readers)?;
+            let middle = BUFFERS.iter().position(|(kib, _)| *kib == 256).unwrap_or(0);
+            let middle_ns = outcomes[middle].ok_or("it did not run")?.median;
+            for (i, (kib, seconds)) in BUFFERS.into_iter().enumerate() {
+                let outcome = outcomes[i].ok_or("it did not run")?;
+                let case = format!("E9/{}/{kind}/read/b={}", store.word(), kib << 10);
+                let mut row = row(case, readers[i].bytes, outcome, readers[i].first_ns);
+                row.ratios.push(("b=256K", middle_ns / outcome.median));
+                let source = BUFFERS[middle].1 / seconds;
+                row.columns
+                    .insert("source".into(), json!((source * 1000.0).round() / 1000.0));
+                self.push(row)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn row(case: String, bytes: u64, outcome: Outcome, first_ns: f64) -> Row {
+    let mut columns = Map::new();
+    columns.insert("ms".into(), json!((outcome.median / 1e4).round() / 100.0));
+    Row {
+        case,
+        value: bytes as f64 / outcome.median,
+        unit: "GB/s",
+        spread: outcome.spread(),
+        first: Some(bytes as f64 / first_ns.max(1.0)),
+        columns,
+        ratios: Vec::new(),
+    }
+}

@@ -1,0 +1,692 @@
+//! A client process of a benchmark: does what it is told, one line of JSON at a time, and ends with its
+//! input. It waits for its next order in a read, so nothing spins between them.
+//!
+//! ```text
+//! in   {"do": "part", "array": A, "view": V, "salt": S}       what it writes and reads
+//!      {"do": "open", "name": K, "path": P, "layout": L, ..}  a file of the service
+//!      {"do": "write"|"read"|"check", "name": K, ..}          timed; a read is compared byte by byte
+//!      {"do": "repeat", "what": "read"|.., "times": N, ..}    timed together; as one order, or as
+//!      {"do": "prepare"|"timed"|"compare", ..}                three, so that all begin prepared
+//!      {"do": "plain", ..}, {"do": "plain-write"|..}          the same on a file of the host
+//!      {"do": "latency", ..}, {"do": "files", ..}             many small ones
+//!      {"do": "ranks", ..}                                    collective accesses of threads
+//! out  {"start": NS, "end": NS, "wrong": N, ..}               or {"error": TEXT}
+//! ```
+//!
+//! Times are of the system's clock, which all processes of a host share, so that whoever gives the
+//! orders takes the span from the first start to the last end. What is prepared and compared lies
+//! outside of it.
+
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions as FileOptions};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use client::{Client, ConnectOptions, File, Hints, Mapping, OpenOptions};
+use layout::ArrayType;
+use serde_json::{Value, json};
+
+use super::content::{self, Part};
+use super::ranks::Run;
+use console::Error;
+use console::refused;
+
+/// Arguments of `pario-bench worker`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Arguments {
+    /// The service
+    #[arg(long, value_name = "URL")]
+    service: Option<String>,
+}
+
+/// Bytes compared at a time where a whole file is.
+const CHUNK: usize = 4 << 20;
+
+/// Obeys until the input ends.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    let mut worker = Worker {
+        service: arguments.service.clone(),
+        ..Worker::default()
+    };
+    if let Some(url) = &arguments.service {
+        let url = url.parse().map_err(|e| format!("--service: {e}"))?;
+        let options = ConnectOptions::from_env().map_err(refused)?;
+        worker.client = Some(Client::connect(&url, options).map_err(refused)?);
+    }
+    console::driven::obey(|line| worker.obey(line))
+}
+
+#[derive(Default)]
+struct Worker {
+    service: Option<String>,
+    client: Option<Client>,
+    /// A client that talks through one server, where an order wants one.
+    through_one: Option<Client>,
+    array: Option<ArrayType>,
+    view: String,
+    salt: u32,
+    source: Vec<u8>,
+    target: Vec<u8>,
+    files: HashMap<String, Opened>,
+    plain: HashMap<String, Plain>,
+    sockets: HashMap<String, Bare>,
+}
+
+struct Opened {
+    file: File,
+    client: Client,
+    path: String,
+    /// Of the last write.
+    stamp: u32,
+}
+
+/// A file of the host, of which this process has one contiguous part.
+struct Plain {
+    file: fs::File,
+    at: u64,
+    stamp: u32,
+}
+
+enum Bare {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// An order.
+struct Order(Value);
+
+impl Order {
+    fn text(&self, name: &str) -> Result<&str, Error> {
+        let found = self.0[name].as_str();
+        Ok(found.ok_or_else(|| format!("the order has no '{name}'"))?)
+    }
+
+    fn number(&self, name: &str) -> Result<u64, Error> {
+        let found = self.0[name].as_u64();
+        Ok(found.ok_or_else(|| format!("the order has no '{name}'"))?)
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.0[name].as_bool() == Some(true)
+    }
+}
+
+/// Nanoseconds that all processes of the host agree on.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |t| t.as_nanos() as u64)
+}
+
+fn done(start: u64, wrong: u64) -> Value {
+    json!({ "start": start, "end": now(), "wrong": wrong })
+}
+
+impl Worker {
+    fn obey(&mut self, line: &str) -> Result<Value, Error> {
+        let order = Order(serde_json::from_str(line).map_err(|e| format!("no order: {e}"))?);
+        match order.text("do")? {
+            "ready" => Ok(json!({ "wrong": 0 })),
+            "part" => self.part(&order),
+            "open" => self.open(&order),
+            "write" => self.write(&order),
+            "read" => self.read(&order),
+            "check" => self.check(&order),
+            "close" => self.close(&order),
+            "copy" => self.copy(),
+            "repeat" => self.repeat(&order),
+            "prepare" => self.prepare(&order),
+            "timed" => self.timed(&order),
+            "compare" => self.compare(&order),
+            "plain" => self.open_plain(&order),
+            "plain-write" => self.write_plain(&order),
+            "plain-read" => self.read_plain(&order),
+            "exchange" => self.exchange(&order),
+            "latency" => self.latency(&order),
+            "files" => self.many_files(&order),
+            "ranks" => self.ranks(&order),
+            other => Err(format!("do: '{other}' is not known").into()),
+        }
+    }
+
+    fn client(&self) -> Result<&Client, Error> {
+        Ok(self.client.as_ref().ok_or("not connected")?)
+    }
+
+    /// Collective accesses of ranks that are threads of this process.
+    fn ranks(&self, order: &Order) -> Result<Value, Error> {
+        let schemes = order.0["schemes"].as_array().ok_or("no schemes")?;
+        Run {
+            service: self.service.as_ref().ok_or("not connected")?,
+            ranks: order.number("ranks")? as usize,
+            record: order.number("record")?,
+            bytes: order.number("bytes")?,
+            writes: order.is("writes"),
+            turns: order.number("turns")? as usize,
+            layout: order.text("layout")?,
+            schemes: schemes.iter().filter_map(Value::as_str).collect(),
+        }
+        .run()
+    }
+
+    /// Round robin, as the thesis' system had it.
+    fn through_one(&mut self) -> Result<&Client, Error> {
+        if self.through_one.is_none() {
+            let url = self.service.as_ref().ok_or("not connected")?;
+            let options = ConnectOptions::from_env().map_err(refused)?;
+            let options = options.with_mapping(Mapping::RoundRobin);
+            let url = url.parse().map_err(|e| format!("--service: {e}"))?;
+            self.through_one = Some(Client::connect(&url, options).map_err(refused)?);
+        }
+        Ok(self.through_one.as_ref().ok_or("not connected")?)
+    }
+
+    fn opened(&mut self, order: &Order) -> Result<&mut Opened, Error> {
+        let name = order.text("name")?;
+        let found = self.files.get_mut(name);
+        Ok(found.ok_or_else(|| format!("'{name}' is not open"))?)
+    }
+
+    fn part(&mut self, order: &Order) -> Result<Value, Error> {
+        let array: ArrayType = order.text("array")?.parse()?;
+        let salt = order.number("salt")? as u32;
+        let view = order.text("view")?.to_owned();
+        let part = Part::new(&array, &view, salt)?;
+        self.source = part.fill();
+        self.target = vec![0; self.source.len()];
+        (self.array, self.view, self.salt) = (Some(array), view, salt);
+        Ok(json!({ "wrong": 0, "bytes": self.source.len() }))
+    }
+
+    fn open(&mut self, order: &Order) -> Result<Value, Error> {
+        let (name, path) = (order.text("name")?, order.text("path")?);
+        let array = self.array.as_ref().ok_or("no part was given")?.to_string();
+        let mut hints = Hints::new();
+        for hint in [
+            "profile",
+            "strategy",
+            "ind_rd_buffer_size",
+            "ind_wr_buffer_size",
+        ] {
+            if let Some(value) = order.0[hint].as_str() {
+                hints.set(hint, value).map_err(refused)?;
+            }
+        }
+        let mut options = OpenOptions::new().read().write().hints(hints);
+        if order.is("create") {
+            options = options.create().array(&array).layout(order.text("layout")?);
+        }
+        let client = match order.is("through_one_server") {
+            true => self.through_one()?,
+            false => self.client()?,
+        };
+        let client = client.clone();
+        let file = client.open(path, &options).map_err(refused)?;
+        file.set_view_text(&self.view).map_err(refused)?;
+        let state = file.layout();
+        let places = state.pieces.first().map(|piece| {
+            let first = |list: &Vec<client::Place>| list.first().map_or(0, |p| p.server);
+            piece.places.iter().map(first).collect::<Vec<u64>>()
+        });
+        let opened = Opened {
+            file,
+            client,
+            path: path.to_owned(),
+            stamp: order.number("stamp").unwrap_or(0) as u32,
+        };
+        self.files.insert(name.to_owned(), opened);
+        let servers = self.client()?.members().map_err(refused)?;
+        let first = servers.iter().map(|member| member.server.0).min();
+        Ok(json!({ "wrong": 0, "places": places, "first_server": first }))
+    }
+
+    fn write(&mut self, order: &Order) -> Result<Value, Error> {
+        let stamp = order.number("stamp")? as u32;
+        content::stamp(&mut self.source, stamp);
+        let before = self.opened(order)?.client.messages_sent().1;
+        let source = std::mem::take(&mut self.source);
+        let opened = self.opened(order)?;
+        let start = now();
+        let written = opened.file.write_at(0, &source);
+        let mut answer = done(start, 0);
+        opened.stamp = stamp;
+        self.source = source;
+        if written.map_err(refused)? != self.source.len() {
+            return Err("a write was short".into());
+        }
+        answer["messages"] = json!(self.opened(order)?.client.messages_sent().1 - before);
+        answer["phases"] = phases(&self.opened(order)?.file);
+        Ok(answer)
+    }
+
+    fn read(&mut self, order: &Order) -> Result<Value, Error> {
+        let before = self.opened(order)?.client.messages_sent().1;
+        self.target.fill(0xa5);
+        let mut target = std::mem::take(&mut self.target);
+        let opened = self.opened(order)?;
+        let stamp = opened.stamp;
+        let start = now();
+        let read = opened.file.read_at(0, &mut target);
+        let mut answer = done(start, 0);
+        self.target = target;
+        content::stamp(&mut self.source, stamp);
+        let read = read.map_err(refused)?;
+        answer["wrong"] = json!(content::wrong(&self.target[..read], &self.source));
+        answer["messages"] = json!(self.opened(order)?.client.messages_sent().1 - before);
+        answer["phases"] = phases(&self.opened(order)?.file);
+        Ok(answer)
+    }
+
+    /// The same access or copy a number of times, in pieces if `bytes` says so; what came last is
+    /// compared outside of the time.
+    fn repeat(&mut self, order: &Order) -> Result<Value, Error> {
+        self.prepare(order)?;
+        let mut answer = self.timed(order)?;
+        answer["wrong"] = self.compare(order)?["wrong"].clone();
+        Ok(answer)
+    }
+
+    /// What comes before the time of a repetition. An order of its own where there are more processes
+    /// than processors: otherwise some prepare while the time of others runs.
+    fn prepare(&mut self, order: &Order) -> Result<Value, Error> {
+        let what = order.text("what")?;
+        if !is_read(what) {
+            content::stamp(&mut self.source, order.number("stamp")? as u32);
+        }
+        self.target.fill(0xa5);
+        Ok(json!({ "wrong": 0 }))
+    }
+
+    /// The time of a repetition.
+    fn timed(&mut self, order: &Order) -> Result<Value, Error> {
+        let (what, times) = (order.text("what")?, order.number("times")?);
+        let pieces = Pieces::of(order, self.source.len());
+        let source = std::mem::take(&mut self.source);
+        let mut target = std::mem::take(&mut self.target);
+        let name = order.0["name"].as_str().unwrap_or_default();
+        let (file, plain) = (self.files.get(name), self.plain.get(name));
+        let piece = pieces.bytes;
+        let start = now();
+        let mut moved = Ok(());
+        for i in 0..times {
+            let at = pieces.at(i);
+            let offset = at.start as u64;
+            moved = match (what, file, plain) {
+                ("copy", _, _) => {
+                    copied(&source[at.clone()], &mut target[at]);
+                    Ok(())
+                }
+                ("write", Some(f), _) => moved_all(f.file.write_at(offset, &source[at]), piece),
+                ("read", Some(f), _) => moved_all(f.file.read_at(offset, &mut target[at]), piece),
+                ("plain-write", _, Some(p)) => {
+                    let done = p.file.write_all_at(&source[at], p.at + offset);
+                    done.map_err(Into::into)
+                }
+                ("plain-read", _, Some(p)) => {
+                    let done = p.file.read_exact_at(&mut target[at], p.at + offset);
+                    done.map_err(Into::into)
+                }
+                _ => Err(format!("'{name}' is not open, or '{what}' is not known").into()),
+            };
+            if moved.is_err() {
+                break;
+            }
+        }
+        let answer = done(start, 0);
+        (self.source, self.target) = (source, target);
+        moved.map(|()| answer)
+    }
+
+    /// What comes after the time of a repetition.
+    fn compare(&mut self, order: &Order) -> Result<Value, Error> {
+        let (what, times) = (order.text("what")?, order.number("times")?);
+        let stamp = order.number("stamp")? as u32;
+        let whole = self.source.len();
+        let pieces = Pieces::of(order, whole);
+        let mut target = std::mem::take(&mut self.target);
+        let name = order.0["name"].as_str().unwrap_or_default();
+        let (file, plain) = (self.files.get(name), self.plain.get(name));
+        let last = match (what, file, plain) {
+            ("write", Some(f), _) => moved_all(f.file.read_at(0, &mut target), whole),
+            ("plain-write", _, Some(p)) => {
+                let done = p.file.read_exact_at(&mut target, p.at);
+                done.map_err(Into::into)
+            }
+            _ => Ok(()),
+        };
+        if is_read(what) {
+            let stamp = file.map(|f| f.stamp).or(plain.map(|p| p.stamp));
+            content::stamp(&mut self.source, stamp.unwrap_or(0));
+        }
+        self.target = target;
+        let (source, target) = (&self.source, &self.target);
+        // Pieces that were not among the repetitions have their old bytes.
+        let covered = (0..times.min(pieces.count as u64)).map(|i| pieces.at(i));
+        let wrong: u64 = match is_read(what) || pieces.count == 1 {
+            true => covered
+                .map(|at| content::wrong(&target[at.clone()], &source[at]))
+                .sum(),
+            false => 0,
+        };
+        last?;
+        match what {
+            "write" => self.opened(order)?.stamp = stamp,
+            "plain-write" => {
+                if let Some(plain) = self.plain.get_mut(name) {
+                    plain.stamp = stamp;
+                }
+            }
+            _ => {}
+        }
+        Ok(json!({ "wrong": wrong }))
+    }
+
+    /// Compares the whole file, as it is before any write was stamped.
+    fn check(&mut self, order: &Order) -> Result<Value, Error> {
+        let salt = self.salt;
+        let bytes = self.array.as_ref().map_or(0, ArrayType::bytes);
+        let path = self.opened(order)?.path.clone();
+        let file = self.client()?.open(&path, &OpenOptions::new().read());
+        let file = file.map_err(refused)?;
+        let start = now();
+        let (mut found, mut expected) = (vec![0; CHUNK], vec![0; CHUNK]);
+        let mut wrong = file.size().map_err(refused)?.abs_diff(bytes);
+        let mut at = 0;
+        while at < bytes {
+            let n = (bytes - at).min(CHUNK as u64) as usize;
+            let read = file.read_at(at, &mut found[..n]).map_err(refused)?;
+            content::fill(&mut expected[..n], at, salt);
+            wrong += content::wrong(&found[..read], &expected[..n]);
+            at += n as u64;
+        }
+        Ok(done(start, wrong))
+    }
+
+    fn close(&mut self, order: &Order) -> Result<Value, Error> {
+        let name = order.text("name")?;
+        if let Some(opened) = self.files.remove(name) {
+            opened.file.close().map_err(refused)?;
+            if order.is("unlink") {
+                self.client()?.unlink(&opened.path).map_err(refused)?;
+            }
+        }
+        Ok(json!({ "wrong": 0 }))
+    }
+
+    fn copy(&mut self) -> Result<Value, Error> {
+        let start = now();
+        self.target
+            .copy_from_slice(std::hint::black_box(&self.source));
+        std::hint::black_box(&mut self.target);
+        Ok(done(start, 0))
+    }
+
+    fn open_plain(&mut self, order: &Order) -> Result<Value, Error> {
+        let path = Path::new(order.text("path")?);
+        let file = FileOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|e| format!("{}: {e}", path.display()))?;
+        let plain = Plain {
+            file,
+            at: order.number("at")?,
+            stamp: 0,
+        };
+        self.plain.insert(order.text("name")?.to_owned(), plain);
+        Ok(json!({ "wrong": 0 }))
+    }
+
+    /// With `sync` the bytes are on the disk when the time ends.
+    fn write_plain(&mut self, order: &Order) -> Result<Value, Error> {
+        let stamp = order.number("stamp")? as u32;
+        content::stamp(&mut self.source, stamp);
+        let plain = self.plain.get_mut(order.text("name")?);
+        let plain = plain.ok_or("no such plain file")?;
+        plain.stamp = stamp;
+        let start = now();
+        plain.file.write_all_at(&self.source, plain.at)?;
+        if order.is("sync") {
+            plain.file.sync_data()?;
+        }
+        Ok(done(start, 0))
+    }
+
+    /// With `cold` the host's cache is dropped first, so that the bytes come from the disk.
+    fn read_plain(&mut self, order: &Order) -> Result<Value, Error> {
+        self.target.fill(0xa5);
+        let plain = self.plain.get_mut(order.text("name")?);
+        let plain = plain.ok_or("no such plain file")?;
+        if order.is("cold") {
+            plain.file.sync_data()?;
+            let len = std::num::NonZeroU64::new(self.target.len() as u64);
+            let advice = rustix::fs::Advice::DontNeed;
+            rustix::fs::fadvise(&plain.file, plain.at, len, advice)?;
+        }
+        let start = now();
+        plain.file.read_exact_at(&mut self.target, plain.at)?;
+        let mut answer = done(start, 0);
+        content::stamp(&mut self.source, plain.stamp);
+        answer["wrong"] = json!(content::wrong(&self.target, &self.source));
+        Ok(answer)
+    }
+
+    /// Asks the bare side of a link for as many bytes as the part has.
+    fn exchange(&mut self, order: &Order) -> Result<Value, Error> {
+        let url = order.text("url")?;
+        if !self.sockets.contains_key(url) {
+            let mut bare = match url.split_once(':') {
+                Some(("unix", path)) => Bare::Unix(UnixStream::connect(path)?),
+                Some((_, address)) => {
+                    let stream = TcpStream::connect(address)?;
+                    stream.set_nodelay(true)?;
+                    Bare::Tcp(stream)
+                }
+                None => return Err(format!("{url}: no address").into()),
+            };
+            let mut terms = [0; 9];
+            terms[1..].copy_from_slice(&(self.target.len() as u64).to_le_bytes());
+            bare.send(&terms)?;
+            self.sockets.insert(url.to_owned(), bare);
+        }
+        let bare = self.sockets.get_mut(url).ok_or("no socket")?;
+        let start = now();
+        bare.send(&[1])?;
+        bare.receive(&mut self.target)?;
+        Ok(done(start, 0))
+    }
+
+    /// Many small accesses at places drawn at random; what is read is compared with what was written
+    /// there last.
+    fn latency(&mut self, order: &Order) -> Result<Value, Error> {
+        let bytes = order.number("bytes")? as usize;
+        let count = order.number("count")?;
+        let is_write = order.text("op")? == "write";
+        let mut random = order.number("seed")? | 1;
+        let slots = (self.source.len() / bytes).max(1) as u64;
+        let name = order.text("name")?;
+        let (file, plain) = (self.files.get(name), self.plain.get(name));
+        let before = match &self.client {
+            Some(client) => client.messages_sent().1,
+            None => 0,
+        };
+        let mut times = Vec::with_capacity(count as usize);
+        let mut wrong = 0;
+        let start = now();
+        for _ in 0..count {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let at = (random % slots) as usize * bytes;
+            let piece = at..at + bytes;
+            if is_write {
+                let n = bytes.min(8);
+                self.source[at..at + n].copy_from_slice(&random.to_le_bytes()[..n]);
+            }
+            let memory = &mut self.target[piece.clone()];
+            let began = Instant::now();
+            match (file, plain, is_write) {
+                (Some(f), _, true) => {
+                    let n = f.file.write_at(at as u64, &self.source[piece.clone()]);
+                    wrong += u64::from(n.map_err(refused)? != bytes);
+                }
+                (Some(f), _, false) => {
+                    let n = f.file.read_at(at as u64, memory);
+                    wrong += u64::from(n.map_err(refused)? != bytes);
+                }
+                (None, Some(p), true) => {
+                    let part = &self.source[piece.clone()];
+                    p.file.write_all_at(part, p.at + at as u64)?;
+                }
+                (None, Some(p), false) => p.file.read_exact_at(memory, p.at + at as u64)?,
+                (None, None, _) => return Err(format!("'{name}' is not open").into()),
+            }
+            times.push(began.elapsed().as_nanos() as u64);
+            if !is_write {
+                wrong += content::wrong(&self.target[piece.clone()], &self.source[piece]);
+            }
+        }
+        let mut answer = done(start, wrong);
+        times.sort_unstable();
+        let at = |share: f64| {
+            let index = (times.len() as f64 * share) as usize;
+            times.get(index.min(times.len() - 1)).copied()
+        };
+        if !times.is_empty() {
+            answer["ns"] = json!([at(0.5), at(0.9), at(0.99), at(0.999)]);
+        }
+        if let Some(client) = &self.client {
+            answer["messages"] = json!(client.messages_sent().1 - before);
+        }
+        Ok(answer)
+    }
+
+    /// Creates, opens, asks about or removes files, here or in a directory of the host.
+    fn many_files(&mut self, order: &Order) -> Result<Value, Error> {
+        let folder = order.text("folder")?;
+        let (from, count) = (order.number("from")?, order.number("count")?);
+        let names: Vec<String> = (from..from + count)
+            .map(|i| format!("{folder}/f{i:06}"))
+            .collect();
+        let op = order.text("op")?;
+        if order.is("plain") {
+            return plain_files(op, &names);
+        }
+        let client = self.client()?;
+        let create = OpenOptions::new().write().exclusive();
+        let read = OpenOptions::new().read();
+        let mut wrong = 0;
+        let start = now();
+        for name in &names {
+            match op {
+                "create" => client.open(name, &create).and_then(|f| f.close()),
+                "open" => client.open(name, &read).and_then(|f| f.close()),
+                "stat" => client.stat(name).map(|found| wrong += found.size),
+                "delete" => client.unlink(name),
+                _ => return Err(format!("op: '{op}' is not known").into()),
+            }
+            .map_err(refused)?;
+        }
+        Ok(done(start, wrong))
+    }
+}
+
+/// Whether bytes come from the file.
+fn is_read(what: &str) -> bool {
+    matches!(what, "read" | "plain-read")
+}
+
+/// The pieces that repetitions access one after the other.
+#[derive(Clone, Copy)]
+struct Pieces {
+    bytes: usize,
+    count: usize,
+}
+
+impl Pieces {
+    fn of(order: &Order, whole: usize) -> Pieces {
+        let bytes = order.0["bytes"].as_u64().map_or(whole, |n| n as usize);
+        let bytes = bytes.clamp(1, whole);
+        Pieces {
+            bytes,
+            count: whole / bytes,
+        }
+    }
+
+    /// Neighbours do not follow each other: what is read ahead for one is of no use to the next.
+    fn at(&self, i: u64) -> std::ops::Range<usize> {
+        let at = (i as usize).wrapping_mul(29) % self.count * self.bytes;
+        at..at + self.bytes
+    }
+}
+
+/// A copy behind a call, as an access is.
+#[inline(never)]
+fn copied(source: &[u8], target: &mut [u8]) {
+    target.copy_from_slice(std::hint::black_box(source));
+    std::hint::black_box(target);
+}
+
+fn moved_all(moved: client::Result<usize>, wanted: usize) -> Result<(), Error> {
+    match moved.map_err(refused)? == wanted {
+        true => Ok(()),
+        false => Err("an access was short".into()),
+    }
+}
+
+/// How the last access of a handle went, in nanoseconds.
+fn phases(file: &File) -> Value {
+    let last = file.last_access();
+    let servers: Vec<u64> = last.servers.iter().map(|s| s.server).collect();
+    let copied = last.servers.iter().map(|s| s.copied_ns).max();
+    json!({
+        "intersect_ns": last.intersect_ns,
+        "map_ns": last.map_ns,
+        "copy_ns": last.gather_ns + last.scatter_ns,
+        "total_ns": last.total_ns,
+        "network_ns": last.network_ns(),
+        "served_copy_ns": copied,
+        "servers": servers,
+    })
+}
+
+fn plain_files(op: &str, names: &[String]) -> Result<Value, Error> {
+    let start = now();
+    let mut wrong = 0;
+    for name in names {
+        let path = PathBuf::from(name);
+        match op {
+            "create" => {
+                let mut options = FileOptions::new();
+                drop(options.write(true).create_new(true).open(&path)?);
+            }
+            "open" => drop(fs::File::open(&path)?),
+            "stat" => wrong += fs::metadata(&path)?.len(),
+            "delete" => fs::remove_file(&path)?,
+            _ => return Err(format!("op: '{op}' is not known").into()),
+        }
+    }
+    Ok(done(start, wrong))
+}
+
+impl Bare {
+    fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match self {
+            Bare::Tcp(s) => s.write_all(bytes),
+            Bare::Unix(s) => s.write_all(bytes),
+        }
+    }
+
+    fn receive(&mut self, bytes: &mut [u8]) -> std::io::Result<()> {
+        match self {
+            Bare::Tcp(s) => s.read_exact(bytes),
+            Bare::Unix(s) => s.read_exact(bytes),
+        }
+    }
+}
