@@ -35,7 +35,7 @@ mutants: ## break store, control, wire and meta in every way, and see that a uni
 sanitize: ## run the tests of the unsafe code under a memory checker
 	@scripts/sanitize-kernels
 
-bench: ## set up the yardsticks, then measure: kernels, planning, moving
+bench: ## set up the yardsticks, then run every benchmark (scripts/bench --quick: a look at all, in minutes)
 	@scripts/setup
 	@scripts/bench
 

@@ -3,6 +3,8 @@
 //!
 //! Left to others: which cells a goal speaks of, and what is compared.
 
+use super::report::Row;
+
 /// One goal and what was reached in its cells.
 pub(crate) struct Claim {
     text: String,
@@ -18,6 +20,20 @@ impl Claim {
             wanted,
             cells: Vec::new(),
         }
+    }
+
+    /// The same with cells: what every row has reached that the goal speaks of.
+    pub(crate) fn of(
+        text: &str,
+        wanted: f64,
+        rows: &[Row],
+        reached: impl Fn(&Row) -> Option<f64>,
+    ) -> Claim {
+        let mut claim = Claim::new(text, wanted);
+        for row in rows {
+            claim.cell(&row.case, reached(row));
+        }
+        claim
     }
 
     /// A cell, if both of what is compared were measured.

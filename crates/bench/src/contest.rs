@@ -16,6 +16,13 @@ pub(crate) struct Effort {
     pub(crate) turn_ns: f64,
 }
 
+impl Effort {
+    /// So many turns of at least so many nanoseconds.
+    pub(crate) fn new(turns: usize, turn_ns: f64) -> Effort {
+        Effort { turns, turn_ns }
+    }
+}
+
 /// Someone who can do the job a number of times and say how long it took.
 pub(crate) trait Contestant {
     /// Nanoseconds for `passes` passes; `None` if it cannot run.
@@ -43,6 +50,16 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    /// Of several times; `None` of none.
+    pub(crate) fn of(mut times: Vec<f64>) -> Option<Outcome> {
+        times.sort_by(f64::total_cmp);
+        Some(Outcome {
+            best: *times.first()?,
+            median: times[times.len() / 2],
+        })
+    }
+
+    /// How far the median lies above the best.
     pub(crate) fn spread(&self) -> f64 {
         self.median / self.best - 1.0
     }
@@ -79,17 +96,28 @@ pub(crate) fn contest(
             }
         }
     }
-    times
-        .into_iter()
-        .map(|list| {
-            let mut list = list?;
-            list.sort_by(f64::total_cmp);
-            Some(Outcome {
-                best: *list.first()?,
-                median: list[list.len() / 2],
-            })
-        })
-        .collect()
+    let outcomes = times.into_iter().map(|list| Outcome::of(list?));
+    outcomes.collect()
+}
+
+/// A contest of contestants that are alike.
+pub(crate) fn contest_of<C: Contestant>(
+    effort: Effort,
+    contestants: &mut [C],
+) -> Vec<Option<Outcome>> {
+    let all = contestants.iter_mut().map(|c| c as &mut dyn Contestant);
+    contest(effort, &mut all.collect::<Vec<_>>())
+}
+
+/// How many times as long as the first each of the others took at best, under its name; those that ran.
+pub(crate) fn ratios(
+    names: impl IntoIterator<Item = &'static str>,
+    outcomes: &[Option<Outcome>],
+) -> Vec<(&'static str, f64)> {
+    let own = outcomes.first().copied().flatten();
+    let others = names.into_iter().zip(outcomes.iter().skip(1));
+    let ratio = |(name, other): (_, &Option<Outcome>)| Some((name, (*other)?.best / own?.best));
+    others.filter_map(ratio).collect()
 }
 
 fn calibrate(effort: Effort, contestant: &mut dyn Contestant) -> u64 {
@@ -118,10 +146,7 @@ mod tests {
 
     #[test]
     fn who_cannot_run_is_absent_and_the_rest_take_equal_turns() {
-        let effort = Effort {
-            turns: 7,
-            turn_ns: 1000.0,
-        };
+        let effort = Effort::new(7, 1000.0);
         let (mut one, mut two, mut broken) = (
             Clockwork(10.0, true),
             Clockwork(30.0, true),

@@ -14,24 +14,19 @@
 //! decides which share X of a client's bytes its own server has.
 
 use clap::Args;
-use serde_json::json;
-
-use super::flags::{ReportTo, Runs};
-use super::parallel::{Job, OPS, Statistic, Way, free_memory, homes};
-use super::site::{Site, Wanted, spread};
-use super::table::Table;
-use super::workers::{Path, paths};
-use super::{Report, Row, machine};
 use console::{Error, output};
 use testkit::hosts::Hosts;
+
+use super::flags::Runs;
+use super::parallel::{Job, OPS, Statistic, Way, free_memory, homes};
+use super::site::{Site, Wanted, hosts, spread};
+use super::workers::{Path, paths};
+use super::{Sheet, digits};
 
 /// Arguments of `pario bench contiguous`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
-
-    /// Sizes of the file in MB [default: 64,256, with --full 600, 1200 and 2400 too]
+    /// Sizes of the file in MB [default: 64,256, with --full 600, 1200 and 2400 too, with --quick 16]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=65536))]
     megabytes: Vec<u64>,
 
@@ -69,34 +64,25 @@ fn pair(text: &str) -> Result<(usize, usize), String> {
 const CLIENTS: usize = 4;
 
 /// Runs the benchmark.
-pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
-    let mut machine = machine::facts();
-    machine.insert("statistic".into(), arguments.runs.statistic().into());
-    let aside = arguments.report.is_on_stdout();
-    let mut table = Table::new(aside, "GB/s");
-    let mut rows = Vec::new();
-    let mut sizes = arguments.megabytes.clone();
-    if sizes.is_empty() {
-        sizes = vec![64, 256];
-        if arguments.full {
-            sizes.extend([600, 1200, 2400]);
-        }
-    }
+pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
+    sheet.begin("contiguous", "GB/s", arguments.runs.statistic());
+    let sizes: &[u64] = match &arguments.megabytes[..] {
+        [] if sheet.is_quick() => &[16],
+        [] if arguments.full => &[64, 256, 600, 1200, 2400],
+        [] => &[64, 256],
+        given => given,
+    };
     for path in paths()? {
-        for &megabytes in &sizes {
+        for &megabytes in sizes {
             for &counts in &arguments.counts {
-                rows.extend(arguments.on_one_host(megabytes, counts, path, &mut table)?);
+                arguments.on_one_host(megabytes, counts, path, sheet)?;
             }
         }
     }
-    if !arguments.runs.no_hosts {
-        rows.extend(arguments.between_hosts(&mut table)?);
+    match arguments.runs.no_hosts {
+        true => Ok(()),
+        false => arguments.between_hosts(sheet),
     }
-    Ok(Report {
-        bench: "contiguous",
-        machine,
-        rows,
-    })
 }
 
 fn parts(clients: usize) -> String {
@@ -116,8 +102,8 @@ impl Arguments {
         megabytes: u64,
         (clients, servers): (usize, usize),
         path: Path,
-        table: &mut Table,
-    ) -> Result<Vec<Row>, Error> {
+        sheet: &mut Sheet,
+    ) -> Result<(), Error> {
         let bytes = megabytes * 1_000_000;
         let needed = bytes * 5 + (1 << 30);
         if free_memory() < needed {
@@ -125,24 +111,17 @@ impl Arguments {
             output::note(&format!(
                 "MB={megabytes} is left out: it needs {needed} MiB of memory, and {free} MiB are free"
             ));
-            return Ok(Vec::new());
+            return Ok(());
         }
         let site = Site::start(&Wanted::memory(servers, bytes * 2), None)?;
         let view = |rank: usize| format!("{} [{rank}]", parts(clients));
         let job = Job {
-            site: &site,
-            on: None,
             path,
-            clients,
-            array: format!("u8[{bytes}]"),
-            view: &view,
-            ways: ways(clients),
             with_memory: true,
             with_disk: megabytes <= 64,
-            turns: self.runs.turns as usize,
+            ..self.job(&site, clients, bytes, &view)
         };
         let measured = job.run()?;
-        let mut rows = Vec::new();
         for way in ["view", "striped"] {
             for op in OPS {
                 let path = path.word();
@@ -151,35 +130,41 @@ impl Arguments {
                     "write" => &["memcpy", "pwrite-tmpfs", "disk-fsync"],
                     _ => &["memcpy", "pread-tmpfs", "disk-cold"],
                 };
-                let row = measured.row(case, way, op, Statistic::Best, against)?;
-                table.row(&row)?;
-                rows.push(row);
+                sheet.push(measured.row(case, way, op, Statistic::Best, against)?)?;
             }
         }
-        Ok(rows)
+        Ok(())
     }
 
-    fn between_hosts(&self, table: &mut Table) -> Result<Vec<Row>, Error> {
-        let mut rows = Vec::new();
+    /// Both layouts, by every process its part.
+    fn job<'a>(
+        &self,
+        site: &'a Site,
+        clients: usize,
+        bytes: u64,
+        view: &'a dyn Fn(usize) -> String,
+    ) -> Job<'a> {
+        let (array, effort) = (format!("u8[{bytes}]"), self.runs.turns.effort());
+        Job::new(site, clients, array, view, ways(clients), effort)
+    }
+
+    fn between_hosts(&self, sheet: &mut Sheet) -> Result<(), Error> {
         let cases = self
             .servers
             .iter()
             .map(|&s| (s as usize, Some(self.runs.rate)));
         // Without a limit once, with as many servers as there are clients.
         for (servers, rate) in cases.chain([(CLIENTS, None)]) {
-            let mut rates = vec![rate; servers + CLIENTS];
-            rates.push(None);
-            let hosts = match Hosts::with_rates(&rates) {
+            let hosts = match hosts(servers + CLIENTS, rate) {
                 Ok(hosts) => hosts,
                 Err(why) => {
                     output::note(&format!("rows between hosts are absent: {why}"));
-                    return Ok(rows);
+                    return Ok(());
                 }
             };
-            rows.extend(self.remote(&hosts, servers, rate, table)?);
+            self.remote(&hosts, servers, rate, sheet)?;
         }
-        rows.extend(self.matching(table)?);
-        Ok(rows)
+        self.matching(sheet)
     }
 
     fn remote(
@@ -187,27 +172,19 @@ impl Arguments {
         hosts: &Hosts,
         servers: usize,
         rate: Option<u64>,
-        table: &mut Table,
-    ) -> Result<Vec<Row>, Error> {
+        sheet: &mut Sheet,
+    ) -> Result<(), Error> {
         let bytes = self.between * 1_000_000;
         let spread = spread(hosts, servers + CLIENTS, (0..servers).collect());
         let places: Vec<usize> = (servers..servers + CLIENTS).collect();
         let site = Site::start(&Wanted::memory(servers, bytes * 2), Some(&spread))?;
         let view = |rank: usize| format!("{} [{rank}]", parts(CLIENTS));
         let job = Job {
-            site: &site,
             on: Some((hosts, &places)),
-            path: Path::Socket,
-            clients: CLIENTS,
-            array: format!("u8[{bytes}]"),
-            view: &view,
-            ways: ways(CLIENTS),
-            with_memory: false,
             with_disk: rate.is_none(),
-            turns: self.runs.turns as usize,
+            ..self.job(&site, CLIENTS, bytes, &view)
         };
         let measured = job.run()?;
-        let mut rows = Vec::new();
         let place = match rate {
             Some(_) => "ns",
             None => "ns/open",
@@ -225,24 +202,21 @@ impl Arguments {
                 if let Some(rate) = rate {
                     let links = servers.min(CLIENTS) as f64 * rate as f64 / 8e3;
                     row.ratios.push(("link", row.value / links));
-                    row.columns.insert("mbit".into(), json!(rate));
+                    row.set("mbit", rate);
                 }
-                table.row(&row)?;
-                rows.push(row);
+                sheet.push(row)?;
             }
         }
-        Ok(rows)
+        Ok(())
     }
 
     /// Clients beside the servers: the part of its bytes that a client finds on its own host is X.
-    fn matching(&self, table: &mut Table) -> Result<Vec<Row>, Error> {
-        let mut rates = vec![Some(self.runs.rate); CLIENTS];
-        rates.push(None);
-        let hosts = match Hosts::with_rates(&rates) {
+    fn matching(&self, sheet: &mut Sheet) -> Result<(), Error> {
+        let hosts = match hosts(CLIENTS, Some(self.runs.rate)) {
             Ok(hosts) => hosts,
             Err(why) => {
                 output::note(&format!("matching rows are absent: {why}"));
-                return Ok(Vec::new());
+                return Ok(());
             }
         };
         let spread = spread(&hosts, CLIENTS, (0..CLIENTS).collect());
@@ -251,7 +225,6 @@ impl Arguments {
             &Wanted::memory(CLIENTS, len * CLIENTS as u64 * 3),
             Some(&spread),
         )?;
-        let mut rows = Vec::new();
         let mut whole = [None; 2];
         for (matching, shift) in [("1", 0), ("0.5", 1), ("0", 2)] {
             let name: &'static str = ["near", "half", "far"][shift as usize];
@@ -274,16 +247,9 @@ impl Arguments {
                 }
             };
             let job = Job {
-                site: &site,
                 on: Some((&hosts, &places)),
-                path: Path::Socket,
-                clients: CLIENTS,
-                array,
-                view: &view,
                 ways: vec![way],
-                with_memory: false,
-                with_disk: false,
-                turns: self.runs.turns as usize,
+                ..self.job(&site, CLIENTS, len * CLIENTS as u64, &view)
             };
             let measured = job.run()?;
             for (i, op) in OPS.into_iter().enumerate() {
@@ -293,15 +259,11 @@ impl Arguments {
                 );
                 let mut row = measured.row(case, name, op, Statistic::Median, &[])?;
                 let all: f64 = *whole[i].get_or_insert(row.value);
-                row.columns.insert(
-                    "cost".into(),
-                    json!((all / row.value * 100.0).round() / 100.0),
-                );
-                row.columns.insert("mbit".into(), json!(self.runs.rate));
-                table.row(&row)?;
-                rows.push(row);
+                row.set("cost", digits(all / row.value, 2));
+                row.set("mbit", self.runs.rate);
+                sheet.push(row)?;
             }
         }
-        Ok(rows)
+        Ok(())
     }
 }

@@ -1,31 +1,57 @@
-//! Flags that benchmarks have in common: which cases, how often, and where the report goes.
+//! Flags that benchmarks have in common: which cases, how long, and where the report goes.
 //!
 //! A benchmark that has a flag of these takes it from here, so that it means the same everywhere. Left to others: what
 //! is measured.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::Report;
-use console::{Error, output};
+use super::contest::Effort;
 
-/// Which cases.
+/// Flags of all benchmarks.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Filter {
+pub(crate) struct Flags {
+    /// Write the report as JSON to this file; without a file to standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", global = true)]
+    pub(crate) json: Option<PathBuf>,
+
     /// Only cases whose name contains this; several alternatives are separated by commas
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", global = true)]
     filter: Option<String>,
+
+    /// Fewer and smaller cases, and shorter turns: a look at everything in a minute or so
+    #[arg(long, global = true)]
+    pub(crate) quick: bool,
 }
 
-impl Filter {
+impl Flags {
     /// Whether a case is wanted.
     pub(crate) fn wants(&self, case: &str) -> bool {
         let Some(filter) = &self.filter else {
             return true;
         };
         filter.split(',').any(|part| case.contains(part))
+    }
+
+    /// Whether standard output is for JSON, so that lines for people go aside.
+    pub(crate) fn is_json_on_stdout(&self) -> bool {
+        self.json.as_deref() == Some(Path::new("-"))
+    }
+}
+
+/// How often everything is done.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Turns {
+    /// Turns per contestant, at least 7
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(7..))]
+    pub(crate) turns: u64,
+}
+
+impl Turns {
+    /// Turns of one pass each.
+    pub(crate) fn effort(self) -> Effort {
+        Effort::new(self.turns as usize, 0.0)
     }
 }
 
@@ -36,9 +62,8 @@ pub(crate) struct Runs {
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rate: u64,
 
-    /// Turns per contestant, at least 7
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(7..))]
-    pub(crate) turns: u64,
+    #[command(flatten)]
+    pub(crate) turns: Turns,
 
     /// Leave out what runs between hosts
     #[arg(long)]
@@ -48,35 +73,8 @@ pub(crate) struct Runs {
 impl Runs {
     /// What a row shows of its turns.
     pub(crate) fn statistic(&self) -> String {
-        format!("best of {} on one host, median between hosts", self.turns)
-    }
-}
-
-/// Where the report goes.
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct ReportTo {
-    /// Write the report as JSON to this file; without a file to standard output
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
-}
-
-impl ReportTo {
-    /// Whether standard output is for JSON, so that tables go aside.
-    pub(crate) fn is_on_stdout(&self) -> bool {
-        self.json.as_deref() == Some(Path::new("-"))
-    }
-
-    /// Writes the JSON form where asked.
-    pub(crate) fn write(&self, report: &Report) -> Result<(), Error> {
-        let Some(path) = &self.json else {
-            return Ok(());
-        };
-        let text = format!("{}\n", report.to_json());
-        if self.is_on_stdout() {
-            return output::print(&text);
-        }
-        let written = fs::write(path, text);
-        written.map_err(|error| format!("--json: cannot write {}: {error}", path.display()).into())
+        let turns = self.turns.turns;
+        format!("best of {turns} on one host, median between hosts")
     }
 }
 
@@ -86,11 +84,12 @@ mod tests {
 
     #[test]
     fn cases_are_wanted_by_any_part_of_a_filter() {
-        let all = Filter::default();
+        let all = Flags::default();
         assert!(all.wants("gather/cols"));
-        let filter = Filter {
+        let flags = Flags {
             filter: Some("rows,cols".to_owned()),
+            ..all
         };
-        assert!(filter.wants("gather/cols") && filter.wants("rows") && !filter.wants("gather"));
+        assert!(flags.wants("gather/cols") && flags.wants("rows") && !flags.wants("gather"));
     }
 }

@@ -116,13 +116,10 @@ const GOALS: [Goal; 9] = [
 ];
 
 fn judge(goal: &Goal, rows: &[Row]) -> Claim {
-    let mut claim = Claim::new(goal.text, goal.wanted);
-    for row in rows {
-        if Cell::new(&row.case).is_some_and(|cell| (goal.applies)(&cell)) {
-            claim.cell(&row.case, (goal.reached)(row));
-        }
-    }
-    claim
+    Claim::of(goal.text, goal.wanted, rows, |row| {
+        let applies = Cell::new(&row.case).is_some_and(|cell| (goal.applies)(&cell));
+        applies.then(|| (goal.reached)(row)).flatten()
+    })
 }
 
 /// Prints which goals hold in these rows and which do not.
@@ -134,18 +131,9 @@ pub(crate) fn print(rows: &[Row]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Map;
 
     fn row(case: &str, ratios: &[(&'static str, f64)]) -> Row {
-        Row {
-            case: case.to_owned(),
-            value: 1.0,
-            unit: "GB/s",
-            spread: 0.0,
-            first: None,
-            columns: Map::new(),
-            ratios: ratios.to_vec(),
-        }
+        Row::new(case, 1.0, "GB/s").ratios(ratios.iter().copied())
     }
 
     #[test]

@@ -1,98 +1,58 @@
 //! `pario bench kernels`: copies in memory against memcpy, a plain loop nest, numpy and the
 //! pack routines of MPI, case by case (`cases`), then the redistributions (`redistribute`).
 
-use std::process::Command;
 use std::time::Instant;
 
 use clap::Args;
+use console::Error;
 use kernels::{
     Nest, PageBuffer, Pages, Program, SharedBuffer, SharedBytes, SharedBytesMut, copy_plain_shared,
     copy_shared,
 };
-use serde_json::{Map, json};
 
 use super::cases::{self, Case};
-use super::contest::{Contestant, Effort, Job, contest};
-use super::flags::{Filter, ReportTo};
-use super::table::Table;
+use super::contest::{Contestant, Effort, Job, contest, ratios};
 use super::yardsticks::{self, Yardstick};
-use super::{Report, Row, goals, machine, redistribute};
-use console::Error;
+use super::{Row, Sheet, goals, redistribute};
 
 /// Arguments of `pario bench kernels`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
-
-    #[command(flatten)]
-    filter: Filter,
-
-    /// Shorter turns, and no fresh process per case for the first pass
-    #[arg(long)]
-    quick: bool,
-
     /// Do one pass of one case and print its rate: the first pass of a fresh process
     #[arg(long, hide = true, value_name = "CASE")]
     first_pass: Option<String>,
 }
 
-impl Arguments {
-    fn effort(&self) -> Effort {
-        if self.quick {
-            Effort {
-                turns: 7,
-                turn_ns: 2e5,
-            }
-        } else {
-            Effort {
-                turns: 11,
-                turn_ns: 1e6,
-            }
-        }
-    }
-}
-
-/// Runs the benchmark; no report if only a first pass was asked for.
-pub(crate) fn run(arguments: &Arguments) -> Result<Option<Report>, Error> {
+/// Runs the benchmark; no report if only a first pass was asked for. Quickly there is no fresh process per case.
+pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
     if let Some(name) = &arguments.first_pass {
         let case = cases::all()
             .into_iter()
             .find(|case| case.name == *name)
             .ok_or("no such case")?;
         println!("{}", first_pass(&case)?);
-        return Ok(None);
+        return Ok(());
     }
-    let effort = arguments.effort();
-    let mut machine = machine::facts();
-    machine.insert(
-        "statistic".to_owned(),
-        json!(format!("best of {}", effort.turns)),
-    );
-    let mut table = Table::new(arguments.report.is_on_stdout(), "GB/s");
-    let mut rows = Vec::new();
-    let chosen: Vec<Case> = cases::all()
-        .into_iter()
-        .filter(|case| arguments.filter.wants(&case.name))
-        .collect();
-    if !chosen.is_empty() {
+    let effort = match sheet.is_quick() {
+        true => Effort::new(7, 2e5),
+        false => Effort::new(11, 1e6),
+    };
+    sheet.begin("kernels", "GB/s", format!("best of {}", effort.turns));
+    let mut cases = cases::all();
+    cases.retain(|case| sheet.wants(&case.name));
+    if !cases.is_empty() {
         let mut yardsticks = Yardsticks::start();
-        for case in &chosen {
-            let row = measure(case, effort, arguments.quick, &mut yardsticks)?;
-            table.row(&row)?;
-            rows.push(row);
+        for case in &cases {
+            let mut row = measure(case, effort, &mut yardsticks)?;
+            if !sheet.is_quick() {
+                row.first = super::first_pass(&["kernels", "--first-pass", &case.name]);
+            }
+            sheet.push(row)?;
         }
     }
-    for row in redistribute::run(effort, &|case| arguments.filter.wants(case))? {
-        table.row(&row)?;
-        rows.push(row);
-    }
-    goals::print(&rows);
-    Ok(Some(Report {
-        bench: "kernels",
-        machine,
-        rows,
-    }))
+    redistribute::run(effort, sheet)?;
+    goals::print(&sheet.rows);
+    Ok(())
 }
 
 struct Yardsticks {
@@ -192,21 +152,7 @@ fn first_pass(case: &Case) -> Result<f64, Error> {
     Ok(case.bytes() as f64 / start.elapsed().as_nanos() as f64)
 }
 
-fn first_pass_elsewhere(case: &Case) -> Option<f64> {
-    let program = super::this_program().ok()?;
-    let output = Command::new(program)
-        .args(["kernels", "--first-pass", &case.name])
-        .output()
-        .ok()?;
-    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
-}
-
-fn measure(
-    case: &Case,
-    effort: Effort,
-    quick: bool,
-    yardsticks: &mut Yardsticks,
-) -> Result<Row, Error> {
+fn measure(case: &Case, effort: Effort, yardsticks: &mut Yardsticks) -> Result<Row, Error> {
     let buffers = Buffers::new(case)?;
     let pages = buffers.pages();
     let Buffers {
@@ -249,25 +195,10 @@ fn measure(
     }
     let outcomes = contest(effort, &mut contestants);
     let own = outcomes[0].ok_or("no time measured")?;
-    let ratios = names.into_iter().zip(&outcomes[1..]);
-    let ratios = ratios
-        .filter_map(|(name, outcome)| Some((name, outcome.as_ref()?.best / own.best)))
-        .collect();
-    let mut columns = Map::new();
-    columns.insert("bytes".to_owned(), json!(bytes));
-    Ok(Row {
-        case: case.name.clone(),
-        value: bytes as f64 / own.best,
-        unit: "GB/s",
-        spread: own.spread(),
-        first: if quick {
-            None
-        } else {
-            first_pass_elsewhere(case)
-        },
-        columns,
-        ratios,
-    })
+    let row = Row::rate(&case.name, case.bytes(), own);
+    Ok(row
+        .ratios(ratios(names, &outcomes))
+        .column("bytes", case.bytes()))
 }
 
 /// What is measured must be right: the copy is compared with the plain nest's.

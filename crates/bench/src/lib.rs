@@ -3,7 +3,7 @@
 //!
 //! | modules | own |
 //! |---|---|
-//! | `report`, `sheet`, `table`, `flags`, `machine` | rows, where they go, and what belongs beside them |
+//! | `report`, `sheet`, `flags`, `machine` | rows, where they go, and what belongs beside them |
 //! | `contest`, `claims`, `goals`, `yardsticks` | turns of Pario and its yardsticks, and what is held against them |
 //! | `site`, `workers`, `worker`, `ranks`, `parallel`, `content` | services, client processes, and the bytes they check |
 //!
@@ -42,24 +42,27 @@ mod site;
 mod small;
 mod socket;
 mod strided;
-mod table;
 mod vipios;
 mod worker;
 mod workers;
 mod yardsticks;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use clap::{Parser, Subcommand};
 use console::Error;
 
-use report::{Report, Row, rounded};
+use report::{Row, digits, rounded};
+use sheet::Sheet;
 
 /// Measure, with yardsticks taken in the same run
 #[derive(Parser)]
 #[command(name = "pario-bench", bin_name = "pario bench", version)]
 struct Arguments {
+    #[command(flatten)]
+    flags: flags::Flags,
+
     #[command(subcommand)]
     bench: Bench,
 }
@@ -69,11 +72,11 @@ enum Bench {
     /// Copies in memory: gather, scatter, transposes, redistribution
     Kernels(kernels::Arguments),
     /// Planning times as arrays and numbers of elements grow
-    Plan(plan::Arguments),
+    Plan,
     /// An array changes its layout in memory, there and back
     Move(move_bytes::Arguments),
     /// How well the matching degree predicts the rate of a redistribution
-    Match(matching::Arguments),
+    Match,
     /// Reads and writes through a server, against bare sockets
     Socket(socket::Arguments),
     /// A matrix in blocks of rows, on files in columns, blocks and rows
@@ -109,27 +112,34 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> Result<(), Error> {
-    let (report, to) = match arguments.bench {
-        Bench::Kernels(arguments) => (kernels::run(&arguments)?, arguments.report),
-        Bench::Move(arguments) => (move_bytes::run(&arguments)?, arguments.report),
-        Bench::Plan(arguments) => (Some(plan::run(&arguments)?), arguments.report),
-        Bench::Match(arguments) => (Some(matching::run(&arguments)?), arguments.report),
-        Bench::Socket(arguments) => (socket::run(&arguments)?, arguments.report),
-        Bench::Matrix(arguments) => (Some(matrix::run(&arguments)?), arguments.report),
-        Bench::Contiguous(arguments) => (Some(contiguous::run(&arguments)?), arguments.report),
-        Bench::Strided(arguments) => (Some(strided::run(&arguments)?), arguments.report),
-        Bench::Vipios(arguments) => (Some(vipios::run(&arguments)?), arguments.report),
-        Bench::Mpiio(arguments) => (Some(mpiio::run(&arguments)?), arguments.report),
-        Bench::Profile(arguments) => (Some(profile::run(&arguments)?), arguments.report),
-        Bench::Advise(arguments) => (Some(advise::run(&arguments)?), arguments.report),
-        Bench::Relayout(arguments) => (Some(relayout::run(&arguments)?), arguments.report),
-        Bench::Small(arguments) => (Some(small::run(&arguments)?), arguments.report),
-        Bench::Ddio(arguments) => (Some(ddio::run(&arguments)?), arguments.report),
-        Bench::Prefetch(arguments) => (Some(prefetch::run(&arguments)?), arguments.report),
-        Bench::Worker(arguments) => return worker::run(&arguments),
-    };
-    // What is run by another process of the same benchmark has none.
-    report.map_or(Ok(()), |report| to.write(&report))
+    let sheet = &mut Sheet::new(arguments.flags);
+    match arguments.bench {
+        Bench::Kernels(arguments) => kernels::run(&arguments, sheet),
+        Bench::Move(arguments) => move_bytes::run(&arguments, sheet),
+        Bench::Plan => plan::run(sheet),
+        Bench::Match => matching::run(sheet),
+        Bench::Socket(arguments) => socket::run(&arguments, sheet),
+        Bench::Matrix(arguments) => matrix::run(&arguments, sheet),
+        Bench::Contiguous(arguments) => contiguous::run(&arguments, sheet),
+        Bench::Strided(arguments) => strided::run(&arguments, sheet),
+        Bench::Vipios(arguments) => vipios::run(&arguments, sheet),
+        Bench::Mpiio(arguments) => mpiio::run(&arguments, sheet),
+        Bench::Profile(arguments) => profile::run(&arguments, sheet),
+        Bench::Advise(arguments) => advise::run(&arguments, sheet),
+        Bench::Relayout(arguments) => relayout::run(&arguments, sheet),
+        Bench::Small(arguments) => small::run(&arguments, sheet),
+        Bench::Ddio(arguments) => ddio::run(&arguments, sheet),
+        Bench::Prefetch(arguments) => prefetch::run(&arguments, sheet),
+        Bench::Worker(arguments) => worker::run(&arguments),
+    }?;
+    sheet.finish()
+}
+
+/// What another process of this program prints as a number, as the first pass of a fresh process does.
+fn first_pass(arguments: &[&str]) -> Option<f64> {
+    let output = Command::new(this_program().ok()?).args(arguments).output();
+    let text = String::from_utf8(output.ok()?.stdout).ok()?;
+    text.trim().parse().ok()
 }
 
 /// The program that runs, which starts itself again for whatever has to be a process of its own.

@@ -15,33 +15,13 @@
 
 use std::collections::BTreeMap;
 
-use clap::Args;
-use kernels::{PageBuffer, Pages};
+use console::{Error, notation, output};
 use layout::Partition;
 use plan::{Measures, Plan};
-use serde_json::{Map, json};
 
 use super::contest::{Contestant, Effort, Job, contest};
-use super::flags::{Filter, ReportTo};
-use super::redistribution::Redistribution;
-use super::{Report, Row, machine, prediction, rounded, table};
-use console::notation;
-use console::subject::Elements;
-use console::{Error, output};
-
-/// Arguments of `pario bench match`.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct Arguments {
-    #[command(flatten)]
-    filter: Filter,
-
-    /// Only every fourth case, and each once
-    #[arg(long)]
-    quick: bool,
-
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
-}
+use super::redistribution::{FlatCopy, Redistribution, partition};
+use super::{Row, Sheet, prediction, rounded};
 
 /// A redistribution to measure.
 struct Case {
@@ -51,6 +31,11 @@ struct Case {
 }
 
 impl Case {
+    fn new(array: &str, from: &str, to: &str) -> Case {
+        let [array, from, to] = [array, from, to].map(str::to_owned);
+        Case { array, from, to }
+    }
+
     fn name(&self) -> String {
         format!("match/{}/{} -> {}", self.array, self.from, self.to)
     }
@@ -59,11 +44,7 @@ impl Case {
 /// Lines: blocks, packs and stripes of many lengths, from 64 KiB to 64 MiB.
 fn lines() -> Vec<Case> {
     let mut cases = Vec::new();
-    let case = |array: &str, from: &str, to: &str| Case {
-        array: array.to_owned(),
-        from: from.to_owned(),
-        to: to.to_owned(),
-    };
+    let case = Case::new;
     for array in ["u8[65536]", "f32[262144]", "f64[1000000]", "f64[8388608]"] {
         for k in [
             "cyclic",
@@ -121,11 +102,7 @@ fn matrices() -> Vec<Case> {
                 // though the file changes hands at every row.
                 let wanted = i != j || layouts[i].starts_with("(*, ");
                 if wanted && (i + 2 * j + a) % 3 == 0 {
-                    cases.push(Case {
-                        array: array.to_owned(),
-                        from: from.to_owned(),
-                        to: to.to_owned(),
-                    });
+                    cases.push(Case::new(array, from, to));
                 }
             }
         }
@@ -144,25 +121,19 @@ struct Point {
 /// memcpy of the same bytes, and the same means between layouts that match.
 const YARDSTICKS: [&str; 2] = ["memcpy", "perfect"];
 
-/// Runs the benchmark.
-pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
-    let effort = Effort {
-        turns: 7,
-        turn_ns: 2e6,
-    };
-    let mut machine = machine::facts();
-    machine.insert(
-        "statistic".to_owned(),
-        json!(format!("best of {ROUNDS} x {}", effort.turns)),
-    );
+/// Runs the benchmark; quickly only every fourth case, and each once.
+pub(crate) fn run(sheet: &mut Sheet) -> Result<(), Error> {
+    let effort = Effort::new(7, 2e6);
+    let statistic = format!("best of {ROUNDS} x {}", effort.turns);
+    sheet.begin("match", "GB/s", statistic);
     let mut cases = lines();
     cases.extend(matrices());
-    cases.retain(|case| arguments.filter.wants(&case.name()));
-    let step = if arguments.quick { 4 } else { 1 };
-    let mut table = table::Table::new(arguments.report.is_on_stdout(), "GB/s");
-    let (mut rows, mut points) = (Vec::new(), Vec::new());
+    cases.retain(|case| sheet.wants(&case.name()));
+    let (step, rounds) = match sheet.is_quick() {
+        true => (4, 1),
+        false => (1, ROUNDS),
+    };
     let cases: Vec<&Case> = cases.iter().step_by(step).collect();
-    let rounds = if arguments.quick { 1 } else { ROUNDS };
     let mut times = vec![Times::default(); cases.len()];
     for round in 0..rounds {
         output::note(&format!("round {} of {rounds}", round + 1));
@@ -170,28 +141,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
             times.improve(measure(case, effort)?);
         }
     }
+    let mut points = Vec::new();
     for (case, times) in cases.into_iter().zip(times) {
         let (row, point) = evaluated(case, &times)?;
-        table.row(&row)?;
-        rows.push(row);
+        sheet.push(row)?;
         points.push(point);
     }
-    for row in summary(&points) {
-        table.row(&row)?;
-        rows.push(row);
-    }
-    Ok(Report {
-        bench: "match",
-        machine,
-        rows,
-    })
-}
-
-fn partition(text: &str, array: &layout::ArrayType) -> Result<Partition, Error> {
-    match notation::partition("layout", text, array)?.elements {
-        Elements::Partition(partition) => Ok(partition),
-        Elements::Views(_) => unreachable!("read as a partition"),
-    }
+    // A summary is about all cases that were wanted.
+    sheet.keep(summary(&points))
 }
 
 /// All cases are measured so many times over, minutes apart: what disturbs a shared machine for a
@@ -228,7 +185,8 @@ impl Times {
 
 fn planned(case: &Case) -> Result<(Partition, Plan), Error> {
     let array = notation::array(&case.array)?;
-    let (from, to) = (partition(&case.from, &array)?, partition(&case.to, &array)?);
+    let partition = |text| Ok::<_, Error>(partition("layout", text, &array)?.1);
+    let (from, to) = (partition(&case.from)?, partition(&case.to)?);
     let plan = Plan::between(&from, &to, array.bytes());
     Ok((from, plan))
 }
@@ -244,17 +202,11 @@ fn measure(case: &Case, effort: Effort) -> Result<Times, Error> {
     let same = Plan::between(&from, &from, bytes);
     let mut perfect = Redistribution::new(&same)?;
     perfect.fill();
-    let len = usize::try_from(bytes)?;
-    let mut flat = (
-        PageBuffer::new(len, Pages::Huge)?,
-        PageBuffer::new(len, Pages::Huge)?,
-    );
-    flat.0.fill(1);
-    flat.1.fill(2);
+    let mut flat = FlatCopy::new(bytes)?;
     let mut own = Job(|| {
         let _ = job.run();
     });
-    let mut memcpy = Job(|| flat.1.copy_from_slice(std::hint::black_box(&flat.0)));
+    let mut memcpy = Job(|| flat.run());
     let mut perfect = Job(|| {
         let _ = perfect.run();
     });
@@ -273,30 +225,17 @@ fn measure(case: &Case, effort: Effort) -> Result<Times, Error> {
 fn evaluated(case: &Case, times: &Times) -> Result<(Row, Point), Error> {
     let measures = planned(case)?.1.measures();
     let relative = times.yardsticks.map(|time| time / times.own);
-    let mut columns = Map::new();
-    columns.insert("bytes".to_owned(), json!(measures.bytes));
-    columns.insert("pairs".to_owned(), json!(measures.pairs));
-    columns.insert("runs".to_owned(), json!(measures.runs));
-    columns.insert("copy_runs".to_owned(), json!(measures.copy_runs));
-    columns.insert("least_runs".to_owned(), json!(measures.least_runs));
-    columns.insert("mean_run".to_owned(), json!(rounded(measures.mean_run)));
-    columns.insert(
-        "excess_lines".to_owned(),
-        json!(rounded(measures.excess_lines)),
-    );
-    columns.insert(
-        "matching_degree".to_owned(),
-        json!(rounded(measures.matching_degree())),
-    );
-    let row = Row {
-        case: case.name(),
-        value: measures.bytes as f64 / times.own,
-        unit: "GB/s",
-        spread: times.spread,
-        first: None,
-        columns,
-        ratios: YARDSTICKS.into_iter().zip(relative).collect(),
-    };
+    let row = Row::new(case.name(), measures.bytes as f64 / times.own, "GB/s")
+        .spread(times.spread)
+        .ratios(YARDSTICKS.into_iter().zip(relative))
+        .column("bytes", measures.bytes)
+        .column("pairs", measures.pairs)
+        .column("runs", measures.runs)
+        .column("copy_runs", measures.copy_runs)
+        .column("least_runs", measures.least_runs)
+        .column("mean_run", rounded(measures.mean_run))
+        .column("excess_lines", rounded(measures.excess_lines))
+        .column("matching_degree", rounded(measures.matching_degree()));
     let array = case.array.clone();
     let point = Point {
         array,
@@ -328,21 +267,15 @@ fn summary(points: &[Point]) -> Vec<Row> {
             let log: Vec<f64> = x.iter().map(|x| x.signum() * x.abs().ln()).collect();
             let line = prediction::linear_r2(&log, &outcome);
             let rising = prediction::rising_r2(&x, &outcome);
-            let mut columns = Map::new();
-            columns.insert("cases".to_owned(), json!(points.len()));
             let within = within_arrays(points, &x, &outcome);
-            columns.insert("rank_within_arrays".to_owned(), json!(rounded(within)));
-            columns.insert("r2_log_line".to_owned(), json!(rounded(line)));
-            columns.insert("r2_rising".to_owned(), json!(rounded(rising)));
-            rows.push(Row {
-                case: format!("summary/{name}/{predictor}"),
-                value: prediction::spearman(&x, &outcome),
-                unit: "rank correlation",
-                spread: 0.0,
-                first: None,
-                columns,
-                ratios: Vec::new(),
-            });
+            let case = format!("summary/{name}/{predictor}");
+            let value = prediction::spearman(&x, &outcome);
+            let row = Row::new(case, value, "rank correlation").column("cases", points.len());
+            rows.push(
+                row.column("rank_within_arrays", rounded(within))
+                    .column("r2_log_line", rounded(line))
+                    .column("r2_rising", rounded(rising)),
+            );
         }
     }
     rows

@@ -19,27 +19,21 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
-use serde_json::{Map, json};
-
-use super::flags::ReportTo;
-use super::site::{SharedFile, Site, Wanted};
-use super::table::Table;
-use super::yardsticks::{self, Source};
-use super::{Report, Row, machine};
 use console::{Error, output, preload};
+
+use super::site::{SharedFile, Site, Wanted};
+use super::yardsticks::{self, Source};
+use super::{Row, Sheet, rounded};
 
 /// Arguments of `pario bench mpiio`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
-
     /// The MPI library
     #[arg(long, value_enum, default_value = "openmpi")]
     mpi: Mpi,
 
-    /// Edges of the array
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1024, 4096], value_parser = clap::value_parser!(u32).range(64..=16384))]
+    /// Edges of the array [default: 1024,4096, with --quick 256]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(64..=16384))]
     sizes: Vec<u32>,
 
     /// Who has what
@@ -147,14 +141,16 @@ impl Line {
 }
 
 /// Runs the benchmark.
-pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
+pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
     let library = preload::library().ok_or(
         "libpario_mpiio.so is not beside the program; build it (cargo build --release), or name it with \
          PARIO_MPIIO_LIBRARY",
     )?;
-    let mut machine = machine::facts();
-    let aside = arguments.report.is_on_stdout();
-    let mut table = Table::new(aside, "GB/s");
+    let sizes: &[u32] = match &arguments.sizes[..] {
+        [] if sheet.is_quick() => &[256],
+        [] => &[1024, 4096],
+        given => given,
+    };
     let (name, compiler) = match arguments.mpi {
         Mpi::Mpich => ("mpiio-mpich", "mpicc.mpich"),
         Mpi::Openmpi => ("mpiio-openmpi", "mpicc.openmpi"),
@@ -181,13 +177,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
         Mpi::Mpich => ("mpich", "yields (preloaded)"),
         Mpi::Openmpi => ("openmpi", "yields (--oversubscribe)"),
     };
-    machine.insert("mpi".into(), mpi.into());
-    machine.insert("mpi_progress".into(), progress.into());
-    machine.insert("processes".into(), arguments.processes.into());
-    let statistic = format!("best of {}", arguments.turns);
-    machine.insert("statistic".into(), statistic.into());
+    sheet.begin("mpiio", "GB/s", format!("best of {}", arguments.turns));
+    sheet.fact("mpi", mpi);
+    sheet.fact("mpi_progress", progress);
+    sheet.fact("processes", arguments.processes);
 
-    let most = u64::from(arguments.sizes.iter().copied().max().unwrap_or(4096));
+    let most = u64::from(sizes.iter().copied().max().unwrap_or(4096));
     let site = Site::start(
         &Wanted::memory(arguments.servers as usize, (most * most * 16).max(1 << 30)),
         None,
@@ -201,21 +196,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
     };
     let mut lines: Vec<(&str, Vec<Line>)> = Vec::new();
     for (peer, options) in runs {
-        let measured = arguments.measure(&site, &program, &preload, peer, options)?;
+        let measured = arguments.measure(&site, sizes, &program, &preload, (peer, options))?;
         lines.push((peer, measured));
     }
-    let rows = arguments.rows(&lines);
-    for row in &rows {
-        table.row(row)?;
-    }
-    for line in summary(&rows) {
+    sheet.extend(arguments.rows(&lines))?;
+    for line in summary(&sheet.rows) {
         output::note(&line);
     }
-    Ok(Report {
-        bench: "mpiio",
-        machine,
-        rows,
-    })
+    Ok(())
 }
 
 impl Arguments {
@@ -223,10 +211,10 @@ impl Arguments {
     fn measure(
         &self,
         site: &Site,
+        sizes: &[u32],
         program: &Path,
         preload: &str,
-        peer: &str,
-        options: &[&str],
+        (peer, options): (&str, &[&str]),
     ) -> Result<Vec<Line>, Error> {
         let shared = |name: &str| {
             SharedFile::in_memory(name).ok_or("/dev/shm is not there; the yardsticks need it")
@@ -248,7 +236,7 @@ impl Arguments {
             .arg(&sync.0)
             .arg(self.patterns.join(","))
             .arg(
-                self.sizes
+                sizes
                     .iter()
                     .map(u32::to_string)
                     .collect::<Vec<_>>()
@@ -304,8 +292,11 @@ impl Arguments {
         for pario in first_run.iter().filter(|line| line.target == "pario") {
             let (pattern, op, how, bytes, n) = &pario.cell;
             let volume = f64::from(*n) * f64::from(*n) * f64::from(*bytes);
-            let mut ratios = Vec::new();
-            let mut columns = Map::new();
+            let case = format!("{pattern}/{op}/{how}/{bytes}/N={n}");
+            let mut row = Row::new(case, volume / pario.best / 1e9, "GB/s")
+                .spread(pario.median / pario.best - 1.0)
+                .first(Some(volume / pario.first / 1e9))
+                .column("set_view_us", rounded(pario.view * 1e6));
             for (peer, lines) in runs {
                 let of = |target: &str| {
                     let mut found = lines.iter();
@@ -315,44 +306,32 @@ impl Arguments {
                 for (who, name) in PEERS.iter().filter(|(who, _)| who == peer) {
                     let _ = who;
                     if let Some(theirs) = of(name) {
-                        ratios.push((*name, theirs.best / ours.best));
+                        row.ratios.push((*name, theirs.best / ours.best));
                         if theirs.turns < self.turns {
-                            columns.insert(format!("{name}_turns"), theirs.turns.into());
+                            row.set(&format!("{name}_turns"), theirs.turns);
                         }
                         if name.ends_with("tmpfs") {
-                            let us = super::rounded(theirs.view * 1e6);
-                            columns.insert(format!("{peer}_set_view_us"), json!(us));
+                            row.set(&format!("{peer}_set_view_us"), rounded(theirs.view * 1e6));
                         }
                     }
                 }
             }
             let mut lines = first_run.iter();
             if let Some(theirs) = lines.find(|l| l.cell == pario.cell && l.target == "pwrite") {
-                ratios.push(("pwrite-tmpfs", theirs.best / pario.best));
+                row.ratios.push(("pwrite-tmpfs", theirs.best / pario.best));
             }
             let key = (op.clone(), how.clone(), *n);
             match pattern.as_str() {
                 "rows" => drop(plain.insert(key, pario.best)),
                 "holes" => {
                     if let Some(contiguous) = plain.get(&key) {
-                        ratios.push(("contiguous-memory", contiguous / pario.best));
+                        row.ratios
+                            .push(("contiguous-memory", contiguous / pario.best));
                     }
                 }
                 _ => {}
             }
-            columns.insert(
-                "set_view_us".into(),
-                json!(super::rounded(pario.view * 1e6)),
-            );
-            rows.push(Row {
-                case: format!("{pattern}/{op}/{how}/{bytes}/N={n}"),
-                value: volume / pario.best / 1e9,
-                unit: "GB/s",
-                spread: pario.median / pario.best - 1.0,
-                first: Some(volume / pario.first / 1e9),
-                columns,
-                ratios,
-            });
+            rows.push(row);
         }
         rows
     }
@@ -408,7 +387,6 @@ mod tests {
                     rows write indep 1 1024 romio-tmpfs 1 9 0.003 0.003 0.003 0.0001";
         let read = |text: &str| text.lines().filter_map(Line::parse).collect::<Vec<_>>();
         let arguments = Arguments {
-            report: ReportTo::default(),
             mpi: Mpi::Openmpi,
             sizes: vec![1024],
             patterns: vec!["rows".into()],

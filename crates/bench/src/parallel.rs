@@ -13,12 +13,12 @@
 use std::cell::RefCell;
 use std::fs;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::Row;
-use super::contest::{Contestant, Effort, Outcome, contest};
+use super::contest::{Effort, Outcome};
 use super::site::{SharedFile, Site};
-use super::workers::{Path, Rounds, Team};
+use super::workers::{Path, Rounds, Team, rounds_of};
+use super::{Row, digits};
 use console::Error;
 use testkit::hosts::Hosts;
 
@@ -65,7 +65,7 @@ pub(crate) struct Job<'a> {
     pub(crate) with_memory: bool,
     /// Against files on the host's disk, with what it takes to reach it.
     pub(crate) with_disk: bool,
-    pub(crate) turns: usize,
+    pub(crate) effort: Effort,
 }
 
 /// What came out.
@@ -85,40 +85,57 @@ type Messages = Vec<(String, u64)>;
 /// Reading and writing.
 pub(crate) const OPS: [&str; 2] = ["write", "read"];
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// Processes that have parts of an array, on the host of the servers, without yardsticks.
+    pub(crate) fn new(
+        site: &'a Site,
+        clients: usize,
+        array: impl Into<String>,
+        view: &'a dyn Fn(usize) -> String,
+        ways: Vec<Way>,
+        effort: Effort,
+    ) -> Job<'a> {
+        Job {
+            site,
+            on: None,
+            path: Path::Socket,
+            clients,
+            array: array.into(),
+            view,
+            ways,
+            with_memory: false,
+            with_disk: false,
+            effort,
+        }
+    }
+
     /// Does it.
     pub(crate) fn run(&self) -> Result<Measured, Error> {
         let mut firsts = Vec::new();
         let mut writers = Team::start(self.site, self.clients, self.path, self.on)?;
-        let lens = self.parts(&mut writers)?;
+        let lens = writers.parts(&self.array, 17, self.view)?;
         let array_bytes = self.array.parse::<layout::ArrayType>()?.bytes();
         for way in &self.ways {
             // The first makes the file, the others find it.
             let open = self.open(way, true);
             writers.every(&open)?;
-            let write = json!({ "do": "write", "name": way.name, "stamp": 0 });
-            firsts.push((format!("{}/write", way.name), writers.every(&write)?.ns));
+            firsts.push((format!("{}/write", way.name), writers.fill(way.name)?.ns));
             let bytes: u64 = lens.iter().sum();
             if bytes <= WHOLE && bytes == array_bytes {
                 let last = writers.len() - 1;
                 let check = json!({ "do": "check", "name": way.name });
-                let idle = json!({ "do": "ready" });
-                writers.all(|rank| {
-                    if rank == last {
-                        check.clone()
-                    } else {
-                        idle.clone()
-                    }
+                writers.all(|rank| match rank == last {
+                    true => check.clone(),
+                    false => json!({ "do": "ready" }),
                 })?;
             }
         }
         drop(writers);
         let mut team = Team::start(self.site, self.clients, self.path, self.on)?;
-        self.parts(&mut team)?;
+        team.parts(&self.array, 17, self.view)?;
         for way in &self.ways {
             team.every(&self.open(way, false))?;
-            let read = json!({ "do": "read", "name": way.name });
-            firsts.push((format!("{}/read", way.name), team.every(&read)?.ns));
+            firsts.push((format!("{}/read", way.name), team.read(way.name)?.ns));
         }
         let (outcomes, messages) = self.contest(team, &lens)?;
         Ok(Measured {
@@ -127,14 +144,6 @@ impl Job<'_> {
             outcomes,
             messages,
         })
-    }
-
-    fn parts(&self, team: &mut Team) -> Result<Vec<u64>, Error> {
-        let round = team.all(|rank| {
-            json!({ "do": "part", "array": self.array, "view": (self.view)(rank), "salt": 17 })
-        })?;
-        let lens = round.answers.iter().map(|a| a["bytes"].as_u64());
-        Ok(lens.map(|len| len.unwrap_or(0)).collect())
     }
 
     fn open(&self, way: &Way, create: bool) -> Value {
@@ -149,11 +158,8 @@ impl Job<'_> {
         let memory = self.with_memory.then(|| SharedFile::in_memory("part"));
         let memory = memory.flatten();
         let disk = self.site.scratch("plain");
-        let mut open = |name: &str, path: &std::path::Path| {
-            let at = |rank: usize| lens[..rank].iter().sum::<u64>();
-            let order = |rank| json!({ "do": "plain", "name": name, "path": path, "at": at(rank) });
-            team.all(order).is_ok()
-        };
+        let at = |rank: usize| lens[..rank].iter().sum::<u64>();
+        let mut open = |name: &str, path: &std::path::Path| team.plain(name, path, at);
         if memory.as_ref().is_some_and(|file| open("tmpfs", &file.0)) {
             plain.push((
                 "pwrite-tmpfs",
@@ -188,22 +194,17 @@ impl Job<'_> {
             names.push(name.to_owned());
             rounds.push(Rounds::yardstick(&team, order));
         }
-        let mut contestants: Vec<&mut dyn Contestant> = rounds
-            .iter_mut()
-            .map(|r| r as &mut dyn Contestant)
-            .collect();
-        let effort = Effort {
-            turns: self.turns,
-            turn_ns: 0.0,
-        };
-        let outcomes = contest(effort, &mut contestants);
-        team.borrow().outcome()?;
+        let outcomes = rounds_of(self.effort, &mut rounds)?;
+        drop(rounds);
         let mut team = team.into_inner();
         let mut messages = Vec::new();
         for way in &self.ways {
             for op in OPS {
-                let order = json!({ "do": op, "name": way.name, "stamp": team.stamp() });
-                messages.push((format!("{}/{op}", way.name), team.every(&order)?.messages));
+                let round = match op {
+                    "write" => team.write(way.name)?,
+                    _ => team.read(way.name)?,
+                };
+                messages.push((format!("{}/{op}", way.name), round.messages));
             }
         }
         Ok((names.into_iter().zip(outcomes).collect(), messages))
@@ -257,20 +258,15 @@ impl Measured {
         });
         let first = self.firsts.iter().find(|(n, _)| *n == name);
         let bytes = self.bytes as f64;
-        let mut columns = Map::new();
-        columns.insert("ms".into(), json!((ns / 1e4).round() / 100.0));
+        let mut row = Row::new(case, bytes / ns, "GB/s")
+            .spread(reached.spread())
+            .first(first.map(|(_, ns)| bytes / ns.max(1.0)))
+            .ratios(ratios)
+            .column("ms", digits(ns / 1e6, 2));
         if let Some((_, messages)) = self.messages.iter().find(|(n, _)| *n == name) {
-            columns.insert("messages".into(), json!(messages));
+            row.set("messages", *messages);
         }
-        Ok(Row {
-            case,
-            value: bytes / ns,
-            unit: "GB/s",
-            spread: reached.spread(),
-            first: first.map(|(_, ns)| bytes / ns.max(1.0)),
-            columns,
-            ratios: ratios.collect(),
-        })
+        Ok(row)
     }
 }
 
@@ -282,12 +278,8 @@ pub(crate) fn homes(
     way: &Way,
 ) -> Result<Vec<usize>, Error> {
     let mut team = Team::start(site, 1, Path::Socket, Some((hosts, &[0])))?;
-    team.every(&json!({ "do": "part", "array": array, "view": "whole", "salt": 17 }))?;
-    let path = format!("/{}", way.file);
-    let round = team.every(
-        &json!({ "do": "open", "name": "made", "path": path, "create": true,
-                                    "layout": way.layout }),
-    )?;
+    team.parts(array, 17, super::workers::whole)?;
+    let round = team.open("made", &format!("/{}", way.file), &way.layout, true)?;
     let places = round.answers[0]["places"].as_array().cloned();
     let places: Vec<u64> = places.iter().flatten().filter_map(Value::as_u64).collect();
     // Servers are numbered as they join, one after the other.

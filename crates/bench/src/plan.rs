@@ -15,124 +15,62 @@
 use std::hint::black_box;
 use std::ops::Range;
 
-use clap::Args;
+use console::{Error, notation};
 use falls::{FallsSet, Meeting, Periodic};
 use layout::{FileOffset, Partition, Pattern, View};
 use plan::Plan;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::contest::{Contestant, Effort, Job, contest};
-use super::flags::{Filter, ReportTo};
-use super::{Report, Row, machine, rounded, table};
-use console::Error;
-use console::notation;
-use console::subject::Elements;
+use super::contest::{Contestant, Effort, Job, contest, ratios};
+use super::{Row, Sheet, redistribution, rounded};
 
-/// Arguments of `pario bench plan`.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct Arguments {
-    #[command(flatten)]
-    filter: Filter,
+const EFFORT: Effort = Effort {
+    turns: 11,
+    turn_ns: 2e5,
+};
 
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
-}
-
-/// Collects rows and shows them as they come.
-struct Sheet<'a> {
-    arguments: &'a Arguments,
-    effort: Effort,
-    table: table::Table,
-    rows: Vec<Row>,
-}
-
-impl Sheet<'_> {
-    /// Measures a job and its yardstick, in microseconds per pass divided by `parts`; the columns
-    /// may depend on that value.
-    fn add(
-        &mut self,
-        case: String,
-        parts: f64,
-        columns: impl FnOnce(f64) -> Vec<(&'static str, Value)>,
-        mut job: impl FnMut(),
-        yardstick: Option<(&'static str, &mut dyn FnMut())>,
-    ) -> Result<(), Error> {
-        let mut own = Job(&mut job);
-        let mut names = Vec::new();
-        let mut other = yardstick.map(|(name, work)| {
-            names.push(name);
-            Job(work)
-        });
-        let mut contestants: Vec<&mut dyn Contestant> = vec![&mut own];
-        if let Some(other) = &mut other {
-            contestants.push(other);
-        }
-        let outcomes = contest(self.effort, &mut contestants);
-        let own = outcomes[0].ok_or("no time measured")?;
-        let ratios = names.into_iter().zip(&outcomes[1..]);
-        let ratios = ratios.filter_map(|(name, o)| Some((name, o.as_ref()?.best / own.best)));
-        let mut map = Map::new();
-        let value = own.best / 1e3 / parts;
-        for (name, value) in columns(value) {
-            map.insert(name.to_owned(), value);
-        }
-        let row = Row {
-            case,
-            value,
-            unit: "us",
-            spread: own.spread(),
-            first: None,
-            columns: map,
-            ratios: ratios.collect(),
-        };
-        self.table.row(&row)?;
-        self.rows.push(row);
-        Ok(())
+/// Measures a job and its yardstick, in microseconds per pass divided by `parts`; the columns
+/// may depend on that value.
+fn add(
+    sheet: &mut Sheet,
+    case: String,
+    parts: f64,
+    columns: impl FnOnce(f64) -> Vec<(&'static str, Value)>,
+    mut job: impl FnMut(),
+    yardstick: Option<(&'static str, &mut dyn FnMut())>,
+) -> Result<(), Error> {
+    let mut own = Job(&mut job);
+    let mut names = Vec::new();
+    let mut other = yardstick.map(|(name, work)| {
+        names.push(name);
+        Job(work)
+    });
+    let mut contestants: Vec<&mut dyn Contestant> = vec![&mut own];
+    if let Some(other) = &mut other {
+        contestants.push(other);
     }
-
-    /// The value of an earlier row.
-    fn value(&self, case: &str) -> Option<f64> {
-        self.rows
-            .iter()
-            .find(|row| row.case == case)
-            .map(|row| row.value)
+    let outcomes = contest(EFFORT, &mut contestants);
+    let own = outcomes[0].ok_or("no time measured")?;
+    let mut row = Row::new(case, own.best / 1e3 / parts, "us")
+        .spread(own.spread())
+        .ratios(ratios(names, &outcomes));
+    for (name, value) in columns(row.value) {
+        row.set(name, value);
     }
+    sheet.push(row)
 }
 
 /// Runs the benchmark.
-pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
-    let effort = Effort {
-        turns: 11,
-        turn_ns: 2e5,
-    };
-    let mut machine = machine::facts();
-    machine.insert(
-        "statistic".to_owned(),
-        json!(format!("best of {}", effort.turns)),
-    );
-    let aside = arguments.report.is_on_stdout();
-    let mut sheet = Sheet {
-        arguments,
-        effort,
-        table: table::Table::new(aside, "us"),
-        rows: Vec::new(),
-    };
-    views(&mut sheet)?;
-    lazy(&mut sheet)?;
-    elements(&mut sheet)?;
-    Ok(Report {
-        bench: "plan",
-        machine,
-        rows: sheet.rows,
-    })
+pub(crate) fn run(sheet: &mut Sheet) -> Result<(), Error> {
+    sheet.begin("plan", "us", format!("best of {}", EFFORT.turns));
+    views(sheet)?;
+    lazy(sheet)?;
+    elements(sheet)
 }
 
 /// A layout of the language as a partition.
 fn partition(text: &str, array: &str) -> Result<Partition, Error> {
-    match notation::partition("layout", text, &notation::array(array)?)?.elements {
-        Elements::Partition(partition) => Ok(partition),
-        Elements::Views(_) => unreachable!("read as a partition"),
-    }
+    Ok(redistribution::partition("layout", text, &notation::array(array)?)?.1)
 }
 
 /// What the paper measured for one view and four subfiles, by N: columns, blocks, rows (table 1).
@@ -147,7 +85,7 @@ const PAPER_US: [(u64, [u64; 3]); 5] = [
 /// The list yardstick is left out for longer lists.
 const LONGEST_LIST: u64 = 1 << 17;
 
-fn views(sheet: &mut Sheet<'_>) -> Result<(), Error> {
+fn views(sheet: &mut Sheet) -> Result<(), Error> {
     let kinds = [
         ("rows-cols", "(*, block) onto 4"),
         ("rows-blocks", "(block, block) onto 2x2"),
@@ -157,7 +95,7 @@ fn views(sheet: &mut Sheet<'_>) -> Result<(), Error> {
     for (kind, (name, subfiles)) in kinds.into_iter().enumerate() {
         for power in 8..=20 {
             let case = format!("view/{name}/N=2^{power}");
-            if !sheet.arguments.filter.wants(&case) {
+            if !sheet.wants(&case) {
                 continue;
             }
             let n = 1u64 << power;
@@ -179,7 +117,11 @@ fn views(sheet: &mut Sheet<'_>) -> Result<(), Error> {
                     text += side.set().to_string().len();
                 }
             }
-            let first = sheet.value(&format!("view/{name}/N=2^8"));
+            let first = sheet
+                .rows
+                .iter()
+                .find(|row| row.case == format!("view/{name}/N=2^8"))
+                .map(|row| row.value);
             let mut columns = vec![("nodes", json!(nodes)), ("notation_bytes", json!(text))];
             if let Some((_, paper)) = PAPER_US.iter().find(|(size, _)| *size == n)
                 && let Some(us) = paper.get(kind)
@@ -205,7 +147,7 @@ fn views(sheet: &mut Sheet<'_>) -> Result<(), Error> {
                 columns.extend(first.map(|first| ("times_of_2^8", json!(rounded(value / first)))));
                 columns
             };
-            sheet.add(case, 1.0, columns, work, yardstick)?;
+            add(sheet, case, 1.0, columns, work, yardstick)?;
         }
     }
     Ok(())
@@ -231,7 +173,7 @@ fn merged(left: &[(u64, u64)], right: &[(u64, u64)]) -> Vec<[u64; 4]> {
     out
 }
 
-fn lazy(sheet: &mut Sheet<'_>) -> Result<(), Error> {
+fn lazy(sheet: &mut Sheet) -> Result<(), Error> {
     let (p, q) = ((1u64 << 31) - 1, (1u64 << 31) + 11);
     let element = |period: u64, text: &str| -> Result<Periodic, Error> {
         Ok(Periodic::new(0, period, text.parse::<FallsSet>()?)?)
@@ -250,16 +192,16 @@ fn lazy(sheet: &mut Sheet<'_>) -> Result<(), Error> {
     ];
     for (name, left, right) in pairs {
         let case = format!("lazy/{name}/setup/P=2^31-1/Q=2^31+11");
-        if sheet.arguments.filter.wants(&case) {
+        if sheet.wants(&case) {
             let symbolic = json!(Meeting::new(&left, &right).is_symbolic());
             let columns = vec![("symbolic", symbolic)];
             let work = || {
                 black_box(Meeting::new(&left, &right));
             };
-            sheet.add(case, 1.0, |_| columns, work, None)?;
+            add(sheet, case, 1.0, |_| columns, work, None)?;
         }
         let case = format!("lazy/{name}/run/P=2^31-1/Q=2^31+11");
-        if sheet.arguments.filter.wants(&case) {
+        if sheet.wants(&case) {
             let meeting = Meeting::new(&left, &right);
             // Far out, where nothing is aligned any more.
             let window = || 1u64 << 50..1 << 62;
@@ -268,7 +210,7 @@ fn lazy(sheet: &mut Sheet<'_>) -> Result<(), Error> {
                 black_box(meeting.runs(window()).take(1000).last());
             };
             let columns = vec![("runs", json!(count))];
-            sheet.add(case, count as f64, |_| columns, work, None)?;
+            add(sheet, case, count as f64, |_| columns, work, None)?;
         }
     }
     Ok(())
@@ -279,7 +221,7 @@ fn spread(index: u64, len: u64) -> u64 {
     ((u128::from(index.wrapping_mul(0x9e37_79b9_7f4a_7c15)) * u128::from(len)) >> 64) as u64
 }
 
-fn elements(sheet: &mut Sheet<'_>) -> Result<(), Error> {
+fn elements(sheet: &mut Sheet) -> Result<(), Error> {
     for count in [10u64, 100, 1000, 10_000, 100_000] {
         for (name, text) in [
             ("block", format!("(block) onto {count}")),
@@ -296,7 +238,7 @@ fn elements(sheet: &mut Sheet<'_>) -> Result<(), Error> {
 
 /// What is asked of one partition.
 fn questions(
-    sheet: &mut Sheet<'_>,
+    sheet: &mut Sheet,
     name: &str,
     count: u64,
     partition: &Partition,
@@ -305,18 +247,18 @@ fn questions(
     let case = |question: &str| format!("elements/{question}/{name}/E={count}");
 
     let validate = case("validate");
-    if sheet.arguments.filter.wants(&validate) {
+    if sheet.wants(&validate) {
         let sets = partition.pattern().elements().to_vec();
         let per_element = partition.pattern().index_nodes() as f64 / count as f64;
         let columns = vec![("index_nodes_per_element", json!(rounded(per_element)))];
         let work = || {
             let _ = black_box(Pattern::new(len, sets.clone()));
         };
-        sheet.add(validate, 1.0, |_| columns, work, None)?;
+        add(sheet, validate, 1.0, |_| columns, work, None)?;
     }
 
     let owner = case("owner");
-    if sheet.arguments.filter.wants(&owner) {
+    if sheet.wants(&owner) {
         let mut at = 0;
         let work = || {
             at += 1;
@@ -330,11 +272,11 @@ fn questions(
             black_box(subfiles.iter().position(|subfile| subfile.contains(x)));
         };
         let none = |_| Vec::new();
-        sheet.add(owner, 1.0, none, work, Some(("scan", &mut scan)))?;
+        add(sheet, owner, 1.0, none, work, Some(("scan", &mut scan)))?;
     }
 
     let meeting = case("range");
-    if sheet.arguments.filter.wants(&meeting) {
+    if sheet.wants(&meeting) {
         let range = |index: u64| -> Range<FileOffset> {
             let from = spread(index, len.saturating_sub(40));
             FileOffset(from)..FileOffset(from + 30)
@@ -354,11 +296,18 @@ fn questions(
             black_box(subfiles.iter().filter(|s| meets(s)).count());
         };
         let columns = vec![("found", json!(found))];
-        sheet.add(meeting, 1.0, |_| columns, work, Some(("scan", &mut scan)))?;
+        add(
+            sheet,
+            meeting,
+            1.0,
+            |_| columns,
+            work,
+            Some(("scan", &mut scan)),
+        )?;
     }
 
     let view = case("view");
-    if sheet.arguments.filter.wants(&view) {
+    if sheet.wants(&view) {
         // 30 bytes, as many elements at most, whatever the number of elements.
         let set = FallsSet::segment(len / 2, 30)?;
         let views = [View::new(FileOffset(0), len, set)?];
@@ -366,15 +315,22 @@ fn questions(
         let work = || {
             black_box(Plan::for_views(&views, partition, len));
         };
-        sheet.add(view, 1.0, |_| vec![("pairs", json!(pairs))], work, None)?;
+        add(
+            sheet,
+            view,
+            1.0,
+            |_| vec![("pairs", json!(pairs))],
+            work,
+            None,
+        )?;
     }
     Ok(())
 }
 
 /// A whole redistribution between blocks of slightly different length.
-fn between(sheet: &mut Sheet<'_>, count: u64) -> Result<(), Error> {
+fn between(sheet: &mut Sheet, count: u64) -> Result<(), Error> {
     let case = format!("elements/between/block/E={count}");
-    if !sheet.arguments.filter.wants(&case) {
+    if !sheet.wants(&case) {
         return Ok(());
     }
     let array = format!("u8[{}]", count * 3000);
@@ -400,7 +356,7 @@ fn between(sheet: &mut Sheet<'_>, count: u64) -> Result<(), Error> {
         let per_pair = json!(rounded(value / pairs as f64));
         vec![("pairs", json!(pairs)), ("us_per_pair", per_pair)]
     };
-    sheet.add(case, 1.0, columns, work, yardstick)
+    add(sheet, case, 1.0, columns, work, yardstick)
 }
 
 #[cfg(test)]

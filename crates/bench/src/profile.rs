@@ -19,29 +19,24 @@ use std::time::Instant;
 
 use advise::profile::Recorder;
 use clap::Args;
-use serde_json::{Map, json};
-
-use super::contest::{Contestant, Effort, contest};
-use super::flags::ReportTo;
-use super::site::{Site, Wanted};
-use super::table::Table;
-use super::workers::{Rounds, Team, paths};
-use super::{Report, Row, machine};
 use console::Error;
+use serde_json::json;
+
+use super::contest::Effort;
+use super::site::{Site, Wanted};
+use super::workers::{Rounds, Team, paths, rounds_of, whole};
+use super::{Row, Sheet, digits};
 
 /// Arguments of `pario bench profile`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
-
     /// Sizes of accesses
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_value = "8,64,512,4096,65536,1048576", value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
     sizes: Vec<u64>,
 
-    /// Turns per contestant, at least 7
-    #[arg(long, value_name = "N", default_value_t = 151, value_parser = clap::value_parser!(u64).range(7..))]
-    turns: u64,
+    /// Turns per contestant, at least 7 [default: 151, with --quick 15]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(7..))]
+    turns: Option<u64>,
 
     /// Least milliseconds of a turn
     #[arg(long, value_name = "MS", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
@@ -84,30 +79,22 @@ fn alone(writes: bool, bytes: u64) -> f64 {
 }
 
 /// Runs the benchmark.
-pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
-    let mut machine = machine::facts();
-    machine.insert(
-        "statistic".into(),
-        json!(format!(
-            "best of {} turns; columns with `median`: their median",
-            arguments.turns
-        )),
-    );
-    let aside = arguments.report.is_on_stdout();
-    let mut table = Table::new(aside, "ns");
-    let mut rows = Vec::new();
+pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
+    let turns = arguments
+        .turns
+        .unwrap_or(if sheet.is_quick() { 15 } else { 151 });
+    let statistic = format!("best of {turns} turns; columns with `median`: their median");
+    sheet.begin("profile", "ns", statistic);
     for path in paths()? {
         let site = Site::start(&Wanted::memory(1, 2 * FILE), None)?;
         let mut team = Team::start(&site, 1, path, None)?;
-        let array = format!("u8[{FILE}]");
-        team.every(&json!({ "do": "part", "array": array, "view": "whole", "salt": 3 }))?;
+        team.parts(&format!("u8[{FILE}]"), 3, whole)?;
         for (name, profile) in [("on", "on"), ("off", "off"), ("double", "off")] {
             team.every(
                 &json!({ "do": "open", "name": name, "path": "/f", "create": true,
                                 "layout": "whole", "profile": profile }),
             )?;
-            let stamp = team.stamp();
-            team.every(&json!({ "do": "write", "name": name, "stamp": stamp }))?;
+            team.write(name)?;
         }
         let team = RefCell::new(team);
         for op in ["read", "write"] {
@@ -121,35 +108,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
                     }
                 }
                 let order = |name: &str| json!({ "do": "repeat", "what": op, "name": name, "bytes": bytes, "times": 1 });
-                let mut on = Rounds::pario(&team, order("on"));
-                let mut off = Rounds::yardstick(&team, order("off"));
-                let mut double = Rounds::yardstick(&team, order("double"));
-                let mut contestants: [&mut dyn Contestant; 3] = [&mut on, &mut off, &mut double];
-                let effort = Effort {
-                    turns: arguments.turns as usize,
-                    turn_ns: arguments.turn_ms as f64 * 1e6,
-                };
-                let outcomes = contest(effort, &mut contestants);
-                team.borrow().outcome()?;
+                let mut rounds = [
+                    Rounds::pario(&team, order("on")),
+                    Rounds::yardstick(&team, order("off")),
+                    Rounds::yardstick(&team, order("double")),
+                ];
+                let effort = Effort::new(turns as usize, arguments.turn_ms as f64 * 1e6);
+                let outcomes = rounds_of(effort, &mut rounds)?;
                 let on = outcomes[0].ok_or("the recorded access did not run")?;
-                let mut row = Row {
-                    case: format!("{}/{op}/b={bytes}", path.word()),
-                    value: on.best,
-                    unit: "ns",
-                    spread: on.spread(),
-                    first: None,
-                    columns: Map::new(),
-                    ratios: Vec::new(),
-                };
+                let case = format!("{}/{op}/b={bytes}", path.word());
+                let mut row = Row::new(case, on.best, "ns").spread(on.spread());
                 if let Some(off) = outcomes[1] {
                     row.ratios.push(("off", off.best / on.best));
-                    let mut more = |name: &str, ns: f64| {
-                        let rounded = (100.0 * ns).round() / 100.0;
-                        row.columns.insert(name.into(), json!(rounded));
-                    };
+                    let counted = alone(op == "write", bytes);
+                    let mut more = |name: &str, ns: f64| row.set(name, digits(ns, 2));
                     more("extra_ns", on.best - off.best);
                     more("extra_median_ns", on.median - off.median);
-                    let counted = alone(op == "write", bytes);
                     more("alone_ns", counted);
                     more("alone_percent", 100.0 * counted / off.best);
                     if let Some(double) = outcomes[2] {
@@ -157,14 +131,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
                         more("noise_median_ns", double.median - off.median);
                     }
                 }
-                table.row(&row)?;
-                rows.push(row);
+                sheet.push(row)?;
             }
         }
     }
-    Ok(Report {
-        bench: "profile",
-        machine,
-        rows,
-    })
+    Ok(())
 }

@@ -7,12 +7,11 @@
 //! nothing, so its value is the rate of asynchronous unpacking. `two-step` is GEN through
 //! Cyclic(lcm), the whole way on all processors, against one step.
 
-use kernels::{Distribution, Kind, Packets, Redistribution, Unpacking, between};
-use serde_json::{Map, json};
-
-use super::Row;
-use super::contest::{Contestant, Effort, Job, contest};
 use console::Error;
+use kernels::{Distribution, Kind, Packets, Redistribution, Unpacking, between};
+
+use super::contest::{Contestant, Effort, Job, contest, ratios};
+use super::{Row, Sheet, digits};
 
 /// One point of the sweep.
 #[derive(Clone, Debug)]
@@ -115,20 +114,17 @@ impl Point {
 }
 
 /// Runs the points that are wanted.
-pub(crate) fn run(effort: Effort, wants: &dyn Fn(&str) -> bool) -> Result<Vec<Row>, Error> {
-    let wanted = points(1 << 20)
-        .into_iter()
-        .filter(|point| wants(&point.name));
-    wanted
-        .map(|point| {
-            let row = if point.kind.is_some() {
-                measure(&point, effort)
-            } else {
-                measure_two_steps(&point, effort)
+pub(crate) fn run(effort: Effort, sheet: &mut Sheet) -> Result<(), Error> {
+    for point in points(1 << 20) {
+        if sheet.wants(&point.name) {
+            let row = match point.kind {
+                Some(_) => measure(&point, effort),
+                None => measure_two_steps(&point, effort),
             };
-            row.map_err(|error| format!("{}: {error}", point.name).into())
-        })
-        .collect()
+            sheet.push(row.map_err(|error| format!("{}: {error}", point.name))?)?;
+        }
+    }
+    Ok(())
 }
 
 fn measure(point: &Point, effort: Effort) -> Result<Row, Error> {
@@ -185,30 +181,22 @@ fn measure(point: &Point, effort: Effort) -> Result<Row, Error> {
     let own = outcomes[0].ok_or("no time measured")?;
     let rate =
         |index: usize, bytes: usize| outcomes[index].map(|outcome| bytes as f64 / outcome.best);
-    let mut columns = Map::new();
-    columns.insert("bytes".to_owned(), json!(bytes));
+    let names: &[_] = if cbl {
+        &["memcpy"]
+    } else {
+        &["memcpy", "loop"]
+    };
+    let moved = if cbl { unpacked_bytes } else { bytes };
+    let mut row = Row::rate(&point.name, moved as u64, own)
+        .ratios(ratios(names.iter().copied(), &outcomes))
+        .column("bytes", bytes);
     let (sync, arrival) = if cbl { (2, 0) } else { (3, 4) };
     for (name, index) in [("unpack_sync", sync), ("unpack_async", arrival)] {
         if let Some(rate) = rate(index, unpacked_bytes) {
-            columns.insert(name.to_owned(), json!((rate * 100.0).round() / 100.0));
+            row.set(name, digits(rate, 2));
         }
     }
-    let mut ratios = vec![("memcpy", 1)];
-    if !cbl {
-        ratios.push(("loop", 2));
-    }
-    let ratios = ratios
-        .into_iter()
-        .filter_map(|(name, index)| Some((name, outcomes[index]?.best / own.best)));
-    Ok(Row {
-        case: point.name.clone(),
-        value: if cbl { unpacked_bytes } else { bytes } as f64 / own.best,
-        unit: "GB/s",
-        spread: own.spread(),
-        first: None,
-        columns,
-        ratios: ratios.collect(),
-    })
+    Ok(row)
 }
 
 /// The loop a programmer writes: the owner of every element by its formula, one copy each.
@@ -259,18 +247,8 @@ fn measure_two_steps(point: &Point, effort: Effort) -> Result<Row, Error> {
     let outcomes = contest(effort, &mut [&mut two_steps, &mut one_step]);
     let own = outcomes[0].ok_or("no time measured")?;
     let bytes = elements * element_bytes;
-    let mut columns = Map::new();
-    columns.insert("bytes".to_owned(), json!(bytes));
-    let ratios = outcomes[1].map(|outcome| ("one-step", outcome.best / own.best));
-    Ok(Row {
-        case: point.name.clone(),
-        value: bytes as f64 / own.best,
-        unit: "GB/s",
-        spread: own.spread(),
-        first: None,
-        columns,
-        ratios: ratios.into_iter().collect(),
-    })
+    let row = Row::rate(&point.name, bytes, own).column("bytes", bytes);
+    Ok(row.ratios(ratios(["one-step"], &outcomes)))
 }
 
 #[cfg(test)]
@@ -334,10 +312,7 @@ mod tests {
 
     #[test]
     fn a_point_of_every_kind_can_be_measured() {
-        let effort = Effort {
-            turns: 7,
-            turn_ns: 1.0,
-        };
+        let effort = Effort::new(7, 1.0);
         for kind in Kind::ALL {
             let row = measure(&point(kind, 8, 7, false, 1 << 8), effort).expect("measured");
             assert!(row.value > 0.0 && row.ratio("memcpy").is_some());

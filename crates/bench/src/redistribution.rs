@@ -8,13 +8,59 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
+use console::subject::Elements;
+use console::{Error, notation};
 use falls::{Joint, Periodic};
 use kernels::{
     Body, Disjoint, Nest, NestError, PageBuffer, Pages, Program, copy, copy_parallel, copy_plain,
 };
+use layout::{ArrayType, Partition};
 use plan::Plan;
 
-use console::Error;
+/// A layout of the language as a partition, with its text; `role` names the argument in errors.
+pub(crate) fn partition(
+    role: &str,
+    text: &str,
+    array: &ArrayType,
+) -> Result<(String, Partition), Error> {
+    let subject = notation::partition(role, text, array)?;
+    match subject.elements {
+        Elements::Partition(partition) => Ok((subject.text, partition)),
+        Elements::Views(_) => unreachable!("read as a partition"),
+    }
+}
+
+/// Plain copies of as many bytes, between huge pages that were used before.
+pub(crate) struct FlatCopy(PageBuffer, PageBuffer);
+
+impl FlatCopy {
+    /// Memory for so many bytes.
+    pub(crate) fn new(bytes: u64) -> Result<FlatCopy, Error> {
+        let len = usize::try_from(bytes)?;
+        let (mut from, mut to) = (
+            PageBuffer::new(len, Pages::Huge)?,
+            PageBuffer::new(len, Pages::Huge)?,
+        );
+        from.fill(1);
+        to.fill(2);
+        Ok(FlatCopy(from, to))
+    }
+
+    /// Copies once.
+    pub(crate) fn run(&mut self) {
+        self.1.copy_from_slice(std::hint::black_box(&self.0));
+    }
+
+    /// Copies once by so many threads.
+    pub(crate) fn run_on(&mut self, threads: usize) {
+        let part = self.0.len().div_ceil(threads);
+        std::thread::scope(|scope| {
+            for (from, to) in self.0.chunks(part).zip(self.1.chunks_mut(part)) {
+                scope.spawn(move || to.copy_from_slice(std::hint::black_box(from)));
+            }
+        });
+    }
+}
 
 /// Buffers of the elements of one side, in one piece of memory.
 struct Buffers {
@@ -246,28 +292,20 @@ fn nests(joint: &Joint) -> Result<Vec<Nest>, NestError> {
 }
 
 /// The value of file byte `x`: neighbours, rows and columns all differ.
-fn value_of(x: u64) -> u8 {
+pub(crate) fn value_of(x: u64) -> u8 {
     (x.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
 #[cfg(test)]
 mod tests {
-    use layout::{FileOffset, Partition};
+    use layout::FileOffset;
 
     use super::*;
-    use console::notation;
-    use console::subject::Elements;
 
     /// Every byte, by asking both partitions who owns it.
     fn check_naive(from: &str, to: &str, array: &str) {
         let array = notation::array(array).expect("an array");
-        let partition = |text: &str| match notation::partition("layout", text, &array)
-            .expect("a partition")
-            .elements
-        {
-            Elements::Partition(partition) => partition,
-            Elements::Views(_) => unreachable!(),
-        };
+        let partition = |text: &str| partition("layout", text, &array).expect("one").1;
         let (source, target) = (partition(from), partition(to));
         let plan = Plan::between(&source, &target, array.bytes());
         let job = Redistribution::new(&plan).expect("compiles");

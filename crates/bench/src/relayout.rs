@@ -22,20 +22,16 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use client::{Client, ConnectOptions, File, MoveState, OpenOptions};
-use kernels::{PageBuffer, Pages};
+use console::{Error, notation, refused};
 use layout::Partition;
 use plan::Plan;
-use serde_json::{Map, json};
 
-use super::flags::ReportTo;
-use super::redistribution::Redistribution;
-use super::site::{Site, Store, Wanted};
-use super::table::{Lines, Table};
-use super::{Report, Row, machine};
-use console::Error;
-use console::notation;
-use console::refused;
-use console::subject::Elements;
+use super::claims::{self, Claim};
+use super::contest::Outcome;
+use super::flags::Turns;
+use super::redistribution::{FlatCopy, Redistribution, partition, value_of};
+use super::site::{self, Site, Store, Wanted};
+use super::{Row, Sheet, rounded};
 
 /// Arguments of `pario bench relayout`.
 #[derive(Args, Clone, Debug)]
@@ -44,20 +40,16 @@ pub(crate) struct Arguments {
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
 
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
-
-    /// Size of the file in MiB, a multiple of 8
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u64).range(8..=16384))]
-    megabytes: u64,
+    /// Size of the file in MiB, a multiple of 8 [default: 256, with --quick 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(8..=16384))]
+    megabytes: Option<u64>,
 
     /// I/O servers, an even number
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..=64))]
     servers: u64,
 
-    /// Turns per contestant, at least 7
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(7..))]
-    turns: u64,
+    #[command(flatten)]
+    turns: Turns,
 
     /// Leave out what is measured beside a busy client
     #[arg(long)]
@@ -107,42 +99,32 @@ const ALONE: Duration = Duration::from_millis(150);
 const LOOK: Duration = Duration::from_micros(300);
 
 /// Runs the benchmark.
-pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
-    if !arguments.megabytes.is_multiple_of(8) || !arguments.servers.is_multiple_of(2) {
+pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
+    let usual = if sheet.is_quick() { 16 } else { 256 };
+    let megabytes = arguments.megabytes.unwrap_or(usual);
+    if !megabytes.is_multiple_of(8) || !arguments.servers.is_multiple_of(2) {
         return Err("--megabytes has to be a multiple of 8, --servers an even number".into());
     }
-    let mut machine = machine::facts();
-    let statistic = format!("best of {}; foreground: median", arguments.turns);
-    machine.insert("statistic".into(), statistic.into());
-    let aside = arguments.report.is_on_stdout();
-    let mut table = Table::new(aside, "GB/s");
-    let mut rows = Vec::new();
+    let statistic = format!("best of {}; foreground: median", arguments.turns.turns);
+    sheet.begin("relayout", "GB/s", statistic);
     for store in [Store::Memory, Store::Disk] {
         for pair in PAIRS {
             let names = [(pair.0, pair.1), (pair.1, pair.0)]
                 .map(|(from, to)| format!("{from}/{to}/{}", store.word()));
             let is_wanted = |name: &String| {
-                arguments.cases.is_empty() || arguments.cases.iter().any(|c| name.contains(c))
+                let cases = &arguments.cases;
+                sheet.wants(name) && (cases.is_empty() || cases.iter().any(|c| name.contains(c)))
             };
             if !names.iter().any(is_wanted) {
                 continue;
             }
-            let measured = measure(arguments, pair, store)?;
-            for row in measured.into_iter().filter(|row| is_wanted(&row.case)) {
-                table.row(&row)?;
-                rows.push(row);
-            }
+            let mut rows = measure(arguments, pair, store, megabytes << 20)?;
+            rows.retain(|row| is_wanted(&row.case));
+            sheet.extend(rows)?;
         }
     }
-    let lines = Lines { aside };
-    for line in goals(&rows) {
-        lines.write(&line)?;
-    }
-    Ok(Report {
-        bench: "relayout",
-        machine,
-        rows,
-    })
+    claims::print(&goals(&sheet.rows));
+    Ok(())
 }
 
 /// Times of one direction, in seconds, and shares.
@@ -159,23 +141,12 @@ struct Times {
     first: f64,
 }
 
-fn best(list: &[f64]) -> Option<f64> {
-    list.iter().copied().min_by(f64::total_cmp)
-}
-
-fn median(list: &[f64]) -> Option<f64> {
-    let mut sorted = list.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
-}
-
-/// The value of file byte `x`.
-fn value_of(x: u64) -> u8 {
-    (x.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 53) as u8
-}
-
-fn measure(arguments: &Arguments, pair: (&str, &str), store: Store) -> Result<Vec<Row>, Error> {
-    let bytes = arguments.megabytes << 20;
+fn measure(
+    arguments: &Arguments,
+    pair: (&str, &str),
+    store: Store,
+    bytes: u64,
+) -> Result<Vec<Row>, Error> {
     let servers = arguments.servers;
     let mut wanted = Wanted::memory(servers as usize, bytes * 4);
     wanted.store = store;
@@ -205,7 +176,7 @@ fn measure(arguments: &Arguments, pair: (&str, &str), store: Store) -> Result<Ve
             }
         }
     }
-    for _ in 0..arguments.turns {
+    for _ in 0..arguments.turns.turns {
         for (i, times) in both.iter_mut().enumerate() {
             times.moves.push(move_to(&client, &texts[1 - i])?);
             times.memcpy.push(yardsticks.memcpy());
@@ -216,7 +187,7 @@ fn measure(arguments: &Arguments, pair: (&str, &str), store: Store) -> Result<Ve
         }
     }
     if !arguments.no_foreground {
-        for _ in 0..arguments.turns {
+        for _ in 0..arguments.turns.turns {
             for (i, times) in both.iter_mut().enumerate() {
                 let (share, took) = beside(&site, &client, &texts[1 - i], &content)?;
                 times.foreground.push(share);
@@ -236,42 +207,34 @@ fn measure(arguments: &Arguments, pair: (&str, &str), store: Store) -> Result<Ve
 
 impl Times {
     fn row(&self, case: String, bytes: u64) -> Result<Row, Error> {
-        let own = best(&self.moves).ok_or("no time measured")?;
-        let middle = median(&self.moves).unwrap_or(own);
+        let outcome = |list: &Vec<f64>| Outcome::of(list.clone());
+        let own = outcome(&self.moves).ok_or("no time measured")?;
         let rate = |seconds: f64| bytes as f64 / seconds / 1e9;
-        let mut ratios = Vec::new();
+        let mut row = Row::new(case, rate(own.best), "GB/s")
+            .spread(own.spread())
+            .first(Some(rate(self.first)))
+            .column("bytes", bytes);
         for (name, times) in [
             ("memcpy", &self.memcpy),
             ("kernel", &self.kernel),
             ("pwrite-fsync", &self.pwrite),
         ] {
-            if let Some(theirs) = best(times) {
-                ratios.push((name, theirs / own));
-            }
+            row.ratios
+                .extend(outcome(times).map(|theirs| (name, theirs.best / own.best)));
         }
-        let mut columns = Map::new();
-        columns.insert("bytes".into(), json!(bytes));
-        if let Some(share) = median(&self.foreground) {
-            ratios.push(("foreground", share));
+        let share = outcome(&self.foreground);
+        row.ratios
+            .extend(share.map(|share| ("foreground", share.median)));
+        if let Some(busy) = outcome(&self.busy) {
+            row.set("busy_gb_s", rounded(rate(busy.median)));
         }
-        if let Some(busy) = median(&self.busy) {
-            columns.insert("busy_gb_s".into(), json!(super::rounded(rate(busy))));
-        }
-        Ok(Row {
-            case,
-            value: rate(own),
-            unit: "GB/s",
-            spread: middle / own - 1.0,
-            first: Some(rate(self.first)),
-            columns,
-            ratios,
-        })
+        Ok(row)
     }
 }
 
 fn connect(site: &Site) -> Result<Client, Error> {
     let options = ConnectOptions::from_env().map_err(refused)?;
-    Client::connect(&site.url().parse()?, options).map_err(refused)
+    site::connect(site.url(), options)
 }
 
 /// Moves the file; the seconds it took.
@@ -385,7 +348,7 @@ fn pwrite(path: &std::path::Path, content: &[u8]) -> Result<f64, Error> {
 
 /// Copies in plain memory by so many threads.
 struct Yardsticks {
-    flat: (PageBuffer, PageBuffer),
+    flat: FlatCopy,
     jobs: [Redistribution; 2],
     threads: usize,
 }
@@ -398,13 +361,10 @@ impl Yardsticks {
         threads: usize,
     ) -> Result<Yardsticks, Error> {
         let array = notation::array(array)?;
-        let partition = |text: &str| -> Result<Partition, Error> {
-            match notation::partition("layout", text, &array)?.elements {
-                Elements::Partition(partition) => Ok(partition),
-                Elements::Views(_) => Err("a layout of a file is a partition".into()),
-            }
-        };
-        let (from, to) = (partition(&texts[0])?, partition(&texts[1])?);
+        let (from, to) = (
+            partition("layout", &texts[0], &array)?.1,
+            partition("layout", &texts[1], &array)?.1,
+        );
         let job = |from: &Partition, to: &Partition| -> Result<Redistribution, Error> {
             let mut job = Redistribution::new(&Plan::between(from, to, bytes))?;
             job.fill();
@@ -412,29 +372,16 @@ impl Yardsticks {
             job.verify()?;
             Ok(job)
         };
-        let len = usize::try_from(bytes)?;
-        let mut flat = (
-            PageBuffer::new(len, Pages::Huge)?,
-            PageBuffer::new(len, Pages::Huge)?,
-        );
-        flat.0.fill(1);
-        flat.1.fill(2);
         Ok(Yardsticks {
-            flat,
+            flat: FlatCopy::new(bytes)?,
             jobs: [job(&from, &to)?, job(&to, &from)?],
             threads,
         })
     }
 
     fn memcpy(&mut self) -> f64 {
-        let part = self.flat.0.len().div_ceil(self.threads);
         let started = Instant::now();
-        std::thread::scope(|scope| {
-            let pairs = self.flat.0.chunks(part).zip(self.flat.1.chunks_mut(part));
-            for (from, to) in pairs {
-                scope.spawn(move || to.copy_from_slice(std::hint::black_box(from)));
-            }
-        });
+        self.flat.run_on(self.threads);
         started.elapsed().as_secs_f64()
     }
 
@@ -446,51 +393,31 @@ impl Yardsticks {
 }
 
 /// Which goals hold in these rows.
-fn goals(rows: &[Row]) -> Vec<String> {
-    let in_memory = |row: &&Row| row.case.ends_with("/memory");
-    let has_short_runs = |row: &Row| row.case.contains("cyclic8");
-    type Goal<'a> = (&'a str, f64, &'a dyn Fn(&Row) -> Option<f64>);
-    let goals: [Goal<'_>; 3] = [
-        (
+fn goals(rows: &[Row]) -> [Claim; 3] {
+    let in_memory = |row: &Row, is_short: bool, name: &str| {
+        let is_meant = row.case.ends_with("/memory") && row.case.contains("cyclic8") == is_short;
+        is_meant.then(|| row.ratio(name)).flatten()
+    };
+    [
+        Claim::of(
             "in memory, runs of 4 KiB and more: at least 0.5 of memcpy",
             0.5,
-            &|row| {
-                let is_meant = in_memory(&row) && !has_short_runs(row);
-                is_meant.then(|| row.ratio("memcpy")).flatten()
-            },
+            rows,
+            |row| in_memory(row, false, "memcpy"),
         ),
-        (
+        Claim::of(
             "in memory, shorter runs: at least 0.8 of the kernel",
             0.8,
-            &|row| {
-                let is_meant = in_memory(&row) && has_short_runs(row);
-                is_meant.then(|| row.ratio("kernel")).flatten()
-            },
+            rows,
+            |row| in_memory(row, true, "kernel"),
         ),
-        (
+        Claim::of(
             "a busy client keeps at least half of its throughput",
             0.5,
-            &|row| row.ratio("foreground"),
+            rows,
+            |row| row.ratio("foreground"),
         ),
-    ];
-    let judged = goals.iter().map(|(text, wanted, reached)| {
-        let cells: Vec<(&str, f64)> = rows
-            .iter()
-            .filter_map(|row| Some((&row.case[..], reached(row)?)))
-            .collect();
-        let Some(worst) = cells.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else {
-            return format!("not measured  {text}");
-        };
-        let met = cells.iter().filter(|cell| cell.1 >= *wanted).count();
-        let verdict = if met == cells.len() { "met" } else { "NOT MET" };
-        format!(
-            "{verdict:<12}  {text}: {met} of {} cells, worst {:.2} in {}",
-            cells.len(),
-            worst.1,
-            worst.0
-        )
-    });
-    judged.collect()
+    ]
 }
 
 #[cfg(test)]
@@ -511,26 +438,19 @@ mod tests {
 
     #[test]
     fn goals_speak_of_their_cells() {
-        let row = |case: &str, ratios: &[(&'static str, f64)]| Row {
-            case: case.into(),
-            value: 1.0,
-            unit: "GB/s",
-            spread: 0.0,
-            first: None,
-            columns: Map::new(),
-            ratios: ratios.to_vec(),
+        let row = |case: &str, ratios: &[(&'static str, f64)]| {
+            Row::new(case, 1.0, "GB/s").ratios(ratios.iter().copied())
         };
         let rows = [
             row("rows/cols/memory", &[("memcpy", 0.6), ("kernel", 0.5)]),
             row("block/cyclic8/memory", &[("memcpy", 0.1), ("kernel", 0.7)]),
             row("rows/cols/disk", &[("memcpy", 0.1), ("foreground", 0.9)]),
         ];
-        let said = goals(&rows);
-        assert!(
-            said[0].starts_with("met") && said[0].contains("1 of 1"),
-            "{said:?}"
-        );
-        assert!(said[1].starts_with("NOT MET"), "{said:?}");
-        assert!(said[2].starts_with("met"), "{said:?}");
+        let found = goals(&rows).map(|claim| {
+            let found = claim.verdict();
+            found.map(|(met, all, worst)| (met, all, worst.1))
+        });
+        let expected = [(1, 1, 0.6), (0, 1, 0.7), (1, 1, 0.9)];
+        assert_eq!(found, expected.map(Some));
     }
 }

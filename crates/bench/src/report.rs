@@ -2,8 +2,9 @@
 //!
 //! Invariants: a ratio above 1 means that Pario is better; a yardstick that could not run is
 //! absent; both sides are warmed alike; a row is the best of at least seven turns.
-
 use serde_json::{Map, Value, json};
+
+use super::contest::Outcome;
 
 /// One measured case.
 #[derive(Clone, Debug)]
@@ -25,18 +26,64 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The ratio against one yardstick, if it ran.
-    pub(crate) fn ratio(&self, name: &str) -> Option<f64> {
-        self.ratios
-            .iter()
-            .find(|(yardstick, _)| *yardstick == name)
-            .map(|(_, ratio)| *ratio)
+    /// A value and nothing beside it.
+    pub(crate) fn new(case: impl Into<String>, value: f64, unit: &'static str) -> Row {
+        Row {
+            case: case.into(),
+            value,
+            unit,
+            spread: 0.0,
+            first: None,
+            columns: Map::new(),
+            ratios: Vec::new(),
+        }
     }
 
-    fn to_json(&self) -> Value {
-        let ratios: Map<String, Value> = self
-            .ratios
-            .iter()
+    /// The rate of so many bytes at best, in GB/s.
+    pub(crate) fn rate(case: impl Into<String>, bytes: u64, outcome: Outcome) -> Row {
+        let row = Row::new(case, bytes as f64 / outcome.best, "GB/s");
+        row.spread(outcome.spread())
+    }
+
+    /// With how far its repetitions differ.
+    pub(crate) fn spread(self, spread: f64) -> Row {
+        Row { spread, ..self }
+    }
+
+    /// With what a fresh process reached.
+    pub(crate) fn first(self, first: Option<f64>) -> Row {
+        Row { first, ..self }
+    }
+
+    /// With ratios.
+    pub(crate) fn ratios(self, ratios: impl IntoIterator<Item = (&'static str, f64)>) -> Row {
+        Row {
+            ratios: ratios.into_iter().collect(),
+            ..self
+        }
+    }
+
+    /// With one column more.
+    pub(crate) fn column(mut self, name: &str, value: impl Into<Value>) -> Row {
+        self.set(name, value);
+        self
+    }
+
+    /// One column more.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.columns.insert(name.to_owned(), value.into());
+    }
+
+    /// The ratio against one yardstick, if it ran.
+    pub(crate) fn ratio(&self, name: &str) -> Option<f64> {
+        let found = self.ratios.iter().find(|ratio| ratio.0 == name);
+        found.map(|ratio| ratio.1)
+    }
+
+    /// The one shape of all rows.
+    pub(crate) fn to_json(&self) -> Value {
+        let ratios = self.ratios.iter();
+        let ratios: Map<String, Value> = ratios
             .map(|(name, ratio)| ((*name).to_owned(), json!(rounded(*ratio))))
             .collect();
         let mut row = json!({
@@ -47,8 +94,8 @@ impl Row {
             "columns": self.columns,
             "ratios": ratios,
         });
-        if let (Some(first), Value::Object(fields)) = (self.first, &mut row) {
-            fields.insert("first".to_owned(), json!(rounded(first)));
+        if let Some(first) = self.first {
+            row["first"] = json!(rounded(first));
         }
         row
     }
@@ -63,20 +110,10 @@ pub(crate) fn rounded(value: f64) -> f64 {
     (value * scale).round() / scale
 }
 
-/// A benchmark's result.
-#[derive(Clone, Debug)]
-pub(crate) struct Report {
-    pub(crate) bench: &'static str,
-    pub(crate) machine: Map<String, Value>,
-    pub(crate) rows: Vec<Row>,
-}
-
-impl Report {
-    /// The one shape of all benchmarks.
-    pub(crate) fn to_json(&self) -> Value {
-        let rows: Vec<Value> = self.rows.iter().map(Row::to_json).collect();
-        json!({"bench": self.bench, "machine": self.machine, "rows": rows})
-    }
+/// So many digits behind the point.
+pub(crate) fn digits(value: f64, count: i32) -> f64 {
+    let scale = 10f64.powi(count);
+    (value * scale).round() / scale
 }
 
 #[cfg(test)]
@@ -84,24 +121,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_have_the_one_shape() {
-        let row = Row {
-            case: "gather/cols/b=8/cache".to_owned(),
-            value: 12.345_678,
-            unit: "GB/s",
-            spread: 0.08,
-            first: Some(1.9),
-            columns: Map::new(),
-            ratios: vec![("memcpy", 0.41)],
-        };
-        let report = Report {
-            bench: "kernels",
-            machine: Map::new(),
-            rows: vec![row],
-        };
-        let expected = json!({"bench": "kernels", "machine": {}, "rows": [
-            {"case": "gather/cols/b=8/cache", "value": 12.35, "unit": "GB/s", "spread": 0.08, "first": 1.9,
-             "columns": {}, "ratios": {"memcpy": 0.41}}]});
-        assert_eq!(report.to_json(), expected);
+    fn rows_have_the_one_shape() {
+        let row = Row::new("gather/cols/b=8/cache", 12.345_678, "GB/s")
+            .spread(0.08)
+            .first(Some(1.9))
+            .ratios([("memcpy", 0.41)]);
+        let expected = json!({"case": "gather/cols/b=8/cache", "value": 12.35, "unit": "GB/s", "spread": 0.08,
+                              "first": 1.9, "columns": {}, "ratios": {"memcpy": 0.41}});
+        assert_eq!(row.to_json(), expected);
     }
 }

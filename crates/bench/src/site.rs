@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use client::{Client, ConnectOptions};
+use console::{Error, refused};
 use testkit::hosts::Hosts;
 
 pub(crate) use console::site::{Listening, Site, Spread, Store, Transport, Wanted};
@@ -17,6 +19,28 @@ pub(crate) fn spread(hosts: &Hosts, meta: usize, servers: Vec<usize>) -> Spread<
         meta,
         servers,
     }
+}
+
+/// Hosts whose links have a rate, in Mbit/s, and one more without a limit, for the metadata manager; if they cannot
+/// be made, why.
+pub(crate) fn hosts(count: usize, rate: Option<u64>) -> Result<Hosts, String> {
+    let mut rates = vec![rate; count];
+    rates.push(None);
+    Hosts::with_rates(&rates)
+}
+
+/// What so many servers want that keep so many bytes.
+pub(crate) fn wanted(store: Store, servers: usize, bytes: u64) -> Wanted {
+    match store {
+        Store::Memory => Wanted::memory(servers, bytes),
+        Store::Disk => Wanted::disk(servers),
+    }
+}
+
+/// A client in this process.
+pub(crate) fn connect(url: &str, options: ConnectOptions) -> Result<Client, Error> {
+    let url = url.parse().map_err(|e| format!("{url}: {e}"))?;
+    Client::connect(&url, options).map_err(refused)
 }
 
 /// A file in the host's memory that is removed with the value.

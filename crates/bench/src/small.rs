@@ -14,36 +14,33 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use client::ConnectOptions;
+use console::{Error, refused};
+use serde_json::{Value, json};
 
-use super::flags::ReportTo;
-use super::site::{SharedFile, Site, Store, Wanted};
-use super::table::Table;
-use super::workers::{Path, Team, paths};
-use super::{Report, Row, machine};
-use console::Error;
+use super::contest::Outcome;
+use super::flags::Turns;
+use super::site::{SharedFile, Site, Store, Wanted, connect, wanted};
+use super::workers::{Path, Team, paths, whole};
+use super::{Row, Sheet, digits};
 
 /// Arguments of `pario bench small`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
-
     /// Sizes of accesses
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_value = "64,512,4096", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     sizes: Vec<u64>,
 
-    /// Accesses per turn [default: 2000, with --full 20000]
+    /// Accesses per turn [default: 2000, with --full 20000, with --quick 200]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Files in all
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(28..=999_999))]
-    files: u64,
+    /// Files in all [default: 10000, with --quick 400]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(28..=999_999))]
+    files: Option<u64>,
 
-    /// Turns per contestant, at least 7
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(7..))]
-    turns: u64,
+    #[command(flatten)]
+    turns: Turns,
 
     /// More accesses per turn
     #[arg(long)]
@@ -56,33 +53,16 @@ const FILE: u64 = 16 << 20;
 const PROCESSES: [usize; 2] = [1, 4];
 
 /// Runs the benchmark.
-pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
-    let mut machine = machine::facts();
-    machine.insert(
-        "statistic".into(),
-        json!(format!("median of {}", arguments.turns)),
-    );
-    let aside = arguments.report.is_on_stdout();
-    let mut rows = Vec::new();
-    let mut table = Table::new(aside, "us");
+pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
+    let statistic = format!("median of {}", arguments.turns.turns);
+    sheet.begin("small", "us", statistic);
     for path in paths()? {
         for store in [Store::Memory, Store::Disk] {
-            for row in arguments.latencies(store, path)? {
-                table.row(&row)?;
-                rows.push(row);
-            }
+            arguments.latencies(store, path, sheet)?;
         }
     }
-    let mut table = Table::new(aside, "files/s");
-    for row in arguments.many_files()? {
-        table.row(&row)?;
-        rows.push(row);
-    }
-    Ok(Report {
-        bench: "small",
-        machine,
-        rows,
-    })
+    sheet.unit("files/s");
+    arguments.many_files(sheet)
 }
 
 /// Percentiles of one turn, in nanoseconds: 50, 90, 99, 99.9.
@@ -97,40 +77,22 @@ fn percentiles(answer: &Value) -> Option<Percentiles> {
     Some(all)
 }
 
-fn median(mut list: Vec<f64>) -> f64 {
-    list.sort_by(f64::total_cmp);
-    list.get(list.len() / 2).copied().unwrap_or(0.0)
-}
-
-fn least(list: &[f64]) -> f64 {
-    list.iter().copied().fold(f64::INFINITY, f64::min)
-}
-
 impl Arguments {
-    fn turns(&self) -> u64 {
-        self.turns.max(7)
-    }
-
-    fn latencies(&self, store: Store, path: Path) -> Result<Vec<Row>, Error> {
-        let wanted = match store {
-            Store::Memory => Wanted::memory(1, FILE),
-            Store::Disk => Wanted::disk(1),
+    fn latencies(&self, store: Store, path: Path, sheet: &mut Sheet) -> Result<(), Error> {
+        let site = Site::start(&wanted(store, 1, FILE), None)?;
+        let start = || -> Result<Team, Error> {
+            let mut team = Team::start(&site, 1, path, None)?;
+            team.parts(&format!("u8[{FILE}]"), 3, whole)?;
+            team.open("pario", "/small", "whole", true)?;
+            Ok(team)
         };
-        let site = Site::start(&wanted, None)?;
-        let part =
-            json!({ "do": "part", "array": format!("u8[{FILE}]"), "view": "whole", "salt": 3 });
-        let open = json!({ "do": "open", "name": "pario", "path": "/small", "create": true, "layout": "whole" });
-        let mut team = Team::start(&site, 1, path, None)?;
-        team.every(&part)?;
-        team.every(&open)?;
-        team.every(&json!({ "do": "write", "name": "pario", "stamp": 0 }))?;
+        let mut team = start()?;
+        team.fill("pario")?;
         let shared = SharedFile::in_memory("small");
         let mut yardsticks: Vec<(&'static str, &'static str, &'static str)> = Vec::new();
         let disk = site.scratch("plain");
         let mut begin = |name: &str, file: &std::path::Path| {
-            let plain = json!({ "do": "plain", "name": name, "path": file, "at": 0 });
-            let write = json!({ "do": "plain-write", "name": name, "stamp": 0 });
-            team.every(&plain).and_then(|_| team.every(&write)).is_ok()
+            team.plain(name, file, |_| 0) && team.fill_plain(name)
         };
         if shared.as_ref().is_some_and(|file| begin("tmpfs", &file.0)) {
             yardsticks.push(("tmpfs", "pread-tmpfs", "pwrite-tmpfs"));
@@ -140,8 +102,11 @@ impl Arguments {
         }
         // Open already: without a name it goes with the process, whatever happens.
         drop(shared);
-        let count = self.count.unwrap_or(if self.full { 20_000 } else { 2000 });
-        let mut rows = Vec::new();
+        let count = self.count.unwrap_or(match sheet.is_quick() {
+            true => 200,
+            false if self.full => 20_000,
+            false => 2000,
+        });
         for op in ["read", "write"] {
             for &bytes in &self.sizes {
                 let order = |name: &str, count: u64, seed: u64| {
@@ -149,17 +114,15 @@ impl Arguments {
                             "count": count, "seed": seed })
                 };
                 // The first access of a process that has just opened the file; what it wrote is put right.
-                let mut fresh = Team::start(&site, 1, path, None)?;
-                fresh.every(&part)?;
-                fresh.every(&open)?;
+                let mut fresh = start()?;
                 let round = fresh.every(&order("pario", 1, 77))?;
                 let first = round.answers.first().and_then(percentiles);
                 drop(fresh);
-                team.every(&json!({ "do": "write", "name": "pario", "stamp": 0 }))?;
+                team.fill("pario")?;
                 let mut mine: Vec<Percentiles> = Vec::new();
                 let mut messages = 0;
                 let mut theirs: Vec<Option<Vec<f64>>> = vec![Some(Vec::new()); yardsticks.len()];
-                for turn in 0..=self.turns() {
+                for turn in 0..=self.turns.turns {
                     let round = team.every(&order("pario", count, 77 + turn))?;
                     let found = round.answers.first().and_then(percentiles);
                     let found = found.ok_or("a process answers nonsense")?;
@@ -180,40 +143,37 @@ impl Arguments {
                 }
                 if op == "write" {
                     // All of it: what was written, and what was not.
-                    team.every(&json!({ "do": "read", "name": "pario" }))?;
+                    team.read("pario")?;
                 }
-                let of = |which: usize| median(mine.iter().map(|all| all[which]).collect());
-                let half = of(0);
-                let best = least(&mine.iter().map(|all| all[0]).collect::<Vec<f64>>());
-                let us = |ns: f64| json!((ns / 10.0).round() / 100.0);
-                let mut columns = Map::new();
-                for (name, which) in [("p90", 1), ("p99", 2), ("p99.9", 3)] {
-                    columns.insert(name.into(), us(of(which)));
-                }
-                let per = messages as f64 / count as f64;
-                columns.insert("messages".into(), json!((per * 100.0).round() / 100.0));
+                let of = |which: usize| Outcome::of(mine.iter().map(|all| all[which]).collect());
+                let half = of(0).ok_or("no time measured")?;
                 let ratios = yardsticks.iter().zip(theirs).filter_map(|(names, list)| {
                     let name = if op == "read" { names.1 } else { names.2 };
-                    Some((name, median(list?) / half))
+                    Some((name, Outcome::of(list?)?.median / half.median))
                 });
-                rows.push(Row {
-                    case: format!("{}/{}/{op}/b={bytes}", store.word(), path.word()),
-                    value: half / 1e3,
-                    unit: "us",
-                    spread: half / best - 1.0,
-                    first: first.map(|all| all[0] / 1e3),
-                    columns,
-                    ratios: ratios.collect(),
-                });
+                let case = format!("{}/{}/{op}/b={bytes}", store.word(), path.word());
+                let mut row = Row::new(case, half.median / 1e3, "us")
+                    .spread(half.spread())
+                    .first(first.map(|all| all[0] / 1e3))
+                    .ratios(ratios)
+                    .column("messages", digits(messages as f64 / count as f64, 2));
+                for (name, which) in [("p90", 1), ("p99", 2), ("p99.9", 3)] {
+                    let found = of(which).map_or(0.0, |of| of.median);
+                    row.set(name, digits(found / 1e3, 2));
+                }
+                sheet.push(row)?;
             }
         }
-        Ok(rows)
+        Ok(())
     }
 
     /// All files exist at the same time; each turn handles its share of them.
-    fn many_files(&self) -> Result<Vec<Row>, Error> {
+    fn many_files(&self, sheet: &mut Sheet) -> Result<(), Error> {
         let site = Site::start(&Wanted::memory(2, 1 << 20), None)?;
-        let mut rows = Vec::new();
+        let all = self
+            .files
+            .unwrap_or(if sheet.is_quick() { 400 } else { 10_000 });
+        let client = connect(site.url(), ConnectOptions::default())?;
         for processes in PROCESSES {
             let mut team = Team::start(&site, processes, Path::Socket, None)?;
             let disk = site.scratch(&format!("files-{processes}"));
@@ -230,14 +190,14 @@ impl Arguments {
                 }
             }
             let folder = format!("/files-{processes}");
-            mkdir(&site, &folder)?;
+            client.mkdir(&folder, None).map_err(refused)?;
             // Turns, and a first one of a fresh process.
-            let share = (self.files / (self.turns() + 1) / processes as u64).max(1);
+            let share = (all / (self.turns.turns + 1) / processes as u64).max(1);
             for op in ["create", "open", "stat", "delete"] {
                 let mut mine = Vec::new();
                 let mut theirs: Vec<Vec<f64>> = vec![Vec::new(); yardsticks.len()];
                 let mut first = None;
-                for turn in 0..=self.turns() {
+                for turn in 0..=self.turns.turns {
                     let order = |rank: usize, folder: &str, plain: bool| {
                         let from = (turn * processes as u64 + rank as u64) * share;
                         json!({ "do": "files", "op": op, "folder": folder, "plain": plain,
@@ -261,58 +221,32 @@ impl Arguments {
                         }
                     }
                 }
-                let ns = median(mine.clone());
-                let ratios =
-                    yardsticks
-                        .iter()
-                        .zip(theirs)
-                        .filter_map(|((name, _, works), list)| {
-                            works.then(|| (*name, median(list) / ns))
-                        });
-                let files = (share * processes as u64) as f64;
-                let mut columns = Map::new();
-                let all = share * processes as u64 * (self.turns() + 1);
-                columns.insert("files".into(), json!(all));
-                rows.push(Row {
-                    case: format!("files/{op}/c={processes}"),
-                    value: files * 1e9 / ns,
-                    unit: "files/s",
-                    spread: ns / least(&mine) - 1.0,
-                    first,
-                    columns,
-                    ratios: ratios.collect(),
+                let outcome = Outcome::of(mine).ok_or("no time measured")?;
+                let ratios = yardsticks.iter().zip(theirs);
+                let ratios = ratios.filter_map(|((name, _, works), list)| {
+                    let theirs = Outcome::of(list).filter(|_| *works)?;
+                    Some((*name, theirs.median / outcome.median))
                 });
+                let files = share * processes as u64;
+                let all = files * (self.turns.turns + 1);
+                let case = format!("files/{op}/c={processes}");
+                let row = Row::new(case, files as f64 * 1e9 / outcome.median, "files/s");
+                sheet.push(
+                    row.spread(outcome.spread())
+                        .first(first)
+                        .ratios(ratios)
+                        .column("files", all),
+                )?;
                 let expected = if op == "delete" { 0 } else { all };
-                let found = count(&site, &folder)?;
+                let found = client.list(&folder).map_err(refused)?.count() as u64;
                 if found != expected {
-                    return Err(
-                        format!("{folder} has {found} files after {op}, not {expected}").into(),
-                    );
+                    let what = format!("{folder} has {found} files after {op}, not {expected}");
+                    return Err(what.into());
                 }
             }
         }
-        Ok(rows)
+        Ok(())
     }
-}
-
-fn connect(site: &Site) -> Result<client::Client, Error> {
-    let url = site
-        .url()
-        .parse()
-        .map_err(|e| format!("{}: {e}", site.url()))?;
-    let client = client::Client::connect(&url, client::ConnectOptions::default());
-    client.map_err(console::refused)
-}
-
-fn mkdir(site: &Site, folder: &str) -> Result<(), Error> {
-    let made = connect(site)?.mkdir(folder, None);
-    made.map_err(console::refused)
-}
-
-fn count(site: &Site, folder: &str) -> Result<u64, Error> {
-    let listed = connect(site)?.list(folder);
-    let listed = listed.map_err(console::refused)?;
-    Ok(listed.count() as u64)
 }
 
 /// A directory of the host that is removed with the value.

@@ -24,15 +24,12 @@ use std::time::Instant;
 
 use clap::Args;
 use client::{Client, ConnectOptions, File, Hints, OpenOptions, ServerId};
-use serde_json::{Map, Value, json};
+use console::{Error, output, refused};
+use serde_json::json;
 
 use super::contest::{Contestant, Effort, Outcome, contest};
-use super::flags::{Filter, ReportTo};
-use super::site::{Listening, Site, Transport, Wanted};
-use super::table::Table;
-use super::{Report, Row, machine};
-use console::refused;
-use console::{Error, output};
+use super::site::{self, Listening, Site, Transport, Wanted};
+use super::{Row, Sheet, digits};
 
 /// Sizes of accesses.
 const SIZES: [usize; 5] = [4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20];
@@ -44,16 +41,6 @@ const MEMORY: u64 = 256 << 20;
 /// Arguments of `pario bench socket`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
-
-    #[command(flatten)]
-    filter: Filter,
-
-    /// Shorter turns, and no fresh process per case for the first pass
-    #[arg(long)]
-    quick: bool,
-
     /// Be the bare side, listening here
     #[arg(long, hide = true, value_name = "URL")]
     bare: Option<String>,
@@ -111,29 +98,22 @@ impl Case {
     }
 }
 
-/// Runs the benchmark; no report if this is one of its other processes.
-pub(crate) fn run(arguments: &Arguments) -> Result<Option<Report>, Error> {
+/// Runs the benchmark; no report if this is one of its other processes. Quickly there is no fresh process per case.
+pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
     if let Some(url) = &arguments.bare {
-        serve_bare(url)?;
-        return Ok(None);
+        return serve_bare(url);
     }
     if let (Some(name), Some(url)) = (&arguments.first_pass, &arguments.service) {
-        output::print(&format!("{}\n", first_pass(name, url)?))?;
-        return Ok(None);
+        return output::print(&format!("{}\n", first_pass(name, url)?));
     }
-    let (turns, turn_ns) = match arguments.quick {
-        true => (7, 1e6),
-        false => (15, 1e7),
+    let effort = match sheet.is_quick() {
+        true => Effort::new(7, 1e6),
+        false => Effort::new(15, 1e7),
     };
-    let effort = Effort { turns, turn_ns };
-    let mut machine = machine::facts();
-    machine.insert("statistic".to_owned(), json!(format!("median of {turns}")));
-    let aside = arguments.report.is_on_stdout();
-    let mut table = Table::new(aside, "GB/s");
-    let mut rows = Vec::new();
+    sheet.begin("socket", "GB/s", format!("median of {}", effort.turns));
     for transport in [Transport::Unix, Transport::Tcp] {
         let cases: Vec<Case> = Case::all()
-            .filter(|case| case.transport == transport && arguments.filter.wants(&case.name()))
+            .filter(|case| case.transport == transport && sheet.wants(&case.name()))
             .collect();
         if cases.is_empty() {
             continue;
@@ -150,22 +130,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Option<Report>, Error> {
             let mut servers = service.server_pids();
             servers.push(bare.pid());
             let cores = place(case.cores(), &servers);
-            let mut row = measure(&case, effort, &service, &bare.url, arguments.quick)?;
-            if let Some(cores) = cores {
-                row.columns.insert("cores".into(), json!(cores));
+            let mut row = measure(&case, effort, &service, &bare.url)?;
+            if !sheet.is_quick() {
+                let (name, url) = (case.name(), service.url());
+                row.first = super::first_pass(&["socket", "--first-pass", &name, "--service", url]);
             }
-            table.row(&row)?;
-            rows.push(row);
+            if let Some(cores) = cores {
+                row.set("cores", cores);
+            }
+            sheet.push(row)?;
         }
     }
-    if rows.is_empty() {
-        return Err("--filter: no case has such a name; they are like unix/read/b=4096".into());
+    match sheet.rows.is_empty() {
+        true => Err("--filter: no case has such a name; they are like unix/read/b=4096".into()),
+        false => Ok(()),
     }
-    Ok(Some(Report {
-        bench: "socket",
-        machine,
-        rows,
-    }))
 }
 
 /// Places this process and the servers on one core, or on one each; how many, if that was possible.
@@ -204,13 +183,7 @@ fn allowed(status: &str) -> Vec<u64> {
     ranges.flatten().take(2).collect()
 }
 
-fn measure(
-    case: &Case,
-    effort: Effort,
-    service: &Site,
-    bare: &str,
-    quick: bool,
-) -> Result<Row, Error> {
+fn measure(case: &Case, effort: Effort, service: &Site, bare: &str) -> Result<Row, Error> {
     let client = connect(service.url())?;
     let mut pario = Accesses::open(&client, case, None)?;
     let mut inline = Accesses::open(&client, case, Some(u64::MAX))?;
@@ -230,36 +203,24 @@ fn measure(
         return Err(format!("{}: it did not run", case.name()).into());
     };
     let of = |index: usize| outcomes.get(index).copied().flatten();
-    let mut columns = pario.columns(&client)?;
-    let us = |outcome: Outcome| json!((outcome.median / 10.0).round() / 100.0);
-    columns.insert("us".into(), us(reached));
+    let us = |outcome: Outcome| digits(outcome.median / 1e3, 2);
+    let socket = of(1).map(|bare| ("socket", bare.median / reached.median));
+    let mut row = Row::new(case.name(), case.bytes as f64 / reached.median, "GB/s")
+        .spread(reached.spread())
+        .ratios(socket)
+        .column("us", us(reached));
     for (name, index) in [("socket_us", 1), ("inline_us", 2), ("announced_us", 3)] {
         if let Some(outcome) = of(index) {
-            columns.insert(name.into(), us(outcome));
+            row.set(name, us(outcome));
         }
     }
-    let socket = of(1).map(|bare| ("socket", bare.median / reached.median));
-    let first = match quick {
-        true => None,
-        false => first_of_a_fresh_process(case, service.url()),
-    };
-    Ok(Row {
-        case: case.name(),
-        value: case.bytes as f64 / reached.median,
-        unit: "GB/s",
-        spread: reached.spread(),
-        first,
-        columns,
-        ratios: socket.into_iter().collect(),
-    })
+    pario.count(&client, row)
 }
 
 fn connect(url: &str) -> Result<Client, Error> {
-    let url = url.parse().map_err(|e| format!("{url}: {e}"))?;
     // Sockets are what is measured, also between processes of one host.
     let options = ConnectOptions::from_env().map_err(refused)?;
-    let options = options.with_direct(false);
-    Client::connect(&url, options).map_err(refused)
+    site::connect(url, options.with_direct(false))
 }
 
 /// Pario's side: the same access again and again.
@@ -303,8 +264,8 @@ impl Accesses {
         }
     }
 
-    /// What one more access takes, counted on both sides.
-    fn columns(&mut self, client: &Client) -> Result<Map<String, Value>, Error> {
+    /// What one more access takes, counted on both sides, as columns.
+    fn count(&mut self, client: &Client, row: Row) -> Result<Row, Error> {
         let servers = client.members().map_err(refused)?;
         let server = servers.first().ok_or("the service has no server")?.server;
         let before = counters(client, server)?;
@@ -312,14 +273,14 @@ impl Accesses {
         let after = counters(client, server)?;
         let phases = self.file.last_access();
         let more = |name: &str| after(name).saturating_sub(before(name));
-        let mut columns = Map::new();
-        columns.insert("threshold".into(), json!(after("rendezvous_bytes")));
-        columns.insert("messages".into(), json!(phases.messages()));
-        columns.insert("rounds".into(), json!(more("rounds")));
-        if self.direction == Direction::Write {
-            columns.insert("announced".into(), json!(more("announced_writes")));
-        }
-        Ok(columns)
+        let row = row
+            .column("threshold", after("rendezvous_bytes"))
+            .column("messages", phases.messages())
+            .column("rounds", more("rounds"));
+        Ok(match self.direction {
+            Direction::Write => row.column("announced", more("announced_writes")),
+            Direction::Read => row,
+        })
     }
 }
 
@@ -345,16 +306,6 @@ impl Contestant for Accesses {
     }
 }
 
-/// The rate of the first access of a process that has just connected; `None` if it could not run.
-fn first_of_a_fresh_process(case: &Case, url: &str) -> Option<f64> {
-    let output = Command::new(super::this_program().ok()?)
-        .args(["socket", "--first-pass", &case.name()])
-        .args(["--service", url])
-        .output()
-        .ok()?;
-    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
-}
-
 fn first_pass(name: &str, url: &str) -> Result<f64, Error> {
     let case = Case::all().find(|case| case.name() == name);
     let case = case.ok_or("no such case")?;
@@ -366,20 +317,38 @@ fn first_pass(name: &str, url: &str) -> Result<f64, Error> {
 }
 
 /// A bare socket.
-enum Socket {
+pub(crate) enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
 
 impl Socket {
-    fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    /// Connects to the bare side and agrees on what follows, so that the exchanges themselves are bare.
+    pub(crate) fn connect(url: &str, is_write: bool, bytes: usize) -> Result<Socket, Error> {
+        let mut socket = match url.split_once(':') {
+            Some(("unix", path)) => Socket::Unix(UnixStream::connect(path)?),
+            Some((_, address)) => {
+                let stream = TcpStream::connect(address)?;
+                stream.set_nodelay(true)?;
+                Socket::Tcp(stream)
+            }
+            None => return Err(format!("{url}: no address").into()),
+        };
+        let mut terms = [0; 9];
+        terms[0] = u8::from(is_write);
+        terms[1..].copy_from_slice(&(bytes as u64).to_le_bytes());
+        socket.send(&terms)?;
+        Ok(socket)
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         match self {
             Socket::Unix(s) => s.write_all(bytes),
             Socket::Tcp(s) => s.write_all(bytes),
         }
     }
 
-    fn receive(&mut self, bytes: &mut [u8]) -> std::io::Result<()> {
+    pub(crate) fn receive(&mut self, bytes: &mut [u8]) -> std::io::Result<()> {
         match self {
             Socket::Unix(s) => s.read_exact(bytes),
             Socket::Tcp(s) => s.read_exact(bytes),
@@ -396,21 +365,9 @@ struct Bare {
 
 impl Bare {
     fn connect(url: &str, case: &Case) -> Result<Bare, Error> {
-        let mut socket = match url.split_once(':') {
-            Some(("unix", path)) => Socket::Unix(UnixStream::connect(path)?),
-            Some((_, address)) => Socket::Tcp(TcpStream::connect(address)?),
-            None => return Err(format!("{url}: no address").into()),
-        };
-        if let Socket::Tcp(stream) = &socket {
-            stream.set_nodelay(true)?;
-        }
-        // What follows is agreed on once, so the exchanges themselves are bare.
-        let mut terms = [0; 9];
-        terms[0] = u8::from(case.direction == Direction::Write);
-        terms[1..].copy_from_slice(&(case.bytes as u64).to_le_bytes());
-        socket.send(&terms)?;
+        let is_write = case.direction == Direction::Write;
         Ok(Bare {
-            socket,
+            socket: Socket::connect(url, is_write, case.bytes)?,
             direction: case.direction,
             memory: vec![1; case.bytes],
         })

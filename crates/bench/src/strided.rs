@@ -13,23 +13,18 @@
 //! ratio `link` is the share of what the links of the servers carry.
 
 use clap::Args;
-
-use super::flags::{ReportTo, Runs};
-use super::parallel::{Job, Measured, OPS, Statistic, Way, free_memory};
-use super::site::{Site, Wanted, spread};
-use super::table::Table;
-use super::workers::{Path, paths};
-use super::{Report, Row, machine};
 use console::{Error, output};
-use testkit::hosts::Hosts;
+
+use super::flags::Runs;
+use super::parallel::{Job, Measured, OPS, Statistic, Way, free_memory};
+use super::site::{Site, Wanted, hosts, spread};
+use super::workers::{Path, paths};
+use super::{Row, Sheet};
 
 /// Arguments of `pario bench strided`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
-
-    /// Integers per edge of the cube [default: 128,256,512, with --full 1024 too]
+    /// Integers per edge of the cube [default: 128,256,512, with --full 1024 too, with --quick 64]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(2..=2048))]
     edges: Vec<u64>,
 
@@ -65,34 +60,25 @@ const BETWEEN_HOSTS: [u64; 2] = [128, 256];
 const LARGE: u64 = 2 << 30;
 
 /// Runs the benchmark.
-pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
-    let mut machine = machine::facts();
-    machine.insert("statistic".into(), arguments.runs.statistic().into());
-    let aside = arguments.report.is_on_stdout();
-    let mut table = Table::new(aside, "GB/s");
-    let mut rows = Vec::new();
-    let mut edges = arguments.edges.clone();
-    if edges.is_empty() {
-        edges = vec![128, 256, 512];
-        if arguments.full {
-            edges.push(1024);
-        }
-    }
+pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
+    sheet.begin("strided", "GB/s", arguments.runs.statistic());
+    let edges: &[u64] = match &arguments.edges[..] {
+        [] if sheet.is_quick() => &[64],
+        [] if arguments.full => &[128, 256, 512, 1024],
+        [] => &[128, 256, 512],
+        given => given,
+    };
     for path in paths()? {
-        for &edge in &edges {
-            rows.extend(arguments.on_one_host(edge, path, &mut table)?);
+        for &edge in edges {
+            arguments.on_one_host(edge, path, sheet)?;
         }
     }
-    if !arguments.runs.no_hosts {
-        let most = BETWEEN_HOSTS[usize::from(arguments.full)];
-        let edge = edges.iter().copied().filter(|&e| e <= most).max();
-        rows.extend(arguments.between_hosts(edge.unwrap_or(edges[0]), &mut table)?);
+    if arguments.runs.no_hosts {
+        return Ok(());
     }
-    Ok(Report {
-        bench: "strided",
-        machine,
-        rows,
-    })
+    let most = BETWEEN_HOSTS[usize::from(arguments.full)];
+    let edge = edges.iter().copied().filter(|&e| e <= most).max();
+    arguments.between_hosts(edge.unwrap_or(edges[0]), sheet)
 }
 
 impl Arguments {
@@ -155,7 +141,7 @@ impl Arguments {
         Ok(rows)
     }
 
-    fn on_one_host(&self, edge: u64, path: Path, table: &mut Table) -> Result<Vec<Row>, Error> {
+    fn on_one_host(&self, edge: u64, path: Path, sheet: &mut Sheet) -> Result<(), Error> {
         let bytes = edge.pow(3) * 4;
         let is_large = bytes >= LARGE;
         // Source and target of the clients, two files, and the plain one.
@@ -165,24 +151,15 @@ impl Arguments {
             output::note(&format!(
                 "N={edge} is left out: it needs {needed} MiB of memory, and {free} MiB are free"
             ));
-            return Ok(Vec::new());
+            return Ok(());
         }
         let servers = self.servers as usize;
         let site = Site::start(&Wanted::memory(servers, bytes * 3), None)?;
-        let array = format!("i32[{edge},{edge},{edge}]");
-        let blocks = self.blocks();
-        let view = |rank: usize| format!("{blocks} [{rank}]");
+        let view = |rank: usize| format!("{} [{rank}]", self.blocks());
         let job = Job {
-            site: &site,
-            on: None,
             path,
-            clients: self.clients(),
-            array,
-            view: &view,
-            ways: self.ways(),
             with_memory: !is_large,
-            with_disk: false,
-            turns: self.runs.turns as usize,
+            ..self.job(&site, edge, &view)
         };
         let measured = job.run()?;
         drop(site);
@@ -196,10 +173,16 @@ impl Arguments {
             ("host", path, edge),
             Statistic::Best,
         )?;
-        for row in &rows {
-            table.row(row)?;
-        }
-        Ok(rows)
+        sheet.extend(rows)
+    }
+
+    /// The cube in all ways, by every process its block.
+    fn job<'a>(&self, site: &'a Site, edge: u64, view: &'a dyn Fn(usize) -> String) -> Job<'a> {
+        let (array, effort) = (
+            format!("i32[{edge},{edge},{edge}]"),
+            self.runs.turns.effort(),
+        );
+        Job::new(site, self.clients(), array, view, self.ways(), effort)
     }
 
     /// The same bytes, one run per process, one subfile per process.
@@ -209,48 +192,31 @@ impl Arguments {
         let layout = format!("(block) onto {}", self.clients());
         let view = |rank: usize| format!("{layout} [{rank}]");
         let job = Job {
-            site: &site,
-            on: None,
             path,
-            clients: self.clients(),
             array: format!("u8[{bytes}]"),
-            view: &view,
             ways: vec![Way::new("contiguous", layout.clone())],
-            with_memory: false,
-            with_disk: false,
-            turns: self.runs.turns as usize,
+            ..self.job(&site, 0, &view)
         };
         job.run()
     }
 
-    fn between_hosts(&self, edge: u64, table: &mut Table) -> Result<Vec<Row>, Error> {
+    fn between_hosts(&self, edge: u64, sheet: &mut Sheet) -> Result<(), Error> {
         let (servers, clients) = (self.servers as usize, self.clients());
-        let mut rates = vec![Some(self.runs.rate); servers + clients];
-        rates.push(None);
-        let hosts = match Hosts::with_rates(&rates) {
+        let hosts = match hosts(servers + clients, Some(self.runs.rate)) {
             Ok(hosts) => hosts,
             Err(why) => {
                 output::note(&format!("rows between hosts are absent: {why}"));
-                return Ok(Vec::new());
+                return Ok(());
             }
         };
         let spread = spread(&hosts, servers + clients, (0..servers).collect());
         let places: Vec<usize> = (servers..servers + clients).collect();
         let bytes = edge.pow(3) * 4;
         let site = Site::start(&Wanted::memory(servers, bytes * 3), Some(&spread))?;
-        let blocks = self.blocks();
-        let view = |rank: usize| format!("{blocks} [{rank}]");
+        let view = |rank: usize| format!("{} [{rank}]", self.blocks());
         let job = Job {
-            site: &site,
             on: Some((&hosts, &places)),
-            path: Path::Socket,
-            clients,
-            array: format!("i32[{edge},{edge},{edge}]"),
-            view: &view,
-            ways: self.ways(),
-            with_memory: false,
-            with_disk: false,
-            turns: self.runs.turns as usize,
+            ..self.job(&site, edge, &view)
         };
         let measured = job.run()?;
         let of = ("ns", Path::Socket, edge);
@@ -258,9 +224,8 @@ impl Arguments {
         let links = servers.min(clients) as f64 * self.runs.rate as f64 / 8e3;
         for row in &mut rows {
             row.ratios.push(("link", row.value / links));
-            row.columns.insert("mbit".into(), self.runs.rate.into());
-            table.row(row)?;
+            row.set("mbit", self.runs.rate);
         }
-        Ok(rows)
+        sheet.extend(rows)
     }
 }

@@ -15,24 +15,20 @@
 use std::cell::RefCell;
 
 use clap::Args;
-use serde_json::{Map, Value, json};
-
-use super::contest::{Contestant, Effort, Outcome, contest};
-use super::flags::ReportTo;
-use super::parallel::{Job, OPS, Statistic, Way, homes};
-use super::site::{SharedFile, Site, Store, Wanted, spread};
-use super::table::Table;
-use super::workers::{Path, Rounds, Team, paths};
-use super::{Report, Row, machine};
 use console::{Error, output};
+use serde_json::{Value, json};
 use testkit::hosts::Hosts;
+
+use super::contest::Outcome;
+use super::flags::Turns;
+use super::parallel::{Job, OPS, Statistic, Way, homes};
+use super::site::{SharedFile, Site, Store, Wanted, hosts, spread, wanted};
+use super::workers::{Path, Rounds, Team, paths, rounds_of, whole};
+use super::{Row, Sheet, digits};
 
 /// Arguments of `pario bench vipios`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
-
     /// Only these experiments, such as E1,E4
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
@@ -45,9 +41,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     rate: u64,
 
-    /// Turns per contestant, at least 7
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(7..))]
-    turns: u64,
+    #[command(flatten)]
+    turns: Turns,
 
     /// Also E6 on disks, and E3 with eight hosts
     #[arg(long)]
@@ -79,7 +74,7 @@ const BUFFERS: [(u64, f64); 13] = [
 ];
 
 /// Runs the benchmark.
-pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
+pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
     const KNOWN: [&str; 8] = ["E1", "E2", "E3", "E4", "E5", "E6", "E8", "E9"];
     if let Some(name) = arguments.only.iter().find(|n| !KNOWN.contains(&n.as_str())) {
         return Err(format!(
@@ -88,37 +83,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
         )
         .into());
     }
-    let mut machine = machine::facts();
-    machine.insert(
-        "statistic".into(),
-        json!(format!("median of {}", arguments.turns)),
-    );
-    machine.insert("mbit".into(), json!(arguments.rate));
-    let aside = arguments.report.is_on_stdout();
+    let statistic = format!("median of {}", arguments.turns.turns);
+    sheet.begin("vipios", "GB/s", statistic);
+    sheet.fact("mbit", arguments.rate);
     let mut run = Run {
         arguments,
-        table: Table::new(aside, "GB/s"),
-        rows: Vec::new(),
+        is_tiny: arguments.tiny || sheet.is_quick(),
+        sheet,
         paths: paths()?,
     };
     let is_wanted =
         |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
-    let between = |run: &mut Run<'_>, name: &str| -> Result<(), Error> {
-        match name {
-            "E1" => {
-                run.scaling("E1", Store::Memory, 8, SOURCE_8)?;
-                run.scaling("E1", Store::Disk, 8, SOURCE_8)?;
-            }
-            "E6" => {
-                run.scaling("E6", Store::Memory, 60, SOURCE_60)?;
-                if arguments.full {
-                    run.scaling("E6", Store::Disk, 60, SOURCE_60)?;
-                }
-            }
-            "E2" => run.neighbours()?,
-            _ => {}
+    let between = |run: &mut Run<'_>, name: &str| match name {
+        "E1" => {
+            run.scaling("E1", Store::Memory, 8, SOURCE_8)?;
+            run.scaling("E1", Store::Disk, 8, SOURCE_8)
         }
-        Ok(())
+        "E6" => {
+            run.scaling("E6", Store::Memory, 60, SOURCE_60)?;
+            match arguments.full {
+                true => run.scaling("E6", Store::Disk, 60, SOURCE_60),
+                false => Ok(()),
+            }
+        }
+        _ => run.neighbours(),
     };
     // One line, however many experiments need hosts.
     match Hosts::with_rates(&[None]) {
@@ -144,18 +132,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
         run.buffers(Store::Memory)?;
         run.buffers(Store::Disk)?;
     }
-    let rows = run.rows;
-    Ok(Report {
-        bench: "vipios",
-        machine,
-        rows,
-    })
+    Ok(())
 }
 
 struct Run<'a> {
     arguments: &'a Arguments,
-    table: Table,
-    rows: Vec<Row>,
+    /// Sizes are in kB instead of MB.
+    is_tiny: bool,
+    sheet: &'a mut Sheet,
     paths: Vec<Path>,
 }
 
@@ -181,27 +165,18 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// Fresh processes write the file, others read it for the first time.
     fn begin(&self, site: &Site, file: &str) -> Result<(Team, f64, u64), Error> {
-        let open = |create: bool| json!({ "do": "open", "name": "f", "path": file, "layout": self.layout, "create": create });
-        let mut bytes = 0;
-        let start = |bytes: &mut u64| -> Result<Team, Error> {
+        let start = || -> Result<(Team, u64), Error> {
             let mut team = Team::start(site, self.clients, self.path, self.on)?;
-            let round = team.all(|rank| {
-                json!({ "do": "part", "array": self.array, "view": (self.view)(rank), "salt": 5 })
-            })?;
-            *bytes = round
-                .answers
-                .iter()
-                .filter_map(|a| a["bytes"].as_u64())
-                .sum();
-            Ok(team)
+            let bytes = team.parts(&self.array, 5, self.view)?.iter().sum();
+            Ok((team, bytes))
         };
-        let mut writers = start(&mut bytes)?;
-        writers.every(&open(true))?;
-        writers.every(&json!({ "do": "write", "name": "f", "stamp": 0 }))?;
+        let (mut writers, _) = start()?;
+        writers.open("f", file, &self.layout, true)?;
+        writers.fill("f")?;
         drop(writers);
-        let mut team = start(&mut bytes)?;
-        team.every(&open(false))?;
-        let first = team.every(&read())?.ns;
+        let (mut team, bytes) = start()?;
+        team.open("f", file, &self.layout, false)?;
+        let first = team.read("f")?.ns;
         Ok((team, first, bytes))
     }
 }
@@ -212,42 +187,24 @@ fn read() -> Value {
 
 impl Run<'_> {
     fn megabyte(&self) -> u64 {
-        match self.arguments.tiny {
+        match self.is_tiny {
             true => 1000,
             false => 1_000_000,
         }
     }
 
     /// All readers in turns.
-    fn contest_of(&self, readers: &[Reader]) -> Result<Vec<Option<Outcome>>, Error> {
-        let mut rounds: Vec<Rounds<'_>> = readers
-            .iter()
-            .map(|r| Rounds::pario(&r.team, read()))
-            .collect();
-        let outcomes = self.contest(&mut rounds);
-        drop(rounds);
-        for reader in readers {
-            reader.team.borrow().outcome()?;
-        }
-        Ok(outcomes)
+    fn contest_of<'r>(
+        &self,
+        readers: impl IntoIterator<Item = &'r Reader>,
+    ) -> Result<Vec<Option<Outcome>>, Error> {
+        let rounds = readers.into_iter();
+        let rounds = rounds.map(|reader| Rounds::pario(&reader.team, read()));
+        self.contest(&mut rounds.collect::<Vec<_>>())
     }
 
-    fn contest(&self, rounds: &mut [Rounds<'_>]) -> Vec<Option<Outcome>> {
-        let mut contestants: Vec<&mut dyn Contestant> = rounds
-            .iter_mut()
-            .map(|r| r as &mut dyn Contestant)
-            .collect();
-        let effort = Effort {
-            turns: self.arguments.turns as usize,
-            turn_ns: 0.0,
-        };
-        contest(effort, &mut contestants)
-    }
-
-    fn push(&mut self, row: Row) -> Result<(), Error> {
-        self.table.row(&row)?;
-        self.rows.push(row);
-        Ok(())
+    fn contest(&self, rounds: &mut [Rounds<'_>]) -> Result<Vec<Option<Outcome>>, Error> {
+        rounds_of(self.arguments.turns.effort(), rounds)
     }
 
     /// E1 and E6: the same file on 1 to 4 servers, all taking turns.
@@ -260,19 +217,13 @@ impl Run<'_> {
     ) -> Result<(), Error> {
         // Seven times 60 MB on one link take a while.
         let rate = self.arguments.rate * if megabytes > 8 { 2 } else { 1 };
-        let mut rates = vec![Some(rate); SERVERS + CLIENTS];
-        rates.push(None);
-        let hosts = Hosts::with_rates(&rates)?;
+        let hosts = hosts(SERVERS + CLIENTS, Some(rate))?;
         let places: Vec<usize> = (SERVERS..SERVERS + CLIENTS).collect();
         let bytes = megabytes * self.megabyte();
         let mut readers = Vec::new();
         for servers in 1..=SERVERS {
             let spread = spread(&hosts, SERVERS + CLIENTS, (0..servers).collect());
-            let wanted = match store {
-                Store::Memory => Wanted::memory(servers, bytes),
-                Store::Disk => Wanted::disk(servers),
-            };
-            let site = Site::start(&wanted, Some(&spread))?;
+            let site = Site::start(&wanted(store, servers, bytes), Some(&spread))?;
             let view = |rank: usize| format!("(block) onto {CLIENTS} [{rank}]");
             let reading = Reading {
                 array: format!("u8[{bytes}]"),
@@ -300,8 +251,8 @@ impl Run<'_> {
             let links = servers.min(CLIENTS) as f64 * rate as f64 / 8e3;
             row.ratios.push(("one", one / outcome.median));
             row.ratios.push(("link", row.value / links));
-            row.columns.insert("source".into(), json!(source[i]));
-            self.push(row)?;
+            row.set("source", source[i]);
+            self.sheet.push(row)?;
         }
         Ok(())
     }
@@ -321,9 +272,7 @@ impl Run<'_> {
     }
 
     fn neighbours_of(&mut self, n: usize, kind: &str, megabytes: u64) -> Result<(), Error> {
-        let mut rates = vec![Some(self.arguments.rate); n];
-        rates.push(None);
-        let hosts = Hosts::with_rates(&rates)?;
+        let hosts = hosts(n, Some(self.arguments.rate))?;
         let bytes = megabytes * self.megabyte();
         let spread = spread(&hosts, n, (0..n).collect());
         let site = Site::start(&Wanted::memory(n, bytes * 2), Some(&spread))?;
@@ -350,7 +299,7 @@ impl Run<'_> {
                 on: Some((&hosts, places)),
             };
             let (mut team, first_ns, bytes) = reading.begin(&site, "/f")?;
-            if path == Path::Direct && team.every(&read())?.messages > 0 {
+            if path == Path::Direct && team.read("f")?.messages > 0 {
                 output::note("E2 has no direct rows: between namespaces it goes by messages");
                 continue;
             }
@@ -362,15 +311,7 @@ impl Run<'_> {
             };
             readers.push((name, path, reader));
         }
-        let mut rounds: Vec<Rounds<'_>> = readers
-            .iter()
-            .map(|(_, _, r)| Rounds::pario(&r.team, read()))
-            .collect();
-        let outcomes = self.contest(&mut rounds);
-        drop(rounds);
-        for (_, _, reader) in &readers {
-            reader.team.borrow().outcome()?;
-        }
+        let outcomes = self.contest_of(readers.iter().map(|(_, _, reader)| reader))?;
         let elsewhere = outcomes.last().copied().flatten().ok_or("E3 did not run")?;
         for ((name, path, reader), outcome) in readers.iter().zip(&outcomes) {
             let outcome = outcome.ok_or("it did not run")?;
@@ -380,12 +321,12 @@ impl Run<'_> {
             if *name == "E2" {
                 row.ratios.push(("E3", elsewhere.median / outcome.median));
                 // Same-node transfers were more than 30 times slower there.
-                row.columns.insert("source".into(), json!(0.03));
+                row.set("source", 0.03);
             } else {
                 let links = n as f64 * self.arguments.rate as f64 / 8e3;
                 row.ratios.push(("link", row.value / links));
             }
-            self.push(row)?;
+            self.sheet.push(row)?;
         }
         Ok(())
     }
@@ -412,47 +353,40 @@ impl Run<'_> {
                 bare = super::socket::bare(command, &at)?;
                 on = Some((hosts, &[1usize][..]));
             }
-            let view = |_: usize| "whole".to_owned();
             let reading = Reading {
                 array: format!("u8[{bytes}]"),
                 layout: "whole".into(),
-                view: &view,
+                view: &whole,
                 path: Path::Socket,
                 clients: 1,
                 on,
             };
             let (mut team, first_ns, bytes) = reading.begin(&site, "/f")?;
             let plain = site.scratch("plain");
-            team.every(&json!({ "do": "plain", "name": "p", "path": plain, "at": 0 }))?;
-            team.every(&json!({ "do": "plain-write", "name": "p", "stamp": 0 }))?;
+            if !team.plain("p", &plain, |_| 0) || !team.fill_plain("p") {
+                return Err(format!("{} cannot be written", plain.display()).into());
+            }
             let team = RefCell::new(team);
             let mut rounds = [
                 Rounds::pario(&team, read()),
                 Rounds::yardstick(&team, json!({ "do": "plain-read", "name": "p" })),
                 Rounds::yardstick(&team, json!({ "do": "exchange", "url": bare.url })),
             ];
-            let outcomes = self.contest(&mut rounds);
-            drop(rounds);
-            team.borrow().outcome()?;
+            let outcomes = self.contest(&mut rounds)?;
             let outcome = outcomes[0].ok_or("it did not run")?;
-            let mut row = row(
-                format!("E4/{place}/socket/read/MB=2"),
-                bytes,
-                outcome,
-                first_ns,
-            );
+            let case = format!("E4/{place}/socket/read/MB=2");
+            let mut row = row(case, bytes, outcome, first_ns);
             if let (Some(read), Some(transfer)) = (outcomes[1], outcomes[2]) {
                 let sum = read.median + transfer.median;
                 row.ratios.push(("read+transfer", sum / outcome.median));
-                let overhead = (outcome.median / sum - 1.0) * 1000.0;
-                row.columns
-                    .insert("overhead_percent".into(), json!(overhead.round() / 10.0));
-                let us = |outcome: Outcome| json!((outcome.median / 1e3).round());
-                row.columns.insert("read_us".into(), us(read));
-                row.columns.insert("transfer_us".into(), us(transfer));
-                row.columns.insert("source".into(), json!(12));
+                let us = |outcome: Outcome| (outcome.median / 1e3).round();
+                let overhead = (outcome.median / sum - 1.0) * 100.0;
+                row.set("overhead_percent", digits(overhead, 1));
+                row.set("read_us", us(read));
+                row.set("transfer_us", us(transfer));
+                row.set("source", 12);
             }
-            self.push(row)?;
+            self.sheet.push(row)?;
         }
         Ok(())
     }
@@ -463,11 +397,7 @@ impl Run<'_> {
         let len = bytes / CLIENTS as u64;
         for path in self.paths.clone() {
             for store in [Store::Memory, Store::Disk] {
-                let wanted = match store {
-                    Store::Memory => Wanted::memory(CLIENTS, bytes),
-                    Store::Disk => Wanted::disk(CLIENTS),
-                };
-                let site = Site::start(&wanted, None)?;
+                let site = Site::start(&wanted(store, CLIENTS, bytes), None)?;
                 let layout = format!("(block) onto {CLIENTS}");
                 let view = |rank: usize| format!("{layout} [{rank}]");
                 let reading = Reading {
@@ -488,12 +418,8 @@ impl Run<'_> {
                 let mut names = Vec::new();
                 for (name, file) in files {
                     let Some(file) = file else { continue };
-                    let open = |rank: usize| {
-                        let at = rank as u64 * len;
-                        json!({ "do": "plain", "name": name, "path": file, "at": at })
-                    };
-                    let write = json!({ "do": "plain-write", "name": name, "stamp": 0 });
-                    if team.all(open).and_then(|_| team.every(&write)).is_ok() {
+                    let at = |rank: usize| rank as u64 * len;
+                    if team.plain(name, &file, at) && team.fill_plain(name) {
                         names.push(name);
                     }
                 }
@@ -504,9 +430,7 @@ impl Run<'_> {
                 rounds.extend(names.iter().map(|name| {
                     Rounds::yardstick(&team, json!({ "do": "plain-read", "name": name }))
                 }));
-                let outcomes = self.contest(&mut rounds);
-                drop(rounds);
-                team.borrow().outcome()?;
+                let outcomes = self.contest(&mut rounds)?;
                 let outcome = outcomes[0].ok_or("it did not run")?;
                 let case = format!("E5/{}/{}/read/MB=8", store.word(), path.word());
                 let mut row = row(case, bytes, outcome, first_ns);
@@ -516,14 +440,12 @@ impl Run<'_> {
                     }
                 }
                 // 0.49 s against 39.83 s by messages and 1.41 s through shared memory.
-                row.columns.insert(
-                    "source".into(),
-                    json!(match path {
-                        Path::Socket => 0.012,
-                        Path::Direct => 0.35,
-                    }),
-                );
-                self.push(row)?;
+                let source = match path {
+                    Path::Socket => 0.012,
+                    Path::Direct => 0.35,
+                };
+                row.set("source", source);
+                self.sheet.push(row)?;
             }
         }
         Ok(())
@@ -531,7 +453,7 @@ impl Run<'_> {
 
     /// E8: what the source planned and could not measure.
     fn redistribution(&mut self) -> Result<(), Error> {
-        let side = if self.arguments.tiny { 64 } else { 1024 };
+        let side = if self.is_tiny { 64 } else { 1024 };
         let squares = |rank: usize| format!("(cyclic, cyclic) onto 2x2 [{rank}]");
         // A sixteenth of the rows, and of each a piece.
         let sparse = |rank: usize| {
@@ -553,24 +475,19 @@ impl Run<'_> {
                     strategy: "sieving",
                     ..Way::new("sieve", layout)
                 };
+                let ways = vec![Way::new("views", layout), sieve];
+                let effort = self.arguments.turns.effort();
                 let job = Job {
-                    site: &site,
-                    on: None,
                     path,
-                    clients: 4,
-                    array: format!("i32[{side},{side}]"),
-                    view,
-                    ways: vec![Way::new("views", layout), sieve],
                     with_memory: true,
-                    with_disk: false,
-                    turns: self.arguments.turns as usize,
+                    ..Job::new(&site, 4, format!("i32[{side},{side}]"), view, ways, effort)
                 };
                 let measured = job.run()?;
                 for op in OPS {
                     let case = format!("E8/{kind}/{}/{op}/N={side}", path.word());
                     let against = ["sieve", "memcpy"];
                     let row = measured.row(case, "views", op, Statistic::Median, &against)?;
-                    self.push(row)?;
+                    self.sheet.push(row)?;
                 }
             }
         }
@@ -580,7 +497,6 @@ impl Run<'_> {
     /// E9: 5 MB through buffers of all sizes, all taking turns.
     fn buffers(&mut self, store: Store) -> Result<(), Error> {
         let rows = self.megabyte() / 1000;
-        let whole = |_: usize| "whole".to_owned();
         let cut = |_: usize| "(*, cyclic(8)) onto 2 [0]".to_owned();
         let kinds: [(&str, &dyn Fn(usize) -> String); 2] = [("whole", &whole), ("cut", &cut)];
         for (kind, view) in kinds {
@@ -588,10 +504,7 @@ impl Run<'_> {
             let columns = if kind == "whole" { 5000 } else { 10_000 };
             let mut readers = Vec::new();
             for (kib, _) in BUFFERS {
-                let mut wanted = match store {
-                    Store::Memory => Wanted::memory(1, 64 << 20),
-                    Store::Disk => Wanted::disk(1),
-                };
+                let mut wanted = wanted(store, 1, 64 << 20);
                 wanted.options = ["--buffer".into(), (kib << 10).to_string()].to_vec();
                 let site = Site::start(&wanted, None)?;
                 let reading = Reading {
@@ -619,9 +532,8 @@ impl Run<'_> {
                 let mut row = row(case, readers[i].bytes, outcome, readers[i].first_ns);
                 row.ratios.push(("b=256K", middle_ns / outcome.median));
                 let source = BUFFERS[middle].1 / seconds;
-                row.columns
-                    .insert("source".into(), json!((source * 1000.0).round() / 1000.0));
-                self.push(row)?;
+                row.set("source", digits(source, 3));
+                self.sheet.push(row)?;
             }
         }
         Ok(())
@@ -629,15 +541,8 @@ impl Run<'_> {
 }
 
 fn row(case: String, bytes: u64, outcome: Outcome, first_ns: f64) -> Row {
-    let mut columns = Map::new();
-    columns.insert("ms".into(), json!((outcome.median / 1e4).round() / 100.0));
-    Row {
-        case,
-        value: bytes as f64 / outcome.median,
-        unit: "GB/s",
-        spread: outcome.spread(),
-        first: Some(bytes as f64 / first_ns.max(1.0)),
-        columns,
-        ratios: Vec::new(),
-    }
+    Row::new(case, bytes as f64 / outcome.median, "GB/s")
+        .spread(outcome.spread())
+        .first(Some(bytes as f64 / first_ns.max(1.0)))
+        .column("ms", digits(outcome.median / 1e6, 2))
 }

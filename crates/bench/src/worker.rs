@@ -19,10 +19,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions as FileOptions};
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -33,6 +30,8 @@ use serde_json::{Value, json};
 
 use super::content::{self, Part};
 use super::ranks::Run;
+use super::site;
+use super::socket::Socket;
 use console::Error;
 use console::refused;
 
@@ -54,9 +53,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         ..Worker::default()
     };
     if let Some(url) = &arguments.service {
-        let url = url.parse().map_err(|e| format!("--service: {e}"))?;
         let options = ConnectOptions::from_env().map_err(refused)?;
-        worker.client = Some(Client::connect(&url, options).map_err(refused)?);
+        worker.client = Some(site::connect(url, options)?);
     }
     console::driven::obey(|line| worker.obey(line))
 }
@@ -74,7 +72,7 @@ struct Worker {
     target: Vec<u8>,
     files: HashMap<String, Opened>,
     plain: HashMap<String, Plain>,
-    sockets: HashMap<String, Bare>,
+    sockets: HashMap<String, Socket>,
 }
 
 struct Opened {
@@ -90,11 +88,6 @@ struct Plain {
     file: fs::File,
     at: u64,
     stamp: u32,
-}
-
-enum Bare {
-    Tcp(TcpStream),
-    Unix(UnixStream),
 }
 
 /// An order.
@@ -179,8 +172,7 @@ impl Worker {
             let url = self.service.as_ref().ok_or("not connected")?;
             let options = ConnectOptions::from_env().map_err(refused)?;
             let options = options.with_mapping(Mapping::RoundRobin);
-            let url = url.parse().map_err(|e| format!("--service: {e}"))?;
-            self.through_one = Some(Client::connect(&url, options).map_err(refused)?);
+            self.through_one = Some(site::connect(url, options)?);
         }
         Ok(self.through_one.as_ref().ok_or("not connected")?)
     }
@@ -481,18 +473,7 @@ impl Worker {
     fn exchange(&mut self, order: &Order) -> Result<Value, Error> {
         let url = order.text("url")?;
         if !self.sockets.contains_key(url) {
-            let mut bare = match url.split_once(':') {
-                Some(("unix", path)) => Bare::Unix(UnixStream::connect(path)?),
-                Some((_, address)) => {
-                    let stream = TcpStream::connect(address)?;
-                    stream.set_nodelay(true)?;
-                    Bare::Tcp(stream)
-                }
-                None => return Err(format!("{url}: no address").into()),
-            };
-            let mut terms = [0; 9];
-            terms[1..].copy_from_slice(&(self.target.len() as u64).to_le_bytes());
-            bare.send(&terms)?;
+            let bare = Socket::connect(url, false, self.target.len())?;
             self.sockets.insert(url.to_owned(), bare);
         }
         let bare = self.sockets.get_mut(url).ok_or("no socket")?;
@@ -673,20 +654,4 @@ fn plain_files(op: &str, names: &[String]) -> Result<Value, Error> {
         }
     }
     Ok(done(start, wrong))
-}
-
-impl Bare {
-    fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        match self {
-            Bare::Tcp(s) => s.write_all(bytes),
-            Bare::Unix(s) => s.write_all(bytes),
-        }
-    }
-
-    fn receive(&mut self, bytes: &mut [u8]) -> std::io::Result<()> {
-        match self {
-            Bare::Tcp(s) => s.read_exact(bytes),
-            Bare::Unix(s) => s.read_exact(bytes),
-        }
-    }
 }

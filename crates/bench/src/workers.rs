@@ -12,7 +12,7 @@ use console::driven::Group;
 use serde_json::{Value, json};
 use testkit::hosts::Hosts;
 
-use super::contest::Contestant;
+use super::contest::{Contestant, Effort, Outcome, contest_of};
 use super::site::Site;
 
 /// How bytes get from clients to servers of the same host.
@@ -107,6 +107,77 @@ impl Team {
         self.all(|_| order.clone())
     }
 
+    /// Says what each process writes and reads; how many bytes that is.
+    pub(crate) fn parts(
+        &mut self,
+        array: &str,
+        salt: u32,
+        view: impl Fn(usize) -> String,
+    ) -> Result<Vec<u64>, Error> {
+        let round = self.all(
+            |rank| json!({ "do": "part", "array": array, "view": view(rank), "salt": salt }),
+        )?;
+        let lens = round.answers.iter().map(|a| a["bytes"].as_u64());
+        Ok(lens.map(|len| len.unwrap_or(0)).collect())
+    }
+
+    /// Opens a file; the first process to come makes it if it is to be made.
+    pub(crate) fn open(
+        &mut self,
+        name: &str,
+        path: &str,
+        layout: &str,
+        create: bool,
+    ) -> Result<Round, Error> {
+        self.every(
+            &json!({ "do": "open", "name": name, "path": path, "layout": layout, "create": create }),
+        )
+    }
+
+    /// The same; one process makes it before the others look.
+    pub(crate) fn create(&mut self, name: &str, path: &str, layout: &str) -> Result<Round, Error> {
+        let order =
+            json!({ "do": "open", "name": name, "path": path, "layout": layout, "create": true });
+        self.all(|rank| match rank {
+            0 => order.clone(),
+            _ => json!({ "do": "ready" }),
+        })?;
+        self.open(name, path, layout, false)
+    }
+
+    /// Writes a file as it is at first.
+    pub(crate) fn fill(&mut self, name: &str) -> Result<Round, Error> {
+        self.every(&json!({ "do": "write", "name": name, "stamp": 0 }))
+    }
+
+    /// Writes a file as nobody did before.
+    pub(crate) fn write(&mut self, name: &str) -> Result<Round, Error> {
+        let stamp = self.stamp();
+        self.every(&json!({ "do": "write", "name": name, "stamp": stamp }))
+    }
+
+    /// Reads a file and compares it.
+    pub(crate) fn read(&mut self, name: &str) -> Result<Round, Error> {
+        self.every(&json!({ "do": "read", "name": name }))
+    }
+
+    /// Opens a plain file of the host, in which each process has a place; false if that is not possible.
+    pub(crate) fn plain(
+        &mut self,
+        name: &str,
+        path: &std::path::Path,
+        at: impl Fn(usize) -> u64,
+    ) -> bool {
+        let order = |rank| json!({ "do": "plain", "name": name, "path": path, "at": at(rank) });
+        self.all(order).is_ok()
+    }
+
+    /// Writes a plain file as it is at first; false if that is not possible.
+    pub(crate) fn fill_plain(&mut self, name: &str) -> bool {
+        let write = json!({ "do": "plain-write", "name": name, "stamp": 0 });
+        self.every(&write).is_ok()
+    }
+
     /// A number that no write had before.
     pub(crate) fn stamp(&mut self) -> u32 {
         self.next_stamp += 1;
@@ -114,7 +185,7 @@ impl Team {
     }
 
     /// What went wrong on Pario's side in a contest.
-    pub(crate) fn outcome(&self) -> Result<(), Error> {
+    fn outcome(&self) -> Result<(), Error> {
         match &self.failed {
             Some(text) => Err(text.clone().into()),
             None => Ok(()),
@@ -178,6 +249,23 @@ impl Contestant for Rounds<'_> {
     }
 }
 
+/// The view of a process that has all of an array.
+pub(crate) fn whole(_rank: usize) -> String {
+    "whole".to_owned()
+}
+
+/// A contest of rounds of one or several teams; fails if Pario's side did.
+pub(crate) fn rounds_of(
+    effort: Effort,
+    rounds: &mut [Rounds<'_>],
+) -> Result<Vec<Option<Outcome>>, Error> {
+    let outcomes = contest_of(effort, rounds);
+    for round in rounds {
+        round.team.borrow().outcome()?;
+    }
+    Ok(outcomes)
+}
+
 /// The ways from clients to servers of this host that there are: direct access is one if it moves bytes
 /// without messages, and nobody has switched it off.
 pub(crate) fn paths() -> Result<Vec<Path>, Error> {
@@ -186,15 +274,12 @@ pub(crate) fn paths() -> Result<Vec<Path>, Error> {
     }
     let site = Site::start(&super::site::Wanted::memory(1, 1 << 20), None)?;
     let mut team = Team::start(&site, 1, Path::Direct, None)?;
-    team.every(&json!({ "do": "part", "array": "u8[65536]", "view": "whole", "salt": 1 }))?;
-    team.every(
-        &json!({ "do": "open", "name": "p", "path": "/probe", "create": true, "layout": "whole" }),
-    )?;
+    team.parts("u8[65536]", 1, whole)?;
+    team.open("p", "/probe", "whole", true)?;
     let mut messages = 0;
     for _ in 0..4 {
-        let stamp = team.stamp();
-        team.every(&json!({ "do": "write", "name": "p", "stamp": stamp }))?;
-        messages = team.every(&json!({ "do": "read", "name": "p" }))?.messages;
+        team.write("p")?;
+        messages = team.read("p")?.messages;
     }
     Ok(match messages {
         0 => vec![Path::Direct, Path::Socket],

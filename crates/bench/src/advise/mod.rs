@@ -17,32 +17,26 @@ use std::cell::RefCell;
 
 use advise::cost::{Access, Home, Machine, Op, Process, StoreKind, Way, alternatives};
 use advise::recommend::{Advice, Kind};
+use calibrate::{local, network};
 use clap::Args;
 use client::{Client, ConnectOptions, FileAdvice};
+use console::{Error, output, refused};
 use layout::{ArrayType, FileOffset, Layout, View};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use testkit::hosts::Hosts;
 
 mod sor;
 mod workloads;
 
-use super::contest::{Contestant, Effort, Outcome, contest};
-use super::flags::ReportTo;
-use super::site::{Site, Wanted};
-use super::table::Table;
+use super::contest::{Contestant, Effort, contest_of};
+use super::site::{self, Site, Wanted};
 use super::workers::{Path, Team};
-use super::{Report, Row, machine};
-use calibrate::{local, network};
-use console::refused;
-use console::{Error, output};
-use testkit::hosts::Hosts;
+use super::{Row, Sheet, digits};
 use workloads::{WORKLOADS, Workload};
 
 /// Arguments of `pario bench advise`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
-
     /// Only rows whose kind (layout, ways, sor) and workload contain one of these: ways, planes, ways/planes-k
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
@@ -51,9 +45,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     tiny: bool,
 
-    /// Turns per contestant, at least 7
-    #[arg(long, value_name = "N", default_value_t = 21, value_parser = clap::value_parser!(u64).range(7..))]
-    turns: u64,
+    /// Turns per contestant, at least 7 [default: 21, with --quick 7]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(7..))]
+    turns: Option<u64>,
 }
 
 /// Processes and servers of the workloads on one host.
@@ -68,25 +62,23 @@ const FILES: usize = 3;
 const TIE: f64 = 0.10;
 
 /// Runs the benchmark.
-pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
-    let mut machine = machine::facts();
-    machine.insert(
-        "statistic".into(),
-        json!(format!(
-            "layouts: median of {} turns on {FILES} files each; strategies: best",
-            arguments.turns
-        )),
-    );
-    let aside = arguments.report.is_on_stdout();
+pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
+    let turns = arguments
+        .turns
+        .unwrap_or(if sheet.is_quick() { 7 } else { 21 });
+    let statistic =
+        format!("layouts: median of {turns} turns on {FILES} files each; strategies: best");
+    sheet.begin("advise", "GB/s", statistic);
+    let is_tiny = arguments.tiny || sheet.is_quick();
     let mut run = Run {
-        arguments,
-        table: Table::new(aside, "GB/s"),
-        rows: Vec::new(),
+        is_tiny,
+        effort: Effort::new(turns as usize, if is_tiny { 0.0 } else { 1e7 }),
         agreed: (0, 0),
-        machine: match arguments.tiny {
+        machine: match is_tiny {
             true => Machine::HOST,
             false => calibrated()?,
         },
+        sheet,
     };
     let is_wanted = |kind: &str, name: &str| {
         let (only, name) = (&arguments.only, format!("{kind}/{name}"));
@@ -111,7 +103,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
             Err(why) => output::note(&format!("the row between hosts is absent: {why}")),
         }
     }
-    let within: Vec<f64> = run.rows.iter().filter_map(|r| r.ratio("best")).collect();
+    let within: Vec<f64> = run
+        .sheet
+        .rows
+        .iter()
+        .filter_map(|r| r.ratio("best"))
+        .collect();
     if !within.is_empty() {
         let good = within.iter().filter(|r| **r >= 1.0 / 1.2).count();
         output::note(&format!(
@@ -125,17 +122,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
             run.agreed.0, run.agreed.1
         ));
     }
-    Ok(Report {
-        bench: "advise",
-        machine,
-        rows: run.rows,
-    })
+    Ok(())
 }
 
 struct Run<'a> {
-    arguments: &'a Arguments,
-    table: Table,
-    rows: Vec<Row>,
+    is_tiny: bool,
+    effort: Effort,
+    sheet: &'a mut Sheet,
     /// Pairs of strategies that were ranked as measured, and all.
     agreed: (u64, u64),
     /// What things cost here.
@@ -203,20 +196,7 @@ fn connect(site: &Site) -> Result<Client, Error> {
     if let Some(secret) = &site.secret {
         options = options.with_secret_file(secret).map_err(refused)?;
     }
-    let url = site.url().parse().map_err(|e| format!("{e}"))?;
-    Client::connect(&url, options).map_err(refused)
-}
-
-fn row(case: String, bytes: u64, outcome: Outcome) -> Row {
-    Row {
-        case,
-        value: bytes as f64 / outcome.best,
-        unit: "GB/s",
-        spread: outcome.spread(),
-        first: None,
-        columns: Map::new(),
-        ratios: Vec::new(),
-    }
+    site::connect(site.url(), options)
 }
 
 /// The best of every kind, and others spread over the ranking.
@@ -249,19 +229,6 @@ fn to_measure(advice: &FileAdvice) -> Vec<Advice> {
 }
 
 impl Run<'_> {
-    fn push(&mut self, row: Row) -> Result<(), Error> {
-        self.table.row(&row)?;
-        self.rows.push(row);
-        Ok(())
-    }
-
-    fn effort(&self) -> Effort {
-        Effort {
-            turns: self.arguments.turns as usize,
-            turn_ns: if self.arguments.tiny { 0.0 } else { 1e7 },
-        }
-    }
-
     /// Teams, one for each phase of a workload, with their parts.
     fn teams(
         &self,
@@ -270,18 +237,15 @@ impl Run<'_> {
         path: Path,
         ranks: usize,
     ) -> Result<(Vec<RefCell<Team>>, u64), Error> {
-        let tiny = self.arguments.tiny;
+        let tiny = self.is_tiny;
         let mut teams = Vec::new();
         let mut bytes = 0;
         for phase in 0..workload.views.len() {
             let mut team = Team::start(site, ranks, path, None)?;
-            let round = team.all(|rank| {
-                json!({ "do": "part", "array": workload.array(tiny), "view": workload.view(phase, rank, tiny), "salt": 5 })
-            })?;
-            bytes += round
-                .answers
+            let view = |rank| workload.view(phase, rank, tiny);
+            bytes += team
+                .parts(&workload.array(tiny), 5, view)?
                 .iter()
-                .filter_map(|a| a["bytes"].as_u64())
                 .sum::<u64>();
             teams.push(RefCell::new(team));
         }
@@ -312,13 +276,13 @@ impl Run<'_> {
             }
             order["create"] = json!(false);
             team.every(&order)?;
-            team.every(&json!({ "do": "write", "name": name, "stamp": 0 }))?;
+            team.fill(name)?;
         }
         Ok(())
     }
 
     fn layouts(&mut self, workload: &Workload) -> Result<(), Error> {
-        let tiny = self.arguments.tiny;
+        let tiny = self.is_tiny;
         let array = workload.array(tiny);
         let shape: ArrayType = array.parse()?;
         let site = Site::start(
@@ -343,9 +307,11 @@ impl Run<'_> {
         client.clear_profile("/observed").map_err(refused)?;
         for team in &observers {
             let mut team = team.borrow_mut();
-            team.every(&json!({ "do": "open", "name": "observed", "path": "/observed", "layout": "", "create": false }))?;
-            let stamp = team.stamp();
-            team.every(&json!({ "do": workload.op, "name": "observed", "stamp": stamp }))?;
+            team.open("observed", "/observed", "", false)?;
+            match workload.op {
+                "write" => team.write("observed")?,
+                _ => team.read("observed")?,
+            };
             team.every(&json!({ "do": "close", "name": "observed" }))?;
         }
         drop(observers);
@@ -372,11 +338,7 @@ impl Run<'_> {
         }
         let one = |names| Measured::new(&teams, names, workload.op);
         let mut measured: Vec<Measured<'_>> = names.into_iter().map(one).collect();
-        let mut contestants: Vec<&mut dyn Contestant> = measured
-            .iter_mut()
-            .map(|m| m as &mut dyn Contestant)
-            .collect();
-        let outcomes = contest(self.effort(), &mut contestants);
+        let outcomes = contest_of(self.effort, &mut measured);
         let times: Vec<f64> = outcomes[..double]
             .iter()
             .map(|o| o.map_or(f64::INFINITY, |o| o.median))
@@ -385,11 +347,8 @@ impl Run<'_> {
         let again = outcomes[double].ok_or("the advised layout did not run twice")?;
         let best = times.iter().copied().fold(f64::INFINITY, f64::min);
         let at = times.iter().position(|t| *t == best).unwrap_or(0);
-        let mut row = row(
-            format!("layout/{}/{}", workload.name, workload.op),
-            bytes,
-            advised,
-        );
+        let case = format!("layout/{}/{}", workload.name, workload.op);
+        let mut row = Row::rate(case, bytes, advised);
         row.value = bytes as f64 / advised.median;
         row.ratios.push(("best", best / advised.median));
         let current = candidates.iter().position(|c| c.kind == Kind::Current);
@@ -398,30 +357,24 @@ impl Run<'_> {
                 .push(("current", current.median / advised.median));
         }
         row.ratios.push(("again", again.median / advised.median));
-        row.columns
-            .insert("advised".into(), json!(short(&candidates[0].layout)));
-        row.columns
-            .insert("best".into(), json!(short(&candidates[at].layout)));
-        row.columns
-            .insert("candidates".into(), json!(candidates.len()));
-        row.columns
-            .insert("judged".into(), json!(advice.advised.judged));
-        row.columns.insert(
-            "searched_ms".into(),
-            json!((advice.searched.as_secs_f64() * 1e4).round() / 10.0),
-        );
+        row.set("advised", short(&candidates[0].layout));
+        row.set("best", short(&candidates[at].layout));
+        row.set("candidates", candidates.len());
+        row.set("judged", json!(advice.advised.judged));
+        let searched = advice.searched.as_secs_f64();
+        row.set("searched_ms", digits(searched * 1e3, 1));
         let list: Vec<Value> = candidates
             .iter()
             .zip(&times)
             .map(|(c, t)| json!({"layout": short(&c.layout), "predicted_us": us(c.seconds), "measured_us": us(t / 1e9)}))
             .collect();
-        row.columns.insert("measured".into(), json!(list));
-        self.push(row)
+        row.set("measured", list);
+        self.sheet.push(row)
     }
 
     /// Direct, by message and sieved on one layout.
     fn ways(&mut self, workload: &Workload) -> Result<(), Error> {
-        let tiny = self.arguments.tiny;
+        let tiny = self.is_tiny;
         let array: ArrayType = workload.array(tiny).parse()?;
         let layout = match array.dimensions() {
             3 => format!("(block, *, *) onto {SERVERS}"),
@@ -491,11 +444,7 @@ impl Run<'_> {
             measured.push(Measured::new(&socket, vec!["sieved".into()], "read"));
             said.push(Some(sieved));
         }
-        let mut contestants: Vec<&mut dyn Contestant> = measured
-            .iter_mut()
-            .map(|m| m as &mut dyn Contestant)
-            .collect();
-        let outcomes = contest(self.effort(), &mut contestants);
+        let outcomes = contest_of(self.effort, &mut measured);
         let names: Vec<String> = measured.iter().map(|m| m.names[0].clone()).collect();
         let (mut agreed, mut pairs) = (0, 0);
         for i in 0..names.len() {
@@ -521,26 +470,23 @@ impl Run<'_> {
             .map(|o| o.best)
             .fold(f64::INFINITY, f64::min);
         let first = outcomes[0].ok_or("direct access did not run")?;
-        let mut row = row(format!("ways/{}/read", workload.name), bytes, first);
+        let mut row = Row::rate(format!("ways/{}/read", workload.name), bytes, first);
         row.ratios
             .push(("agrees", agreed as f64 / (pairs as f64).max(1.0)));
         row.ratios.push(("fastest", best / first.best));
         for (i, name) in names.iter().enumerate() {
-            row.columns
-                .insert(format!("{name}_predicted_us"), json!(said[i].map(us)));
-            row.columns.insert(
-                format!("{name}_us"),
-                json!(outcomes[i].map(|o| us(o.best / 1e9))),
-            );
+            row.set(&format!("{name}_predicted_us"), json!(said[i].map(us)));
+            let measured = outcomes[i].map(|o| us(o.best / 1e9));
+            row.set(&format!("{name}_us"), json!(measured));
         }
-        row.columns.insert("pairs".into(), json!(pairs));
-        self.push(row)
+        row.set("pairs", pairs);
+        self.sheet.push(row)
     }
 }
 
 /// Microseconds, to a nanosecond.
 fn us(seconds: f64) -> f64 {
-    (seconds * 1e9).round() / 1e3
+    digits(seconds * 1e6, 3)
 }
 
 /// Layouts can be long.

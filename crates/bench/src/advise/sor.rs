@@ -5,14 +5,15 @@
 
 use std::cell::RefCell;
 
-use serde_json::{Value, json};
-
-use super::{Measured, Run, row, short};
-use crate::contest::{Contestant, Effort, contest};
-use crate::site::{Site, Wanted, spread};
-use crate::workers::{Path, Team};
 use console::Error;
+use serde_json::{Value, json};
 use testkit::hosts::Hosts;
+
+use super::{Measured, Run, short};
+use crate::contest::{Effort, contest_of};
+use crate::site::{Site, Wanted, hosts, spread};
+use crate::workers::{Path, Team};
+use crate::{Row, digits};
 
 /// Hosts of the loop of source 003.
 const NODES: usize = 4;
@@ -22,15 +23,13 @@ impl Run<'_> {
     pub(super) fn sor(&mut self) -> Result<(), Error> {
         // A band has at least 200 rows. With a quarter of that the rows at its edges are 3 in 100 of what is read, and a
         // layout that moves them to spare messages is good advice with less than 0.95 at the nearest server.
-        let (rows, columns) = if self.arguments.tiny {
+        let (rows, columns) = if self.is_tiny {
             (800_u64, 512_u64)
         } else {
             (2000, 1000)
         };
-        let rate = Some(if self.arguments.tiny { 1000 } else { 400 });
-        let mut rates = vec![rate; NODES];
-        rates.push(None);
-        let hosts = Hosts::with_rates(&rates)?;
+        let rate = Some(if self.is_tiny { 1000 } else { 400 });
+        let hosts = hosts(NODES, rate)?;
         let spread = spread(&hosts, NODES, (0..NODES).collect());
         let array = format!("f32[{rows},{columns}]");
         let bytes = rows * columns * 4;
@@ -48,37 +47,22 @@ impl Run<'_> {
         };
         let start = || -> Result<Team, Error> {
             let mut team = Team::start(&site, NODES, Path::Socket, Some((&hosts, &places)))?;
-            team.all(
-                |rank| json!({ "do": "part", "array": array, "view": band(rank), "salt": 5 }),
-            )?;
+            team.parts(&array, 5, band)?;
             Ok(team)
         };
-        let open = |team: &mut Team, file: &str, layout: &str, create: bool| -> Result<(), Error> {
-            let order = |create: bool| json!({ "do": "open", "name": file, "path": format!("/{file}"), "layout": layout, "create": create });
-            if create {
-                team.all(|rank| {
-                    if rank == 0 {
-                        order(true)
-                    } else {
-                        json!({ "do": "ready" })
-                    }
-                })?;
-            }
-            team.every(&order(false))?;
-            Ok(())
-        };
+        let open = |team: &mut Team, file: &str| team.open(file, &format!("/{file}"), "", false);
         // A run of a few rounds, and the share of its bytes that is at the nearest server.
         let observe = |team: &mut Team, file: &str| -> Result<f64, Error> {
             let path = format!("/{file}");
             team.every(&json!({ "do": "close", "name": file }))?;
             cli.pario(&["profile", &path, "--clear"])?;
-            open(team, file, "", false)?;
+            open(team, file)?;
             for _ in 0..3 {
-                team.every(&json!({ "do": "read", "name": file }))?;
+                team.read(file)?;
             }
             team.every(&json!({ "do": "close", "name": file }))?;
             let found: Value = serde_json::from_str(&cli.pario(&["profile", &path, "--json"])?)?;
-            open(team, file, "", false)?;
+            open(team, file)?;
             Ok(found["near_share"].as_f64().unwrap_or(0.0))
         };
         let apply = |file: &str| -> Result<String, Error> {
@@ -90,8 +74,8 @@ impl Run<'_> {
         let mut team = start()?;
         let interleaved = format!("striped(4KiB) over {NODES}");
         for file in ["sor", "before", "other"] {
-            open(&mut team, file, &interleaved, true)?;
-            team.every(&json!({ "do": "write", "name": file, "stamp": 0 }))?;
+            team.create(file, &format!("/{file}"), &interleaved)?;
+            team.fill(file)?;
         }
         let before = observe(&mut team, "sor")?;
         let template = site.scratch("sor.template").display().to_string();
@@ -108,29 +92,19 @@ impl Run<'_> {
             Measured::new(&teams, vec!["sor".into()], "read"),
             Measured::new(&teams, vec!["before".into()], "read"),
         ];
-        let mut contestants: Vec<&mut dyn Contestant> = measured
-            .iter_mut()
-            .map(|m| m as &mut dyn Contestant)
-            .collect();
-        let effort = Effort {
-            turn_ns: 0.0,
-            ..self.effort()
-        };
-        let outcomes = contest(effort, &mut contestants);
+        let effort = Effort::new(self.effort.turns, 0.0);
+        let outcomes = contest_of(effort, &mut measured);
         let (now, then) = (
             outcomes[0].ok_or("it did not run")?,
             outcomes[1].ok_or("it did not run")?,
         );
-        let mut row = row(format!("sor/servers={NODES}"), bytes, now);
+        let mut row = Row::rate(format!("sor/servers={NODES}"), bytes, now);
         row.ratios.push(("before", then.best / now.best));
-        let three = |share: f64| (share * 1000.0).round() / 1000.0;
-        row.columns
-            .insert("near_before".into(), json!(three(before)));
-        row.columns.insert("near_after".into(), json!(three(after)));
-        row.columns
-            .insert("near_template".into(), json!(three(templated)));
-        row.columns.insert("layout".into(), json!(short(&layout)));
-        self.push(row)
+        row.set("near_before", digits(before, 3));
+        row.set("near_after", digits(after, 3));
+        row.set("near_template", digits(templated, 3));
+        row.set("layout", short(&layout));
+        self.sheet.push(row)
     }
 }
 

@@ -121,15 +121,7 @@ mod tests {
 
     #[test]
     fn cells_are_compared_scheme_by_scheme() {
-        let row = |case: &str, value: f64| Row {
-            case: case.to_owned(),
-            value,
-            unit: "MB/s",
-            spread: 0.0,
-            first: None,
-            columns: serde_json::Map::new(),
-            ratios: Vec::new(),
-        };
+        let row = |case: &str, value: f64| Row::new(case, value, "MB/s");
         let cell = "real/host/disk=200/read/e=8/P=4/I=2";
         let rows = [
             row(&format!("{cell}/two_phase_ddio"), 300.0),

@@ -10,41 +10,29 @@ mod model;
 mod real;
 
 use clap::Args;
-
-use super::flags::{Filter, ReportTo};
-use super::sheet::Sheet;
-use super::{Report, machine};
 use console::Error;
 use console::notation::size_argument;
+
+use super::{Sheet, claims};
 
 /// Arguments of `pario bench ddio`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    filter: Filter,
-
-    /// Bytes at each server in real runs
-    #[arg(long, value_name = "SIZE", value_parser = size_argument, default_value = "32MiB")]
-    bytes: u64,
+    /// Bytes at each server in real runs [default: 32MiB, with --quick 2MiB]
+    #[arg(long, value_name = "SIZE", value_parser = size_argument)]
+    bytes: Option<u64>,
 
     /// Turns per scheme in real runs; without it 7, and 35 where bytes are in memory and a turn takes milliseconds
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     turns: Option<u64>,
-
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
 }
 
 /// Runs the benchmark.
-pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
-    let aside = arguments.report.is_on_stdout();
-    let mut sheet = Sheet::new(arguments.filter.clone(), aside, "MB/s");
-    model::add(&mut sheet)?;
-    real::add(&mut sheet, arguments.bytes, arguments.turns)?;
-    super::claims::print(&goals::judge(&sheet.rows));
-    Ok(Report {
-        bench: "ddio",
-        machine: machine::facts(),
-        rows: sheet.rows,
-    })
+pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
+    sheet.begin("ddio", "MB/s", "");
+    let usual = if sheet.is_quick() { 2 << 20 } else { 32 << 20 };
+    model::add(sheet)?;
+    real::add(sheet, arguments.bytes.unwrap_or(usual), arguments.turns)?;
+    claims::print(&goals::judge(&sheet.rows));
+    Ok(())
 }

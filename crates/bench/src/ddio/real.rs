@@ -11,6 +11,7 @@
 use serde_json::{Value, json};
 
 use crate::Row;
+use crate::contest::Outcome;
 use crate::sheet::Sheet;
 use crate::site::{Site, Wanted, spread};
 use crate::workers::{Path, Team};
@@ -96,24 +97,17 @@ pub(super) fn add(sheet: &mut Sheet, bytes: u64, turns: Option<u64>) -> Result<(
     let mut cells = Vec::new();
     for store in [Store::Memory, Store::Disk(800), Store::Disk(200)] {
         for servers in [1, 2] {
-            for record in [8, 64, 1024, 65536] {
+            let records = [8, 64, 1024, 65536].map(|record| (record, false));
+            for (record, writes) in records.into_iter().chain([(64, true)]) {
                 cells.push(Cell {
                     place: "host",
                     store,
-                    writes: false,
+                    writes,
                     record,
                     servers,
                     bytes: bytes * servers as u64,
                 });
             }
-            cells.push(Cell {
-                place: "host",
-                store,
-                writes: true,
-                record: 64,
-                servers,
-                bytes: bytes * servers as u64,
-            });
         }
     }
     for store in [Store::Memory, Store::Disk(50)] {
@@ -182,44 +176,32 @@ fn add_cell(sheet: &mut Sheet, cell: &Cell, turns: u64) -> Result<(), Error> {
     })?;
     let none = Vec::new();
     let schemes = round.answers[0]["schemes"].as_array().unwrap_or(&none);
-    let best = |scheme: &Value| -> (f64, f64) {
+    let best = |scheme: &Value| {
         let turns = scheme["turns"].as_array().unwrap_or(&none);
-        let mut turns: Vec<f64> = turns.iter().filter_map(Value::as_f64).collect();
-        turns.sort_by(f64::total_cmp);
-        let first = turns.first().copied().unwrap_or(f64::INFINITY);
-        (first, turns.get(turns.len() / 2).copied().unwrap_or(first))
+        Outcome::of(turns.iter().filter_map(Value::as_f64).collect())
     };
     let alone = schemes
         .iter()
         .find(|s| s["scheme"] == "independent")
-        .map(best);
+        .and_then(best);
     for scheme in schemes {
         let word = scheme["scheme"].as_str().unwrap_or_default();
-        let (ns, median) = best(scheme);
-        let mut columns = serde_json::Map::new();
-        columns.insert("packets".into(), scheme["packets"].clone());
+        let Some(outcome) = best(scheme) else {
+            continue;
+        };
+        let value = cell.bytes as f64 / outcome.best * 1e9 / MB;
+        let mut row = Row::new(format!("{name}/{word}"), value, "MB/s")
+            .spread(outcome.spread())
+            .ratios(alone.map(|alone| ("independent", alone.best / outcome.best)))
+            .column("packets", scheme["packets"].clone());
         if word == "auto" {
-            columns.insert("chosen".into(), scheme["chosen"]["how"].clone());
-            columns.insert(
-                "predicted_s".into(),
-                scheme["chosen"]["predicted_s"].clone(),
-            );
+            let chosen = &scheme["chosen"];
+            row.set("chosen", chosen["how"].clone());
+            row.set("predicted_s", chosen["predicted_s"].clone());
             // Every scheme with the seconds that were predicted for it.
-            let all = scheme["chosen"]["alternatives"].clone();
-            columns.insert("alternatives".into(), all);
+            row.set("alternatives", chosen["alternatives"].clone());
         }
-        sheet.add(format!("{name}/{word}"), |case| Row {
-            case,
-            value: cell.bytes as f64 / ns * 1e9 / MB,
-            unit: "MB/s",
-            spread: median / ns - 1.0,
-            first: None,
-            columns,
-            ratios: alone
-                .map(|(alone, _)| ("independent", alone / ns))
-                .into_iter()
-                .collect(),
-        })?;
+        sheet.push(row)?;
     }
     Ok(())
 }

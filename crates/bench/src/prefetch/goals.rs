@@ -63,16 +63,9 @@ mod tests {
 
     #[test]
     fn gains_are_held_against_what_can_be_hidden() {
-        let row = |case: &str, gain: f64, predicted: f64| Row {
-            case: case.to_owned(),
-            value: 1.0,
-            unit: "MB/s",
-            spread: 0.0,
-            first: None,
-            columns: [("predicted".to_owned(), predicted.into())]
-                .into_iter()
-                .collect(),
-            ratios: vec![("none", gain)],
+        let row = |case: &str, gain: f64, predicted: f64| {
+            let row = Row::new(case, 1.0, "MB/s").ratios([("none", gain)]);
+            row.column("predicted", predicted)
         };
         let rows = [
             row("real/host/e=8/random/buffer=256KiB/PB-PRE", 1.5, 2.0),

@@ -10,41 +10,26 @@ mod model;
 mod real;
 
 use clap::Args;
-
-use super::flags::{Filter, ReportTo};
-use super::sheet::Sheet;
-use super::{Report, machine};
 use console::Error;
+
+use super::{Sheet, claims};
 
 /// Arguments of `pario bench prefetch`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    filter: Filter,
-
-    #[command(flatten)]
-    pub(crate) report: ReportTo,
-
     /// Run the ranks of a real run
     #[arg(long, hide = true, value_name = "JSON")]
     inside: Option<String>,
 }
 
 /// Runs the benchmark.
-pub(crate) fn run(arguments: &Arguments) -> Result<Report, Error> {
-    let aside = arguments.report.is_on_stdout();
-    let mut sheet = Sheet::new(arguments.filter.clone(), aside, "MB/s");
-    match &arguments.inside {
-        Some(order) => real::inside(order)?,
-        None => {
-            model::add(&mut sheet)?;
-            real::add(&mut sheet)?;
-            super::claims::print(&goals::judge(&sheet.rows));
-        }
+pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
+    if let Some(order) = &arguments.inside {
+        return real::inside(order);
     }
-    Ok(Report {
-        bench: "prefetch",
-        machine: machine::facts(),
-        rows: sheet.rows,
-    })
+    sheet.begin("prefetch", "MB/s", "");
+    model::add(sheet)?;
+    real::add(sheet)?;
+    claims::print(&goals::judge(&sheet.rows));
+    Ok(())
 }

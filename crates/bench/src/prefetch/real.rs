@@ -24,11 +24,12 @@ use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use client::{Client, ConnectOptions, Hints, OpenOptions, Places, SharedBytesMut, Team};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::Row;
+use crate::contest::Outcome;
 use crate::sheet::Sheet;
 use crate::site::{Site, Store, Wanted, spread};
+use crate::{Row, digits};
 use console::Error;
 use testkit::hosts::Hosts;
 
@@ -172,13 +173,11 @@ fn on_site(sheet: &mut Sheet, scene: Scene, hosts: Option<&Hosts>) -> Result<(),
         let found: Value = serde_json::from_str(line)
             .map_err(|e| format!("the ranks of {workload} e={record} failed: {e}"))?;
         let times = |form: &str| -> Vec<f64> {
-            let list = found[form]["seconds"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default();
-            let mut list: Vec<f64> = list.iter().filter_map(Value::as_f64).collect();
-            list.sort_by(f64::total_cmp);
-            list
+            let list = found[form]["seconds"].as_array();
+            list.into_iter()
+                .flatten()
+                .filter_map(Value::as_f64)
+                .collect()
         };
         let rate = |seconds: f64| SEGMENT as f64 / seconds / 1e6;
         let number = |name: &str| found[name].as_f64().unwrap_or(0.0);
@@ -188,34 +187,27 @@ fn on_site(sheet: &mut Sheet, scene: Scene, hosts: Option<&Hosts>) -> Result<(),
             .collect();
         let mean = computes.iter().sum::<f64>() / computes.len() as f64;
         let room = (buffer * SERVERS as u64) as f64 / SEGMENT as f64;
-        let none = times("NO-PRE");
-        let none = none[none.len() / 2];
-        let rounded = |value: f64| json!((100.0 * value).round() / 100.0);
+        let none = Outcome::of(times("NO-PRE"))
+            .ok_or("nothing was measured")?
+            .median;
         for (form, _) in FORMS {
             let list = times(form);
-            sheet.add(case(scene, (record, workload, buffer), form), |case| {
-                let median = list[list.len() / 2];
-                let mut columns = Map::new();
-                columns.insert("prefetched_of_bytes".into(), found[form]["share"].clone());
-                columns.insert("compute_ms".into(), found["compute_ms"].clone());
-                columns.insert("floor_ms".into(), found["floor_ms"].clone());
-                columns.insert("awake_ms".into(), found["awake_ms"].clone());
-                if form != "NO-PRE" {
-                    let ideal = predicted(none, floor, room.min(1.0), &computes);
-                    columns.insert("predicted".into(), rounded(none / ideal));
-                    let total = (mean + none) / (mean + median);
-                    columns.insert("total".into(), rounded(total));
-                }
-                Row {
-                    case,
-                    value: rate(median),
-                    unit: "MB/s",
-                    spread: (list[list.len() - 1] - list[0]) / median,
-                    first: None,
-                    columns,
-                    ratios: vec![("none", none / median)],
-                }
-            })?;
+            let outcome = Outcome::of(list.clone()).ok_or("nothing was measured")?;
+            let (median, most) = (outcome.median, list.into_iter().fold(0.0, f64::max));
+            let case = case(scene, (record, workload, buffer), form);
+            let mut row = Row::new(case, rate(median), "MB/s")
+                .spread((most - outcome.best) / median)
+                .ratios([("none", none / median)])
+                .column("prefetched_of_bytes", found[form]["share"].clone());
+            for name in ["compute_ms", "floor_ms", "awake_ms"] {
+                row.set(name, found[name].clone());
+            }
+            if form != "NO-PRE" {
+                let ideal = predicted(none, floor, room.min(1.0), &computes);
+                row.set("predicted", digits(none / ideal, 2));
+                row.set("total", digits((mean + none) / (mean + median), 2));
+            }
+            sheet.push(row)?;
         }
     }
     Ok(())
@@ -375,8 +367,7 @@ pub(super) fn inside(order: &str) -> Result<(), Error> {
         for _ in 0..FLOOR_TURNS {
             times.push(turn("none", 0, 0, wait)?.0);
         }
-        times.sort_by(f64::total_cmp);
-        Ok(times[times.len() / 2])
+        Ok(Outcome::of(times).map_or(0.0, |times| times.median))
     };
     let (floor, awake) = (median(&wait)?, median(&at_once)?);
     let in_ms = |seconds: f64| (seconds * 1e5).round() / 100.0;
