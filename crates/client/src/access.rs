@@ -12,7 +12,7 @@
 //!
 //! Left to others: cutting into messages (`flow`), what can be repaired and how (`open`).
 
-use std::ops::Range;
+use layout::{FileOffset, FileSpan};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -116,7 +116,7 @@ impl Open {
             ..Phases::default()
         };
         let file = if len == 0 {
-            0..0
+            FileSpan::default()
         } else {
             file_range(seen, lo, len)?
         };
@@ -134,8 +134,8 @@ impl Open {
             let size = self.known_size();
             let epoch = how.reserved_epoch.unwrap_or(size.epoch);
             lane.work.replan(&mut planned, &plan, epoch, len);
-            let must_grow = how.reserved_epoch.is_none() && file.end > size.size;
-            let is_owner_only = lane.work.spread(&plan, seen, lo, len, &file, &mut phases)?
+            let must_grow = how.reserved_epoch.is_none() && file.end.0 > size.size;
+            let is_owner_only = lane.work.spread(&plan, seen, lo, len, file, &mut phases)?
                 && lane.work.flows[0].place.map(|p| p.server) == Some(plan.state.owner.server);
             let hints = self.limits();
             let terms = Terms {
@@ -163,11 +163,11 @@ impl Open {
             if std::mem::take(&mut may_go_directly)
                 && self.time_directly(lane, way, user, &mut phases)
             {
-                if must_grow && !self.grow(lane, seen, epoch, file.end)? {
+                if must_grow && !self.grow(lane, seen, epoch, file.end.0)? {
                     continue;
                 }
                 if must_grow {
-                    self.grown(epoch, file.end);
+                    self.grown(epoch, file.end.0);
                 }
                 break;
             }
@@ -184,13 +184,13 @@ impl Open {
                     });
                 }
             }
-            if must_grow && !is_owner_only && !self.grow(lane, seen, epoch, file.end)? {
+            if must_grow && !is_owner_only && !self.grow(lane, seen, epoch, file.end.0)? {
                 // Cut off by somebody before its end was known: it counts as written after that.
                 lane.work.forget_progress();
                 continue;
             }
             if must_grow {
-                self.grown(epoch, file.end);
+                self.grown(epoch, file.end.0);
             }
             if may_ask {
                 self.ask_afterwards(lane, way);
@@ -258,7 +258,7 @@ impl Open {
             let plan = through.plan(seen, &self.state());
             lane.work.replan(&mut planned, &plan, size.epoch, n);
             let mut user = user.first(n);
-            lane.work.spread(&plan, seen, lo, n, &file, &mut phases)?;
+            lane.work.spread(&plan, seen, lo, n, file, &mut phases)?;
             let hints = self.limits();
             let terms = Terms {
                 plan: &plan,
@@ -469,8 +469,8 @@ impl Open {
             let to = bytes.select(end - 1).map_or(u64::MAX, |x| x + 1);
             terms
                 .plan
-                .first(&flow.parts, from..to)
-                .map_or(end, |x| bytes.rank(x))
+                .first(&flow.parts, (from..to).into())
+                .map_or(end, |x| bytes.rank(x.0))
         });
         let confirmed = safe.min().unwrap_or(end) - terms.base;
         let failures = errors.iter().map(|(i, error)| {
@@ -530,11 +530,11 @@ impl Open {
 }
 
 /// The smallest file range with `len` view bytes from `lo` on.
-pub(crate) fn file_range(seen: &Seen, lo: u64, len: u64) -> Result<Range<u64>> {
+pub(crate) fn file_range(seen: &Seen, lo: u64, len: u64) -> Result<FileSpan> {
     let bytes = seen.view.bytes();
     let last = lo.checked_add(len - 1).and_then(|last| bytes.select(last));
     match (bytes.select(lo), last) {
-        (Some(first), Some(last)) => Ok(first..last + 1),
+        (Some(first), Some(last)) => Ok(FileSpan::from(first..last + 1)),
         _ if bytes.is_empty() => Err(Error::argument(
             "view",
             "shows no byte; set another before reading or writing",
@@ -582,7 +582,7 @@ impl Work {
         seen: &Seen,
         lo: u64,
         len: u64,
-        file: &Range<u64>,
+        file: FileSpan,
         phases: &mut Phases,
     ) -> Result<bool> {
         let started = Instant::now();
@@ -598,7 +598,7 @@ impl Work {
         let mut found = 0;
         let mut nobody = 0;
         let mut intersect_ns = 0;
-        plan.parts(file.clone(), &mut intersect_ns, |slot, part| {
+        plan.parts(file, &mut intersect_ns, |slot, part| {
             let Some(slot) = slot else {
                 nobody += part.bytes;
                 return;
@@ -647,11 +647,11 @@ impl Work {
                 }
                 from if from > lo => {
                     let start = seen.view.bytes().select(from).expect("inside the access");
-                    let rest = start..file.end;
+                    let rest = FileSpan::new(FileOffset(start), file.end);
                     flow.parts = flow
                         .parts
                         .iter()
-                        .filter_map(|part| plan.clip(part, &rest))
+                        .filter_map(|part| plan.clip(part, rest))
                         .collect();
                     flow.begin(from, hi);
                 }

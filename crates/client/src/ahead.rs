@@ -395,7 +395,7 @@ impl Open {
         let end = end.min(self.known_size().size.max(first));
         let mut slots = Vec::new();
         if first < end {
-            plan.parts(first..end, &mut 0, |slot, _| slots.extend(slot));
+            plan.parts((first..end).into(), &mut 0, |slot, _| slots.extend(slot));
         }
         slots.sort_unstable();
         slots.dedup();

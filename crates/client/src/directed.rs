@@ -414,7 +414,7 @@ impl Open {
                     "is beyond the largest offset of a file",
                 ));
             };
-            plan.parts(first..last + 1, &mut 0, |slot, part| match slot {
+            plan.parts((first..last + 1).into(), &mut 0, |slot, part| match slot {
                 Some(slot) => here[slot] += part.bytes,
                 None => nobody += part.bytes,
             });
@@ -422,7 +422,7 @@ impl Open {
         let mut takes_part: Vec<bool> = here.iter().map(|bytes| *bytes > 0).collect();
         if rank == 0 {
             let whole = self.whole.plan(&plan.state);
-            whole.parts(operation.hull.clone(), &mut 0, |slot, _| {
+            whole.parts(operation.hull.clone().into(), &mut 0, |slot, _| {
                 if let Some(slot) = slot {
                     takes_part[slot] = true;
                 }

@@ -17,6 +17,7 @@
 use std::time::Instant;
 
 use kernels::{Share, SharedBytes, SharedBytesMut};
+use layout::{FileSpan, ViewOffset};
 use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, NEWER, READ, WHOLE, WRITE};
 use wire::message::{self, Refusal};
 use wire::{Place, Status};
@@ -25,7 +26,8 @@ use crate::error::Trouble;
 use crate::gateway::{Routes, WholeTerms};
 use crate::phases::ServerPhases;
 use crate::pipe::{Cursor, Piece, Pipe, Wait};
-use crate::plan::{Part, Plan};
+use crate::plan::Plan;
+use plan::access::Part;
 
 /// Runs shorter than this are packed when there are several: a copy is cheaper than a call.
 const DIRECT_BYTES: usize = 4096;
@@ -271,23 +273,22 @@ impl Flow {
         if terms.message_bytes > 0 {
             most = most.min(terms.message_bytes);
         }
-        let select = |k: u64| terms.view.bytes().select(k).expect("inside the access");
-        let file = select(self.next)..select(self.end - 1) + 1;
+        let range = ViewOffset(self.next)..ViewOffset(self.end);
+        let file = terms.view.file_range(range).expect("inside the access");
+        let mut file = FileSpan::from(file);
         let index = (self.first + self.count) % 2;
         let m = &mut self.ring[index];
         m.parts.clear();
-        let (hi, file_end) = if self.unsent <= most {
-            (self.end, file.end)
-        } else {
-            let cut = plan.cut(&self.parts, file.clone(), most);
-            (terms.view.bytes().rank(cut), cut)
-        };
-        let range = file.start..file_end;
+        let mut hi = self.end;
+        if self.unsent > most {
+            file = plan.cut(&self.parts, file, most);
+            hi = terms.view.bytes().rank(file.end.0);
+        }
         if self.next == terms.base && hi == self.end && self.phases.messages == 0 {
             m.parts.extend(self.parts.iter().cloned());
         } else {
             m.parts
-                .extend(self.parts.iter().filter_map(|part| plan.clip(part, &range)));
+                .extend(self.parts.iter().filter_map(|part| plan.clip(part, file)));
         }
         m.bytes = m.parts.iter().map(|part| part.bytes).sum();
         (m.lo, m.hi, m.request) = (self.next, hi, number);
@@ -317,7 +318,7 @@ impl Flow {
             bytes: m.bytes,
             epoch: terms.epoch,
             number: terms.lease,
-            end: if terms.grows { file_end } else { 0 },
+            end: if terms.grows { file.end.0 } else { 0 },
             version: &plan.version,
         };
         let (kind, payload) = match memory {
@@ -474,10 +475,10 @@ impl Message {
         // Where the next packed bytes go.
         let mut filled = 0;
         for (number, part) in self.parts.iter().enumerate() {
-            let share = plan.share_of(part);
+            let share = plan.share(part);
             let len = part.bytes as usize;
             let run = share
-                .left_run(part.file())
+                .left_run(part.file.raw())
                 .filter(|_| len >= DIRECT_BYTES || self.parts.len() == 1);
             if let Some(at) = run {
                 add_direct(&mut self.pieces, (at - base) as usize, len);
@@ -492,7 +493,7 @@ impl Message {
                 }
                 share
                     .gather_left(
-                        part.file(),
+                        part.file.raw(),
                         *user,
                         base,
                         &mut self.packed[filled..filled + len],
@@ -502,7 +503,7 @@ impl Message {
                 filled += len;
                 continue;
             }
-            let mut file = part.file();
+            let mut file = part.file.raw();
             let mut left = len;
             while left > 0 {
                 if filled == NEAR_BYTES || self.pieces.last().is_none_or(|p| p.is_direct) {
@@ -536,7 +537,7 @@ impl Message {
         while let Some(spread) = self.spreads.get(self.spread)
             && spread.piece == self.cursor.place
         {
-            plan.share_of(&self.parts[spread.part])
+            plan.share(&self.parts[spread.part])
                 .scatter_left(
                     spread.file.0..spread.file.1,
                     &self.packed[spread.start..spread.start + spread.len],
@@ -578,7 +579,7 @@ fn add_runs(pieces: &mut Vec<Piece>, share: &Share, part: &Part, base: u64) -> b
     let before = (pieces.len(), pieces.last().copied());
     let mut left = part.bytes;
     let mut runs = 0u64;
-    share.each_left_run(part.file(), |at, len| {
+    share.each_left_run(part.file.raw(), |at, len| {
         // The first and the last may have been cut.
         if len < LONG_RUN && runs > 0 && len < left {
             return false;

@@ -497,7 +497,7 @@ impl Open {
         };
         let mut only = None;
         let mut is_one = true;
-        plan.parts(first..last + 1, &mut 0, |slot, _| {
+        plan.parts((first..last + 1).into(), &mut 0, |slot, _| {
             is_one &= slot.is_some() && (only.is_none() || only == slot);
             only = slot;
         });

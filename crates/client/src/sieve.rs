@@ -315,7 +315,7 @@ impl File {
         mut take: impl FnMut(Range<u64>) -> Result<bool>,
     ) -> Result<()> {
         let bytes = seen.view.bytes();
-        let span = file_range(seen, lo, len)?;
+        let span = file_range(seen, lo, len)?.raw();
         let mut start = span.start;
         while start < span.end {
             let end = start.saturating_add(most).min(span.end);

@@ -193,34 +193,6 @@ pub fn cancel(state: &LayoutState, end: u64) -> Option<LayoutState> {
     })
 }
 
-/// The generations of a state and what each governs, in order: what decides on the parts of a request and on
-/// their order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parts(Vec<(u64, Vec<Range<u64>>)>);
-
-impl Parts {
-    /// Of a state.
-    pub fn new(state: &LayoutState) -> Parts {
-        let of = |piece: &Piece| (piece.generation, piece.ranges.clone());
-        Parts(state.pieces.iter().map(of).collect())
-    }
-
-    /// The parts of a file range: pieces in order, of each its ranges in order.
-    fn within<'a>(&'a self, file: &'a Range<u64>) -> impl Iterator<Item = (u64, Range<u64>)> + 'a {
-        self.0.iter().flat_map(move |(generation, ranges)| {
-            let from = ranges.partition_point(|r| r.end <= file.start);
-            let meeting = ranges[from..].iter().take_while(|r| r.start < file.end);
-            meeting.map(move |r| (*generation, r.start.max(file.start)..r.end.min(file.end)))
-        })
-    }
-
-    /// Whether a request for a file range has the same parts in the same order under both states. Bytes that are at
-    /// the same home are not enough: a lane that begins inside of a range changes the order of what travels.
-    pub fn is_same_within(&self, other: &Parts, file: &Range<u64>) -> bool {
-        self.within(file).eq(other.within(file))
-    }
-}
-
 /// Places where a metadata manager that moves files can be killed by a test.
 pub const COORDINATOR_POINTS: &[&str] = &[
     "coordinator_after_start",

@@ -198,13 +198,13 @@ fn load(context: &Context, job: &Job) -> bool {
     let file = file.start.0..file.end.0;
     let shares = view.shares(&known);
     let mut slots = Vec::new();
-    known.visit_meeting(&file, |slot, file| slots.push((slot, file)));
+    known.visit_own(file.into(), |slot, file| slots.push((slot, file.raw())));
     for (slot, file) in slots {
         let own = &known.own[slot];
         let Ok(Some(subfile)) = known.find(own, &context.stored) else {
             continue;
         };
-        let share = shares.with(&view.view, &known, slot);
+        let share = known.share(&shares, slot);
         // Behind its end there is nothing to load.
         let end = own.bytes.select(subfile.len()).unwrap_or(file.end);
         let file = file.start..file.end.min(end).max(file.start);

@@ -19,7 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use control::moves::{Parts, meets};
+use control::moves::meets;
+use plan::access::Pieces;
 use wire::message::cluster::FileStateIs;
 use wire::message::file::SizeIs;
 use wire::{ClientId, FileId, Reader, ServerId, StateVersion, Status};
@@ -86,7 +87,7 @@ struct Held {
 /// What requests that were planned with an earlier step looked like.
 struct Earlier {
     step: u64,
-    parts: Parts,
+    pieces: Arc<Pieces>,
 }
 
 /// Steps that are remembered.
@@ -121,7 +122,8 @@ impl Gate {
         ) else {
             return false;
         };
-        self.earlier[at].parts.is_same_within(known.parts(), file)
+        let earlier = &self.earlier[at].pieces;
+        earlier.is_same_within(known.pieces(), file.clone().into())
     }
 
     /// Takes another state.
@@ -132,7 +134,7 @@ impl Gate {
             match known.has_places_of(before) {
                 true => self.earlier.push_back(Earlier {
                     step: before.step(),
-                    parts: before.parts().clone(),
+                    pieces: Arc::clone(before.pieces()),
                 }),
                 false => self.earlier.clear(),
             }

@@ -6,20 +6,19 @@
 //! Left to others: who may use it when (`files`).
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use control::moves::Parts;
 use falls::Periodic;
-use layout::FileOffset;
+use kernels::Share;
+use layout::FileSpan;
+use plan::access::{Pieces, Shares};
 use store::{Domain, Identity, Subfile, SubfileId};
 use wire::message::cluster::FileStateIs;
 use wire::{FileId, LayoutState, Piece, Place, ServerId, Status};
 
 use crate::refused::Refused;
 use crate::stored::Stored;
-use crate::views::Shares;
 
 /// One subfile of a layout whose place is this server.
 pub(crate) struct Own {
@@ -54,7 +53,7 @@ pub(crate) struct Known {
     file: FileId,
     told: FileStateIs,
     version: Vec<u8>,
-    parts: Parts,
+    pieces: Arc<Pieces>,
     shape: Arc<Shape>,
     newcomer: Option<u64>,
 }
@@ -124,7 +123,7 @@ impl Known {
         };
         Known {
             file,
-            parts: Parts::new(&told.layout),
+            pieces: Arc::new(told.layout.plan_pieces()),
             newcomer: newcomer(&told.layout, server),
             told,
             version,
@@ -165,9 +164,9 @@ impl Known {
         &self.version
     }
 
-    /// What decides on the parts of a request.
-    pub(crate) fn parts(&self) -> &Parts {
-        &self.parts
+    /// What decides on the order of bytes.
+    pub(crate) fn pieces(&self) -> &Arc<Pieces> {
+        &self.pieces
     }
 
     /// Whether every generation that both have has the same subfiles at the same places.
@@ -208,51 +207,36 @@ impl Known {
         &self.told.layout
     }
 
-    /// Visits the positions in `own` of all subfiles that may have a byte of a file range, with the part of the range
-    /// that their piece governs: pieces in order, of each its ranges in order, of each the subfiles ascending.
-    pub(crate) fn visit_meeting(
+    /// Visits the positions in `own` of the subfiles that may have a byte of a span, in the order in which bytes
+    /// travel, each with the part of the span that its piece governs. Ends at the first visit that fails.
+    pub(crate) fn try_visit_own<E>(
         &self,
-        file: &Range<u64>,
-        mut visit: impl FnMut(usize, Range<u64>),
-    ) {
-        let visited: Result<(), std::convert::Infallible> =
-            self.try_visit_meeting(file, |slot, range| {
-                visit(slot, range);
-                Ok(())
-            });
-        match visited {
-            Ok(()) => {}
-            Err(never) => match never {},
-        }
+        file: FileSpan,
+        mut visit: impl FnMut(usize, FileSpan) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.pieces.try_visit(file, |home, met| {
+            let (first, own) = self.of_piece(home.piece);
+            match own.binary_search_by_key(&home.subfile, |own| own.index as usize) {
+                Ok(slot) => visit(first + slot, met),
+                Err(_) => Ok(()),
+            }
+        })
     }
 
-    /// The same until the first that fails.
-    pub(crate) fn try_visit_meeting<E>(
-        &self,
-        file: &Range<u64>,
-        mut visit: impl FnMut(usize, Range<u64>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        for (p, piece) in self.told.layout.pieces.iter().enumerate() {
-            let (first, own) = self.of_piece(p);
-            let from = piece.ranges.partition_point(|r| r.end <= file.start);
-            for range in &piece.ranges[from..] {
-                let range = range.start.max(file.start)..range.end.min(file.end);
-                if range.is_empty() {
-                    break;
-                }
-                let meeting = FileOffset(range.start)..FileOffset(range.end);
-                let mut visited = Ok(());
-                piece.partition.visit_meeting(meeting, |index| {
-                    if visited.is_ok()
-                        && let Ok(slot) = own.binary_search_by_key(&index, |o| o.index as usize)
-                    {
-                        visited = visit(first + slot, range.clone());
-                    }
-                });
-                visited?;
-            }
-        }
-        Ok(())
+    /// [`Known::try_visit_own`] where no visit fails.
+    pub(crate) fn visit_own(&self, file: FileSpan, mut visit: impl FnMut(usize, FileSpan)) {
+        let visited: Result<(), std::convert::Infallible> =
+            self.try_visit_own(file, |slot, met| {
+                visit(slot, met);
+                Ok(())
+            });
+        let Ok(()) = visited;
+    }
+
+    /// What a view shares with the subfile at a position of `own`.
+    pub(crate) fn share<'a>(&self, shares: &'a Shares, slot: usize) -> &'a Share {
+        let own = &self.own[slot];
+        shares.with(own.piece, own.index as usize)
     }
 
     /// The server that keeps size, locks and pointers.

@@ -1,19 +1,19 @@
 //! Registered views: what a number of a client stands for, and what is compiled from it.
 //!
-//! Equal descriptions of one file share one [`Shares`], whoever registered them: the bytes of a
-//! description are its identity. Shares belong to one layout; they are made when an access first
-//! touches them and go when the layout goes.
+//! Equal descriptions of one file have one [`Shares`] in common, whichever clients registered them: the bytes of a
+//! description are its identity. Shares belong to one layout; they are compiled when an access first touches them
+//! and go when the layout goes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
-use kernels::Share;
 use layout::View;
+use plan::access::{AccessPlan, Shares};
 use wire::{ClientId, FileId, Rights};
 
 use crate::ahead::Reading;
 use crate::files::{Known, lock};
-use crate::gateway::{History, Split};
+use crate::gateway::History;
 use crate::seen_uses::{SeenUses, ViewUse};
 use crate::set_view::Permit;
 
@@ -40,9 +40,9 @@ pub(crate) struct Registered {
     pub(crate) used: ViewUse,
     client: ClientId,
     seen: Arc<SeenUses>,
-    split: Mutex<Option<Arc<Split>>>,
     description: Arc<[u8]>,
-    latest: Mutex<Option<Arc<Shares>>>,
+    /// With the serial of the layout they belong to.
+    latest: Mutex<Option<(u64, Arc<Shares>)>>,
 }
 
 impl Drop for Registered {
@@ -59,19 +59,6 @@ impl std::fmt::Debug for Registered {
             .field("rights", &self.rights)
             .field("view", &self.view)
             .finish_non_exhaustive()
-    }
-}
-
-/// What a view shares with the subfiles that this server has of one layout, in their order.
-pub(crate) struct Shares {
-    serial: u64,
-    list: Box<[OnceLock<Share>]>,
-}
-
-impl Shares {
-    /// With the subfile at a position of [`Shape::own`](crate::known::Shape::own).
-    pub(crate) fn with(&self, view: &View, known: &Known, slot: usize) -> &Share {
-        self.list[slot].get_or_init(|| Share::new(view.bytes(), &known.own[slot].bytes))
     }
 }
 
@@ -98,7 +85,6 @@ impl Registered {
             client: permit.works_for.unwrap_or(client),
             seen,
             reading: Reading::default(),
-            split: Mutex::default(),
             description,
             latest: Mutex::default(),
         }
@@ -114,45 +100,34 @@ impl Registered {
         &self.description
     }
 
-    /// What it shares with all subfiles of a layout, wherever they are.
-    pub(crate) fn split(&self, known: &Known) -> Arc<Split> {
-        let mut kept = lock(&self.split);
-        if let Some(split) = &*kept
-            && (split.serial, split.step) == (known.serial, known.step())
-        {
-            return Arc::clone(split);
-        }
-        let split = Arc::new(Split::new(known, kept.as_deref()));
-        *kept = Some(Arc::clone(&split));
-        split
-    }
-
     /// What it shares with the subfiles of a layout.
     pub(crate) fn shares(&self, known: &Known) -> Arc<Shares> {
         let mut latest = lock(&self.latest);
-        if let Some(shares) = &*latest
-            && shares.serial == known.serial
+        if let Some((serial, shares)) = &*latest
+            && *serial == known.serial
         {
             return Arc::clone(shares);
         }
-        let shares = shares_of(known, &self.description);
-        *latest = Some(Arc::clone(&shares));
+        let shares = shares_of(known, &self.view, &self.description);
+        *latest = Some((known.serial, Arc::clone(&shares)));
         shares
+    }
+
+    /// Which bytes of it lie where, at whatever server.
+    pub(crate) fn plan(&self, known: &Known) -> AccessPlan {
+        AccessPlan::new(Arc::clone(known.pieces()), self.shares(known))
     }
 }
 
 /// What a view with this description shares with the subfiles of a layout; made once for all who have it.
-pub(crate) fn shares_of(known: &Known, description: &Arc<[u8]>) -> Arc<Shares> {
+pub(crate) fn shares_of(known: &Known, view: &View, description: &Arc<[u8]>) -> Arc<Shares> {
     let mut all = lock(&known.shares);
     match all.get(description) {
         Some(shares) => Arc::clone(shares),
         None => {
             // Nobody but this table knows a set whose views are gone.
             all.retain(|_, shares| Arc::strong_count(shares) > 1);
-            let made = Arc::new(Shares {
-                serial: known.serial,
-                list: known.own.iter().map(|_| OnceLock::new()).collect(),
-            });
+            let made = Arc::new(Shares::new(view.bytes(), known.pieces(), None));
             all.insert(Arc::clone(description), Arc::clone(&made));
             made
         }

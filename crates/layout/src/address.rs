@@ -4,6 +4,7 @@
 //! mistake of parallel I/O; here it does not compile. Maps are the only way from one to another.
 
 use std::fmt;
+use std::ops::Range;
 
 macro_rules! address {
     ($(#[$doc:meta])* $name:ident, $word:literal) => {
@@ -15,6 +16,19 @@ macro_rules! address {
             /// The bare number, for printing and for the wire.
             pub fn get(self) -> u64 {
                 self.0
+            }
+        }
+
+        impl From<Range<u64>> for Span<$name> {
+            fn from(raw: Range<u64>) -> Self {
+                Span::new($name(raw.start), $name(raw.end))
+            }
+        }
+
+        impl Span<$name> {
+            /// The bare numbers, for `kernels`, for printing and for the wire.
+            pub fn raw(self) -> Range<u64> {
+                self.start.0..self.end.0
             }
         }
 
@@ -41,3 +55,54 @@ address!(
     SubfileOffset,
     "subfile"
 );
+
+/// Neighbouring bytes of one space, from `start` up to and without `end`. A [`Range`] that can be copied.
+///
+/// ```
+/// use layout::{FileOffset, FileSpan};
+/// let (a, b) = (FileSpan::from(0..10), FileSpan::from(6..20));
+/// assert_eq!(a.within(b), FileSpan::from(6..10));
+/// assert!(a.within(FileSpan::from(10..20)).is_empty());
+/// assert!(b.contains(FileOffset(6)) && !b.contains(FileOffset(20)));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Span<O> {
+    /// The first byte.
+    pub start: O,
+    /// One past the last byte.
+    pub end: O,
+}
+
+/// Neighbouring bytes of a file.
+pub type FileSpan = Span<FileOffset>;
+
+impl<O: Copy + Ord> Span<O> {
+    /// The bytes from `start` up to `end`; none if `end` is not behind it.
+    pub fn new(start: O, end: O) -> Self {
+        Span { start, end }
+    }
+
+    /// Whether it has no byte.
+    pub fn is_empty(self) -> bool {
+        self.start >= self.end
+    }
+
+    /// The bytes that are in both.
+    pub fn within(self, other: Self) -> Self {
+        Span::new(self.start.max(other.start), self.end.min(other.end))
+    }
+
+    /// Whether a byte is in it.
+    pub fn contains(self, at: O) -> bool {
+        self.start <= at && at < self.end
+    }
+}
+
+impl<O> From<Range<O>> for Span<O> {
+    fn from(range: Range<O>) -> Self {
+        Span {
+            start: range.start,
+            end: range.end,
+        }
+    }
+}

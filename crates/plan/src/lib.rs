@@ -6,6 +6,9 @@
 //! [matching degree](Measures::matching_degree); a [placement](Placement) of target elements that
 //! moves the fewest bytes; and the [route](Route), direct or in two steps.
 //!
+//! What runs is an [`access::AccessPlan`]: the parts of one access, in the order in which their bytes travel. Clients,
+//! servers, gateways and moves all walk it.
+//!
 //! The crate does not know how bytes travel, does no I/O and reads no clock.
 //!
 //! Invariants
@@ -16,6 +19,7 @@
 //!   bytes or pieces. Numbers that need the pieces of a lazy meeting are computed when asked for.
 #![forbid(unsafe_code)]
 
+pub mod access;
 mod cost;
 mod measures;
 mod placement;

@@ -23,7 +23,7 @@ use crate::{Complaint, File};
 ///     |          meta  \     /  store
 ///   wire  <-  control        direct     client and ioserver meet in wire and direct
 ///     |                        |
-///   advise -> plan -> layout -> falls <- kernels
+///   advise -> plan -> kernels, layout -> falls
 ///
 ///   testkit        used by tests only, may use falls
 ///   lossyfs        used by system-tests only
@@ -32,14 +32,14 @@ use crate::{Complaint, File};
 pub const ALLOWED: &[(&str, &[&str])] = &[
     ("falls", &[]),
     ("layout", &["falls"]),
-    ("plan", &["falls", "layout"]),
+    ("plan", &["falls", "kernels", "layout"]),
     ("advise", &["falls", "layout", "plan"]),
     ("kernels", &["falls"]),
     ("direct", &["kernels"]),
     ("lockfile", &[]),
     ("store", &["falls", "kernels", "lockfile"]),
-    ("wire", &["falls", "kernels", "layout"]),
-    ("control", &["advise", "falls", "layout", "wire"]),
+    ("wire", &["falls", "kernels", "layout", "plan"]),
+    ("control", &["advise", "falls", "layout", "plan", "wire"]),
     (
         "meta",
         &["advise", "control", "falls", "layout", "lockfile", "wire"],
@@ -58,7 +58,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         "ioserver",
         &[
             "advise", "control", "direct", "falls", "identity", "kernels", "layout", "lockfile",
-            "serving", "store", "wire",
+            "plan", "serving", "store", "wire",
         ],
     ),
     (

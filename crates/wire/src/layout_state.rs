@@ -90,6 +90,16 @@ impl LayoutState {
         StateVersion { step: self.step }
     }
 
+    /// What it says about the order of bytes, without the servers.
+    pub fn plan_pieces(&self) -> plan::access::Pieces {
+        let piece = |piece: &Piece| plan::access::Piece {
+            generation: piece.generation,
+            ranges: piece.ranges.iter().cloned().map(Into::into).collect(),
+            partition: piece.partition.clone(),
+        };
+        plan::access::Pieces::new(self.pieces.iter().map(piece).collect())
+    }
+
     /// Appends the state.
     pub fn put(&self, out: &mut Vec<u8>) {
         put_place(out, self.owner);

@@ -285,8 +285,8 @@ impl Open {
         let Some(map) = maps.server(place.server) else {
             return;
         };
-        let share = way.plan.share_of(part);
-        if !is_run(share, part.file()) {
+        let share = way.plan.share(part);
+        if !is_run(share, part.file.raw()) {
             return;
         }
         let mut found: Option<(&Extent, Range<u64>)> = None;
@@ -295,7 +295,7 @@ impl Open {
         pieces(
             share,
             extents,
-            part.file(),
+            part.file.raw(),
             part.bytes,
             |piece: Piece<'_>| {
                 count += 1;
@@ -317,8 +317,8 @@ impl Open {
             Some(last) => (last + 1).min(size.size),
             None => size.size.min(MAX_OFFSET),
         };
-        let home = way.plan.range_of(part);
-        let (start, end) = (start.max(home.start), end.min(home.end));
+        let home = way.plan.range(part);
+        let (start, end) = (start.max(home.start.0), end.min(home.end.0));
         let end = longest(file.end, end, |end| is_run(share, file.start..end));
         let back = longest(0, file.start.saturating_sub(start), |back| {
             is_run(share, file.start - back..end)
@@ -343,7 +343,7 @@ impl Open {
             attached: map.attached.clone(),
             entry: map.entry,
             epoch: map.epoch,
-            step: way.plan.step,
+            step: way.plan.step(),
             segment: extent.segment.clone(),
             at: extent.at + at,
             mark: extent.mark,

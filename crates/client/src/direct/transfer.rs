@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use control::moves::crash_point;
 use kernels::{Share, SharedBytes, SharedBytesMut};
+use layout::FileSpan;
 use wire::Place;
 use wire::message::Bytes;
 use wire::message::direct::{Map, SubfileRange};
@@ -27,9 +28,10 @@ use crate::flow::{Flow, Memory};
 use crate::lane::Lane;
 use crate::memory::{Described, User, one_run, one_run_mut};
 use crate::open::Open;
-use crate::plan::{Part, Plan};
+use crate::plan::Plan;
 use crate::seen::Seen;
 use crate::session::lock;
+use plan::access::Part;
 
 /// User bytes that are copied under one claim: a revocation waits no longer than that takes.
 const CHUNK: u64 = 8 << 20;
@@ -221,7 +223,7 @@ impl Open {
                     return false;
                 };
                 let ends = flow.parts.iter().filter_map(|part| {
-                    let (span, _) = span(way.plan.share_of(part), part.file(), part.bytes)?;
+                    let (span, _) = span(way.plan.share(part), part.file.raw(), part.bytes)?;
                     let (store, subfile) = way.plan.stored(part);
                     Some(SubfileRange {
                         store,
@@ -265,13 +267,13 @@ fn unmapped(flow: &Flow, maps: &Maps, way: Way<'_>) -> Option<Vec<SubfileRange>>
     let map = flow.place.and_then(|p| maps.server(p.server));
     let map = map.filter(|_| maps.are_for(way.epoch));
     for part in &flow.parts {
-        let share = way.plan.share_of(part);
-        let Some((span, _)) = span(share, part.file(), part.bytes) else {
+        let share = way.plan.share(part);
+        let Some((span, _)) = span(share, part.file.raw(), part.bytes) else {
             continue;
         };
         let mut start = span.start;
         let extents = map.map_or(&[][..], |map| map.extents(way.plan.stored(part)));
-        let is_mapped = pieces(share, extents, part.file(), part.bytes, |piece| {
+        let is_mapped = pieces(share, extents, part.file.raw(), part.bytes, |piece| {
             let is_good = piece.is_good_for(way.writes);
             if is_good {
                 start = piece.subfile.end;
@@ -374,18 +376,14 @@ fn lies_in_runs(flows: &[Flow], way: Way<'_>, is_whole: bool) -> bool {
         false => file_range(way.seen, way.lo, way.len).ok(),
     };
     flows.iter().flat_map(|flow| &flow.parts).all(|part| {
-        let clipped = match &file {
-            None => None,
-            Some(file) => match way.plan.clip(part, file) {
-                Some(part) => Some(part),
-                None => return true,
-            },
+        let clipped = file.map_or(Some(*part), |file| way.plan.clip(part, file));
+        let Some(part) = &clipped else {
+            return true;
         };
-        let part = clipped.as_ref().unwrap_or(part);
-        let share = way.plan.share_of(part);
-        share.left_run(part.file()).is_some() && share.right_run(part.file()).is_some() || {
+        let share = way.plan.share(part);
+        share.left_run(part.file.raw()).is_some() && share.right_run(part.file.raw()).is_some() || {
             let mut first = 0;
-            share.each_run(part.file(), |_, _, len| {
+            share.each_run(part.file.raw(), |_, _, len| {
                 first = len;
                 false
             });
@@ -483,7 +481,7 @@ fn copy_chunk(
         let done = Turn {
             plan: way.plan,
             parts: &flow.parts,
-            chunk: chunk.clone(),
+            chunk,
             map,
             base,
         }
@@ -526,7 +524,7 @@ struct Turn<'a> {
     plan: &'a Plan,
     parts: &'a [Part],
     /// The file range of the chunk; nothing if it is the whole access.
-    chunk: Option<Range<u64>>,
+    chunk: Option<FileSpan>,
     map: &'a ServerMap,
     /// View offset of the first byte of the user's memory.
     base: u64,
@@ -542,7 +540,7 @@ impl Turn<'_> {
             ..
         } = &*self.map.attached;
         let (entry, epoch) = (self.map.entry, self.map.epoch);
-        let is_current = || table.is_current(entry, epoch, self.plan.step);
+        let is_current = || table.is_current(entry, epoch, self.plan.step());
         let void = || match table.is_good(entry, epoch) {
             true => Copied::Stepped,
             false => Copied::Void(*server),
@@ -627,17 +625,15 @@ impl Turn<'_> {
     /// Hands out all pieces; false if bytes lie in none, or `take` says no.
     fn each<'a>(&'a self, mut take: impl FnMut(&Share, Piece<'a>) -> bool) -> bool {
         self.parts.iter().all(|part| {
-            let clipped = match &self.chunk {
-                None => None,
-                Some(chunk) => match self.plan.clip(part, chunk) {
-                    Some(part) => Some(part),
-                    None => return true,
-                },
+            let clipped = self
+                .chunk
+                .map_or(Some(*part), |chunk| self.plan.clip(part, chunk));
+            let Some(part) = &clipped else {
+                return true;
             };
-            let part = clipped.as_ref().unwrap_or(part);
-            let share = self.plan.share_of(part);
+            let share = self.plan.share(part);
             let extents = self.map.extents(self.plan.stored(part));
-            pieces(share, extents, part.file(), part.bytes, |piece| {
+            pieces(share, extents, part.file.raw(), part.bytes, |piece| {
                 take(share, piece)
             })
         })

@@ -84,13 +84,13 @@ fn travels(state: &LayoutState, file: Range<u64>) -> Vec<(u64, u64)> {
 fn a_lane_that_begins_inside_of_a_request_changes_it() {
     let before = settled();
     let after = begin(&before, piece(2, 4, 5), vec![0..10, 10..20]).unwrap();
-    let (a, b) = (Parts::new(&before), Parts::new(&after));
-    assert!(a.is_same_within(&b, &(0..10)) && a.is_same_within(&b, &(12..20)));
+    let (a, b) = (before.plan_pieces(), after.plan_pieces());
+    assert!(a.is_same_within(&b, (0..10).into()) && a.is_same_within(&b, (12..20).into()));
     assert!(
-        !a.is_same_within(&b, &(5..15)),
+        !a.is_same_within(&b, (5..15).into()),
         "the same homes in another order"
     );
-    assert!(!a.is_same_within(&b, &(15..25)), "another home");
+    assert!(!a.is_same_within(&b, (15..25).into()), "another home");
 }
 
 proptest! {
@@ -165,9 +165,9 @@ proptest! {
             if let Some(next) = next {
                 prop_assert_eq!(next.step, state.step + 1);
                 // Whatever is served under a later step travels as it was planned.
-                let parts = (Parts::new(&state), Parts::new(&next));
+                let pieces = (state.plan_pieces(), next.plan_pieces());
                 for (lo, hi) in [(0, 1), (0, 9), (5, 30), (17, 18), (11, SPACE), (29, 40)] {
-                    if parts.0.is_same_within(&parts.1, &(lo..hi)) {
+                    if pieces.0.is_same_within(&pieces.1, (lo..hi).into()) {
                         prop_assert_eq!(travels(&state, lo..hi), travels(&next, lo..hi));
                     } else {
                         let differs = travels(&state, lo..hi) != travels(&next, lo..hi);

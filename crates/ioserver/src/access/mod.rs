@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use falls::Periodic;
 use kernels::Share;
-use layout::ViewOffset;
+use layout::{FileSpan, ViewOffset};
 use serving::Exchange;
 use wire::link::LinkError;
 use wire::message::access::{Access, FORWARDED, NEWER};
@@ -32,7 +32,8 @@ use crate::files::{Known, Planned, Running};
 use crate::refused::Refused;
 use crate::sessions::{Busy, Connection, Session};
 use crate::statistics::add;
-use crate::views::{Registered, Shares};
+use crate::views::Registered;
+use plan::access::Shares;
 
 /// Subfile bytes that are granted or pinned at a time.
 const WINDOW: u64 = 2 << 20;
@@ -54,7 +55,7 @@ pub(crate) struct Part {
     /// Position in the subfiles that are here.
     slot: usize,
     /// The part of the request's file range that its piece of the layout governs.
-    file: (u64, u64),
+    file: FileSpan,
     /// Bytes.
     count: u64,
     /// Where they begin in the subfile, if they lie there in one run.
@@ -130,7 +131,7 @@ pub(crate) struct Opened {
 
 impl Part {
     fn file(&self) -> Range<u64> {
-        self.file.0..self.file.1
+        self.file.raw()
     }
 }
 
@@ -141,7 +142,7 @@ impl Opened {
     }
 
     fn share(&self, part: &Part) -> &Share {
-        self.shares.with(&self.view.view, &self.known, part.slot)
+        self.known.share(&self.shares, part.slot)
     }
 
     fn subfile_bytes(&self, part: &Part) -> &Periodic {
@@ -269,9 +270,9 @@ pub(crate) fn find_parts(
     let described = opened.view.description_bytes();
     let base = context.limits.search_steps;
     let mut searching = Searching::new(base, opened.bytes, described, Some(connection));
-    known.try_visit_meeting(&opened.file, |slot, file| {
-        let share = opened.shares.with(&opened.view.view, known, slot);
-        let count = searching.count(share, file.clone(), opened.bytes - sum)?;
+    known.try_visit_own(opened.file.clone().into(), |slot, file| {
+        let share = known.share(&opened.shares, slot);
+        let count = searching.count(share, file.raw(), opened.bytes - sum)?;
         if count > opened.bytes - sum {
             return Err(Refused::new(
                 Status::InvalidArgument,
@@ -285,9 +286,9 @@ pub(crate) fn find_parts(
             sum += count;
             parts.push(Part {
                 slot,
-                file: (file.start, file.end),
+                file,
                 count,
-                run: share.right_run(file),
+                run: share.right_run(file.raw()),
             });
         }
         Ok(())
@@ -367,7 +368,7 @@ impl Cursor {
         Cursor {
             part: first,
             left: parts[first].count,
-            file: parts[first].file.0,
+            file: parts[first].file.start.0,
         }
     }
 
@@ -384,9 +385,9 @@ impl Cursor {
         let part = parts[self.part];
         let n = bytes.min(self.left);
         let end = if n == self.left {
-            part.file.1
+            part.file.end.0
         } else {
-            opened.share(&part).after(self.file..part.file.1, n)
+            opened.share(&part).after(self.file..part.file.end.0, n)
         };
         let range = self.file..end;
         self.file = end;

@@ -17,14 +17,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use falls::Meeting;
 use kernels::Share;
-use layout::{View, ViewOffset};
+use layout::ViewOffset;
 use wire::message::directed::Lead;
 use wire::{ClientId, FileId, Status, describe};
 
 use crate::bounded::Searching;
 use crate::files::{Known, lock};
 use crate::refused::Refused;
-use crate::views::{Shares, shares_of};
+use crate::views::shares_of;
+use plan::access::Shares;
 
 /// Compiled distributions that are kept.
 const KEPT: usize = 8;
@@ -40,7 +41,7 @@ pub(super) struct Views {
     file: FileId,
     serial: u64,
     description: Vec<u8>,
-    list: Vec<(View, Arc<Shares>)>,
+    list: Vec<Arc<Shares>>,
     /// By rank, the view.
     of: Vec<u32>,
     are_apart: OnceLock<bool>,
@@ -72,7 +73,7 @@ impl Compiled {
         let list = lead.views.iter().map(|view| {
             let mut one = Vec::new();
             describe::put_view(&mut one, view);
-            (view.clone(), shares_of(known, &Arc::from(one)))
+            shares_of(known, view, &Arc::from(one))
         });
         let views = Arc::new(Views {
             file: known.file(),
@@ -206,7 +207,7 @@ impl Distribution {
         for rank in 0..distribution.ranks.len() {
             let file = distribution.ranks[rank].file.clone();
             let mut has_bytes = false;
-            known.try_visit_meeting(&file, |slot, _| {
+            known.try_visit_own(file.clone().into(), |slot, _| {
                 if !has_bytes {
                     let share = distribution.share(rank, slot);
                     has_bytes = searching.first(share, file.clone())?.is_some();
@@ -225,8 +226,8 @@ impl Distribution {
     }
 
     pub(super) fn share(&self, rank: usize, slot: usize) -> &Share {
-        let (view, shares) = &self.views.list[self.ranks[rank].view as usize];
-        shares.with(view, &self.known, slot)
+        let shares = &self.views.list[self.ranks[rank].view as usize];
+        self.known.share(shares, slot)
     }
 
     /// The file range of a part in which a rank may have bytes.
@@ -254,10 +255,7 @@ impl Distribution {
         *self.views.are_apart.get_or_init(|| {
             let (views, of) = (&self.views.list, &self.views.of);
             let apart = |a: usize, b: usize| {
-                let (a, b) = (
-                    views[of[a] as usize].0.bytes(),
-                    views[of[b] as usize].0.bytes(),
-                );
+                let (a, b) = (views[of[a] as usize].view(), views[of[b] as usize].view());
                 let meeting = Meeting::new(a, b);
                 meeting.is_symbolic() && meeting.count(0..falls::MAX_OFFSET) == 0
             };
@@ -376,7 +374,7 @@ impl Distribution {
     /// that is not seen at once are left out.
     pub(super) fn spans(&self) -> Vec<(usize, Range<u64>, u64)> {
         let mut spans = Vec::new();
-        self.known.visit_meeting(&self.hull, |slot, _| {
+        self.known.visit_own(self.hull.clone().into(), |slot, _| {
             let bytes = &self.known.own[slot].bytes;
             let (mut start, mut end, mut sum) = (u64::MAX, 0, 0);
             for (number, rank) in self.ranks.iter().enumerate() {

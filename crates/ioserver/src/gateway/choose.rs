@@ -96,7 +96,7 @@ pub(crate) fn choose_server(
 ) -> Result<Chosen, Refused> {
     let view = session.client.view(request.view)?;
     let known = context.known(&view.entry)?;
-    let split = view.split(&known);
+    let split = Split::new(&view, &known);
     view.history.bring(&request.history.0);
     // Straight after a view was set a hint strategy begins like a predicted one: with its first byte.
     let by = match (request.by, request.upcoming) {

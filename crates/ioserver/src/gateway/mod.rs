@@ -163,8 +163,7 @@ fn serve_decoded(
         exchange.skip_payload()?;
     }
     let view = Arc::clone(&opened.view);
-    let split = view.split(&opened.known);
-    let file = opened.file.clone();
+    let split = Split::new(&view, &opened.known);
     let known = Arc::clone(&opened.known);
     let newer = opened.flags();
     let connection = &session.connection;
@@ -172,8 +171,7 @@ fn serve_decoded(
     let described = view.description_bytes();
     let mut searching = Searching::new(base, access.bytes, described, Some(connection));
     split.routes(
-        &view,
-        &file,
+        opened.file.clone().into(),
         access.bytes,
         &mut searching,
         &mut stage.routes,
@@ -324,8 +322,7 @@ fn read_all(
     let copying = Instant::now();
     let Stage { memory, routes, .. } = stage;
     for route in routes.iter() {
-        let (split, view) = (whose.split, whose.view);
-        split.scatter(view, route, memory, whose.access.lo)?;
+        whose.split.scatter(route, memory, whose.access.lo)?;
     }
     spent.copied += copying.elapsed();
     Ok(outcomes)
@@ -342,8 +339,7 @@ fn write_all(
     let copying = Instant::now();
     let Stage { memory, routes, .. } = stage;
     for route in routes.iter_mut() {
-        let (split, view) = (whose.split, whose.view);
-        split.gather(view, route, memory, whose.access.lo)?;
+        whose.split.gather(route, memory, whose.access.lo)?;
     }
     spent.copied += copying.elapsed();
     let (mine, mut forwards) = forward_all(context, whose, Kind::Write, stage);

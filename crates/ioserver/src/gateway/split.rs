@@ -1,17 +1,16 @@
 //! Which bytes of a request lie at which server, and moving them between view order and packets.
 //!
-//! A [`Split`] belongs to one view and one layout: what the view shares with every subfile, whoever has it,
-//! made when first met. A packet is what travels between servers: the subfiles of a server in ascending
-//! index, of each the bytes of the range in ascending file order, as in any access.
+//! A [`Split`] joins the access plan of a view with the servers of a layout. A packet is what travels between servers:
+//! the parts of a server, in the order of the plan, as in any access.
 //!
-//! Left to others: sending packets, the store.
+//! Left to others: the order of bytes (`plan::access`), sending packets, the store.
 
-use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use advise::mapping::Matching;
-use kernels::{Share, SharedBytesMut};
-use layout::FileOffset;
+use kernels::SharedBytesMut;
+use layout::{FileSpan, ViewOffset};
+use plan::access::{AccessPlan, Part};
 use wire::Status;
 
 use super::Fault;
@@ -22,36 +21,15 @@ use crate::views::Registered;
 
 /// See the [module](self).
 pub(crate) struct Split {
-    pub(crate) serial: u64,
-    pub(crate) step: u64,
-    pieces: Vec<SplitPiece>,
-}
-
-struct SplitPiece {
-    ranges: Vec<Range<u64>>,
-    partition: layout::Partition,
-    subfiles: Arc<[Subfile]>,
-}
-
-struct Subfile {
-    server: Option<u64>,
-    share: OnceLock<Share>,
-}
-
-/// Bytes of a request in one subfile.
-#[derive(Clone)]
-struct RoutePart {
-    piece: usize,
-    index: usize,
-    file: Range<u64>,
-    bytes: u64,
+    plan: AccessPlan,
+    known: Arc<Known>,
 }
 
 /// The part of a request at one server.
 #[derive(Default)]
 pub(crate) struct Route {
     pub(crate) server: u64,
-    parts: Vec<RoutePart>,
+    parts: Vec<Part>,
     pub(crate) bytes: u64,
     packet: Vec<u8>,
 }
@@ -94,7 +72,7 @@ impl Routes {
         found.map_or(0, |r| r.bytes)
     }
 
-    fn add(&mut self, server: u64, part: RoutePart) {
+    fn add(&mut self, server: u64, part: Part) {
         let found = self.iter().position(|r| r.server == server);
         let i = match found {
             Some(i) => i,
@@ -126,93 +104,50 @@ impl From<Nobody> for Refused {
 }
 
 impl Split {
-    /// For a layout; what was compiled for an earlier step of the same layout is taken over.
-    pub(crate) fn new(known: &Known, before: Option<&Split>) -> Split {
-        let before = before.filter(|before| before.serial == known.serial);
-        let subfile = |places: &Vec<wire::Place>| Subfile {
-            server: places.first().map(|place| place.server),
-            share: OnceLock::new(),
-        };
-        let pieces = known.layout().pieces.iter().enumerate();
-        let pieces = pieces.map(|(i, piece)| SplitPiece {
-            ranges: piece.ranges.clone(),
-            partition: piece.partition.clone(),
-            subfiles: match before {
-                Some(before) => Arc::clone(&before.pieces[i].subfiles),
-                None => piece.places.iter().map(subfile).collect(),
-            },
-        });
+    /// Of the requests through a view, for a layout.
+    pub(crate) fn new(view: &Registered, known: &Arc<Known>) -> Split {
         Split {
-            serial: known.serial,
-            step: known.step(),
-            pieces: pieces.collect(),
+            plan: view.plan(known),
+            known: Arc::clone(known),
         }
     }
 
-    fn share(&self, view: &Registered, piece: usize, index: usize) -> &Share {
-        let piece = &self.pieces[piece];
-        piece.subfiles[index]
-            .share
-            .get_or_init(|| Share::new(view.view.bytes(), &piece.partition.subfile(index)))
-    }
-
-    /// In the order in which bytes travel.
+    /// Hands out the parts of a span with their servers; bytes that no server has are left out. Counts no further
+    /// than `most`.
     fn visit(
         &self,
-        view: &Registered,
-        file: &Range<u64>,
+        file: FileSpan,
         most: u64,
         searching: &mut Searching<'_>,
-        mut take: impl FnMut(u64, RoutePart),
+        mut take: impl FnMut(u64, Part),
     ) -> Result<(), Refused> {
-        for (p, piece) in self.pieces.iter().enumerate() {
-            for range in &piece.ranges {
-                let range = range.start.max(file.start)..range.end.min(file.end);
-                if range.is_empty() {
-                    continue;
+        let shares = self.plan.shares();
+        self.plan.try_parts(
+            file,
+            |home, file| {
+                let share = shares.with(home.piece, home.subfile);
+                searching.count(share, file.raw(), most)
+            },
+            |part| {
+                let piece = &self.known.layout().pieces[part.home.piece];
+                if let Some(place) = piece.places[part.home.subfile].first() {
+                    take(place.server, part);
                 }
-                let meeting = FileOffset(range.start)..FileOffset(range.end);
-                let mut visited = Ok(());
-                piece.partition.visit_meeting(meeting, |index| {
-                    if visited.is_err() {
-                        return;
-                    }
-                    let share = self.share(view, p, index);
-                    let bytes = match searching.count(share, range.clone(), most) {
-                        Ok(bytes) => bytes,
-                        Err(refused) => {
-                            visited = Err(refused);
-                            return;
-                        }
-                    };
-                    if let Some(server) = piece.subfiles[index].server.filter(|_| bytes > 0) {
-                        let part = RoutePart {
-                            piece: p,
-                            index,
-                            file: range.clone(),
-                            bytes,
-                        };
-                        take(server, part);
-                    }
-                });
-                visited?;
-            }
-        }
-        Ok(())
+            },
+        )
     }
 
     /// Finds the parts of a file range that has `bytes` bytes of the view.
     pub(crate) fn routes(
         &self,
-        view: &Registered,
-        file: &Range<u64>,
+        file: FileSpan,
         bytes: u64,
         searching: &mut Searching<'_>,
         routes: &mut Routes,
     ) -> Result<(), Refused> {
         routes.used = 0;
         let mut found = 0;
-        self.visit(view, file, bytes, searching, |server, part| {
+        self.visit(file, bytes, searching, |server, part| {
             found += part.bytes;
             routes.add(server, part);
         })?;
@@ -232,34 +167,27 @@ impl Split {
         steps: u64,
     ) -> Option<Matching> {
         let mut matching = Matching::default();
-        let range = layout::ViewOffset(offset)..layout::ViewOffset(offset.saturating_add(size));
+        let range = ViewOffset(offset)..ViewOffset(offset.saturating_add(size));
         if let Some(file) = view.view.file_range(range) {
-            let file = file.start.0..file.end.0;
             let mut searching = Searching::new(steps, 0, view.description_bytes(), None);
-            let add = |server, part: RoutePart| matching.add(server, part.bytes);
-            self.visit(view, &file, u64::MAX, &mut searching, add)
+            let add = |server, part: Part| matching.add(server, part.bytes);
+            self.visit(file.into(), u64::MAX, &mut searching, add)
                 .ok()?;
         }
         Some(matching)
     }
 
     /// Packs a part from memory in view order that begins at view byte `base`.
-    pub(super) fn gather(
-        &self,
-        view: &Registered,
-        route: &mut Route,
-        memory: &[u8],
-        base: u64,
-    ) -> Result<(), Fault> {
+    pub(super) fn gather(&self, route: &mut Route, memory: &[u8], base: u64) -> Result<(), Fault> {
         route.room();
         let Route { parts, packet, .. } = route;
         let mut at = 0;
         for part in parts.iter() {
             let end = at + part.bytes as usize;
             let packed = &mut packet[at..end];
-            let share = self.share(view, part.piece, part.index);
-            share
-                .gather_left(part.file.clone(), memory.into(), base, packed)
+            self.plan
+                .share(part)
+                .gather_left(part.file.raw(), memory.into(), base, packed)
                 .map_err(|e| crate::access::write::internal(&e))?;
             at = end;
         }
@@ -267,20 +195,15 @@ impl Split {
     }
 
     /// Unpacks a part into memory in view order that begins at view byte `base`.
-    pub(super) fn scatter(
-        &self,
-        view: &Registered,
-        route: &Route,
-        memory: &mut [u8],
-        base: u64,
-    ) -> Result<(), Fault> {
+    pub(super) fn scatter(&self, route: &Route, memory: &mut [u8], base: u64) -> Result<(), Fault> {
         let mut at = 0;
         for part in &route.parts {
             let end = at + part.bytes as usize;
             let packed = &route.packet[at..end];
             let target = SharedBytesMut::from_slice(&mut *memory);
-            self.share(view, part.piece, part.index)
-                .scatter_left(part.file.clone(), packed, target, base)
+            self.plan
+                .share(part)
+                .scatter_left(part.file.raw(), packed, target, base)
                 .map_err(|e| crate::access::write::internal(&e))?;
             at = end;
         }

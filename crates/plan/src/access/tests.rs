@@ -1,0 +1,187 @@
+//! The order of bytes, compared with a walk over single bytes: which subfile has each, and where it stands in the
+//! message. The layout state is that of a file that moves, with ranges that begin anywhere.
+
+use super::*;
+use layout::{ArrayType, Layout, View};
+use std::ops::Range;
+
+fn partition(text: &str) -> Partition {
+    let layout: Layout = text.parse().unwrap();
+    let array: ArrayType = "u8[12,10]".parse().unwrap();
+    let elements = layout.on_array(&array).unwrap().elements().unwrap();
+    Partition::from_start(layout::Pattern::new(elements.period, elements.sets).unwrap())
+}
+
+fn piece(generation: u64, text: &str, ranges: &[Range<u64>]) -> Piece {
+    Piece {
+        generation,
+        ranges: ranges.iter().cloned().map(FileSpan::from).collect(),
+        partition: partition(text),
+    }
+}
+
+/// A file that moves, as far as `frontier`.
+fn pieces(frontier: u64) -> Arc<Pieces> {
+    Arc::new(Pieces::new(vec![
+        piece(1, "(block, *) onto 3", &[frontier..600, 700..900]),
+        piece(
+            2,
+            "(*, cyclic(3)) onto 2",
+            &[0..frontier, 600..700, 900..u64::MAX],
+        ),
+    ]))
+}
+
+fn view() -> View {
+    let layout: Layout = "(cyclic(2), block) onto 2x2 [1]".parse().unwrap();
+    let array: ArrayType = "u8[12,10]".parse().unwrap();
+    let applied = layout.on_array(&array).unwrap();
+    View::new(FileOffset(5), applied.period(), applied.element(0).unwrap()).unwrap()
+}
+
+fn plan_of(view: &View, pieces: &Arc<Pieces>) -> AccessPlan {
+    let shares = Shares::new(view.bytes(), pieces, None);
+    AccessPlan::new(Arc::clone(pieces), Arc::new(shares))
+}
+
+fn parts_of(plan: &AccessPlan, file: Range<u64>) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let count = |home: Home, file: FileSpan| {
+        let share = plan.shares().with(home.piece, home.subfile);
+        Ok::<_, Infallible>(share.count(file.raw()))
+    };
+    let Ok(()) = plan.try_parts(file.into(), count, |part| parts.push(part));
+    parts
+}
+
+#[test]
+fn every_byte_of_a_file_that_moves_has_one_home() {
+    let view = view();
+    let plan = plan_of(&view, &pieces(130));
+    for file in [0..1000, 100..140, 595..905, 130..131, 899..2000] {
+        let parts = parts_of(&plan, file.clone());
+        for x in file.clone().filter(|x| view.bytes().contains(*x)) {
+            let has = |part: &&Part| {
+                part.file.contains(FileOffset(x)) && plan.share(part).count(x..x + 1) == 1
+            };
+            let homes: Vec<&Part> = parts.iter().filter(has).collect();
+            assert_eq!(homes.len(), 1, "homes of byte {x}");
+            assert!(plan.range(homes[0]).contains(FileOffset(x)));
+            let is_old = (130..600).contains(&x) || (700..900).contains(&x);
+            assert_eq!(homes[0].home.piece, if is_old { 0 } else { 1 });
+        }
+        let bytes: u64 = parts.iter().map(|part| part.bytes).sum();
+        let shown = view.bytes().rank(file.end) - view.bytes().rank(file.start);
+        assert_eq!(bytes, shown);
+        assert!(parts.iter().all(|part| part.bytes > 0));
+        // Pieces, ranges, subfiles.
+        assert!(parts.windows(2).all(|w| w[0].home < w[1].home));
+    }
+}
+
+#[test]
+fn the_next_step_of_a_move_compiles_nothing_again() {
+    let whole = View::whole_file();
+    let first = plan_of(&whole, &pieces(130));
+    parts_of(&first, 0..2000);
+    let next = Shares::new(whole.bytes(), &pieces(400), Some(first.shares()));
+    for (piece, subfiles) in [(0, 3), (1, 2)] {
+        assert_eq!(next.subfiles(piece), subfiles);
+        for subfile in 0..subfiles {
+            let shared = next.compiled(piece, subfile).expect("taken over");
+            assert!(std::ptr::eq(shared, first.shares().with(piece, subfile)));
+        }
+    }
+    let other = Shares::new(whole.bytes(), &pieces(400), None);
+    assert!(other.compiled(0, 0).is_none());
+}
+
+#[test]
+fn messages_that_are_cut_carry_every_byte_once_and_no_more_than_they_may() {
+    let view = view();
+    let plan = plan_of(&view, &pieces(130));
+    let all = parts_of(&plan, 3..950);
+    // What one server gets: any parts, in order.
+    let chosen: Vec<Vec<Part>> = vec![
+        all.clone(),
+        all.iter().step_by(2).copied().collect(),
+        vec![all[1]],
+    ];
+    for (parts, most) in chosen
+        .iter()
+        .flat_map(|p| [1, 3, 7, 40, 5000].map(|m| (p, m)))
+    {
+        let total: u64 = parts.iter().map(|p| p.bytes).sum();
+        let (mut rest, mut sum) = (FileSpan::from(3..950), 0);
+        while !rest.is_empty() {
+            let message = plan.cut(parts, rest, most);
+            let clipped = parts.iter().filter_map(|part| plan.clip(part, message));
+            let bytes: u64 = clipped.map(|part| part.bytes).sum();
+            assert!(bytes <= most, "{bytes} bytes in a message of {most}");
+            assert!(bytes == most || message.end == rest.end);
+            assert!(message.end > rest.start, "no progress at {rest:?}");
+            sum += bytes;
+            rest.start = message.end;
+        }
+        assert_eq!(sum, total);
+    }
+}
+
+#[test]
+fn the_first_byte_of_parts_is_the_lowest_of_all() {
+    let view = view();
+    let plan = plan_of(&view, &pieces(130));
+    let parts = parts_of(&plan, 0..1000);
+    for start in (0..1000).step_by(13) {
+        let file = FileSpan::from(start..(start + 50).min(1000));
+        let naive = file.raw().find(|&x| view.bytes().contains(x));
+        assert_eq!(plan.first(&parts, file), naive.map(FileOffset));
+    }
+}
+
+#[test]
+fn two_states_have_the_same_order_where_their_ranges_are_the_same() {
+    let (a, b) = (pieces(130), pieces(140));
+    for (file, is_same) in [
+        (0..130, true),
+        (0..131, false),
+        (129..141, false),
+        (140..2000, true),
+        (139..141, false),
+    ] {
+        assert_eq!(
+            a.is_same_within(&b, file.clone().into()),
+            is_same,
+            "{file:?}"
+        );
+    }
+    // The same homes, but a range that begins inside: other bytes come first.
+    let cut = Pieces::new(vec![piece(1, "(block, *) onto 3", &[0..50, 50..u64::MAX])]);
+    let one = Pieces::new(vec![piece(1, "(block, *) onto 3", &[0..u64::MAX])]);
+    assert!(!cut.is_same_within(&one, (40..60).into()));
+    assert!(cut.is_same_within(&one, (0..50).into()));
+}
+
+#[test]
+fn a_table_of_many_subfiles_is_made_where_it_is_used() {
+    let bytes: Vec<falls::FallsSet> = (0..1000)
+        .map(|i| falls::FallsSet::segment(i, 1).unwrap())
+        .collect();
+    let pieces = Arc::new(Pieces::new(vec![Piece {
+        generation: 1,
+        ranges: vec![FileSpan::from(0..u64::MAX)],
+        partition: Partition::from_start(layout::Pattern::new(1000, bytes).unwrap()),
+    }]));
+    let plan = plan_of(&View::whole_file(), &pieces);
+    let parts = parts_of(&plan, 640..642);
+    let homes: Vec<usize> = parts.iter().map(|p| p.home.subfile).collect();
+    assert_eq!(homes, [640, 641]);
+    assert!(
+        plan.shares().tables[0]
+            .chunks
+            .iter()
+            .filter(|c| c.get().is_some())
+            .count()
+            == 1
+    );
+}
