@@ -13,13 +13,13 @@ use wire::message::session::{Counter, GetSupervisor, Shutdown, Statistics};
 use wire::url::ServiceUrl;
 use wire::{ClientId, ServerId};
 
-use crate::connect::{ConnectOptions, Connector};
-use crate::direct::DirectStatistics;
+use crate::access::direct::DirectStatistics;
 use crate::error::{Error, Result};
 use crate::file::File;
-use crate::open::Open as OpenFile;
-use crate::open_options::{OpenOptions, file_mode_mask};
-use crate::session::{Session, lock};
+use crate::file::open::Open as OpenFile;
+use crate::file::open_options::{OpenOptions, file_mode_mask};
+use crate::transport::connect::{ConnectOptions, Connector};
+use crate::transport::session::{Session, lock};
 
 /// Subfiles of a server that one answer lists.
 const SUBFILES_AT_A_TIME: u64 = 4096;

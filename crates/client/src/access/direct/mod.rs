@@ -1,0 +1,214 @@
+//! Direct access: the client side of memory that servers of this host share.
+//!
+//! ```text
+//!  access  ->  parts per server  ->  are they mapped?  -- yes -->  claim, copy, end   (no message)
+//!                                      | no
+//!                                      +--> by message as always; then perhaps ask for maps
+//! ```
+//!
+//! A server is *attached* once per session ([`attached`]); where bytes of a file are is kept per open
+//! file ([`maps`]); an access copies straight between the user's memory and the extents ([`transfer`]);
+//! short accesses that lie in one run find it in a small cache ([`quick`]).
+//!
+//! Invariants
+//! - Nothing here can fail an access: whatever says no sends it the message way, which repairs
+//!   layout, epoch and connections, and reports errors.
+//! - No claim is held across a system call, a lock or a wait.
+//! - An access that counts ended all its claims, and every server of it was alive afterwards.
+//! - A warm access sends nothing and allocates nothing.
+//!
+//! Left to others: the memory and its protocol (the crate `direct`), the message way (`access`).
+
+pub(crate) mod attached;
+pub(crate) mod maps;
+pub(crate) mod quick;
+pub(crate) mod transfer;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use wire::Place;
+
+use crate::access::direct::attached::Attached;
+use crate::transport::lane::Lane;
+use crate::transport::session::{Session, lock};
+
+/// What a session has counted about direct accesses. Short accesses that lie in one run are
+/// counted, not timed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DirectStatistics {
+    /// Servers whose memory is shared at present.
+    pub attached: u64,
+    /// Reads that went directly.
+    pub reads: u64,
+    /// Writes that went directly.
+    pub writes: u64,
+    /// Bytes of those reads.
+    pub read_bytes: u64,
+    /// Bytes of those writes.
+    pub written_bytes: u64,
+    /// Times a server was asked where bytes are.
+    pub maps_asked: u64,
+    /// Claims that were taken back while bytes were copied.
+    pub revoked: u64,
+    /// Accesses that went by message although they might have gone directly: not mapped, no longer
+    /// current, revoked, or no slot free.
+    pub fallbacks: u64,
+}
+
+/// The same while it is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    reads: AtomicU64,
+    writes: AtomicU64,
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+    maps_asked: AtomicU64,
+    revoked: AtomicU64,
+    fallbacks: AtomicU64,
+}
+
+impl Counters {
+    #[inline]
+    pub(crate) fn read(&self, bytes: u64) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn wrote(&self, bytes: u64) {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn asked(&self) {
+        self.maps_asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn revoked(&self) {
+        self.revoked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn fell_back(&self) {
+        self.fallbacks.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A server, as far as sharing its memory is concerned.
+#[derive(Debug)]
+enum Known {
+    On(Arc<Attached>),
+    /// This start of it does not share, or sharing has failed.
+    Off {
+        incarnation: u64,
+    },
+    /// The kernel said that the process of this start has died.
+    Died {
+        incarnation: u64,
+    },
+}
+
+/// What a session knows about servers that share memory.
+#[derive(Debug, Default)]
+pub(crate) struct Sharing {
+    /// Few, so a list.
+    servers: Mutex<Vec<(u64, Known)>>,
+    /// Held while a server is being attached.
+    attaching: Mutex<()>,
+    pub(crate) counters: Counters,
+}
+
+impl Sharing {
+    pub(crate) fn statistics(&self) -> DirectStatistics {
+        let c = &self.counters;
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let servers = lock(&self.servers);
+        let is_on = |known: &&(u64, Known)| matches!(&known.1, Known::On(a) if a.is_alive());
+        DirectStatistics {
+            attached: servers.iter().filter(is_on).count() as u64,
+            reads: of(&c.reads),
+            writes: of(&c.writes),
+            read_bytes: of(&c.read_bytes),
+            written_bytes: of(&c.written_bytes),
+            maps_asked: of(&c.maps_asked),
+            revoked: of(&c.revoked),
+            fallbacks: of(&c.fallbacks),
+        }
+    }
+
+    /// What is known about this start of a server; what was known about another is dropped.
+    fn known(&self, server: u64, incarnation: u64) -> Option<Option<Arc<Attached>>> {
+        let mut servers = lock(&self.servers);
+        let at = servers.iter().position(|(s, _)| *s == server)?;
+        match &servers[at].1 {
+            Known::On(a) if a.incarnation == incarnation && a.is_alive() => Some(Some(a.clone())),
+            Known::Off { incarnation: i } | Known::Died { incarnation: i } if *i == incarnation => {
+                Some(None)
+            }
+            Known::On(a) if a.incarnation == incarnation => {
+                servers[at].1 = Known::Died { incarnation };
+                Some(None)
+            }
+            _ => {
+                servers.swap_remove(at);
+                None
+            }
+        }
+    }
+
+    /// Whether the process that was this start of a server is known to be dead.
+    pub(crate) fn has_died(&self, server: u64, incarnation: u64) -> bool {
+        let servers = lock(&self.servers);
+        servers.iter().any(|(s, known)| {
+            *s == server
+                && match known {
+                    Known::On(a) => a.incarnation == incarnation && !a.is_alive(),
+                    Known::Died { incarnation: i } => *i == incarnation,
+                    Known::Off { .. } => false,
+                }
+        })
+    }
+
+    fn keep(&self, server: u64, known: Known) {
+        let mut servers = lock(&self.servers);
+        servers.retain(|(s, _)| *s != server);
+        servers.push((server, known));
+    }
+
+    /// Gives up sharing with this start of a server.
+    pub(crate) fn switch_off(&self, server: u64, incarnation: u64) {
+        let known = match self.has_died(server, incarnation) {
+            true => Known::Died { incarnation },
+            false => Known::Off { incarnation },
+        };
+        self.keep(server, known);
+    }
+}
+
+impl Session {
+    /// The shared memory of a server that the lane is connected to; attached if need be. `None` if it
+    /// shares none, or another thread attaches it right now.
+    pub(crate) fn attached(&self, lane: &Lane, place: Place) -> Option<Arc<Attached>> {
+        let pipe = &lane.servers[lane.find(place.server)?].1;
+        let incarnation = pipe.welcome.incarnation;
+        if let Some(known) = self.sharing.known(place.server, incarnation) {
+            return known;
+        }
+        let _alone = self.sharing.attaching.try_lock().ok()?;
+        if let Some(known) = self.sharing.known(place.server, incarnation) {
+            return known;
+        }
+        match Attached::attach(self, place.server, incarnation, &pipe.address) {
+            Some(attached) => {
+                let attached = Arc::new(attached);
+                self.sharing.keep(place.server, Known::On(attached.clone()));
+                Some(attached)
+            }
+            None => {
+                self.sharing.switch_off(place.server, incarnation);
+                None
+            }
+        }
+    }
+}

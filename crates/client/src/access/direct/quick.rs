@@ -1,0 +1,378 @@
+//! Short accesses: runs of the view that lie in one run of shared memory, found again by their offset.
+//!
+//! ```text
+//!  view   0 ......... | run of 2 MiB | run | ...          a hit: lock, find, claim, current?, copy, end, alive?
+//! ```
+//!
+//! A run is learned from an access that turned out to lie in one, and reaches as far as view, subfile,
+//! extent and known size do, and as its bytes have one home. It stays good while its epoch and the step of the
+//! layout state do: the size only shrinks by a truncate, which raises the epoch first.
+//!
+//! Invariants
+//! - Whatever changes what an access of the handle means (view, mode, hints, closing) clears the runs
+//!   while no other access is under way.
+//! - `sync` clears them too: only the long way notes which servers have bytes that are not durable.
+//! - A hit reads no clock, sends nothing, allocates nothing.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+use ::direct::MappedSegment;
+use falls::MAX_OFFSET;
+use kernels::{Share, SharedBytes, SharedBytesMut};
+use wire::Rights;
+
+use super::attached::Attached;
+use super::maps::{Extent, Maps, Piece, pieces};
+use super::transfer::{LONG, Way};
+use crate::file::open::Open;
+use crate::transport::lane::Lane;
+
+/// Runs that are kept.
+const MOST_RUNS: usize = 256;
+/// When all are taken, one makes room after so many accesses that found none.
+const MISSES_PER_EVICTION: u64 = 64;
+
+/// A run of the view in shared memory.
+#[derive(Debug)]
+struct Run {
+    view: Range<u64>,
+    attached: Arc<Attached>,
+    entry: u32,
+    epoch: u64,
+    step: u64,
+    segment: Arc<MappedSegment>,
+    /// Where the run begins in the segment.
+    at: u64,
+    mark: u32,
+    reads: bool,
+    writes: bool,
+    /// Where the recorder counts bytes of its server.
+    recorded_at: usize,
+}
+
+/// What a hit came to.
+enum Hit {
+    /// At the server that the recorder has in this slot.
+    Done(usize),
+    /// Nothing fits.
+    Missed,
+    /// Runs are no longer good.
+    Void,
+    /// They may be used no longer, or not right now, because the file moves.
+    Stepped,
+}
+
+impl Run {
+    /// Why it is no longer current.
+    #[cold]
+    fn void(&self) -> Hit {
+        match self.attached.table.is_good(self.entry, self.epoch) {
+            true => Hit::Stepped,
+            false => Hit::Void,
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Quick {
+    /// Ascending and apart.
+    runs: RwLock<Vec<Run>>,
+    /// Bytes of the last access of the handle, if it was a hit; 0 if not.
+    last_bytes: AtomicU64,
+    /// How the last access was done, if it was a collective one; 0 if not.
+    last_collective: AtomicU64,
+    /// Accesses that found all runs taken.
+    misses: AtomicU64,
+}
+
+impl Quick {
+    /// Forgets all runs, once accesses that use them are done.
+    pub(crate) fn clear(&self) {
+        self.runs.write().unwrap_or_else(|e| e.into_inner()).clear();
+    }
+
+    /// Bytes of the last access, if it was a hit.
+    pub(crate) fn last_bytes(&self) -> u64 {
+        self.last_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The last access was none.
+    pub(crate) fn was_not_last(&self) {
+        self.last_bytes.store(0, Ordering::Relaxed);
+        self.last_collective.store(0, Ordering::Relaxed);
+    }
+
+    /// Notes how the last access was done by a team.
+    pub(crate) fn was_collective(&self, how: u64) {
+        self.last_collective.store(how, Ordering::Relaxed);
+    }
+
+    /// What was noted, if it still is the last access.
+    pub(crate) fn last_collective(&self) -> u64 {
+        self.last_collective.load(Ordering::Relaxed)
+    }
+
+    /// Finds the run of an access and lets `copy` move the bytes in a claim of it.
+    #[inline]
+    fn hit(
+        &self,
+        offset: u64,
+        len: usize,
+        writes: bool,
+        copy: impl FnOnce(&MappedSegment, u64),
+    ) -> Hit {
+        let len = len as u64;
+        if len == 0 || len >= LONG {
+            return Hit::Missed;
+        }
+        let runs = self.runs.read().unwrap_or_else(|e| e.into_inner());
+        let next = runs.partition_point(|run| run.view.end <= offset);
+        let Some(run) = runs.get(next) else {
+            return Hit::Missed;
+        };
+        let is_inside = run.view.start <= offset && len <= run.view.end - offset;
+        let is_allowed = if writes { run.writes } else { run.reads };
+        if !is_inside || !is_allowed {
+            return Hit::Missed;
+        }
+        let at = run.at + (offset - run.view.start);
+        let Attached { table, page, .. } = &*run.attached;
+        // Memory that is no longer the file's is not brought back by touching it.
+        let is_current = || table.is_current(run.entry, run.epoch, run.step);
+        if !is_current() {
+            return run.void();
+        }
+        run.segment.make_ready(at, len);
+        let Some(claim) = page.claim(run.entry, run.epoch, writes) else {
+            return Hit::Missed;
+        };
+        if !is_current() {
+            return run.void();
+        }
+        if writes && let Some(mark) = run.mark.checked_sub(1) {
+            page.mark(mark);
+        }
+        copy(&run.segment, at);
+        if !claim.end() || !table.is_alive() {
+            return Hit::Void;
+        }
+        self.last_bytes.store(len, Ordering::Relaxed);
+        self.last_collective.store(0, Ordering::Relaxed);
+        Hit::Done(run.recorded_at)
+    }
+
+    /// Whether a run holds this offset, good for this kind of access.
+    fn has(&self, offset: u64, writes: bool) -> bool {
+        let runs = self.runs.read().unwrap_or_else(|e| e.into_inner());
+        let next = runs.partition_point(|run| run.view.end <= offset);
+        runs.get(next).is_some_and(|run| {
+            run.view.start <= offset && if writes { run.writes } else { run.reads }
+        })
+    }
+
+    /// Whether there is room, or it is time to make some.
+    fn has_room(&self) -> bool {
+        let count = self.runs.read().unwrap_or_else(|e| e.into_inner()).len();
+        count < MOST_RUNS
+            || self
+                .misses
+                .fetch_add(1, Ordering::Relaxed)
+                .is_multiple_of(MISSES_PER_EVICTION)
+    }
+
+    fn keep(&self, run: Run) {
+        let mut runs = self.runs.write().unwrap_or_else(|e| e.into_inner());
+        let first = runs.partition_point(|r| r.view.end <= run.view.start);
+        let last = runs.partition_point(|r| r.view.start < run.view.end);
+        runs.splice(first..last, [run]);
+        if runs.len() > MOST_RUNS {
+            // Whichever it is, it comes back if it is needed; the new one stays.
+            let at = if first == 0 {
+                runs.len() - 1
+            } else {
+                first / 2
+            };
+            runs.remove(at);
+        }
+    }
+}
+
+impl Open {
+    /// Reads if the bytes lie in a known run.
+    #[inline]
+    pub(crate) fn read_quickly(&self, offset: u64, buffer: SharedBytesMut<'_>) -> bool {
+        if !self.session.is_ours() {
+            return false;
+        }
+        let len = buffer.len();
+        let hit = self.quick.hit(offset, len, false, |segment, at| {
+            buffer.copy_from(segment.bytes(at, len as u64));
+        });
+        match hit {
+            Hit::Done(slot) => {
+                self.record_quickly(false, offset, len as u64, slot);
+                self.session.sharing.counters.read(len as u64);
+                true
+            }
+            Hit::Missed => false,
+            Hit::Void => self.quick_is_void(),
+            Hit::Stepped => self.quick_has_stepped(),
+        }
+    }
+
+    /// Writes if the bytes lie in a known run.
+    #[inline]
+    pub(crate) fn write_quickly(&self, offset: u64, bytes: SharedBytes<'_>) -> bool {
+        if !self.session.is_ours() {
+            return false;
+        }
+        let hit = self.quick.hit(offset, bytes.len(), true, |segment, at| {
+            let target = segment.bytes_mut(at, bytes.len() as u64);
+            target.copy_from(bytes);
+        });
+        match hit {
+            Hit::Done(slot) => {
+                self.record_quickly(true, offset, bytes.len() as u64, slot);
+                self.session.sharing.counters.wrote(bytes.len() as u64);
+                true
+            }
+            Hit::Missed => false,
+            Hit::Void => self.quick_is_void(),
+            Hit::Stepped => self.quick_has_stepped(),
+        }
+    }
+
+    #[inline]
+    fn record_quickly(&self, writes: bool, offset: u64, len: u64, slot: usize) {
+        if !self.recording.is_on() {
+            return;
+        }
+        self.recording.counters.moved(slot, writes, len);
+        if self.recording.counters.record(writes, offset, len) {
+            self.hand_over_old();
+        }
+    }
+
+    #[cold]
+    fn quick_has_stepped(&self) -> bool {
+        self.quick.clear();
+        false
+    }
+
+    #[cold]
+    fn quick_is_void(&self) -> bool {
+        self.session.sharing.counters.revoked();
+        self.quick.clear();
+        false
+    }
+
+    /// Remembers the run that a direct access turned out to lie in.
+    pub(crate) fn learn(&self, lane: &Lane, maps: &Maps, way: Way<'_>) {
+        let work = &lane.work;
+        if way.len >= LONG || way.grows || work.used != 1 || self.is_closed() {
+            return;
+        }
+        let flow = &work.flows[0];
+        let (Some(place), [part]) = (flow.place, &flow.parts[..]) else {
+            return;
+        };
+        if self.quick.has(way.lo, way.writes) || !self.quick.has_room() {
+            return;
+        }
+        let Some(map) = maps.server(place.server) else {
+            return;
+        };
+        let share = way.plan.share(part);
+        if !is_run(share, part.file.raw()) {
+            return;
+        }
+        let mut found: Option<(&Extent, Range<u64>)> = None;
+        let mut count = 0;
+        let extents = map.extents(way.plan.stored(part));
+        pieces(
+            share,
+            extents,
+            part.file.raw(),
+            part.bytes,
+            |piece: Piece<'_>| {
+                count += 1;
+                found = Some((piece.extent, piece.file));
+                true
+            },
+        );
+        let (Some((extent, file)), 1) = (found, count) else {
+            return;
+        };
+        let subfile = share.meeting().right();
+        let size = self.known_size();
+        if size.epoch != way.epoch {
+            return;
+        }
+        // As far as the extent and the file go.
+        let start = subfile.select(extent.offset).unwrap_or(file.start);
+        let end = match subfile.select(extent.offset + extent.len - 1) {
+            Some(last) => (last + 1).min(size.size),
+            None => size.size.min(MAX_OFFSET),
+        };
+        let home = way.plan.range(part);
+        let (start, end) = (start.max(home.start.0), end.min(home.end.0));
+        let end = longest(file.end, end, |end| is_run(share, file.start..end));
+        let back = longest(0, file.start.saturating_sub(start), |back| {
+            is_run(share, file.start - back..end)
+        });
+        let start = file.start - back;
+        let range = start..end;
+        let (Some(view), Some(at)) = (
+            share.left_run(range.clone()),
+            share.right_run(range.clone()),
+        ) else {
+            return;
+        };
+        let Some(at) = at.checked_sub(extent.offset) else {
+            return;
+        };
+        let bytes = share.count(range);
+        if at + bytes > extent.len {
+            return;
+        }
+        self.quick.keep(Run {
+            view: view..view + bytes,
+            attached: map.attached.clone(),
+            entry: map.entry,
+            epoch: map.epoch,
+            step: way.plan.step(),
+            segment: extent.segment.clone(),
+            at: extent.at + at,
+            mark: extent.mark,
+            reads: self.rights.allow(Rights::READ),
+            // A run that was read is not written through: a write has to be noted for the next sync.
+            writes: way.writes && extent.is_writable() && !self.is_append,
+            recorded_at: self.recording.counters.slot(place.server),
+        });
+    }
+}
+
+/// Whether the bytes of a file range lie in one run on both sides.
+fn is_run(share: &Share, file: Range<u64>) -> bool {
+    share.left_run(file.clone()).is_some() && share.right_run(file).is_some()
+}
+
+/// The largest number from `good` to `most` of which `holds` is true; it is of all smaller ones.
+fn longest(good: u64, most: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    if most <= good || holds(most) {
+        return most.max(good);
+    }
+    let (mut good, mut bad) = (good, most);
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        if holds(middle) {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    good
+}

@@ -1,0 +1,600 @@
+//! The messages of one access to one server: cut, sent, answered, one after the other.
+//!
+//! ```text
+//!  view range   |----- message 0 -----|----- message 1 -----|-- 2 --|
+//!  in flight             2 at most; the payload of an announced write goes before the next request
+//! ```
+//!
+//! A flow does what can be done without waiting, or waits in every step, as its caller says. It knows
+//! nothing of other flows: whoever drives several decides whom to wait for.
+//!
+//! Invariants
+//! - Answers come in the order of the requests. After a failure nothing new is sent, and what is under
+//!   way is still received, so that the connection stays good.
+//! - Bytes before `confirmed` are done at this server, whatever happens to the rest.
+//! - Memory for packed bytes is kept from access to access.
+
+use std::time::Instant;
+
+use kernels::{Share, SharedBytes, SharedBytesMut};
+use layout::{FileSpan, ViewOffset};
+use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, NEWER, READ, WHOLE, WRITE};
+use wire::message::{self, Refusal};
+use wire::{Place, Status};
+
+use crate::access::gateway::{Routes, WholeTerms};
+use crate::access::phases::ServerPhases;
+use crate::access::plan::Plan;
+use crate::error::Trouble;
+use crate::transport::pipe::{Cursor, Piece, Pipe, Wait};
+use plan::access::Part;
+
+/// Runs shorter than this are packed when there are several: a copy is cheaper than a call.
+const DIRECT_BYTES: usize = 4096;
+
+/// Several runs of the user's memory that are all this long (but for the first and the last) go without packing.
+const LONG_RUN: u64 = 16 << 10;
+
+/// Packed bytes are spread when so many have come: they are still near the processor then.
+const NEAR_BYTES: usize = 256 << 10;
+
+/// The user's memory of an access; byte 0 is the first byte of the access.
+#[derive(Debug)]
+pub(crate) enum Memory<'a> {
+    From(SharedBytes<'a>),
+    Into(SharedBytesMut<'a>),
+}
+
+impl Memory<'_> {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Memory::From(bytes) => bytes.len(),
+            Memory::Into(bytes) => bytes.len(),
+        }
+    }
+
+    fn to_send(&self) -> SharedBytes<'_> {
+        match self {
+            Memory::From(bytes) => *bytes,
+            Memory::Into(_) => SharedBytes::from_slice(&[]),
+        }
+    }
+
+    fn is_write(&self) -> bool {
+        matches!(self, Memory::From(_))
+    }
+}
+
+/// What all messages of an access have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) view: &'a layout::View,
+    pub(crate) view_number: u64,
+    /// The first view byte of the access.
+    pub(crate) base: u64,
+    pub(crate) epoch: u64,
+    pub(crate) lease: u64,
+    /// Whether the server is told where the write ends, because it owns the file.
+    pub(crate) grows: bool,
+    /// Whether it goes to a place that was reserved in this epoch.
+    pub(crate) is_reserved: bool,
+    /// Limits that hints set; 0 is the server's own.
+    pub(crate) message_bytes: u64,
+    pub(crate) rendezvous_bytes: Option<u64>,
+    /// For a request that its server splits.
+    pub(crate) whole: Option<WholeTerms<'a>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Request,
+    AwaitsGo,
+    Data,
+    AwaitsDone,
+    Payload,
+}
+
+#[derive(Debug, Default)]
+struct Message {
+    request: u64,
+    lo: u64,
+    hi: u64,
+    bytes: u64,
+    state: State,
+    parts: Vec<Part>,
+    pieces: Vec<Piece>,
+    packed: Vec<u8>,
+    /// What is to be spread, ascending by piece.
+    spreads: Vec<Spread>,
+    /// The first of them that is not done.
+    spread: usize,
+    cursor: Cursor,
+    is_announced: bool,
+    /// Sent as far as its state says.
+    is_sent: bool,
+}
+
+/// Bytes of a part that come packed, in a piece of the payload.
+#[derive(Clone, Debug)]
+struct Spread {
+    piece: usize,
+    part: usize,
+    file: (u64, u64),
+    /// Where they are in the packed memory.
+    start: usize,
+    len: usize,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    pub(crate) slot: usize,
+    pub(crate) place: Option<Place>,
+    pub(crate) pipe: usize,
+    pub(crate) parts: Vec<Part>,
+    /// Where the next message begins, in view space.
+    next: u64,
+    end: u64,
+    /// Bytes that are not in a message yet.
+    unsent: u64,
+    pub(crate) confirmed: u64,
+    ring: [Message; 2],
+    first: usize,
+    count: usize,
+    /// The verifier of bytes that the server has taken; 0 if it has taken none.
+    pub(crate) verifier: u64,
+    pub(crate) failure: Option<Trouble>,
+    /// Nothing more is sent, because another server has a newer layout.
+    is_halted: bool,
+    /// Whether the server has a newer layout, in which the bytes are where they were.
+    pub(crate) is_newer: bool,
+    pub(crate) phases: ServerPhases,
+    pub(crate) gather_ns: u64,
+    pub(crate) scatter_ns: u64,
+    /// What a gateway said.
+    pub(crate) routes: Routes,
+}
+
+impl Flow {
+    /// Begins with the view range that is still to be done; parts are filled in before.
+    pub(crate) fn begin(&mut self, lo: u64, hi: u64) {
+        self.next = lo;
+        self.confirmed = lo;
+        self.end = hi;
+        self.unsent = self.parts.iter().map(|part| part.bytes).sum();
+        self.count = 0;
+        self.verifier = 0;
+        self.failure = None;
+        self.is_halted = false;
+        self.is_newer = false;
+        self.gather_ns = 0;
+        self.scatter_ns = 0;
+        self.routes.clear();
+        self.phases = ServerPhases {
+            server: self.place.map_or(0, |p| p.server),
+            bytes: self.unsent,
+            ..ServerPhases::default()
+        };
+        if self.unsent == 0 {
+            self.confirmed = hi;
+        }
+    }
+
+    /// Bytes of the access at this server.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.phases.bytes
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.count == 0 && (self.unsent == 0 || self.failure.is_some() || self.is_halted)
+    }
+
+    /// Whether its server has turned it away because of the layout.
+    pub(crate) fn is_stale(&self) -> bool {
+        matches!(
+            &self.failure,
+            Some(Trouble::Refused(Status::StaleLayout, _))
+        )
+    }
+
+    /// Sends no further request.
+    pub(crate) fn halt(&mut self) {
+        self.is_halted = true;
+    }
+
+    /// Whether something could be sent if the connection took it.
+    pub(crate) fn wants_to_send(&self) -> bool {
+        (0..self.count).any(|i| !self.message(i).is_sent) || self.may_issue()
+    }
+
+    fn message(&self, i: usize) -> &Message {
+        &self.ring[(self.first + i) % 2]
+    }
+
+    fn may_issue(&self) -> bool {
+        self.unsent > 0
+            && self.failure.is_none()
+            && !self.is_halted
+            && self.count < 2
+            && (0..self.count).all(|i| {
+                let m = self.message(i);
+                m.is_sent && !matches!(m.state, State::AwaitsGo)
+            })
+    }
+
+    /// Ends it because the connection has failed.
+    pub(crate) fn fail(&mut self, trouble: Trouble) {
+        self.count = 0;
+        if self.failure.is_none() {
+            self.failure = Some(trouble);
+        }
+    }
+
+    /// Sends what can be sent.
+    pub(crate) fn send(
+        &mut self,
+        pipe: &mut Pipe,
+        memory: &Memory<'_>,
+        terms: &Terms<'_>,
+        mut number: impl FnMut() -> u64,
+        wait: Wait,
+    ) -> Result<(), Trouble> {
+        loop {
+            let pending = (0..self.count).find(|&i| !self.message(i).is_sent);
+            match pending {
+                Some(i) => {
+                    let m = &mut self.ring[(self.first + i) % 2];
+                    // The request of an announced write goes without its payload.
+                    let has_payload =
+                        memory.is_write() && (m.state == State::Data || !m.is_announced);
+                    let pieces = if has_payload { &m.pieces[..] } else { &[] };
+                    let user = memory.to_send();
+                    if !pipe.send(&mut m.cursor, pieces, user, &m.packed, wait)? {
+                        return Ok(());
+                    }
+                    m.is_sent = true;
+                    m.state = match m.state {
+                        State::Request if m.is_announced => State::AwaitsGo,
+                        _ => State::AwaitsDone,
+                    };
+                }
+                None if self.may_issue() => self.issue(pipe, memory, terms, number()),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Cuts the next message and prepares it.
+    fn issue(&mut self, pipe: &mut Pipe, memory: &Memory<'_>, terms: &Terms<'_>, number: u64) {
+        let plan = terms.plan;
+        let mut most = pipe.welcome.message_bytes.clamp(4096, 1 << 30);
+        if terms.message_bytes > 0 {
+            most = most.min(terms.message_bytes);
+        }
+        let range = ViewOffset(self.next)..ViewOffset(self.end);
+        let file = terms.view.file_range(range).expect("inside the access");
+        let mut file = FileSpan::from(file);
+        let index = (self.first + self.count) % 2;
+        let m = &mut self.ring[index];
+        m.parts.clear();
+        let mut hi = self.end;
+        if self.unsent > most {
+            file = plan.cut(&self.parts, file, most);
+            hi = terms.view.bytes().rank(file.end.0);
+        }
+        if self.next == terms.base && hi == self.end && self.phases.messages == 0 {
+            m.parts.extend(self.parts.iter().cloned());
+        } else {
+            m.parts
+                .extend(self.parts.iter().filter_map(|part| plan.clip(part, file)));
+        }
+        m.bytes = m.parts.iter().map(|part| part.bytes).sum();
+        (m.lo, m.hi, m.request) = (self.next, hi, number);
+        m.cursor = Cursor::default();
+        m.is_sent = false;
+        m.state = State::Request;
+        let started = Instant::now();
+        m.place(plan, terms.base, memory);
+        if memory.is_write() {
+            self.gather_ns += started.elapsed().as_nanos() as u64;
+        }
+        let rendezvous = terms
+            .rendezvous_bytes
+            .unwrap_or(pipe.welcome.rendezvous_bytes);
+        m.is_announced = memory.is_write() && m.bytes > rendezvous;
+        let mut flags = 0;
+        if m.is_announced {
+            flags |= ANNOUNCED;
+        }
+        if terms.grows {
+            flags |= GROW;
+        }
+        let access = Access {
+            view: terms.view_number,
+            lo: m.lo,
+            hi: m.hi,
+            bytes: m.bytes,
+            epoch: terms.epoch,
+            number: terms.lease,
+            end: if terms.grows { file.end.0 } else { 0 },
+            version: &plan.version,
+        };
+        let (kind, payload) = match memory {
+            Memory::From(_) if m.is_announced => (WRITE, 0),
+            Memory::From(_) => (WRITE, m.bytes),
+            Memory::Into(_) => (READ, 0),
+        };
+        match &terms.whole {
+            None => pipe.prepare(kind, flags, number, payload, |out| access.encode(out)),
+            Some(whole) => {
+                let is_last = hi == self.end;
+                let whole = whole.message(access, is_last);
+                pipe.prepare(kind, flags | WHOLE, number, payload, |out| {
+                    whole.encode(out)
+                });
+            }
+        }
+        self.next = hi;
+        self.unsent -= m.bytes;
+        self.count += 1;
+        self.phases.messages += 1;
+    }
+
+    /// Receives what is there, at most one whole answer; whether anything was complete.
+    pub(crate) fn receive(
+        &mut self,
+        pipe: &mut Pipe,
+        memory: &mut Memory<'_>,
+        terms: &Terms<'_>,
+        wait: Wait,
+    ) -> Result<bool, Trouble> {
+        let index = self.first % 2;
+        if self.count == 0 {
+            return Ok(false);
+        }
+        let m = &mut self.ring[index];
+        if m.state != State::Payload {
+            let Some(header) = pipe.frame(wait)? else {
+                return Ok(false);
+            };
+            // An answer repeats the kind of the frame it answers.
+            let kind = match memory {
+                Memory::Into(_) => READ,
+                Memory::From(_) if m.is_announced && m.state == State::AwaitsDone => DATA,
+                Memory::From(_) => WRITE,
+            };
+            if header.kind != kind || header.request != m.request {
+                return Err(Trouble::Nonsense(format!(
+                    "an answer of kind {} to request {} came out of turn",
+                    header.kind, header.request
+                )));
+            }
+            if !header.status.is_ok() {
+                let refusal: Refusal = message::decode(pipe.control())?;
+                if header.payload_bytes != 0 {
+                    return Err(Trouble::Nonsense("a refusal with a payload".into()));
+                }
+                self.pop();
+                if self.failure.is_none() {
+                    self.failure = Some(Trouble::Refused(header.status, refusal));
+                }
+                return Ok(true);
+            }
+            if header.flags & GO != 0 {
+                if m.state != State::AwaitsGo || header.payload_bytes != 0 {
+                    return Err(Trouble::Nonsense("a payload was called for in vain".into()));
+                }
+                m.state = State::Data;
+                m.is_sent = false;
+                m.cursor = Cursor::default();
+                self.phases.messages += 1;
+                pipe.prepare(DATA, 0, m.request, m.bytes, |_| {});
+                return Ok(true);
+            }
+            let expected = if memory.is_write() { 0 } else { m.bytes };
+            if header.payload_bytes != expected || m.state != State::AwaitsDone {
+                return Err(Trouble::Nonsense(format!(
+                    "{} bytes came where {expected} were asked for",
+                    header.payload_bytes
+                )));
+            }
+            let done = match &terms.whole {
+                None => Done::decode(pipe.control())?,
+                Some(_) => self.routes.take(pipe.control())?,
+            };
+            self.phases.waited_ns += done.waited_ns;
+            self.phases.copied_ns += done.copied_ns;
+            self.phases.served_ns += done.served_ns;
+            if memory.is_write() && terms.whole.is_none() {
+                // All answers come over one connection, so from one start of the server.
+                self.verifier = done.verifier;
+            }
+            self.is_newer |= header.flags & NEWER != 0;
+            m.state = State::Payload;
+            m.cursor = Cursor::default();
+        }
+        if let Memory::Into(user) = memory {
+            while let Some(&piece) = m.pieces.get(m.cursor.place) {
+                let target = piece.rest_mut(user.reborrow(), &mut m.packed, m.cursor.byte);
+                let n = pipe.payload(target, wait)?;
+                if n == 0 && piece.len > m.cursor.byte {
+                    return Ok(false);
+                }
+                m.cursor.byte += n;
+                if m.cursor.byte == piece.len {
+                    if !piece.is_direct {
+                        let started = Instant::now();
+                        m.unpack(terms.plan, terms.base, user.reborrow());
+                        self.scatter_ns += started.elapsed().as_nanos() as u64;
+                    }
+                    m.cursor = Cursor {
+                        place: m.cursor.place + 1,
+                        byte: 0,
+                    };
+                }
+            }
+        }
+        let hi = m.hi;
+        match pipe.compare_seal(wait) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(Trouble::Refused(status, refusal)) => {
+                self.pop();
+                if self.failure.is_none() {
+                    self.failure = Some(Trouble::Refused(status, refusal));
+                }
+                return Ok(true);
+            }
+            Err(trouble) => return Err(trouble),
+        }
+        self.pop();
+        if self.failure.is_none() {
+            self.confirmed = hi;
+            if self.count == 0 && self.unsent == 0 {
+                self.confirmed = self.end;
+            }
+        }
+        Ok(true)
+    }
+
+    fn pop(&mut self) {
+        self.first = (self.first + 1) % 2;
+        self.count -= 1;
+    }
+}
+
+impl Message {
+    /// Says where each byte of the payload lies, and packs those that are scattered. What is read in short runs comes
+    /// in steps that use the same packed memory one after the other.
+    fn place(&mut self, plan: &Plan, base: u64, memory: &Memory<'_>) {
+        self.pieces.clear();
+        self.spreads.clear();
+        self.spread = 0;
+        // Where the next packed bytes go.
+        let mut filled = 0;
+        for (number, part) in self.parts.iter().enumerate() {
+            let share = plan.share(part);
+            let len = part.bytes as usize;
+            let run = share
+                .left_run(part.file.raw())
+                .filter(|_| len >= DIRECT_BYTES || self.parts.len() == 1);
+            if let Some(at) = run {
+                add_direct(&mut self.pieces, (at - base) as usize, len);
+                continue;
+            }
+            if len as u64 >= 2 * LONG_RUN && add_runs(&mut self.pieces, share, part, base) {
+                continue;
+            }
+            if let Memory::From(user) = memory {
+                if self.packed.len() < filled + len {
+                    self.packed.resize(filled + len, 0);
+                }
+                share
+                    .gather_left(
+                        part.file.raw(),
+                        *user,
+                        base,
+                        &mut self.packed[filled..filled + len],
+                    )
+                    .expect("the part lies in the access");
+                add_packed(&mut self.pieces, filled, len);
+                filled += len;
+                continue;
+            }
+            let mut file = part.file.raw();
+            let mut left = len;
+            while left > 0 {
+                if filled == NEAR_BYTES || self.pieces.last().is_none_or(|p| p.is_direct) {
+                    filled = 0;
+                }
+                let n = left.min(NEAR_BYTES - filled);
+                let end = match n == left {
+                    true => file.end,
+                    false => share.after(file.clone(), n as u64),
+                };
+                add_packed(&mut self.pieces, filled, n);
+                self.spreads.push(Spread {
+                    piece: self.pieces.len() - 1,
+                    part: number,
+                    file: (file.start, end),
+                    start: filled,
+                    len: n,
+                });
+                file.start = end;
+                filled += n;
+                left -= n;
+                if self.packed.len() < filled {
+                    self.packed.resize(filled, 0);
+                }
+            }
+        }
+    }
+
+    /// Spreads what was received packed in the piece of the cursor.
+    fn unpack(&mut self, plan: &Plan, base: u64, mut user: SharedBytesMut<'_>) {
+        while let Some(spread) = self.spreads.get(self.spread)
+            && spread.piece == self.cursor.place
+        {
+            plan.share(&self.parts[spread.part])
+                .scatter_left(
+                    spread.file.0..spread.file.1,
+                    &self.packed[spread.start..spread.start + spread.len],
+                    user.reborrow(),
+                    base,
+                )
+                .expect("the part lies in the access");
+            self.spread += 1;
+        }
+    }
+}
+
+/// Adds bytes of the user's memory to a payload.
+fn add_direct(pieces: &mut Vec<Piece>, start: usize, len: usize) {
+    match pieces.last_mut() {
+        Some(last) if last.is_direct && last.start + last.len == start => last.len += len,
+        _ => pieces.push(Piece {
+            is_direct: true,
+            start,
+            len,
+        }),
+    }
+}
+
+/// Adds packed bytes to a payload; those at the beginning of the packed memory begin a new piece.
+fn add_packed(pieces: &mut Vec<Piece>, start: usize, len: usize) {
+    match pieces.last_mut() {
+        Some(last) if !last.is_direct && start > 0 => last.len += len,
+        _ => pieces.push(Piece {
+            is_direct: false,
+            start,
+            len,
+        }),
+    }
+}
+
+/// Adds a part run by run, if its runs in the user's memory are long; whether they are. Otherwise nothing is added.
+fn add_runs(pieces: &mut Vec<Piece>, share: &Share, part: &Part, base: u64) -> bool {
+    let before = (pieces.len(), pieces.last().copied());
+    let mut left = part.bytes;
+    let mut runs = 0u64;
+    share.each_left_run(part.file.raw(), |at, len| {
+        // The first and the last may have been cut.
+        if len < LONG_RUN && runs > 0 && len < left {
+            return false;
+        }
+        runs += 1;
+        left -= len;
+        add_direct(pieces, (at - base) as usize, len as usize);
+        true
+    });
+    if left == 0 {
+        return true;
+    }
+    pieces.truncate(before.0);
+    if let (Some(last), Some(kept)) = (pieces.last_mut(), before.1) {
+        *last = kept;
+    }
+    false
+}

@@ -1,0 +1,387 @@
+//! Talking through one server: which one it is for a file, and what it is told.
+//!
+//! A handle has one server at a time. Requests go there whole; the server splits them and may name another
+//! one in its answer, which is used from the next operation on, never during one. The history of
+//! accesses that comes with such an answer is handed to the new server with the next request: servers keep it,
+//! the client only carries it.
+//!
+//! ```text
+//!  open, set_view, hint_next   ->  ChooseServer  ->  server for the next operation
+//!  read, write                 ->  Whole         ->  done, and server for the next operation
+//! ```
+//!
+//! A server that cannot be reached is given up, and the buddy (or the next assignment) takes its place: there is
+//! a server for every handle at any time, as long as the service has one.
+//!
+//! Left to others: predicting and matching (the servers), sending (`flow`), names and sizes (metadata manager
+//! and owner, which are asked directly).
+
+use std::sync::{Arc, Mutex};
+
+use advise::mapping::Strategy as Mapping;
+use wire::message::Bytes;
+use wire::message::access::{Access, Done};
+use wire::message::mapping::{
+    Assign, Assignment, BuddyIs, Choose, ChooseServer, Routed, Upcoming, Whole,
+};
+use wire::{LayoutState, Place, ServerId};
+
+use crate::access::phases::Phases;
+use crate::access::plan::Plan;
+use crate::error::{Result, Trouble};
+use crate::file::open::Open;
+use crate::file::seen::Seen;
+use crate::transport::lane::Lane;
+use crate::transport::session::{Session, lock};
+
+/// The server of a handle, and what goes with the next request.
+#[derive(Debug, Default)]
+struct Current {
+    server: Option<u64>,
+    /// The view that the server was chosen for.
+    view: u64,
+    /// From the server before.
+    history: Vec<u8>,
+    /// What the user says will follow the next operation.
+    following: Option<Upcoming>,
+}
+
+/// How a handle talks to servers.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    mapping: Mapping,
+    current: Mutex<Current>,
+}
+
+impl Gateway {
+    pub(crate) fn new(mapping: Mapping) -> Gateway {
+        Gateway {
+            mapping,
+            current: Mutex::default(),
+        }
+    }
+
+    fn by(&self) -> Choose {
+        match self.mapping {
+            Mapping::Predict => Choose::ByHistory,
+            Mapping::Hint => Choose::ByHint,
+            _ => Choose::Keep,
+        }
+    }
+}
+
+/// The way of one attempt: every part to its server, or all to one.
+#[derive(Debug)]
+pub(crate) enum Through {
+    Parts,
+    One {
+        server: u64,
+        by: Choose,
+        history: Vec<u8>,
+        following: Option<Upcoming>,
+    },
+}
+
+/// What a whole request says beside its range.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WholeTerms<'a> {
+    pub(crate) server: u64,
+    by: Choose,
+    size: u64,
+    operation: Upcoming,
+    following: Option<Upcoming>,
+    history: &'a [u8],
+}
+
+impl<'a> WholeTerms<'a> {
+    pub(crate) fn message(&self, access: Access<'a>, is_last: bool) -> Whole<'a> {
+        Whole {
+            by: self.by,
+            size: self.size,
+            ends: is_last.then_some(self.operation),
+            upcoming: self.following.filter(|_| is_last),
+            history: if is_last { self.history } else { &[] },
+            access,
+        }
+    }
+}
+
+impl Through {
+    pub(crate) fn plan(&self, seen: &Seen, state: &Arc<LayoutState>) -> Arc<Plan> {
+        match self {
+            Through::Parts => seen.plan(state),
+            Through::One { server, .. } => seen.plan_through(state, *server),
+        }
+    }
+
+    /// What messages say about an operation of `len` bytes from `lo` on, in a file of `size` bytes.
+    pub(crate) fn terms(&self, lo: u64, len: u64, size: u64) -> Option<WholeTerms<'_>> {
+        match self {
+            Through::Parts => None,
+            Through::One {
+                server,
+                by,
+                history,
+                following,
+            } => Some(WholeTerms {
+                server: *server,
+                by: *by,
+                size,
+                operation: Upcoming {
+                    offset: lo,
+                    size: len,
+                },
+                following: *following,
+                history,
+            }),
+        }
+    }
+}
+
+/// What a gateway said about the messages of an access.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    internal: u64,
+    between: u64,
+    own: u64,
+    next: Option<u64>,
+    history: Vec<u8>,
+    written: Vec<(u64, u64, u64)>,
+}
+
+impl Routes {
+    pub(crate) fn clear(&mut self) {
+        (self.internal, self.between, self.own) = (0, 0, 0);
+        self.next = None;
+        self.history.clear();
+        self.written.clear();
+    }
+
+    /// Takes an answer.
+    pub(crate) fn take(&mut self, control: &[u8]) -> std::result::Result<Done, Trouble> {
+        let routed = Routed::decode(control)?;
+        self.internal += routed.internal;
+        self.between += routed.between;
+        self.own += routed.own;
+        self.next = routed.next;
+        self.history.clear();
+        self.history.extend_from_slice(routed.history);
+        for part in routed.written() {
+            if !self.written.contains(&part) {
+                self.written.push(part);
+            }
+        }
+        Ok(routed.done)
+    }
+
+    /// Servers that have taken bytes, with their starts and verifiers.
+    pub(crate) fn written(&self) -> &[(u64, u64, u64)] {
+        &self.written
+    }
+
+    pub(crate) fn count(&self, phases: &mut Phases, server: u64) {
+        phases.gateway = Some(ServerId(server));
+        phases.internal_messages += self.internal;
+        phases.bytes_between += self.between;
+        phases.own_bytes += self.own;
+        phases.hops = phases.hops.max(1 + u64::from(self.internal > 0));
+    }
+}
+
+impl Session {
+    /// The buddy of this client, as the metadata manager says.
+    pub(crate) fn buddy(&self, lane: &mut Lane) -> Result<BuddyIs> {
+        if let Some(buddy) = &*lock(&self.buddy) {
+            return Ok(buddy.clone());
+        }
+        let wanted = self.options.buddy;
+        let found = self.manager_on(lane, || wire::message::mapping::Buddy { wanted })?;
+        *lock(&self.buddy) = Some(found.clone());
+        Ok(found)
+    }
+}
+
+impl Open {
+    /// How the next attempt goes.
+    pub(crate) fn through(&self, lane: &mut Lane, seen: &Seen) -> Result<Through> {
+        let Some(gateway) = &self.gateway else {
+            return Ok(Through::Parts);
+        };
+        let known = lock(&gateway.current).server;
+        let server = match known {
+            Some(server) => server,
+            None => self.begin_mapping(lane, seen)?,
+        };
+        let current = lock(&gateway.current);
+        // A history is about one view.
+        let is_same_view = current.view == seen.number;
+        Ok(Through::One {
+            server,
+            by: gateway.by(),
+            history: match is_same_view {
+                true => current.history.clone(),
+                false => Vec::new(),
+            },
+            following: current.following,
+        })
+    }
+
+    /// Whether a write that grows the file tells its owner by itself.
+    pub(crate) fn grows_at_once(&self) -> bool {
+        let owner = self.state().owner.server;
+        let gateway = self.gateway.as_ref();
+        gateway.is_none_or(|g| lock(&g.current).server == Some(owner))
+    }
+
+    /// The first server of a handle, or of one whose server was lost.
+    fn begin_mapping(&self, lane: &mut Lane, seen: &Seen) -> Result<u64> {
+        let gateway = self.gateway.as_ref().expect("asked only then");
+        let assign = |lane: &mut Lane, by| -> Result<u64> {
+            let assigned = self.session.manager_on(lane, || Assign { by })?;
+            Ok(assigned.0)
+        };
+        let server = match gateway.mapping {
+            // Whoever names a buddy has named the master.
+            Mapping::Master if self.session.options.buddy.is_none() => {
+                assign(lane, Assignment::Master)?
+            }
+            Mapping::RoundRobin => assign(lane, Assignment::RoundRobin)?,
+            _ => self.session.buddy(lane)?.server.0,
+        };
+        {
+            let mut current = lock(&gateway.current);
+            current.server = Some(server);
+            current.view = seen.number;
+            current.history.clear();
+        }
+        // Best effort: without an answer it stays, and the next operation finds out why.
+        let _ = self.choose(lane, seen, None);
+        let current = lock(&gateway.current);
+        Ok(current.server.unwrap_or(server))
+    }
+
+    /// Lets the present server choose the next one.
+    fn choose(&self, lane: &mut Lane, seen: &Seen, upcoming: Option<Upcoming>) -> Result<()> {
+        let Some(gateway) = &self.gateway else {
+            return Ok(());
+        };
+        if gateway.by() == Choose::Keep {
+            return Ok(());
+        }
+        let (server, history) = {
+            let current = lock(&gateway.current);
+            let Some(server) = current.server else {
+                return Ok(());
+            };
+            (server, current.history.clone())
+        };
+        let place = Place {
+            server,
+            incarnation: 0,
+        };
+        let by = gateway.by();
+        let asked = self.ask_once(lane, seen, place, |view| ChooseServer {
+            view,
+            by,
+            size: falls::MAX_OFFSET,
+            upcoming,
+            history: Bytes(history.clone()),
+        });
+        match asked {
+            Ok(chosen) => {
+                let mut current = lock(&gateway.current);
+                if current.server == Some(server) {
+                    current.server = Some(chosen.server.0);
+                    current.history = chosen.history.0;
+                }
+                Ok(())
+            }
+            Err(trouble) => {
+                if !matches!(trouble, Trouble::Refused(..)) {
+                    lane.drop_pipe(server);
+                    self.lost_server(server);
+                } else {
+                    seen.forget(server);
+                }
+                Err(trouble.into_error(Some(ServerId(server)), &self.session.address(server)))
+            }
+        }
+    }
+
+    /// After a file was opened or a view set: the server of the first bytes.
+    pub(crate) fn remap(&self, lane: &mut Lane) {
+        let Some(gateway) = &self.gateway else {
+            return;
+        };
+        let seen = self.current();
+        let has_server = {
+            let mut current = lock(&gateway.current);
+            current.history.clear();
+            current.following = None;
+            current.view = seen.number;
+            current.server.is_some()
+        };
+        // What cannot be asked now is found out by the first operation.
+        let _ = match has_server {
+            true => self.choose(lane, &seen, None),
+            false => self.begin_mapping(lane, &seen).map(drop),
+        };
+    }
+
+    /// The user says what the next operation will access.
+    pub(crate) fn hint_next(&self, lane: &mut Lane, offset: u64, size: u64) -> Result<()> {
+        let seen = self.current();
+        if let Through::One { .. } = self.through(lane, &seen)? {
+            self.choose(lane, &seen, Some(Upcoming { offset, size }))?;
+        }
+        Ok(())
+    }
+
+    /// The user says what the operation after the next one will access.
+    pub(crate) fn hint_following(&self, offset: u64, size: u64) {
+        if let Some(gateway) = &self.gateway {
+            lock(&gateway.current).following = Some(Upcoming { offset, size });
+        }
+    }
+
+    /// An operation is over: its answer counts from now on.
+    pub(crate) fn routed(&self, routes: &Routes) {
+        let Some(gateway) = &self.gateway else {
+            return;
+        };
+        let mut current = lock(&gateway.current);
+        current.following = None;
+        current.history.clear();
+        if let Some(next) = routes.next {
+            current.server = Some(next);
+            current.history.extend_from_slice(&routes.history);
+        }
+    }
+
+    /// A server that cannot be reached; another one is found by the next attempt.
+    fn lost_server(&self, server: u64) {
+        if let Some(gateway) = &self.gateway {
+            let mut current = lock(&gateway.current);
+            if current.server == Some(server) {
+                current.server = None;
+            }
+        }
+        let mut buddy = lock(&self.session.buddy);
+        if buddy.as_ref().is_some_and(|b| b.server.0 == server) {
+            *buddy = None;
+        }
+    }
+
+    /// Something went wrong at a gateway: if it cannot be reached, another one is used.
+    pub(crate) fn gateway_trouble(&self, server: u64, trouble: &Trouble) {
+        if matches!(trouble, Trouble::Broken(_)) {
+            self.lost_server(server);
+        }
+    }
+
+    /// The server that the next operation goes to, if it goes to one.
+    pub(crate) fn server_now(&self) -> Option<ServerId> {
+        let gateway = self.gateway.as_ref()?;
+        lock(&gateway.current).server.map(ServerId)
+    }
+}

@@ -1,0 +1,617 @@
+//! Collective access: all ranks of a team read or write, each through its view.
+//!
+//! ```text
+//!  independent     every rank for itself, as if alone: no exchange, no barrier
+//!  two phases      ranks regroup bytes among themselves, then each accesses one domain of the file (`two_phase`)
+//!  directed        one request per server; the server orders its accesses and the transfers (`directed`)
+//!  both            servers direct whole blocks to domains, ranks regroup them (`two_phase`)
+//! ```
+//!
+//! Whether anything but independent accesses may pay is decided when the file is opened, views are set or
+//! hints are changed together, from what all ranks have said then: with direct access by all ranks it never
+//! does, and collective accesses exchange nothing. Only where it may, accesses begin with an exchange of
+//! ranges, from which all ranks come to the same answer; what the cost model says is asked for once per kind
+//! of access, by rank 0, and told.
+//!
+//! Invariants
+//! - The bytes are those of independent accesses. Writes are regrouped only where the parts of all ranks
+//!   are disjoint and leave no hole.
+//! - A rank that cannot take part says so, and all go on independently; one that fails in a phase goes on
+//!   to the end, where all hear of it. Nobody waits for a rank that has failed.
+//! - Files that are being given another layout are accessed independently, and so is what servers refuse to
+//!   direct for a reason that independent accesses can repair.
+//!
+//! Left to others: exchanging (`team`), what each way costs (`advise::cost`).
+
+pub(crate) mod agreed;
+pub(crate) mod choice;
+pub(crate) mod directed;
+pub(crate) mod host_team;
+pub(crate) mod redistribute;
+pub(crate) mod strategy;
+pub(crate) mod team;
+pub(crate) mod together;
+pub(crate) mod two_phase;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use kernels::{SharedBytes, SharedBytesMut};
+use wire::message::Field;
+use wire::message::file::SizeIs;
+use wire::{ClientId, DecodeError, Reader, put_number};
+
+use crate::access::file_range;
+use crate::access::places::Places;
+use crate::collective::agreed::{Agreed, Ready};
+use crate::collective::strategy::{Choice, Collective, Reason};
+use crate::collective::team::Team;
+use crate::collective::two_phase::TwoPhases;
+use crate::error::{Error, Result};
+use crate::file::File;
+use crate::hints::is_on;
+use crate::transport::session::lock;
+
+/// Longest domain of a rank in one round, unless the hints say otherwise.
+const DOMAIN_BYTES: u64 = 4 << 20;
+/// Domains end at multiples of this where they are longer.
+const DOMAIN_UNIT: u64 = 64 << 10;
+/// Bytes of a block, unless the hints say otherwise: the smallest extent of the stores.
+const BLOCK_BYTES: u64 = 64 << 10;
+/// Described memory up to this is packed as a whole where servers direct.
+const PACKED_BYTES: u64 = 256 << 20;
+
+/// What a handle has counted about collective accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CollectiveStatistics {
+    /// Accesses that every rank did for itself.
+    pub independent: u64,
+    /// Accesses that were regrouped.
+    pub two_phase: u64,
+    /// Accesses in windows of the file.
+    pub sieved: u64,
+    /// Accesses that servers directed, piece by piece.
+    pub ddio: u64,
+    /// The same with a packet per rank and block.
+    pub pb_ddio: u64,
+    /// The same with a packet per rank and several blocks.
+    pub mb_ddio: u64,
+    /// Accesses that servers directed and ranks regrouped.
+    pub two_phase_ddio: u64,
+    /// Packets of this rank from and to servers that directed.
+    pub packets: u64,
+    /// Bytes that this rank packed for others before all of its blocks were there.
+    pub packed_early_bytes: u64,
+    /// Exchanges among the ranks for accesses, barriers included.
+    pub exchanges: u64,
+    /// Bytes that this rank has given to others.
+    pub exchanged_bytes: u64,
+    /// Barriers that the hint `collective_barrier` asked for.
+    pub barriers: u64,
+}
+
+/// See [`CollectiveStatistics`], and what was agreed on.
+#[derive(Debug, Default)]
+pub(crate) struct Together {
+    agreed: Mutex<Option<Arc<Agreed>>>,
+    /// By [`Collective::number`], from 0 on.
+    done: [AtomicU64; Collective::COUNT],
+    exchanges: AtomicU64,
+    exchanged_bytes: AtomicU64,
+    barriers: AtomicU64,
+    pub(crate) packets: AtomicU64,
+    pub(crate) packed_early: AtomicU64,
+    pub(crate) memory: Mutex<TwoPhases>,
+    /// What the last access that was decided about came to.
+    choice: Mutex<Option<Choice>>,
+}
+
+impl Together {
+    pub(crate) fn keep(&self, agreed: Agreed) -> Arc<Agreed> {
+        let agreed = Arc::new(agreed);
+        *lock(&self.agreed) = Some(agreed.clone());
+        *lock(&self.choice) = None;
+        agreed
+    }
+
+    pub(crate) fn exchanged(&self, bytes: usize) {
+        self.exchanges.fetch_add(1, Ordering::Relaxed);
+        self.exchanged_bytes
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Servers did not direct what was chosen.
+    pub(crate) fn refused(&self) {
+        if let Some(choice) = &mut *lock(&self.choice) {
+            choice.how = Collective::Independent;
+            choice.reason = Reason::Refused;
+        }
+    }
+
+    pub(crate) fn chose(&self, choice: Choice) {
+        *lock(&self.choice) = Some(choice);
+    }
+}
+
+/// What a rank is about to access, in view bytes.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// Whether it can be regrouped as far as this rank is concerned.
+    can: bool,
+    writes: bool,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) client: ClientId,
+    /// The layout state it knows, in short; 0 if the file is being given another.
+    layout: u64,
+    /// A number that is new at this client.
+    pub(crate) number: u64,
+    /// Size of the file and epoch, as far as it knows.
+    size: u64,
+    epoch: u64,
+}
+
+impl Wanted {
+    fn put(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64);
+        self.can.put(&mut out);
+        self.writes.put(&mut out);
+        for n in [
+            self.offset,
+            self.len,
+            self.client.0,
+            self.layout,
+            self.number,
+            self.size,
+            self.epoch,
+        ] {
+            put_number(&mut out, n);
+        }
+        out
+    }
+
+    fn read(bytes: &[u8]) -> Result<Wanted> {
+        let mut r = Reader::new(bytes);
+        let wanted = (|| {
+            let wanted = Wanted {
+                can: Field::read(&mut r)?,
+                writes: Field::read(&mut r)?,
+                offset: r.number()?,
+                len: r.number()?,
+                client: ClientId(r.number()?),
+                layout: r.number()?,
+                number: r.number()?,
+                size: r.number()?,
+                epoch: r.number()?,
+            };
+            r.finish()?;
+            Ok::<_, DecodeError>(wanted)
+        })();
+        wanted.map_err(|e| {
+            let text = format!("a member does something else than a collective access: {e}");
+            Error::argument("team", text)
+        })
+    }
+}
+
+/// An access that is not independent, the same at all ranks.
+#[derive(Debug)]
+pub(crate) struct Grouped {
+    pub(crate) how: Collective,
+    pub(crate) agreed: Arc<Agreed>,
+    pub(crate) wanted: Vec<Wanted>,
+    /// File bytes from the first to the last of all ranks.
+    pub(crate) hull: Range<u64>,
+    /// Bytes of a domain.
+    pub(crate) domain: u64,
+    /// Blocks of a packet.
+    pub(crate) blocks: u64,
+    /// Epoch that rank 0 knows.
+    pub(crate) epoch: u64,
+}
+
+impl Grouped {
+    pub(crate) fn rounds(&self) -> u64 {
+        let width = self.domain * self.wanted.len() as u64;
+        (self.hull.end - self.hull.start).div_ceil(width)
+    }
+
+    /// The file range of a rank in a round.
+    pub(crate) fn domain(&self, round: u64, rank: usize) -> Range<u64> {
+        let number = round * self.wanted.len() as u64 + rank as u64;
+        let start = self.hull.start + number.saturating_mul(self.domain);
+        let start = start.min(self.hull.end);
+        start..start.saturating_add(self.domain).min(self.hull.end)
+    }
+
+    /// View bytes of a rank's access in a file range.
+    pub(crate) fn positions(&self, rank: usize, file: &Range<u64>) -> Range<u64> {
+        let Wanted { offset, len, .. } = self.wanted[rank];
+        let bytes = self.agreed.ranks[rank].view.bytes();
+        let clip = |x| bytes.rank(x).clamp(offset, offset + len);
+        clip(file.start)..clip(file.end)
+    }
+}
+
+/// The file range of each rank; nothing for one that accesses nothing.
+fn files_of(agreed: &Agreed, wanted: &[Wanted]) -> Vec<Range<u64>> {
+    let files = wanted.iter().zip(&agreed.ranks).map(|(wanted, rank)| {
+        if wanted.len == 0 {
+            return 0..0;
+        }
+        let bytes = rank.view.bytes();
+        let first = bytes.select(wanted.offset).unwrap_or(0);
+        let last = bytes.select(wanted.offset.saturating_add(wanted.len - 1));
+        first..last.map_or(0, |last| last + 1)
+    });
+    files.collect()
+}
+
+fn hull_of(files: &[Range<u64>]) -> Range<u64> {
+    let used = || files.iter().filter(|file| !file.is_empty());
+    let start = used().map(|f| f.start).min().unwrap_or(0);
+    start..used().map(|f| f.end).max().unwrap_or(0)
+}
+
+/// The bytes of a version, in short: two that differ give other numbers, but for chance.
+fn short(version: &[u8]) -> u64 {
+    let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    version.iter().fold(0xcbf2_9ce4_8422_2325, mix) | 1
+}
+
+impl File {
+    /// What this rank says about collective accesses.
+    pub(crate) fn ready(&self) -> Ready {
+        let hints = self.hints();
+        Ready {
+            is_direct: self.is_near_all_servers(),
+            is_mapped: self.open.gateway.is_some(),
+            forced: self.open.forced(),
+            is_barrier: hints.get("collective_barrier").and_then(is_on) == Some(true),
+            domain_bytes: hints.number("cb_buffer_size").unwrap_or(DOMAIN_BYTES),
+            block_bytes: hints.number("ddio_block_size").unwrap_or(BLOCK_BYTES),
+            blocks: hints.number("ddio_blocks").unwrap_or(0),
+        }
+    }
+
+    /// Whether all servers of the file share their memory with this client.
+    fn is_near_all_servers(&self) -> bool {
+        let open = &self.open;
+        if !open.is_direct() {
+            return false;
+        }
+        let plan = open.whole.plan(&open.state());
+        let near = open.session.with_lane(|lane| {
+            Ok(plan.places.iter().all(|place| {
+                open.session.server_pipe(lane, *place).is_ok()
+                    && open.session.attached(lane, *place).is_some()
+            }))
+        });
+        near.unwrap_or(false)
+    }
+
+    /// Whether collective accesses of this handle wait for the other ranks. They do not where the team has
+    /// agreed that each goes for itself, without a barrier. Sends nothing; the same at all ranks.
+    pub fn is_exchanging(&self) -> bool {
+        let agreed = lock(&self.open.together.agreed);
+        agreed
+            .as_ref()
+            .is_none_or(|agreed| agreed.is_barrier || !agreed.ranks.is_empty())
+    }
+
+    /// What this handle has counted about collective accesses.
+    pub fn collective_statistics(&self) -> CollectiveStatistics {
+        let together = &self.open.together;
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CollectiveStatistics {
+            independent: of(&together.done[0]),
+            two_phase: of(&together.done[1]),
+            sieved: of(&together.done[2]),
+            ddio: of(&together.done[3]),
+            pb_ddio: of(&together.done[4]),
+            mb_ddio: of(&together.done[5]),
+            two_phase_ddio: of(&together.done[6]),
+            packets: of(&together.packets),
+            packed_early_bytes: of(&together.packed_early),
+            exchanges: of(&together.exchanges),
+            exchanged_bytes: of(&together.exchanged_bytes),
+            barriers: of(&together.barriers),
+        }
+    }
+
+    /// Writes from described memory while all other ranks of the team write, each at an offset of its own
+    /// view. See [`File::write_at_memory`].
+    ///
+    /// All ranks call it, whatever they have to write. Handles were opened by the members of this team,
+    /// one each.
+    pub fn write_at_all(
+        &self,
+        team: &Team,
+        offset: u64,
+        memory: SharedBytes<'_>,
+        origin: usize,
+        places: &Places,
+    ) -> Result<usize> {
+        // Others may write what is this rank's.
+        self.open.void_ahead();
+        let agreed = self.agreed(team)?;
+        let grouped = match agreed.ranks.is_empty() {
+            true => None,
+            false => {
+                let is_good = places.check(memory.len(), origin).is_ok();
+                self.grouped(team, agreed.clone(), offset, places, true, is_good)?
+            }
+        };
+        let done = match grouped {
+            Some(grouped)
+                if grouped.how.is_directed() && grouped.how != Collective::TwoPhaseDdio =>
+            {
+                match self.write_directed(team, &grouped, memory, origin, places)? {
+                    Some(done) => {
+                        self.open.record(true, offset, &Ok(done));
+                        return Ok(done);
+                    }
+                    None => self.write_at_memory(offset, memory, origin, places),
+                }
+            }
+            Some(grouped) => {
+                let done = self.write_in_two_phases(team, &grouped, memory, origin, places);
+                self.open.record(true, offset, &done);
+                return done;
+            }
+            None => self.write_at_memory(offset, memory, origin, places),
+        };
+        self.end_independent(team, &agreed, done)
+    }
+
+    /// Reads into described memory while all other ranks of the team read, each at an offset of its own
+    /// view. See [`File::read_at_memory`].
+    pub fn read_at_all(
+        &self,
+        team: &Team,
+        offset: u64,
+        memory: SharedBytesMut<'_>,
+        origin: usize,
+        places: &Places,
+    ) -> Result<usize> {
+        let mut memory = memory;
+        let agreed = self.agreed(team)?;
+        let grouped = match agreed.ranks.is_empty() {
+            true => None,
+            false => {
+                let is_good = places.check(memory.len(), origin).is_ok() && !places.has_overlap();
+                self.grouped(team, agreed.clone(), offset, places, false, is_good)?
+            }
+        };
+        let done = match grouped {
+            Some(grouped)
+                if grouped.how.is_directed() && grouped.how != Collective::TwoPhaseDdio =>
+            {
+                match self.read_directed(team, &grouped, memory.reborrow(), origin, places)? {
+                    Some(done) => {
+                        self.open.record(false, offset, &Ok(done));
+                        return Ok(done);
+                    }
+                    None => self.read_at_memory(offset, memory, origin, places),
+                }
+            }
+            Some(grouped) => {
+                let done = self.read_in_two_phases(team, &grouped, memory, origin, places);
+                self.open.record(false, offset, &done);
+                return done;
+            }
+            None => self.read_at_memory(offset, memory, origin, places),
+        };
+        self.end_independent(team, &agreed, done)
+    }
+
+    /// How the last collective access was decided, and what the cost model said; nothing before the first.
+    pub fn last_choice(&self) -> Option<Choice> {
+        let last = Collective::of(self.open.quick.last_collective())?;
+        let together = &self.open.together;
+        if let Some(choice) = lock(&together.choice).clone() {
+            return Some(choice);
+        }
+        let agreed = lock(&together.agreed).clone();
+        Some(Choice {
+            how: last,
+            reason: agreed.map_or(Reason::OnlyWay, |agreed| agreed.alone),
+            predicted_s: None,
+            alternatives: Vec::new(),
+            blocks: 0,
+        })
+    }
+
+    /// What the team has agreed on; it does so now if it has not yet.
+    fn agreed(&self, team: &Team) -> Result<Arc<Agreed>> {
+        let agreed = lock(&self.open.together.agreed).clone();
+        match agreed {
+            Some(agreed) => Ok(agreed),
+            None => self.agree_again(team, Ok(())),
+        }
+    }
+
+    fn end_independent(&self, team: &Team, agreed: &Agreed, done: Result<usize>) -> Result<usize> {
+        let how = match self.is_write_sieved() {
+            true => Collective::Sieving,
+            false => Collective::Independent,
+        };
+        self.count(how);
+        if !agreed.is_barrier {
+            return done;
+        }
+        let together = &self.open.together;
+        together.barriers.fetch_add(1, Ordering::Relaxed);
+        together.exchanged(0);
+        let met = team.barrier();
+        let done = done?;
+        met.map(|()| done)
+    }
+
+    pub(crate) fn count(&self, how: Collective) {
+        let index = how.number() as usize - 1;
+        self.open.together.done[index].fetch_add(1, Ordering::Relaxed);
+        self.open.quick.was_collective(how.number());
+    }
+
+    /// Tells what this rank wants, hears the others, and decides with them: `None` if every rank goes for
+    /// itself.
+    fn grouped(
+        &self,
+        team: &Team,
+        agreed: Arc<Agreed>,
+        offset: u64,
+        places: &Places,
+        writes: bool,
+        is_good: bool,
+    ) -> Result<Option<Grouped>> {
+        let mine = self.wanted(&agreed, offset, places, writes, is_good);
+        let bytes = mine.put();
+        self.open.together.exchanged(bytes.len());
+        let all = team.agree(Ok(bytes))?;
+        let mut wanted: Vec<Wanted> = all.iter().map(|b| Wanted::read(b)).collect::<Result<_>>()?;
+        if wanted.iter().any(|w| !w.can || w.writes != writes) || wanted.len() != agreed.ranks.len()
+        {
+            return Ok(self.go_alone(Reason::OtherBytes));
+        }
+        let mut files = files_of(&agreed, &wanted);
+        let mut hull = hull_of(&files);
+        let mut epoch = wanted[0].epoch;
+        let is_one_layout =
+            wanted[0].layout != 0 && wanted.iter().all(|w| w.layout == wanted[0].layout);
+        let can_direct = agreed.can_direct && is_one_layout;
+        if !writes && can_direct && hull.end > wanted[0].size {
+            // Where the file ends has to be the same at all ranks: rank 0 asks.
+            let size = self.tell_size(team)?;
+            epoch = size.epoch;
+            for (wanted, rank) in wanted.iter_mut().zip(&agreed.ranks) {
+                let shown = rank
+                    .view
+                    .len_within(size.size)
+                    .saturating_sub(wanted.offset);
+                wanted.len = wanted.len.min(shown);
+            }
+            files = files_of(&agreed, &wanted);
+            hull = hull_of(&files);
+        }
+        if hull.is_empty() {
+            return Ok(self.go_alone(Reason::OnlyWay));
+        }
+        let span = hull.end - hull.start;
+        let bytes = wanted
+            .iter()
+            .fold(0u64, |sum, wanted| sum.saturating_add(wanted.len));
+        let is_whole = || {
+            bytes == span
+                && (0..files.len()).all(|a| {
+                    (a + 1..files.len()).all(|b| {
+                        let both =
+                            files[a].start.max(files[b].start)..files[a].end.min(files[b].end);
+                        agreed.are_apart(a, b, both)
+                    })
+                })
+        };
+        let may_regroup = agreed.is_near && (!writes || is_whole());
+        let mut choice = self.choose(team, &agreed, &wanted, writes, may_regroup, can_direct)?;
+        let regroups = matches!(choice.how, Collective::TwoPhase | Collective::TwoPhaseDdio);
+        if regroups && !may_regroup {
+            choice.how = Collective::Independent;
+            choice.reason = Reason::OtherBytes;
+        }
+        if choice.how.is_directed() && !can_direct {
+            choice.how = Collective::Independent;
+            choice.reason = Reason::OtherLayout;
+        }
+        let (how, blocks) = (choice.how, choice.blocks);
+        self.open.together.chose(choice);
+        if matches!(how, Collective::Independent | Collective::Sieving) {
+            return Ok(None);
+        }
+        let mut domain = span.div_ceil(wanted.len() as u64);
+        if domain > DOMAIN_UNIT {
+            domain = domain.next_multiple_of(DOMAIN_UNIT);
+        }
+        Ok(Some(Grouped {
+            how,
+            domain: domain.min(agreed.domain_bytes),
+            agreed,
+            wanted,
+            hull,
+            blocks,
+            epoch,
+        }))
+    }
+
+    fn go_alone(&self, reason: Reason) -> Option<Grouped> {
+        self.open.together.chose(Choice {
+            how: Collective::Independent,
+            reason,
+            predicted_s: None,
+            alternatives: Vec::new(),
+            blocks: 0,
+        });
+        None
+    }
+
+    fn wanted(
+        &self,
+        agreed: &Agreed,
+        offset: u64,
+        places: &Places,
+        writes: bool,
+        is_good: bool,
+    ) -> Wanted {
+        let right = match writes {
+            true => wire::Rights::WRITE,
+            false => wire::Rights::READ,
+        };
+        let seen = self.open.current();
+        let len = places.size();
+        let can = is_good
+            && self.open.check_right(right).is_ok()
+            && !self.is_atomic()
+            && !(writes && self.open.is_append)
+            && seen.number == agreed.number
+            && (len == 0 || file_range(&seen, offset, len).is_ok());
+        let plan = seen.plan(&self.open.state());
+        let is_packed_whole = places.run(0).is_none() && len > PACKED_BYTES;
+        let layout = match plan.is_settled() && !is_packed_whole {
+            true => short(&plan.version),
+            false => 0,
+        };
+        let size = self.open.known_size();
+        Wanted {
+            can,
+            writes,
+            offset,
+            len,
+            client: self.open.session.client,
+            layout,
+            number: self.open.session.number(),
+            size: size.size,
+            epoch: size.epoch,
+        }
+    }
+
+    /// Where the file ends, as rank 0 asks for it and tells all.
+    fn tell_size(&self, team: &Team) -> Result<SizeIs> {
+        let mine = match team.rank() {
+            0 => {
+                let open = &self.open;
+                let asked = open.session.with_lane(|lane| open.ask_size(lane));
+                asked.map(|size| {
+                    let mut out = Vec::new();
+                    size.put(&mut out);
+                    out
+                })
+            }
+            _ => Ok(Vec::new()),
+        };
+        self.open.together.exchanged(0);
+        let said = team.agree(mine)?;
+        SizeIs::read(&mut Reader::new(&said[0]))
+            .map_err(|e| Error::argument("team", format!("rank 0 told no size: {e}")))
+    }
+}

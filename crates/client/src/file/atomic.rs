@@ -1,0 +1,213 @@
+//! Atomic mode: a handle is admitted by the owner of the file, and its accesses carry the number it
+//! was given; where views overlap they take a lock first, and so do accesses of several messages.
+//!
+//! A number that is no longer good (`StaleLease`) means that views were admitted or left meanwhile:
+//! the handle asks again and repeats the access, with a lock if it is told so.
+
+use std::time::Duration;
+
+use control::moves::crash_point;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use wire::Status;
+use wire::message::file::{Admit, Lock, Unlock};
+
+use crate::access::How;
+use crate::error::{Error, Result, Trouble};
+use crate::file::File;
+use crate::file::open::Lease;
+use crate::file::seen::Seen;
+use crate::transport::lane::Lane;
+use crate::transport::patience::{Patience, pause_for};
+use crate::transport::session::lock;
+
+/// Before an owner that gave the same number again is asked once more.
+const OWNER_PAUSE: Duration = Duration::from_millis(2);
+/// Times an access asks to be admitted again.
+pub(crate) const MOST_ADMISSIONS: u32 = 1000;
+
+impl File {
+    /// Enters atomic mode with a view, or asks for the present number.
+    pub(crate) fn admit(&self, lane: &mut Lane, seen: &Seen) -> Result<()> {
+        let admitted = self.open.ask_owner(lane, seen, |view| Admit {
+            view,
+            handle: self.open.handle(),
+        })?;
+        let before = lock(&self.open.lease).replace(Lease {
+            number: admitted.number,
+            use_locks: admitted.use_locks,
+        });
+        if before.is_some_and(|lease| lease.number == admitted.number) {
+            // Somebody else gives the numbers now: a file that moves has got another owner, and the one that was
+            // asked does not know yet.
+            self.open.fetch_state(lane)?;
+            pause_for(OWNER_PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Runs an access as the mode of the handle wants it.
+    pub(crate) fn guarded<T>(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        (lo, len): (u64, u64),
+        is_write: bool,
+        mut run: impl FnMut(&mut Lane, How) -> Result<T>,
+    ) -> Result<T> {
+        let mut left = MOST_ADMISSIONS;
+        loop {
+            let lease = *lock(&self.open.lease);
+            let Some(lease) = lease.filter(|_| len > 0) else {
+                return run(lane, How::default());
+            };
+            let how = How {
+                lease: lease.number,
+                ..How::default()
+            };
+            // A lease may end between two messages, and others would see half of the access.
+            let is_one = || self.open.is_one_message(seen, lo, len, is_write);
+            if lease.use_locks || !is_one() {
+                return self.locked(lane, seen, (lo, len), is_write, how, run);
+            }
+            match run(lane, how) {
+                Err(e) if e.status() == Status::StaleLease && left > 0 => {
+                    left -= 1;
+                    self.admit(lane, seen)?;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Runs an access under a lock, which is kept while the access is repeated with a new number:
+    /// released in between, others would see what the first attempt has done of it. If another server owns the
+    /// file meanwhile the lock is gone, and taken there.
+    fn locked<T>(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        (lo, len): (u64, u64),
+        is_write: bool,
+        mut how: How,
+        mut run: impl FnMut(&mut Lane, How) -> Result<T>,
+    ) -> Result<T> {
+        let hi = lo.saturating_add(len).min(falls::MAX_OFFSET);
+        let mut left = MOST_ADMISSIONS;
+        // Another owner than the one that admitted the handle does not know it.
+        let mut take = |lane: &mut Lane| loop {
+            match self.lock_at_owner(lane, seen, lo, hi, is_write) {
+                Err(e) if e.status() == Status::StaleLease && left > 0 => {
+                    left -= 1;
+                    self.admit(lane, seen)?;
+                }
+                other => return other,
+            }
+        };
+        let (mut owner, mut request) = take(lane)?;
+        crash_point("client_after_lock");
+        how.lease = lock(&self.open.lease).map_or(0, |lease| lease.number);
+        let mut left = MOST_ADMISSIONS;
+        let result = loop {
+            match run(lane, how) {
+                Err(e) if e.status() == Status::StaleLease && left > 0 => {
+                    left -= 1;
+                    if let Err(error) = self.admit(lane, seen) {
+                        break Err(error);
+                    }
+                    how.lease = lock(&self.open.lease).map_or(0, |lease| lease.number);
+                    if self.open.owner().server != owner {
+                        match take(lane) {
+                            Ok(locked) => (owner, request) = locked,
+                            Err(error) => break Err(error),
+                        }
+                    }
+                }
+                other => break other,
+            }
+        };
+        // A lock that cannot be released ends with the connection or the session.
+        let unlocked = self
+            .open
+            .ask_owner(lane, seen, |view| Unlock { view, request });
+        let unlocked = match unlocked {
+            // It ended with the duties of the server that had given it.
+            Err(Error::Refused { .. }) if self.open.owner().server != owner => Ok(()),
+            other => other,
+        };
+        match result {
+            Ok(value) => unlocked.map(|()| value),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits for a range, as long as the owner is there; the number of the lock.
+    pub(crate) fn lock_range(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        lo: u64,
+        hi: u64,
+        is_exclusive: bool,
+    ) -> Result<u64> {
+        let locked = self.lock_at_owner(lane, seen, lo, hi, is_exclusive)?;
+        Ok(locked.1)
+    }
+
+    /// The same; also the owner that gave it.
+    fn lock_at_owner(
+        &self,
+        lane: &mut Lane,
+        seen: &Seen,
+        lo: u64,
+        hi: u64,
+        is_exclusive: bool,
+    ) -> Result<(u64, u64)> {
+        let session = &self.open.session;
+        let mut patience = Patience::new(&session.options);
+        loop {
+            let owner = self.open.owner();
+            let request = session.number();
+            let wanted = Lock {
+                view: seen.number,
+                handle: self.open.handle(),
+                request,
+                lo,
+                hi,
+                is_exclusive,
+            };
+            let number = session.number();
+            let locked = self.open.ready(lane, seen, owner).and_then(|index| {
+                session.count_message();
+                let pipe = lane.pipe(index);
+                pipe.put(number, &wanted)?;
+                let mut list = [PollFd::from_borrowed_fd(pipe.fd(), PollFlags::IN)];
+                loop {
+                    match poll(&mut list, None) {
+                        Err(Errno::INTR) => {}
+                        Err(e) => return Err(Trouble::Broken(e.to_string())),
+                        Ok(_) => break,
+                    }
+                }
+                pipe.answer::<Lock>(number)
+            });
+            match locked {
+                Ok(()) => return Ok((owner.server, request)),
+                Err(trouble) => {
+                    let is_broken = !matches!(trouble, Trouble::Refused(..));
+                    self.open
+                        .repair(lane, seen, owner, trouble, &mut patience)?;
+                    if is_broken {
+                        // It may be held without our knowing.
+                        let unlock = |view| Unlock { view, request };
+                        match self.open.ask_owner(lane, seen, unlock) {
+                            Ok(()) => {}
+                            Err(Error::Refused { .. }) => {}
+                            Err(error) => return Err(error),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

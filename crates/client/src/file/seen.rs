@@ -1,0 +1,149 @@
+//! A view as a handle uses it: its number, its description, and who knows it.
+//!
+//! Registered at a server when that server is first needed, and again when it has forgotten it.
+
+use std::sync::{Arc, Mutex};
+
+use layout::View;
+use wire::message::Bytes;
+use wire::message::file::{SetView, SetViewPart};
+use wire::{FileId, LayoutState, Place, describe};
+
+use crate::access::plan::Plan;
+use crate::error::Trouble;
+use crate::transport::pipe::Pipe;
+use crate::transport::session::{Session, lock};
+
+/// Bytes of a description in one message.
+const PART_BYTES: usize = 256 << 10;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// Its number at all servers.
+    pub(crate) number: u64,
+    pub(crate) view: View,
+    /// Servers that know it.
+    known_at: Mutex<Vec<u64>>,
+    plan: Mutex<Option<Arc<Plan>>>,
+    /// The plan through one server.
+    through: Mutex<Option<Arc<Plan>>>,
+}
+
+impl Seen {
+    pub(crate) fn new(session: &Session, view: &View) -> Arc<Seen> {
+        Arc::new(Seen {
+            number: session.number(),
+            view: view.clone(),
+            known_at: Mutex::default(),
+            plan: Mutex::default(),
+            through: Mutex::default(),
+        })
+    }
+
+    /// The plan for a layout state; made once.
+    pub(crate) fn plan(&self, state: &Arc<LayoutState>) -> Arc<Plan> {
+        let mut kept = lock(&self.plan);
+        if let Some(plan) = &*kept
+            && Arc::ptr_eq(&plan.state, state)
+        {
+            return plan.clone();
+        }
+        let plan = Arc::new(Plan::new(state, &self.view, kept.as_deref()));
+        *kept = Some(plan.clone());
+        plan
+    }
+
+    /// The plan for a layout state through one server.
+    pub(crate) fn plan_through(&self, state: &Arc<LayoutState>, server: u64) -> Arc<Plan> {
+        let mut kept = lock(&self.through);
+        if let Some(plan) = &*kept
+            && Arc::ptr_eq(&plan.state, state)
+            && plan.places[0].server == server
+        {
+            return plan.clone();
+        }
+        // Whichever start of it: it only passes bytes on, or has its own part checked by itself.
+        let place = Place {
+            server,
+            incarnation: 0,
+        };
+        let plan = Arc::new(Plan::through(state, &self.view, place));
+        *kept = Some(plan.clone());
+        plan
+    }
+
+    pub(crate) fn is_known_at(&self, server: u64) -> bool {
+        lock(&self.known_at).contains(&server)
+    }
+
+    /// The server does not know it, or has a capability that is no longer good.
+    pub(crate) fn forget(&self, server: u64) {
+        lock(&self.known_at).retain(|s| *s != server);
+    }
+
+    /// Takes the list of servers that know it.
+    pub(crate) fn take_known(&self) -> Vec<u64> {
+        std::mem::take(&mut lock(&self.known_at))
+    }
+
+    /// Registers it at a server.
+    pub(crate) fn register(
+        &self,
+        session: &Session,
+        pipe: &mut Pipe,
+        file: FileId,
+        capability: Bytes,
+    ) -> Result<(), Trouble> {
+        let mut description = Vec::new();
+        if !is_whole(&self.view) {
+            describe::put_view(&mut description, &self.view);
+        }
+        let mut parts = describe::parts(&description, PART_BYTES);
+        let first = SetView {
+            view: self.number,
+            file,
+            capability,
+            description_bytes: description.len() as u64,
+            description: Bytes(parts.next().unwrap_or_default().to_vec()),
+        };
+        session.count_message();
+        pipe.ask(session.number(), &first)?;
+        for part in parts {
+            let part = SetViewPart {
+                view: self.number,
+                part: Bytes(part.to_vec()),
+            };
+            session.count_message();
+            pipe.ask(session.number(), &part)?;
+        }
+        let server = pipe.welcome.server.0;
+        let mut known = lock(&self.known_at);
+        if !known.contains(&server) {
+            known.push(server);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a view is the file as it is: every byte, and from the first on.
+pub(crate) fn is_whole(view: &View) -> bool {
+    view.bytes().is_everything() && view.bytes().displacement() == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use falls::FallsSet;
+    use layout::FileOffset;
+
+    #[test]
+    fn everything_behind_a_displacement_is_not_the_whole_file() {
+        let from = |displacement| {
+            let set = FallsSet::segment(0, 5).expect("a set");
+            View::new(FileOffset(displacement), 5, set).expect("a view")
+        };
+        assert!(is_whole(&from(0)) && is_whole(&View::whole_file()));
+        assert!(!is_whole(&from(7)));
+    }
+}
