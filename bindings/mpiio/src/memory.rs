@@ -132,20 +132,16 @@ impl Memory {
         })
     }
 
-    /// For writing files from it, and where the places are in it.
-    pub(crate) fn source(&self) -> (SharedBytes<'_>, usize) {
-        match &self.staged {
-            Some(staged) => (staged.source(), 0),
-            None => (self.described(), 0),
-        }
-    }
-
-    /// For reading files into it, and where the places are in it.
-    pub(crate) fn target(&self) -> (SharedBytesMut<'_>, usize) {
-        match &self.staged {
-            Some(staged) => (staged.target(), 0),
-            None => (self.described_mut(), 0),
-        }
+    /// The bytes of the view, for a request in this direction.
+    pub(crate) fn of_request(&self, direction: Direction) -> Outcome<client::Memory<'_>> {
+        let places = self.places();
+        let memory = match (direction, &self.staged) {
+            (Direction::Write, None) => client::Memory::source(self.described(), 0, places),
+            (Direction::Write, Some(staged)) => client::Memory::source(staged.source(), 0, places),
+            (Direction::Read, None) => client::Memory::target(self.described_mut(), 0, places),
+            (Direction::Read, Some(staged)) => client::Memory::target(staged.target(), 0, places),
+        };
+        Ok(memory?)
     }
 
     /// Converts what has come, if it has to be; bytes of the program that `moved` bytes of the view are.

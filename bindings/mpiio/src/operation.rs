@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+pub(crate) use client::Direction;
 use client::Team;
 
 use crate::datatype;
@@ -21,13 +22,6 @@ use crate::memory::Memory;
 use crate::open_file::OpenFile;
 use crate::scattered;
 use crate::view::CurrentView;
-
-/// Which way the bytes go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Read,
-    Write,
-}
 
 /// Where an access begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,18 +209,12 @@ impl Operation {
             let moved = scattered::run(self, view)?;
             return self.memory.finish(moved);
         }
-        let file = &self.file.file;
-        let places = self.memory.places();
-        let moved = match (self.direction, self.is_collective && self.view.is_together) {
-            (direction, false) => move_alone(&self.file, direction, self.at, &self.memory)?,
-            (Direction::Read, true) => {
-                let (target, origin) = self.memory.target();
-                file.read_at_all(team, self.at, target, origin, places)? as u64
+        let moved = match self.is_collective && self.view.is_together {
+            true => {
+                let memory = self.memory.of_request(self.direction)?;
+                self.file.file.access_at_all(team, self.at, memory)? as u64
             }
-            (Direction::Write, true) => {
-                let (source, origin) = self.memory.source();
-                file.write_at_all(team, self.at, source, origin, places)? as u64
-            }
+            false => move_alone(&self.file, self.direction, self.at, &self.memory)?,
         };
         self.memory.finish(moved)
     }
@@ -249,17 +237,7 @@ fn begin(file: &OpenFile, view: &CurrentView, start: Start, bytes: u64) -> Outco
 /// Moves the bytes of an access of this process alone; how many of the view's.
 #[inline]
 fn move_alone(file: &OpenFile, direction: Direction, at: u64, memory: &Memory) -> Outcome<u64> {
-    let places = memory.places();
-    let moved = match direction {
-        Direction::Read => {
-            let (target, origin) = memory.target();
-            file.file.read_at_memory(at, target, origin, places)?
-        }
-        Direction::Write => {
-            let (source, origin) = memory.source();
-            file.file.write_at_memory(at, source, origin, places)?
-        }
-    };
+    let moved = file.file.access_at(at, memory.of_request(direction)?)?;
     Ok(moved as u64)
 }
 

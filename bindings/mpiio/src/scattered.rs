@@ -5,44 +5,20 @@
 
 use std::ops::Range;
 
-use client::{SharedBytes, SharedBytesMut};
 use layout::mpi::FileView;
 
 use crate::entry::Outcome;
-use crate::operation::{Direction, Operation};
+use crate::operation::Operation;
 
 /// Bytes that are moved in one go.
 const PORTION: u64 = 1 << 20;
 
 /// Moves the bytes of an operation through a scattered view; how many were moved before the end of the file.
 pub(crate) fn run(operation: &Operation, view: &FileView) -> Outcome<u64> {
-    let (file, memory) = (&operation.file.file, &operation.memory);
-    let places = memory.places();
-    let mut moved = 0;
-    let mut portion = Vec::new();
-    for piece in pieces(view, operation.at..operation.at + memory.size())? {
-        let len = (piece.end - piece.start) as usize;
-        portion.resize(len, 0u8);
-        let done = match operation.direction {
-            Direction::Read => {
-                let target = SharedBytesMut::from_slice(&mut portion);
-                let came = file.read_at_shared(piece.start, target)?;
-                let (memory, origin) = memory.target();
-                places.unpack(&portion[..came], memory, origin, moved)?;
-                came
-            }
-            Direction::Write => {
-                let (memory, origin) = memory.source();
-                places.pack(memory, origin, moved, &mut portion)?;
-                file.write_at_shared(piece.start, SharedBytes::from_slice(&portion))?
-            }
-        };
-        moved += done as u64;
-        if done < len {
-            break;
-        }
-    }
-    Ok(moved)
+    let memory = &operation.memory;
+    let pieces = pieces(view, operation.at..operation.at + memory.size())?;
+    let memory = memory.of_request(operation.direction)?;
+    Ok(operation.file.file.access_in_pieces(pieces, memory)?)
 }
 
 /// Ranges of the file that bytes of a view are, in order, none longer than a portion.

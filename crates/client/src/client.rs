@@ -16,8 +16,8 @@ use wire::{ClientId, ServerId};
 use crate::access::direct::DirectStatistics;
 use crate::error::{Error, Result};
 use crate::file::File;
-use crate::file::open::Open as OpenFile;
-use crate::file::open_options::{OpenOptions, file_mode_mask};
+use crate::file::handle::Handle;
+use crate::file::options::{OpenOptions, file_mode_mask};
 use crate::transport::connect::{ConnectOptions, Connector};
 use crate::transport::session::{Session, lock};
 
@@ -128,7 +128,7 @@ impl Client {
         Ok(file)
     }
 
-    fn open_raw(&self, path: &str, options: &OpenOptions) -> Result<Arc<OpenFile>> {
+    fn open_raw(&self, path: &str, options: &OpenOptions) -> Result<Arc<Handle>> {
         self.open_raw_new(path, options, None)
     }
 
@@ -138,7 +138,7 @@ impl Client {
         path: &str,
         options: &OpenOptions,
         is_new: Option<bool>,
-    ) -> Result<Arc<OpenFile>> {
+    ) -> Result<Arc<Handle>> {
         let path = absolute(path);
         let hints = match options.create {
             true => self.session().creation_hints(&path, &options.hints),
@@ -151,7 +151,7 @@ impl Client {
         })?;
         let mut opened = opened;
         opened.is_new = is_new.unwrap_or(opened.is_new);
-        OpenFile::new(&self.session(), path, options, opened)
+        Handle::new(&self.session(), path, options, opened)
     }
 
     /// An open file for questions about it, without rights on its bytes.

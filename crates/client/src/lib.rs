@@ -35,6 +35,7 @@ mod transport;
 
 pub use access::ahead::PrefetchStatistics;
 pub use access::direct::DirectStatistics;
+pub use access::memory::{Direction, Memory};
 pub use access::phases::{Phases, ServerPhases};
 pub use access::places::Places;
 pub use advise::mapping::Strategy as Mapping;
@@ -45,8 +46,10 @@ pub use collective::strategy::{Choice, Collective, Reason, Strategy};
 pub use collective::team::{Drive, Exchange, Team};
 pub use error::{Error, Failure, Result};
 pub use file::File;
+#[doc(hidden)]
+pub use file::handle::Handle;
 pub use file::nonblocking::{Buffer, Request};
-pub use file::open_options::OpenOptions;
+pub use file::options::OpenOptions;
 pub use file::relayout::Relayout;
 pub use file::unsynced::Synced;
 pub use hints::Hints;

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use advise::hints::ReadAhead as Style;
 use advise::predict::Reach;
+use kernels::SharedBytesMut;
 use layout::View;
 use wire::message::ahead::{Collective, ReadAhead};
 use wire::message::file::DropView;
@@ -30,12 +31,13 @@ use wire::message::mapping::Upcoming;
 use wire::{FileId, Rights};
 
 use crate::access::How;
+use crate::access::memory::Memory;
 use crate::access::phases::Phases;
 use crate::error::{Result, Trouble};
 use crate::file::File;
+use crate::file::handle::Handle;
 use crate::file::nonblocking;
-use crate::file::open::Open;
-use crate::file::seen::Seen;
+use crate::file::view::HandleView;
 use crate::hints::Hints;
 use crate::transport::lane::Lane;
 use crate::transport::session::{Session, lock};
@@ -254,23 +256,24 @@ impl Ahead {
     }
 
     /// Copies from the buffer; whether all of it was there, or came in time.
-    fn take(&self, offset: u64, into: &mut [u8]) -> bool {
-        let range = offset..offset.saturating_add(into.len() as u64);
+    fn take(&self, offset: u64, into: SharedBytesMut<'_>) -> bool {
+        let len = into.len();
+        let range = offset..offset.saturating_add(len as u64);
         let deadline = Instant::now() + PATIENCE;
         let mut state = lock(&self.state);
         loop {
             if let Some(i) = state.segments.iter().position(|s| s.holds(&range)) {
                 let segment = &mut state.segments[i];
                 let from = (offset - segment.start) as usize;
-                into.copy_from_slice(&segment.bytes[from..from + into.len()]);
+                into.copy_from(segment.bytes[from..from + len].into());
                 let end = segment.start + segment.bytes.len() as u64;
-                segment.used = (segment.used + into.len() as u64).min(segment.bytes.len() as u64);
+                segment.used = (segment.used + len as u64).min(segment.bytes.len() as u64);
                 if range.end == end {
                     let old = state.segments.remove(i).expect("found above");
                     state.retire(old);
                 }
                 state.counts.hits += 1;
-                state.counts.hit_bytes += into.len() as u64;
+                state.counts.hit_bytes += len as u64;
                 return true;
             }
             let is_coming =
@@ -328,7 +331,7 @@ impl Ahead {
     }
 }
 
-impl Open {
+impl Handle {
     /// Takes what hints say about reading ahead.
     pub(crate) fn set_ahead(&self, hints: &Hints) {
         let style = hints
@@ -384,7 +387,7 @@ impl Open {
     }
 
     /// Tells the servers that have bytes of a range; those that cannot be told do as ever.
-    fn announce(&self, lane: &mut Lane, seen: &Seen, range: &Range<u64>) {
+    fn announce(&self, lane: &mut Lane, seen: &HandleView, range: &Range<u64>) {
         let bytes = seen.view.bytes();
         let last = range.end.checked_sub(1).and_then(|last| bytes.select(last));
         let Some(first) = bytes.select(range.start) else {
@@ -438,20 +441,20 @@ impl File {
     /// Says what is going to be read, in bytes of the handle's view. Disk servers load it while nobody waits;
     /// a handle with `prefetch=on` reads it into its buffer. Whether it comes true changes nothing but time.
     pub fn will_read(&self, range: Range<u64>) -> Result<()> {
-        self.open.check_right(Rights::READ)?;
+        self.check_right(Rights::READ)?;
         if range.start >= range.end {
             return Ok(());
         }
         let gate = self.beside();
-        let seen = self.open.current();
-        self.open.session.with_lane(|lane| {
-            self.open.announce(lane, &seen, &range);
+        let seen = self.current();
+        self.session.with_lane(|lane| {
+            self.announce(lane, &seen, &range);
             Ok(())
         })?;
         drop(gate);
         if self.may_read_ahead() {
             let (ranges, version) = {
-                let mut state = lock(&self.open.ahead.state);
+                let mut state = lock(&self.ahead.state);
                 (state.take_on(Some(range)), state.version)
             };
             self.begin_reads(ranges, version);
@@ -461,17 +464,17 @@ impl File {
 
     /// The same through a view that is going to be set.
     pub fn will_read_view(&self, view: &View, range: Range<u64>) -> Result<()> {
-        self.open.check_right(Rights::READ)?;
+        self.check_right(Rights::READ)?;
         if range.start >= range.end {
             return Ok(());
         }
-        let seen = Seen::new(&self.open.session, view);
+        let seen = HandleView::new(&self.session, view);
         let _gate = self.beside();
-        self.open.session.with_lane(|lane| {
-            self.open.announce(lane, &seen, &range);
+        self.session.with_lane(|lane| {
+            self.announce(lane, &seen, &range);
             for server in seen.take_known() {
                 if let Some(index) = lane.find(server) {
-                    let number = self.open.session.number();
+                    let number = self.session.number();
                     let dropped = lane
                         .pipe(index)
                         .ask(number, &DropView { view: seen.number });
@@ -486,20 +489,20 @@ impl File {
 
     /// What the buffer of this handle came to. Sends nothing.
     pub fn prefetch_statistics(&self) -> PrefetchStatistics {
-        lock(&self.open.ahead.state).counts
+        lock(&self.ahead.state).counts
     }
 
     fn may_read_ahead(&self) -> bool {
-        self.open.ahead.is_on() && !self.is_atomic() && self.open.gateway.is_none()
+        self.ahead.is_on() && !self.is_atomic() && self.gateway.is_none()
     }
 
     /// Reads from the buffer, if all of it is there.
-    pub(crate) fn read_buffered(&self, offset: u64, into: &mut [u8]) -> bool {
-        if into.is_empty() || !self.may_read_ahead() || !self.open.ahead.take(offset, into) {
+    pub(crate) fn read_buffered(&self, offset: u64, into: SharedBytesMut<'_>) -> bool {
+        let len = into.len() as u64;
+        if len == 0 || !self.may_read_ahead() || !self.ahead.take(offset, into) {
             return false;
         }
-        let len = into.len() as u64;
-        self.open.keep_phases(Phases {
+        self.keep_phases(Phases {
             requested: len,
             moved: len,
             ..Phases::default()
@@ -510,31 +513,31 @@ impl File {
 
     /// After a read of the handle: begins to read what comes next.
     pub(crate) fn read_was_made(&self, offset: u64, len: u64) {
-        if !self.may_read_ahead() || len == 0 || lock(&self.open.phases).is_direct {
+        if !self.may_read_ahead() || len == 0 || lock(&self.phases).is_direct {
             return;
         }
-        let (ranges, version) = self.open.ahead.observe(offset, offset.saturating_add(len));
+        let (ranges, version) = self.ahead.observe(offset, offset.saturating_add(len));
         self.begin_reads(ranges, version);
     }
 
     fn begin_reads(&self, ranges: Vec<Range<u64>>, version: u64) {
         for range in ranges {
-            let bytes = self.open.ahead.memory(range.end - range.start);
+            let bytes = self.ahead.memory(range.end - range.start);
             nonblocking::read_ahead(self, range, version, bytes);
         }
     }
 
     /// Reads a range for the buffer; how many bytes came.
     pub(crate) fn fetch_now(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
-        self.open.check_right(Rights::READ)?;
+        self.check_right(Rights::READ)?;
         let _gate = self.beside();
-        let seen = self.open.current();
+        let seen = self.current();
         let how = How {
             is_ahead: true,
             ..How::default()
         };
-        self.open
-            .session
-            .with_lane(|lane| self.open.read_range(lane, &seen, offset, into, how))
+        let mut memory = Memory::of(into);
+        self.session
+            .with_lane(|lane| self.access(lane, &seen, offset, &mut memory, how))
     }
 }

@@ -16,13 +16,14 @@
 
 use std::time::Instant;
 
-use kernels::{Share, SharedBytes, SharedBytesMut};
+use kernels::{Share, SharedBytesMut};
 use layout::{FileSpan, ViewOffset};
 use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, NEWER, READ, WHOLE, WRITE};
 use wire::message::{self, Refusal};
 use wire::{Place, Status};
 
 use crate::access::gateway::{Routes, WholeTerms};
+use crate::access::memory::Run;
 use crate::access::phases::ServerPhases;
 use crate::access::plan::Plan;
 use crate::error::Trouble;
@@ -37,33 +38,6 @@ const LONG_RUN: u64 = 16 << 10;
 
 /// Packed bytes are spread when so many have come: they are still near the processor then.
 const NEAR_BYTES: usize = 256 << 10;
-
-/// The user's memory of an access; byte 0 is the first byte of the access.
-#[derive(Debug)]
-pub(crate) enum Memory<'a> {
-    From(SharedBytes<'a>),
-    Into(SharedBytesMut<'a>),
-}
-
-impl Memory<'_> {
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Memory::From(bytes) => bytes.len(),
-            Memory::Into(bytes) => bytes.len(),
-        }
-    }
-
-    fn to_send(&self) -> SharedBytes<'_> {
-        match self {
-            Memory::From(bytes) => *bytes,
-            Memory::Into(_) => SharedBytes::from_slice(&[]),
-        }
-    }
-
-    fn is_write(&self) -> bool {
-        matches!(self, Memory::From(_))
-    }
-}
 
 /// What all messages of an access have in common.
 #[derive(Clone, Copy, Debug)]
@@ -236,7 +210,7 @@ impl Flow {
     pub(crate) fn send(
         &mut self,
         pipe: &mut Pipe,
-        memory: &Memory<'_>,
+        memory: &Run<'_>,
         terms: &Terms<'_>,
         mut number: impl FnMut() -> u64,
         wait: Wait,
@@ -267,7 +241,7 @@ impl Flow {
     }
 
     /// Cuts the next message and prepares it.
-    fn issue(&mut self, pipe: &mut Pipe, memory: &Memory<'_>, terms: &Terms<'_>, number: u64) {
+    fn issue(&mut self, pipe: &mut Pipe, memory: &Run<'_>, terms: &Terms<'_>, number: u64) {
         let plan = terms.plan;
         let mut most = pipe.welcome.message_bytes.clamp(4096, 1 << 30);
         if terms.message_bytes > 0 {
@@ -322,9 +296,9 @@ impl Flow {
             version: &plan.version,
         };
         let (kind, payload) = match memory {
-            Memory::From(_) if m.is_announced => (WRITE, 0),
-            Memory::From(_) => (WRITE, m.bytes),
-            Memory::Into(_) => (READ, 0),
+            Run::From(_) if m.is_announced => (WRITE, 0),
+            Run::From(_) => (WRITE, m.bytes),
+            Run::Into(_) => (READ, 0),
         };
         match &terms.whole {
             None => pipe.prepare(kind, flags, number, payload, |out| access.encode(out)),
@@ -346,7 +320,7 @@ impl Flow {
     pub(crate) fn receive(
         &mut self,
         pipe: &mut Pipe,
-        memory: &mut Memory<'_>,
+        memory: &mut Run<'_>,
         terms: &Terms<'_>,
         wait: Wait,
     ) -> Result<bool, Trouble> {
@@ -361,9 +335,9 @@ impl Flow {
             };
             // An answer repeats the kind of the frame it answers.
             let kind = match memory {
-                Memory::Into(_) => READ,
-                Memory::From(_) if m.is_announced && m.state == State::AwaitsDone => DATA,
-                Memory::From(_) => WRITE,
+                Run::Into(_) => READ,
+                Run::From(_) if m.is_announced && m.state == State::AwaitsDone => DATA,
+                Run::From(_) => WRITE,
             };
             if header.kind != kind || header.request != m.request {
                 return Err(Trouble::Nonsense(format!(
@@ -415,7 +389,7 @@ impl Flow {
             m.state = State::Payload;
             m.cursor = Cursor::default();
         }
-        if let Memory::Into(user) = memory {
+        if let Run::Into(user) = memory {
             while let Some(&piece) = m.pieces.get(m.cursor.place) {
                 let target = piece.rest_mut(user.reborrow(), &mut m.packed, m.cursor.byte);
                 let n = pipe.payload(target, wait)?;
@@ -468,7 +442,7 @@ impl Flow {
 impl Message {
     /// Says where each byte of the payload lies, and packs those that are scattered. What is read in short runs comes
     /// in steps that use the same packed memory one after the other.
-    fn place(&mut self, plan: &Plan, base: u64, memory: &Memory<'_>) {
+    fn place(&mut self, plan: &Plan, base: u64, memory: &Run<'_>) {
         self.pieces.clear();
         self.spreads.clear();
         self.spread = 0;
@@ -487,7 +461,7 @@ impl Message {
             if len as u64 >= 2 * LONG_RUN && add_runs(&mut self.pieces, share, part, base) {
                 continue;
             }
-            if let Memory::From(user) = memory {
+            if let Run::From(user) = memory {
                 if self.packed.len() < filled + len {
                     self.packed.resize(filled + len, 0);
                 }

@@ -29,8 +29,8 @@ use wire::{LayoutState, Place, ServerId};
 use crate::access::phases::Phases;
 use crate::access::plan::Plan;
 use crate::error::{Result, Trouble};
-use crate::file::open::Open;
-use crate::file::seen::Seen;
+use crate::file::handle::Handle;
+use crate::file::view::HandleView;
 use crate::transport::lane::Lane;
 use crate::transport::session::{Session, lock};
 
@@ -107,7 +107,7 @@ impl<'a> WholeTerms<'a> {
 }
 
 impl Through {
-    pub(crate) fn plan(&self, seen: &Seen, state: &Arc<LayoutState>) -> Arc<Plan> {
+    pub(crate) fn plan(&self, seen: &HandleView, state: &Arc<LayoutState>) -> Arc<Plan> {
         match self {
             Through::Parts => seen.plan(state),
             Through::One { server, .. } => seen.plan_through(state, *server),
@@ -201,9 +201,9 @@ impl Session {
     }
 }
 
-impl Open {
+impl Handle {
     /// How the next attempt goes.
-    pub(crate) fn through(&self, lane: &mut Lane, seen: &Seen) -> Result<Through> {
+    pub(crate) fn through(&self, lane: &mut Lane, seen: &HandleView) -> Result<Through> {
         let Some(gateway) = &self.gateway else {
             return Ok(Through::Parts);
         };
@@ -234,7 +234,7 @@ impl Open {
     }
 
     /// The first server of a handle, or of one whose server was lost.
-    fn begin_mapping(&self, lane: &mut Lane, seen: &Seen) -> Result<u64> {
+    fn begin_mapping(&self, lane: &mut Lane, seen: &HandleView) -> Result<u64> {
         let gateway = self.gateway.as_ref().expect("asked only then");
         let assign = |lane: &mut Lane, by| -> Result<u64> {
             let assigned = self.session.manager_on(lane, || Assign { by })?;
@@ -255,13 +255,18 @@ impl Open {
             current.history.clear();
         }
         // Best effort: without an answer it stays, and the next operation finds out why.
-        let _ = self.choose(lane, seen, None);
+        let _ = self.ask_for_server(lane, seen, None);
         let current = lock(&gateway.current);
         Ok(current.server.unwrap_or(server))
     }
 
     /// Lets the present server choose the next one.
-    fn choose(&self, lane: &mut Lane, seen: &Seen, upcoming: Option<Upcoming>) -> Result<()> {
+    fn ask_for_server(
+        &self,
+        lane: &mut Lane,
+        seen: &HandleView,
+        upcoming: Option<Upcoming>,
+    ) -> Result<()> {
         let Some(gateway) = &self.gateway else {
             return Ok(());
         };
@@ -323,22 +328,22 @@ impl Open {
         };
         // What cannot be asked now is found out by the first operation.
         let _ = match has_server {
-            true => self.choose(lane, &seen, None),
+            true => self.ask_for_server(lane, &seen, None),
             false => self.begin_mapping(lane, &seen).map(drop),
         };
     }
 
     /// The user says what the next operation will access.
-    pub(crate) fn hint_next(&self, lane: &mut Lane, offset: u64, size: u64) -> Result<()> {
+    pub(crate) fn choose_for(&self, lane: &mut Lane, offset: u64, size: u64) -> Result<()> {
         let seen = self.current();
         if let Through::One { .. } = self.through(lane, &seen)? {
-            self.choose(lane, &seen, Some(Upcoming { offset, size }))?;
+            self.ask_for_server(lane, &seen, Some(Upcoming { offset, size }))?;
         }
         Ok(())
     }
 
     /// The user says what the operation after the next one will access.
-    pub(crate) fn hint_following(&self, offset: u64, size: u64) {
+    pub(crate) fn expect_following(&self, offset: u64, size: u64) {
         if let Some(gateway) = &self.gateway {
             lock(&gateway.current).following = Some(Upcoming { offset, size });
         }

@@ -1,329 +1,226 @@
-//! Accesses between the file and described memory.
+//! The memory of a request, from the call of the user to the copy: one type, whichever way bytes move.
 //!
 //! ```text
-//!  memory ------------------------ pack -------------------> extents    directly, where they lie in long runs
-//!  memory --pack--> some 10^5 bytes, in the cache --copy--> extents    directly, where they do not
-//!  memory ------------------------------- message -----> servers    where direct access cannot be, and it is one run
-//!  memory --pack--> up to 8 MiB ------------ message -----> servers    where it is not
+//!  Run      neighbouring bytes, to be read from or written to
+//!  Memory   places in a run: byte j of the request is byte `origin + places.select(j)` of it
 //! ```
 //!
-//! Directly a described access is one access like any other: it is planned, claimed and grows the file
-//! as a whole. Only where view and extent meet in short pieces does copying go through a small packet, so
-//! that compiled loops meet runs on one side.
+//! Invariants: all places lie in the run, which is checked once; reads refuse memory that is named twice, writes take
+//! it.
 //!
-//! Invariants: reads refuse memory that is named twice, writes take it; a steady access allocates
-//! nothing.
-//!
-//! Left to others: where the bytes lie (`places`), claims (`direct`), messages (`access`).
+//! Left to others: where the bytes lie (`places`), how they travel.
 
 use kernels::{SharedBytes, SharedBytesMut};
 use wire::Rights;
 
-use crate::access::How;
-use crate::access::direct::transfer::LONG;
-use crate::access::flow::Memory;
 use crate::access::places::Places;
 use crate::error::{Error, Result};
-use crate::file::File;
-use crate::file::seen::Seen;
-use crate::transport::lane::Lane;
 
-/// Most bytes of described memory that are packed at a time to go by message.
-const DESCRIBED_BYTES: u64 = 8 << 20;
-
-/// Bytes up to which described memory is packed beside the call.
-const SMALL_BYTES: usize = 4096;
-
-/// The user's memory of an access; byte 0 is the first byte of the access.
-#[derive(Debug)]
-pub(crate) enum User<'a> {
-    Bytes(Memory<'a>),
-    From(Described<'a, SharedBytes<'a>>),
-    Into(Described<'a, SharedBytesMut<'a>>),
+/// Which way the bytes of a request move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the file to the user's memory.
+    Read,
+    /// From the user's memory to the file.
+    Write,
 }
 
-/// Described memory, which holds all places.
-#[derive(Debug)]
-pub(crate) struct Described<'a, M> {
-    pub(crate) memory: M,
-    pub(crate) origin: usize,
-    pub(crate) places: &'a Places,
-    /// Bytes of the access, from the first place on.
-    pub(crate) len: u64,
-}
+impl Direction {
+    /// Whether it changes the file.
+    pub fn is_write(self) -> bool {
+        self == Direction::Write
+    }
 
-impl User<'_> {
-    pub(crate) fn len(&self) -> u64 {
+    /// What a handle needs to be opened for.
+    pub(crate) fn right(self) -> Rights {
         match self {
-            User::Bytes(memory) => memory.len() as u64,
-            User::From(from) => from.len,
-            User::Into(into) => into.len,
+            Direction::Read => Rights::READ,
+            Direction::Write => Rights::WRITE,
         }
+    }
+}
+
+/// Neighbouring bytes of memory, and which way they move.
+#[derive(Debug)]
+pub(crate) enum Run<'a> {
+    /// They are written to the file.
+    From(SharedBytes<'a>),
+    /// They are read from the file.
+    Into(SharedBytesMut<'a>),
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn direction(&self) -> Direction {
+        match self {
+            Run::From(_) => Direction::Write,
+            Run::Into(_) => Direction::Read,
+        }
+    }
+
+    pub(crate) fn is_write(&self) -> bool {
+        self.direction().is_write()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Run::From(bytes) => bytes.len(),
+            Run::Into(bytes) => bytes.len(),
+        }
+    }
+
+    /// What is written to the file; nothing of a read.
+    pub(crate) fn to_send(&self) -> SharedBytes<'_> {
+        match self {
+            Run::From(bytes) => *bytes,
+            Run::Into(_) => SharedBytes::from_slice(&[]),
+        }
+    }
+
+    /// `len` bytes of it from `at` on; `None` if it has fewer.
+    fn range(&mut self, at: usize, len: usize) -> Option<Run<'_>> {
+        let range = at..at.checked_add(len)?;
+        Some(match self {
+            Run::From(bytes) => Run::From(bytes.range(range)?),
+            Run::Into(bytes) => Run::Into(bytes.reborrow().range(range)?),
+        })
+    }
+
+    fn reborrow(&mut self) -> Run<'_> {
+        match self {
+            Run::From(bytes) => Run::From(*bytes),
+            Run::Into(bytes) => Run::Into(bytes.reborrow()),
+        }
+    }
+}
+
+impl<'a> From<&'a [u8]> for Run<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Run::From(bytes.into())
+    }
+}
+
+impl<'a> From<&'a mut [u8]> for Run<'a> {
+    fn from(bytes: &'a mut [u8]) -> Self {
+        Run::Into(bytes.into())
+    }
+}
+
+/// The memory of a request, as programs and bindings describe it: byte j of the request is byte
+/// `origin + places.select(j)` of some bytes, which are read from or written to.
+#[derive(Debug)]
+pub struct Memory<'a> {
+    run: Run<'a>,
+    origin: usize,
+    places: Places,
+    /// The place of the first byte of the request.
+    start: u64,
+    len: u64,
+}
+
+impl<'a> Memory<'a> {
+    /// All bytes of a run.
+    pub(crate) fn of(run: impl Into<Run<'a>>) -> Memory<'a> {
+        let run = run.into();
+        let len = run.len() as u64;
+        Memory {
+            run,
+            origin: 0,
+            places: Places::bytes(len),
+            start: 0,
+            len,
+        }
+    }
+
+    /// Memory to be written to a file.
+    pub fn source(bytes: SharedBytes<'a>, origin: usize, places: &Places) -> Result<Memory<'a>> {
+        Memory::described(Run::From(bytes), origin, places)
+    }
+
+    /// Memory to be read into from a file.
+    pub fn target(bytes: SharedBytesMut<'a>, origin: usize, places: &Places) -> Result<Memory<'a>> {
+        Memory::described(Run::Into(bytes), origin, places)
+    }
+
+    /// Places in a run, around its byte `origin`.
+    fn described(run: Run<'a>, origin: usize, places: &Places) -> Result<Memory<'a>> {
+        places.check(run.len(), origin)?;
+        Ok(Memory {
+            run,
+            origin,
+            places: places.clone(),
+            start: 0,
+            len: places.size(),
+        })
+    }
+
+    /// Bytes of the request.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Which way they move.
+    pub fn direction(&self) -> Direction {
+        self.run.direction()
     }
 
     /// The first `n` bytes of it.
-    pub(crate) fn first(&mut self, n: u64) -> User<'_> {
-        match self {
-            User::Bytes(Memory::From(bytes)) => {
-                let first = bytes.range(0..n as usize);
-                User::Bytes(Memory::From(first.expect("no more than there is")))
-            }
-            User::Bytes(Memory::Into(bytes)) => {
-                let first = bytes.reborrow().range(0..n as usize);
-                User::Bytes(Memory::Into(first.expect("no more than there is")))
-            }
-            User::From(from) => User::From(Described {
-                memory: from.memory,
-                origin: from.origin,
-                places: from.places,
-                len: n,
-            }),
-            User::Into(into) => User::Into(Described {
-                memory: into.memory.reborrow(),
-                origin: into.origin,
-                places: into.places,
-                len: n,
-            }),
+    pub(crate) fn first(&mut self, n: u64) -> Memory<'_> {
+        self.part(0, n)
+    }
+
+    /// `len` bytes of it from the `from`-th on.
+    pub(crate) fn part(&mut self, from: u64, len: u64) -> Memory<'_> {
+        debug_assert!(from + len <= self.len);
+        Memory {
+            run: self.run.reborrow(),
+            origin: self.origin,
+            places: self.places.clone(),
+            start: self.start + from,
+            len,
         }
     }
-}
 
-/// The places in memory that holds them, if they are one run.
-pub(crate) fn one_run<'a>(
-    memory: SharedBytes<'a>,
-    origin: usize,
-    places: &Places,
-) -> Option<SharedBytes<'a>> {
-    let at = places.run(origin)?;
-    memory.range(at..at + places.size() as usize)
-}
-
-/// The same for memory to be written.
-pub(crate) fn one_run_mut<'a>(
-    memory: SharedBytesMut<'a>,
-    origin: usize,
-    places: &Places,
-) -> Option<SharedBytesMut<'a>> {
-    let at = places.run(origin)?;
-    memory.range(at..at + places.size() as usize)
-}
-
-impl File {
-    /// Reads at an offset in view bytes into memory that is one run.
-    pub fn read_at_shared(&self, offset: u64, memory: SharedBytesMut<'_>) -> Result<usize> {
-        let places = Places::bytes(memory.len() as u64);
-        self.read_at_memory(offset, memory, 0, &places)
+    /// Whether its bytes are neighbours.
+    pub(crate) fn is_run(&self) -> bool {
+        self.places.is_contiguous()
     }
 
-    /// Writes at an offset in view bytes from memory that is one run.
-    pub fn write_at_shared(&self, offset: u64, memory: SharedBytes<'_>) -> Result<usize> {
-        let places = Places::bytes(memory.len() as u64);
-        self.write_at_memory(offset, memory, 0, &places)
+    /// Its bytes, if they are neighbours.
+    #[inline]
+    pub(crate) fn run(&mut self) -> Option<Run<'_>> {
+        let at = self.places.run(self.origin)?;
+        self.run.range(at + self.start as usize, self.len as usize)
     }
 
-    /// Reads into described memory: byte j goes to `memory[origin + places.select(j)]`. What lies
-    /// between the places is not touched.
-    pub fn read_at_memory(
-        &self,
-        offset: u64,
-        mut memory: SharedBytesMut<'_>,
-        origin: usize,
-        places: &Places,
-    ) -> Result<usize> {
-        places.check(memory.len(), origin)?;
-        if let Some(run) = one_run_mut(memory.reborrow(), origin, places)
-            && self.open.read_quickly(offset, run)
-        {
-            return Ok(places.size() as usize);
-        }
-        self.open.check_right(Rights::READ)?;
-        if places.has_overlap() {
+    /// Refuses memory to be read into that names a byte twice.
+    pub(crate) fn check_overlap(&self) -> Result<()> {
+        if self.direction() == Direction::Read && self.places.has_overlap() {
             return Err(Error::argument(
                 "places",
                 "names a byte twice; describe memory to read into without overlap",
             ));
         }
-        let size = places.size();
-        if size <= SMALL_BYTES as u64 {
-            let mut packed = [0; SMALL_BYTES];
-            let n = self.read_at(offset, &mut packed[..size as usize])?;
-            places.scatter(packed[..n].into(), memory, origin, 0);
-            return Ok(n);
-        }
-        if self.open.ahead.is_on() {
-            let mut packed = vec![0; size as usize];
-            let n = self.read_at(offset, &mut packed)?;
-            places.scatter(packed[..n].into(), memory, origin, 0);
-            return Ok(n);
-        }
-        let _gate = self.beside();
-        let seen = self.open.current();
-        let done = self.open.session.with_lane(|lane| {
-            if self.is_read_sieved(&seen) {
-                let user = (memory.reborrow(), origin, places);
-                return self.read_packed(lane, &seen, offset, user, None);
-            }
-            self.guarded(lane, &seen, (offset, size), false, |lane, how| {
-                if let Some(run) = one_run_mut(memory.reborrow(), origin, places) {
-                    let mut user = User::Bytes(Memory::Into(run));
-                    let read = self.open.read_user(lane, &seen, offset, &mut user, how)?;
-                    return Ok(read.expect("one run goes by message where it has to"));
-                }
-                if size >= LONG {
-                    let mut user = User::Into(Described {
-                        memory: memory.reborrow(),
-                        origin,
-                        places,
-                        len: size,
-                    });
-                    let read = self.open.read_user(lane, &seen, offset, &mut user, how)?;
-                    if let Some(read) = read {
-                        return Ok(read);
-                    }
-                }
-                let user = (memory.reborrow(), origin, places);
-                self.read_packed(lane, &seen, offset, user, Some(how))
-            })
-        });
-        self.open.record(false, offset, &done);
-        done
+        Ok(())
     }
 
-    /// Writes from described memory: byte j comes from `memory[origin + places.select(j)]`.
-    pub fn write_at_memory(
-        &self,
-        offset: u64,
-        memory: SharedBytes<'_>,
-        origin: usize,
-        places: &Places,
-    ) -> Result<usize> {
-        places.check(memory.len(), origin)?;
-        if let Some(run) = one_run(memory, origin, places)
-            && self.open.write_quickly(offset, run)
-        {
-            self.open.void_ahead();
-            return Ok(places.size() as usize);
+    /// Copies bytes of a write from the `from`-th on out of their places.
+    pub(crate) fn pack(&self, from: u64, packed: SharedBytesMut<'_>) {
+        if let Run::From(bytes) = &self.run {
+            let from = self.start + from;
+            self.places.gather(*bytes, self.origin, from, packed);
         }
-        self.open.check_right(Rights::WRITE)?;
-        let size = places.size();
-        if size <= SMALL_BYTES as u64 {
-            let mut packed = [0; SMALL_BYTES];
-            let packed = &mut packed[..size as usize];
-            places.gather(memory, origin, 0, packed.into());
-            return self.write_at(offset, packed);
-        }
-        if self.open.is_append {
-            // It goes to one place behind the end, and so in one piece.
-            let mut packed = vec![0; size as usize];
-            places.gather(memory, origin, 0, packed[..].as_mut().into());
-            return self.append(&packed).map(|_| packed.len());
-        }
-        let _gate = self.beside();
-        let seen = self.open.current();
-        let done = self.open.session.with_lane(|lane| {
-            let user = (memory, origin, places);
-            if self.is_write_sieved() {
-                return self.write_packed(lane, &seen, offset, user, None);
-            }
-            self.guarded(lane, &seen, (offset, size), true, |lane, how| {
-                if let Some(run) = one_run(memory, origin, places) {
-                    let mut user = User::Bytes(Memory::From(run));
-                    let written = self.open.write_user(lane, &seen, offset, &mut user, how)?;
-                    return Ok(written.expect("one run goes by message where it has to"));
-                }
-                if size >= LONG {
-                    let mut user = User::From(Described {
-                        memory,
-                        origin,
-                        places,
-                        len: size,
-                    });
-                    let written = self.open.write_user(lane, &seen, offset, &mut user, how)?;
-                    if let Some(written) = written {
-                        return Ok(written);
-                    }
-                }
-                self.write_packed(lane, &seen, offset, user, Some(how))
-            })
-        });
-        self.open.record(true, offset, &done);
-        done
     }
 
-    /// Reads by way of packed memory; sieved if it is not said how.
-    fn read_packed(
-        &self,
-        lane: &mut Lane,
-        seen: &Seen,
-        offset: u64,
-        (mut memory, origin, places): (SharedBytesMut<'_>, usize, &Places),
-        how: Option<How>,
-    ) -> Result<usize> {
-        let mut done = 0;
-        while done < places.size() {
-            let n = (places.size() - done).min(DESCRIBED_BYTES);
-            let mut packed = take_packed(lane, n);
-            let part = &mut packed[..n as usize];
-            let read = match how {
-                Some(how) => self.open.read_range(lane, seen, offset + done, part, how),
-                None => self.read_sieved(lane, seen, offset + done, part),
-            };
-            if let Ok(read) = read {
-                places.scatter(part[..read].into(), memory.reborrow(), origin, done);
-            }
-            lane.work.described = packed;
-            let read = read? as u64;
-            done += read;
-            if read < n {
-                break;
-            }
+    /// Copies bytes of a read to their places, from the `from`-th on.
+    pub(crate) fn unpack(&mut self, from: u64, packed: SharedBytes<'_>) {
+        if let Run::Into(bytes) = &mut self.run {
+            let (bytes, from) = (bytes.reborrow(), self.start + from);
+            self.places.scatter(packed, bytes, self.origin, from);
         }
-        Ok(done as usize)
     }
-
-    /// Writes by way of packed memory; sieved if it is not said how.
-    fn write_packed(
-        &self,
-        lane: &mut Lane,
-        seen: &Seen,
-        offset: u64,
-        (memory, origin, places): (SharedBytes<'_>, usize, &Places),
-        how: Option<How>,
-    ) -> Result<usize> {
-        let mut done = 0;
-        while done < places.size() {
-            let n = (places.size() - done).min(DESCRIBED_BYTES);
-            let mut packed = take_packed(lane, n);
-            let part = &mut packed[..n as usize];
-            places.gather(memory, origin, done, part.into());
-            let written = match how {
-                Some(how) => self.open.write_range(lane, seen, offset + done, part, how),
-                None => self.write_sieved(lane, seen, offset + done, part),
-            };
-            lane.work.described = packed;
-            match written {
-                Ok(_) => done += n,
-                Err(Error::Partial {
-                    confirmed,
-                    failures,
-                }) => {
-                    return Err(Error::Partial {
-                        confirmed: done + confirmed,
-                        failures,
-                    });
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(done as usize)
-    }
-}
-
-/// The lane's memory for described buffers, at least so long.
-pub(crate) fn take_packed(lane: &mut Lane, len: u64) -> Vec<u8> {
-    let mut packed = std::mem::take(&mut lane.work.described);
-    if (packed.len() as u64) < len {
-        packed.resize(len as usize, 0);
-    }
-    packed
 }

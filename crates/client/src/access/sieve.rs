@@ -25,17 +25,19 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use control::moves::crash_point;
+use kernels::{SharedBytes, SharedBytesMut};
 use wire::message::Bytes;
 use wire::message::directed::{HoldRange, LetGo};
 use wire::message::file::{Admit, Unlock};
 use wire::{Place, ServerId, Status};
 
+use crate::access::memory::{Direction, Memory, Run};
 use crate::access::{How, file_range};
 use crate::collective::strategy::Strategy;
 use crate::error::{Result, Trouble};
 use crate::file::File;
 use crate::file::atomic::MOST_ADMISSIONS;
-use crate::file::seen::{Seen, is_whole};
+use crate::file::view::{HandleView, is_whole};
 use crate::transport::lane::Lane;
 use crate::transport::patience::Patience;
 
@@ -47,93 +49,108 @@ const WRITE_WINDOW: u64 = 512 << 10;
 impl File {
     /// The strategy of this handle.
     pub fn strategy(&self) -> Strategy {
-        match self.open.is_sieving.load(Ordering::Relaxed) {
+        match self.settings.is_sieving.load(Ordering::Relaxed) {
             true => Strategy::Sieving,
-            false => match self.open.forced() {
+            false => match self.forced() {
                 None | Some(Strategy::Sieving) => Strategy::Views,
                 Some(forced) => forced,
             },
         }
     }
 
-    /// Whether a read through this view is to be sieved.
-    pub(crate) fn is_read_sieved(&self, seen: &Seen) -> bool {
-        self.is_write_sieved() && !is_whole(&seen.view)
+    /// Whether an access through this view is to be sieved; a write without holes is at least locked.
+    pub(crate) fn is_sieved(&self, seen: &HandleView, direction: Direction) -> bool {
+        self.is_sieving() && (direction.is_write() || !is_whole(&seen.view))
     }
 
-    /// Whether a write is to be sieved, or at least locked.
-    pub(crate) fn is_write_sieved(&self) -> bool {
-        self.open.is_sieving.load(Ordering::Relaxed) && !self.is_atomic()
+    /// Whether writes are to be sieved.
+    pub(crate) fn is_sieving(&self) -> bool {
+        self.settings.is_sieving.load(Ordering::Relaxed) && !self.is_atomic()
+    }
+
+    /// Moves the bytes of a request window by window.
+    pub(crate) fn sieve(
+        &self,
+        lane: &mut Lane,
+        seen: &HandleView,
+        lo: u64,
+        run: Run<'_>,
+    ) -> Result<usize> {
+        match run {
+            Run::From(bytes) => self.write_sieved(lane, seen, lo, bytes),
+            Run::Into(into) => self.read_sieved(lane, seen, lo, into),
+        }
     }
 
     fn window_bytes(&self, hint: &str, otherwise: u64) -> u64 {
-        let given = crate::transport::session::lock(&self.open.hints).number(hint);
+        let given = crate::transport::session::lock(&self.settings.hints).number(hint);
         given.unwrap_or(otherwise).max(1)
     }
 
     /// Reads window by window; short only at the end of the file.
-    pub(crate) fn read_sieved(
+    fn read_sieved(
         &self,
         lane: &mut Lane,
-        seen: &Seen,
+        seen: &HandleView,
         lo: u64,
-        into: &mut [u8],
+        mut into: SharedBytesMut<'_>,
     ) -> Result<usize> {
-        let size = self.open.ask_size(lane)?.size;
+        let size = self.ask_size(lane)?.size;
         let shown = seen.view.len_within(size).saturating_sub(lo);
         let n = shown.min(into.len() as u64);
         if n == 0 {
             return Ok(0);
         }
         let most = self.window_bytes("ind_rd_buffer_size", READ_WINDOW);
-        let mut window = std::mem::take(&mut lane.work.described);
+        let mut window = std::mem::take(&mut lane.work.packed);
         let mut done = 0;
-        let whole = self.open.whole.clone();
+        let whole = self.whole.clone();
         let result = self.windows(seen, lo, n, most, |file| {
             // A window is read as it was before or after a write of another, never in between.
             let request = self.lock_window(lane, &whole, &file, false)?;
             let found = self.fetch(lane, &file, &mut window);
-            let unlocked = self
-                .open
-                .ask_owner(lane, &whole, |view| Unlock { view, request });
+            let unlocked = self.ask_owner(lane, &whole, |view| Unlock { view, request });
             let found = found?;
             unlocked?;
             for piece in seen.view.bytes().segments(file.start..found) {
                 let at = (piece.start() - file.start) as usize;
                 let len = piece.len() as usize;
-                into[done..done + len].copy_from_slice(&window[at..at + len]);
+                let target = into.reborrow().range(done..done + len);
+                let target = target.expect("no more than was asked for");
+                target.copy_from(window[at..at + len].into());
                 done += len;
             }
             // Cut off by somebody meanwhile: short, as at any end.
             Ok(found == file.end)
         });
-        lane.work.described = window;
+        lane.work.packed = window;
         result.map(|()| done)
     }
 
     /// Writes window by window, each read first unless it is wanted as a whole.
-    pub(crate) fn write_sieved(
+    fn write_sieved(
         &self,
         lane: &mut Lane,
-        seen: &Seen,
+        seen: &HandleView,
         lo: u64,
-        bytes: &[u8],
+        bytes: SharedBytes<'_>,
     ) -> Result<usize> {
         if bytes.is_empty() {
             return Ok(0);
         }
         let most = self.window_bytes("ind_wr_buffer_size", WRITE_WINDOW);
-        let mut window = std::mem::take(&mut lane.work.described);
+        let mut window = std::mem::take(&mut lane.work.packed);
         let mut done = 0;
         let result = self.windows(seen, lo, bytes.len() as u64, most, |file| {
-            let mut patience = Patience::new(&self.open.session.options);
+            let mut patience = Patience::new(&self.session.options);
             let wanted: u64 = seen
                 .view
                 .bytes()
                 .segments(file.clone())
                 .map(|piece| piece.len())
                 .sum();
-            let part = &bytes[done..done + wanted as usize];
+            let part = bytes.range(done..done + wanted as usize);
+            let part = part.expect("no more than was asked for");
             loop {
                 let written = self.write_window(lane, seen, &file, part, &mut window);
                 let has_lost_hold = lane.holds_nothing();
@@ -147,7 +164,7 @@ impl File {
             done += part.len();
             Ok(true)
         });
-        lane.work.described = window;
+        lane.work.packed = window;
         result.map(|()| done)
     }
 
@@ -155,19 +172,19 @@ impl File {
     fn write_window(
         &self,
         lane: &mut Lane,
-        seen: &Seen,
+        seen: &HandleView,
         file: &Range<u64>,
-        bytes: &[u8],
+        bytes: SharedBytes<'_>,
         window: &mut Vec<u8>,
     ) -> Result<()> {
-        let whole = self.open.whole.clone();
+        let whole = self.whole.clone();
         let len = (file.end - file.start) as usize;
         // Also a window without holes: it may be a hole in somebody else's.
         let request = self.lock_window(lane, &whole, file, true)?;
         let mut held = Vec::new();
         let replaced = if bytes.len() == len {
-            self.open
-                .write_range(lane, &whole, file.start, bytes, How::default())
+            let mut memory = Memory::of(Run::From(bytes));
+            self.access(lane, &whole, file.start, &mut memory, How::default())
         } else {
             let is_held = self.hold_window(lane, &whole, file, &mut held);
             let fetched = is_held.and_then(|()| self.fetch(lane, file, window));
@@ -176,20 +193,18 @@ impl File {
                 for piece in seen.view.bytes().segments(file.clone()) {
                     let at = (piece.start() - file.start) as usize;
                     let len = piece.len() as usize;
-                    window[at..at + len].copy_from_slice(&bytes[done..done + len]);
+                    let source = bytes.range(done..done + len).expect("as many bytes");
+                    SharedBytesMut::from_slice(&mut window[at..at + len]).copy_from(source);
                     done += len;
                 }
-                let window = &window[..len];
+                let mut memory = Memory::of(&window[..len]);
                 crash_point("client_in_sieve");
-                self.open
-                    .write_range(lane, &whole, file.start, window, How::default())
+                self.access(lane, &whole, file.start, &mut memory, How::default())
             })
         };
         let has_lost_hold = lane.holds_nothing();
         let let_go = self.let_go(lane, &whole, &held);
-        let unlocked = self
-            .open
-            .ask_owner(lane, &whole, |view| Unlock { view, request });
+        let unlocked = self.ask_owner(lane, &whole, |view| Unlock { view, request });
         if has_lost_hold {
             lane.lost_hold();
         }
@@ -203,7 +218,7 @@ impl File {
     fn lock_window(
         &self,
         lane: &mut Lane,
-        whole: &Seen,
+        whole: &HandleView,
         file: &Range<u64>,
         is_exclusive: bool,
     ) -> Result<u64> {
@@ -212,9 +227,9 @@ impl File {
             match self.lock_range(lane, whole, file.start, file.end, is_exclusive) {
                 Err(error) if error.status() == Status::StaleLease && left > 0 => {
                     left -= 1;
-                    self.open.ask_owner(lane, whole, |view| Admit {
+                    self.ask_owner(lane, whole, |view| Admit {
                         view,
-                        handle: self.open.handle(),
+                        handle: self.handle_id(),
                     })?;
                 }
                 other => return other,
@@ -227,11 +242,11 @@ impl File {
     fn hold_window(
         &self,
         lane: &mut Lane,
-        whole: &Seen,
+        whole: &HandleView,
         file: &Range<u64>,
         held: &mut Vec<(Place, u64)>,
     ) -> Result<()> {
-        let mut patience = Patience::new(&self.open.session.options);
+        let mut patience = Patience::new(&self.session.options);
         loop {
             let Err((place, trouble)) = self.hold_once(lane, whole, file, held) else {
                 return Ok(());
@@ -240,8 +255,7 @@ impl File {
             let _ = self.let_go(lane, whole, held);
             held.clear();
             lane.holds_nothing();
-            self.open
-                .repair(lane, whole, place, trouble, &mut patience)?;
+            self.repair(lane, whole, place, trouble, &mut patience)?;
         }
     }
 
@@ -249,11 +263,11 @@ impl File {
     fn hold_once(
         &self,
         lane: &mut Lane,
-        whole: &Seen,
+        whole: &HandleView,
         file: &Range<u64>,
         held: &mut Vec<(Place, u64)>,
     ) -> std::result::Result<(), (Place, Trouble)> {
-        let plan = whole.plan(&self.open.state());
+        let plan = whole.plan(&self.state());
         let mut places = plan.places.clone();
         // Everybody in the same order, so that nobody waits for somebody who waits for him.
         places.sort_unstable_by_key(|place| place.server);
@@ -264,7 +278,7 @@ impl File {
                 hi: file.end,
                 version: Bytes(plan.version.clone()),
             };
-            let number = self.open.ask_once(lane, whole, place, hold);
+            let number = self.ask_once(lane, whole, place, hold);
             let number = number.map_err(|trouble| (place, trouble))?;
             held.push((place, number));
             lane.holds_at(place.server);
@@ -273,16 +287,14 @@ impl File {
     }
 
     /// Lets others in again. A server that knows nothing of it has let them in before.
-    fn let_go(&self, lane: &mut Lane, whole: &Seen, held: &[(Place, u64)]) -> Result<()> {
+    fn let_go(&self, lane: &mut Lane, whole: &HandleView, held: &[(Place, u64)]) -> Result<()> {
         let mut result = Ok(());
         for (place, number) in held {
             let number = *number;
-            let done = self
-                .open
-                .ask_once(lane, whole, *place, |view| LetGo { view, number });
+            let done = self.ask_once(lane, whole, *place, |view| LetGo { view, number });
             if let Err(trouble) = done {
                 let server = ServerId(place.server);
-                let address = self.open.session.address(place.server);
+                let address = self.session.address(place.server);
                 result = Err(trouble.into_error(Some(server), &address));
             }
         }
@@ -296,11 +308,10 @@ impl File {
         if window.len() < len {
             window.resize(len, 0);
         }
-        let whole = self.open.whole.clone();
+        let whole = self.whole.clone();
         let into = &mut window[..len];
-        let found = self
-            .open
-            .read_range(lane, &whole, file.start, into, How::default())?;
+        let mut memory = Memory::of(&mut *into);
+        let found = self.access(lane, &whole, file.start, &mut memory, How::default())?;
         into[found..].fill(0);
         Ok(file.start + found as u64)
     }
@@ -308,7 +319,7 @@ impl File {
     /// Hands out the windows of an access, ascending, until `take` says that it is enough.
     fn windows(
         &self,
-        seen: &Seen,
+        seen: &HandleView,
         lo: u64,
         len: u64,
         most: u64,

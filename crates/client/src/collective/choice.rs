@@ -142,7 +142,7 @@ fn read(bytes: &[u8]) -> Option<Choice> {
 impl File {
     /// What things cost here.
     fn machine(&self) -> Machine {
-        self.open.session.machine()
+        self.session.machine()
     }
 
     /// What is to be done, the same at all ranks.
@@ -181,7 +181,7 @@ impl File {
             0 => put(&self.predict(agreed, wanted, writes, may_regroup, can_direct)),
             _ => Vec::new(),
         };
-        self.open.together.exchanged(mine.len());
+        self.together.exchanged(mine.len());
         let said = team.agree(Ok(mine))?;
         let choice = read(&said[0])
             .ok_or_else(|| Error::argument("team", "rank 0 told no strategy that is known here"))?;
@@ -210,9 +210,9 @@ impl File {
         can_direct: bool,
     ) -> Choice {
         let blocks = self.blocks(agreed);
-        let state = self.open.state();
+        let state = self.state();
         let piece = &state.pieces[0];
-        let plan = self.open.whole.plan(&state);
+        let plan = self.whole.plan(&state);
         let near = self.near_servers(&plan.places);
         let servers: Vec<usize> = piece
             .places
@@ -266,7 +266,7 @@ impl File {
     }
 
     fn near_servers(&self, places: &[wire::Place]) -> Vec<bool> {
-        let session = &self.open.session;
+        let session = &self.session;
         let near = session.with_lane(|lane| {
             let near = places.iter().map(|place| {
                 session
@@ -279,7 +279,7 @@ impl File {
     }
 
     fn store_costs(&self, places: &[wire::Place]) -> StoreCosts {
-        let session = &self.open.session;
+        let session = &self.session;
         match places
             .iter()
             .any(|place| session.store_of(place.server) == Some(StoreKind::Disk))

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use falls::Periodic;
-use kernels::{Share, SharedBytes, SharedBytesMut};
+use kernels::{Share, SharedBytes};
 use layout::View;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::message::directed::{
@@ -28,15 +28,15 @@ use wire::message::directed::{
 use wire::message::{self, Bytes, Refusal, Request};
 use wire::{ClientId, Place, ServerId, Status};
 
+use crate::access::memory::{Direction, Memory, Run};
 use crate::access::phases::{Phases, ServerPhases};
-use crate::access::places::Places;
 use crate::access::plan::Plan;
 use crate::collective::Grouped;
 use crate::collective::strategy::Collective;
 use crate::collective::team::Team;
 use crate::error::{Error, Result, Trouble};
 use crate::file::File;
-use crate::file::open::Open;
+use crate::file::handle::Handle;
 use crate::transport::lane::Lane;
 use crate::transport::pipe::{Cursor, Piece, Pipe, Wait};
 
@@ -78,27 +78,27 @@ pub(crate) trait Ends {
 }
 
 /// The user's memory, from a view byte on.
-pub(crate) enum Whole<'a> {
-    Into(SharedBytesMut<'a>, u64),
-    From(SharedBytes<'a>, u64),
+struct Whole<'a> {
+    run: Run<'a>,
+    base: u64,
 }
 
 impl Ends for Whole<'_> {
     fn put(&mut self, share: &Share, file: Range<u64>, packed: &[u8]) -> bool {
-        match self {
-            Whole::Into(memory, base) => share
-                .scatter_left(file, packed, memory.reborrow(), *base)
+        match &mut self.run {
+            Run::Into(memory) => share
+                .scatter_left(file, packed, memory.reborrow(), self.base)
                 .is_ok(),
-            Whole::From(..) => false,
+            Run::From(_) => false,
         }
     }
 
     fn put_run(&mut self, from: u64, bytes: &[u8]) -> bool {
-        let Whole::Into(memory, base) = self else {
+        let Run::Into(memory) = &mut self.run else {
             return false;
         };
         let Some(at) = from
-            .checked_sub(*base)
+            .checked_sub(self.base)
             .and_then(|at| usize::try_from(at).ok())
         else {
             return false;
@@ -111,11 +111,19 @@ impl Ends for Whole<'_> {
     }
 
     fn get(&mut self, share: &Share, file: Range<u64>, packed: &mut [u8]) -> bool {
-        match self {
-            Whole::From(memory, base) => share.gather_left(file, *memory, *base, packed).is_ok(),
-            Whole::Into(..) => false,
+        match &self.run {
+            Run::From(memory) => share.gather_left(file, *memory, self.base, packed).is_ok(),
+            Run::Into(_) => false,
         }
     }
+}
+
+/// What became of an access that servers were to direct.
+pub(crate) enum DirectedOutcome {
+    /// So many bytes of this rank were moved.
+    Moved(usize),
+    /// A server declined; all ranks have to do it for themselves.
+    Declined,
 }
 
 /// How an operation ended at a rank.
@@ -312,7 +320,7 @@ impl Stream {
     }
 }
 
-impl Open {
+impl Handle {
     /// Takes part in a collective access that servers direct. The plan is that of this rank's view.
     pub(crate) fn directed(
         &self,
@@ -557,61 +565,37 @@ const DONE: u8 = 0;
 const GO_ALONE: u8 = 1;
 
 impl File {
-    /// Writes as servers direct it; nothing if all ranks have to do it for themselves.
-    pub(crate) fn write_directed(
+    /// Moves the bytes of this rank as servers direct it.
+    pub(crate) fn access_directed(
         &self,
         team: &Team,
         grouped: &Grouped,
-        memory: SharedBytes<'_>,
-        origin: usize,
-        places: &Places,
-    ) -> Result<Option<usize>> {
+        memory: &mut Memory<'_>,
+    ) -> Result<DirectedOutcome> {
         let started = Instant::now();
+        let (requested, direction) = (memory.len(), memory.direction());
         let mine = &grouped.wanted[team.rank()];
-        let mut packed = Vec::new();
-        let memory = match places.run(origin) {
-            Some(at) => memory
-                .range(at..at + places.size() as usize)
-                .expect("checked before"),
-            None => {
-                packed.resize(places.size() as usize, 0);
-                places.gather(memory, origin, 0, (&mut packed[..]).into());
-                SharedBytes::from_slice(&packed)
-            }
+        let mut part = memory.first(mine.len);
+        let mut packed = match part.is_run() {
+            true => Vec::new(),
+            false => vec![0; mine.len as usize],
         };
-        let mut ends = Whole::From(memory, mine.offset);
-        let ended = self.run_directed(team, grouped, true, &mut ends);
-        self.end_directed(team, grouped, ended, places.size(), places.size(), started)
-    }
-
-    /// Reads as servers direct it; nothing if all ranks have to do it for themselves.
-    pub(crate) fn read_directed(
-        &self,
-        team: &Team,
-        grouped: &Grouped,
-        mut memory: SharedBytesMut<'_>,
-        origin: usize,
-        places: &Places,
-    ) -> Result<Option<usize>> {
-        let started = Instant::now();
-        let mine = &grouped.wanted[team.rank()];
-        let mut packed = Vec::new();
-        let run = places.run(origin);
-        let into = match run {
-            Some(at) => memory
-                .reborrow()
-                .range(at..at + mine.len as usize)
-                .expect("checked before"),
-            None => {
-                packed.resize(mine.len as usize, 0);
-                SharedBytesMut::from_slice(&mut packed)
-            }
+        part.pack(0, packed[..].as_mut().into());
+        let run = match (part.run(), direction) {
+            (Some(run), _) => run,
+            (None, Direction::Write) => packed[..].as_ref().into(),
+            (None, Direction::Read) => packed[..].as_mut().into(),
         };
-        let mut ends = Whole::Into(into, mine.offset);
-        let ended = self.run_directed(team, grouped, false, &mut ends);
-        let done = self.end_directed(team, grouped, ended, places.size(), mine.len, started)?;
-        if run.is_none() && done.is_some() {
-            places.scatter(packed[..].into(), memory, origin, 0);
+        let base = mine.offset;
+        let ended = self.run_directed(
+            team,
+            grouped,
+            direction.is_write(),
+            &mut Whole { run, base },
+        );
+        let done = self.end_directed(team, grouped, ended, requested, mine.len, started)?;
+        if !packed.is_empty() && matches!(done, DirectedOutcome::Moved(_)) {
+            part.unpack(0, packed[..].into());
         }
         Ok(done)
     }
@@ -659,20 +643,19 @@ impl File {
             hull: grouped.hull.clone(),
         };
         let _gate = self.beside();
-        let open = &self.open;
-        open.session.with_lane(|lane| {
-            let plan = open.current().plan(&open.state());
-            let mut ended = open.directed(lane, &operation, team.rank(), &plan, ends)?;
+        self.session.with_lane(|lane| {
+            let plan = self.current().plan(&self.state());
+            let mut ended = self.directed(lane, &operation, team.rank(), &plan, ends)?;
             let (epoch, end) = (grouped.epoch, grouped.hull.end);
-            let must_grow = writes && ended.failures.is_empty() && end > open.known_size().size;
+            let must_grow = writes && ended.failures.is_empty() && end > self.known_size().size;
             // Rank 0 hears of the end when all bytes of all ranks are stored.
-            if must_grow && team.rank() == 0 && !open.grow(lane, &open.whole, epoch, end)? {
+            if must_grow && team.rank() == 0 && !self.grow(lane, &self.whole, epoch, end)? {
                 let cut = Refusal::new("the file was cut while it was written");
-                let owner = open.state().owner.server;
+                let owner = self.state().owner.server;
                 let cut = Trouble::Refused(Status::StaleEpoch, cut);
                 ended.failures.push((owner, cut));
             } else if must_grow {
-                open.grown(epoch, end);
+                self.grown(epoch, end);
             }
             Ok(ended)
         })
@@ -687,8 +670,8 @@ impl File {
         requested: u64,
         moved: u64,
         started: Instant,
-    ) -> Result<Option<usize>> {
-        let together = &self.open.together;
+    ) -> Result<DirectedOutcome> {
+        let together = &self.together;
         together.exchanged(0);
         let mut servers = Vec::new();
         let mine = ended.and_then(|ended| {
@@ -697,10 +680,7 @@ impl File {
             match may_go_alone(&ended.failures) {
                 true if ended.failures.is_empty() => Ok(DONE),
                 true => Ok(GO_ALONE),
-                false => Err(self
-                    .open
-                    .directed_error(ended.failures)
-                    .expect("there is one")),
+                false => Err(self.directed_error(ended.failures).expect("there is one")),
             }
         });
         let said = mine.clone().map(|code| vec![code]);
@@ -709,9 +689,9 @@ impl File {
         let heard = heard?;
         if heard.iter().any(|code| code.first() != Some(&DONE)) {
             together.refused();
-            return Ok(None);
+            return Ok(DirectedOutcome::Declined);
         }
-        self.open.keep_phases(Phases {
+        self.keep_phases(Phases {
             requested,
             moved,
             is_end_of_file: moved < requested,
@@ -721,7 +701,7 @@ impl File {
             ..Phases::default()
         });
         self.count(grouped.how);
-        Ok(Some(moved as usize))
+        Ok(DirectedOutcome::Moved(moved as usize))
     }
 }
 

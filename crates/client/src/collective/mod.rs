@@ -43,8 +43,10 @@ use wire::message::file::SizeIs;
 use wire::{ClientId, DecodeError, Reader, put_number};
 
 use crate::access::file_range;
+use crate::access::memory::{Direction, Memory};
 use crate::access::places::Places;
 use crate::collective::agreed::{Agreed, Ready};
+use crate::collective::directed::DirectedOutcome;
 use crate::collective::strategy::{Choice, Collective, Reason};
 use crate::collective::team::Team;
 use crate::collective::two_phase::TwoPhases;
@@ -263,12 +265,12 @@ fn short(version: &[u8]) -> u64 {
 
 impl File {
     /// What this rank says about collective accesses.
-    pub(crate) fn ready(&self) -> Ready {
+    pub(crate) fn readiness(&self) -> Ready {
         let hints = self.hints();
         Ready {
             is_direct: self.is_near_all_servers(),
-            is_mapped: self.open.gateway.is_some(),
-            forced: self.open.forced(),
+            is_mapped: self.gateway.is_some(),
+            forced: self.forced(),
             is_barrier: hints.get("collective_barrier").and_then(is_on) == Some(true),
             domain_bytes: hints.number("cb_buffer_size").unwrap_or(DOMAIN_BYTES),
             block_bytes: hints.number("ddio_block_size").unwrap_or(BLOCK_BYTES),
@@ -278,15 +280,14 @@ impl File {
 
     /// Whether all servers of the file share their memory with this client.
     fn is_near_all_servers(&self) -> bool {
-        let open = &self.open;
-        if !open.is_direct() {
+        if !self.is_direct() {
             return false;
         }
-        let plan = open.whole.plan(&open.state());
-        let near = open.session.with_lane(|lane| {
+        let plan = self.whole.plan(&self.state());
+        let near = self.session.with_lane(|lane| {
             Ok(plan.places.iter().all(|place| {
-                open.session.server_pipe(lane, *place).is_ok()
-                    && open.session.attached(lane, *place).is_some()
+                self.session.server_pipe(lane, *place).is_ok()
+                    && self.session.attached(lane, *place).is_some()
             }))
         });
         near.unwrap_or(false)
@@ -295,7 +296,7 @@ impl File {
     /// Whether collective accesses of this handle wait for the other ranks. They do not where the team has
     /// agreed that each goes for itself, without a barrier. Sends nothing; the same at all ranks.
     pub fn is_exchanging(&self) -> bool {
-        let agreed = lock(&self.open.together.agreed);
+        let agreed = lock(&self.together.agreed);
         agreed
             .as_ref()
             .is_none_or(|agreed| agreed.is_barrier || !agreed.ranks.is_empty())
@@ -303,7 +304,7 @@ impl File {
 
     /// What this handle has counted about collective accesses.
     pub fn collective_statistics(&self) -> CollectiveStatistics {
-        let together = &self.open.together;
+        let together = &self.together;
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         CollectiveStatistics {
             independent: of(&together.done[0]),
@@ -334,36 +335,8 @@ impl File {
         origin: usize,
         places: &Places,
     ) -> Result<usize> {
-        // Others may write what is this rank's.
-        self.open.void_ahead();
-        let agreed = self.agreed(team)?;
-        let grouped = match agreed.ranks.is_empty() {
-            true => None,
-            false => {
-                let is_good = places.check(memory.len(), origin).is_ok();
-                self.grouped(team, agreed.clone(), offset, places, true, is_good)?
-            }
-        };
-        let done = match grouped {
-            Some(grouped)
-                if grouped.how.is_directed() && grouped.how != Collective::TwoPhaseDdio =>
-            {
-                match self.write_directed(team, &grouped, memory, origin, places)? {
-                    Some(done) => {
-                        self.open.record(true, offset, &Ok(done));
-                        return Ok(done);
-                    }
-                    None => self.write_at_memory(offset, memory, origin, places),
-                }
-            }
-            Some(grouped) => {
-                let done = self.write_in_two_phases(team, &grouped, memory, origin, places);
-                self.open.record(true, offset, &done);
-                return done;
-            }
-            None => self.write_at_memory(offset, memory, origin, places),
-        };
-        self.end_independent(team, &agreed, done)
+        let memory = Memory::source(memory, origin, places);
+        self.access_together(team, offset, Direction::Write, memory)
     }
 
     /// Reads into described memory while all other ranks of the team read, each at an offset of its own
@@ -376,41 +349,66 @@ impl File {
         origin: usize,
         places: &Places,
     ) -> Result<usize> {
-        let mut memory = memory;
+        let memory = Memory::target(memory, origin, places);
+        self.access_together(team, offset, Direction::Read, memory)
+    }
+
+    /// Reads or writes as the memory says while all other ranks of the team do the same.
+    pub fn access_at_all(&self, team: &Team, offset: u64, memory: Memory<'_>) -> Result<usize> {
+        self.access_together(team, offset, memory.direction(), Ok(memory))
+    }
+
+    /// Moves the bytes of this rank while all other ranks move theirs. A rank whose memory is no good says so to the
+    /// others before it fails.
+    fn access_together(
+        &self,
+        team: &Team,
+        offset: u64,
+        direction: Direction,
+        memory: Result<Memory<'_>>,
+    ) -> Result<usize> {
+        let is_write = direction.is_write();
+        if is_write {
+            // Others may write what is this rank's.
+            self.void_ahead();
+        }
         let agreed = self.agreed(team)?;
         let grouped = match agreed.ranks.is_empty() {
             true => None,
             false => {
-                let is_good = places.check(memory.len(), origin).is_ok() && !places.has_overlap();
-                self.grouped(team, agreed.clone(), offset, places, false, is_good)?
+                let good = memory.as_ref().ok();
+                let good = good.filter(|memory| memory.check_overlap().is_ok());
+                self.grouped(team, agreed.clone(), offset, is_write, good)?
             }
         };
-        let done = match grouped {
-            Some(grouped)
-                if grouped.how.is_directed() && grouped.how != Collective::TwoPhaseDdio =>
-            {
-                match self.read_directed(team, &grouped, memory.reborrow(), origin, places)? {
+        let done = match (memory, grouped) {
+            (Err(error), _) => Err(error),
+            (Ok(memory), None) => self.access_at(offset, memory),
+            (Ok(mut memory), Some(grouped)) => {
+                let is_directed = grouped.how.is_directed();
+                let moved = match is_directed && grouped.how != Collective::TwoPhaseDdio {
+                    true => match self.access_directed(team, &grouped, &mut memory)? {
+                        DirectedOutcome::Moved(moved) => Some(Ok(moved)),
+                        DirectedOutcome::Declined => None,
+                    },
+                    false => Some(self.access_in_two_phases(team, &grouped, &mut memory)),
+                };
+                match moved {
                     Some(done) => {
-                        self.open.record(false, offset, &Ok(done));
-                        return Ok(done);
+                        self.record(is_write, offset, &done);
+                        return done;
                     }
-                    None => self.read_at_memory(offset, memory, origin, places),
+                    None => self.access_at(offset, memory),
                 }
             }
-            Some(grouped) => {
-                let done = self.read_in_two_phases(team, &grouped, memory, origin, places);
-                self.open.record(false, offset, &done);
-                return done;
-            }
-            None => self.read_at_memory(offset, memory, origin, places),
         };
         self.end_independent(team, &agreed, done)
     }
 
     /// How the last collective access was decided, and what the cost model said; nothing before the first.
     pub fn last_choice(&self) -> Option<Choice> {
-        let last = Collective::of(self.open.quick.last_collective())?;
-        let together = &self.open.together;
+        let last = Collective::of(self.direct.quick.last_collective())?;
+        let together = &self.together;
         if let Some(choice) = lock(&together.choice).clone() {
             return Some(choice);
         }
@@ -426,7 +424,7 @@ impl File {
 
     /// What the team has agreed on; it does so now if it has not yet.
     fn agreed(&self, team: &Team) -> Result<Arc<Agreed>> {
-        let agreed = lock(&self.open.together.agreed).clone();
+        let agreed = lock(&self.together.agreed).clone();
         match agreed {
             Some(agreed) => Ok(agreed),
             None => self.agree_again(team, Ok(())),
@@ -434,7 +432,7 @@ impl File {
     }
 
     fn end_independent(&self, team: &Team, agreed: &Agreed, done: Result<usize>) -> Result<usize> {
-        let how = match self.is_write_sieved() {
+        let how = match self.is_sieving() {
             true => Collective::Sieving,
             false => Collective::Independent,
         };
@@ -442,7 +440,7 @@ impl File {
         if !agreed.is_barrier {
             return done;
         }
-        let together = &self.open.together;
+        let together = &self.together;
         together.barriers.fetch_add(1, Ordering::Relaxed);
         together.exchanged(0);
         let met = team.barrier();
@@ -452,8 +450,8 @@ impl File {
 
     pub(crate) fn count(&self, how: Collective) {
         let index = how.number() as usize - 1;
-        self.open.together.done[index].fetch_add(1, Ordering::Relaxed);
-        self.open.quick.was_collective(how.number());
+        self.together.done[index].fetch_add(1, Ordering::Relaxed);
+        self.direct.quick.was_collective(how.number());
     }
 
     /// Tells what this rank wants, hears the others, and decides with them: `None` if every rank goes for
@@ -463,13 +461,12 @@ impl File {
         team: &Team,
         agreed: Arc<Agreed>,
         offset: u64,
-        places: &Places,
         writes: bool,
-        is_good: bool,
+        memory: Option<&Memory<'_>>,
     ) -> Result<Option<Grouped>> {
-        let mine = self.wanted(&agreed, offset, places, writes, is_good);
+        let mine = self.wanted(&agreed, offset, writes, memory);
         let bytes = mine.put();
-        self.open.together.exchanged(bytes.len());
+        self.together.exchanged(bytes.len());
         let all = team.agree(Ok(bytes))?;
         let mut wanted: Vec<Wanted> = all.iter().map(|b| Wanted::read(b)).collect::<Result<_>>()?;
         if wanted.iter().any(|w| !w.can || w.writes != writes) || wanted.len() != agreed.ranks.len()
@@ -484,7 +481,7 @@ impl File {
         let can_direct = agreed.can_direct && is_one_layout;
         if !writes && can_direct && hull.end > wanted[0].size {
             // Where the file ends has to be the same at all ranks: rank 0 asks.
-            let size = self.tell_size(team)?;
+            let size = self.size_from_rank_0(team)?;
             epoch = size.epoch;
             for (wanted, rank) in wanted.iter_mut().zip(&agreed.ranks) {
                 let shown = rank
@@ -525,7 +522,7 @@ impl File {
             choice.reason = Reason::OtherLayout;
         }
         let (how, blocks) = (choice.how, choice.blocks);
-        self.open.together.chose(choice);
+        self.together.chose(choice);
         if matches!(how, Collective::Independent | Collective::Sieving) {
             return Ok(None);
         }
@@ -545,7 +542,7 @@ impl File {
     }
 
     fn go_alone(&self, reason: Reason) -> Option<Grouped> {
-        self.open.together.chose(Choice {
+        self.together.chose(Choice {
             how: Collective::Independent,
             reason,
             predicted_s: None,
@@ -559,48 +556,46 @@ impl File {
         &self,
         agreed: &Agreed,
         offset: u64,
-        places: &Places,
         writes: bool,
-        is_good: bool,
+        memory: Option<&Memory<'_>>,
     ) -> Wanted {
         let right = match writes {
             true => wire::Rights::WRITE,
             false => wire::Rights::READ,
         };
-        let seen = self.open.current();
-        let len = places.size();
-        let can = is_good
-            && self.open.check_right(right).is_ok()
+        let seen = self.current();
+        let len = memory.map_or(0, Memory::len);
+        let can = memory.is_some()
+            && self.check_right(right).is_ok()
             && !self.is_atomic()
-            && !(writes && self.open.is_append)
+            && !(writes && self.is_append)
             && seen.number == agreed.number
             && (len == 0 || file_range(&seen, offset, len).is_ok());
-        let plan = seen.plan(&self.open.state());
-        let is_packed_whole = places.run(0).is_none() && len > PACKED_BYTES;
+        let plan = seen.plan(&self.state());
+        let is_packed_whole = len > PACKED_BYTES && memory.is_some_and(|m| !m.is_run());
         let layout = match plan.is_settled() && !is_packed_whole {
             true => short(&plan.version),
             false => 0,
         };
-        let size = self.open.known_size();
+        let size = self.known_size();
         Wanted {
             can,
             writes,
             offset,
             len,
-            client: self.open.session.client,
+            client: self.session.client,
             layout,
-            number: self.open.session.number(),
+            number: self.session.number(),
             size: size.size,
             epoch: size.epoch,
         }
     }
 
     /// Where the file ends, as rank 0 asks for it and tells all.
-    fn tell_size(&self, team: &Team) -> Result<SizeIs> {
+    fn size_from_rank_0(&self, team: &Team) -> Result<SizeIs> {
         let mine = match team.rank() {
             0 => {
-                let open = &self.open;
-                let asked = open.session.with_lane(|lane| open.ask_size(lane));
+                let asked = self.session.with_lane(|lane| self.ask_size(lane));
                 asked.map(|size| {
                     let mut out = Vec::new();
                     size.put(&mut out);
@@ -609,7 +604,7 @@ impl File {
             }
             _ => Ok(Vec::new()),
         };
-        self.open.together.exchanged(0);
+        self.together.exchanged(0);
         let said = team.agree(mine)?;
         SizeIs::read(&mut Reader::new(&said[0]))
             .map_err(|e| Error::argument("team", format!("rank 0 told no size: {e}")))

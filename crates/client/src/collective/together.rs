@@ -23,7 +23,7 @@ use crate::client::{Client, FileLayout, absolute};
 use crate::collective::agreed::{Agreed, Ready};
 use crate::collective::team::Team;
 use crate::error::{Error, Result};
-use crate::file::open_options::OpenOptions;
+use crate::file::options::OpenOptions;
 use crate::file::{File, view_of_text};
 use crate::hints::Hints;
 
@@ -45,7 +45,7 @@ fn told(state: Option<LayoutState>, most_bytes: usize) -> Vec<u8> {
 }
 
 /// What a rank says before views are set.
-struct Seen {
+struct HandleView {
     file: FileId,
     handle: HandleId,
     rights: Rights,
@@ -61,7 +61,7 @@ struct Seen {
     note: Bytes,
 }
 
-impl Seen {
+impl HandleView {
     fn put(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.file.put(&mut out);
@@ -78,10 +78,10 @@ impl Seen {
         out
     }
 
-    fn read(bytes: &[u8]) -> Result<Seen> {
+    fn read(bytes: &[u8]) -> Result<HandleView> {
         let mut r = Reader::new(bytes);
         let seen = (|| {
-            let seen = Seen {
+            let seen = HandleView {
                 file: Field::read(&mut r)?,
                 handle: Field::read(&mut r)?,
                 rights: Field::read(&mut r)?,
@@ -181,7 +181,7 @@ impl Client {
         let mine = opened.unwrap_or_else(|| self.open_raw_new(&path, &rest, Some(is_new)));
         let mine = mine.and_then(|open| {
             let file = File::new(open);
-            let recording = &file.open.recording;
+            let recording = &file.recording;
             recording.set_rank(team.rank() as u64, team.size() as u64);
             file.begin(options).map(|()| file)
         });
@@ -222,7 +222,7 @@ impl File {
     }
 
     /// Sets the view once those of all are known.
-    fn set_view_told(&self, team: &Team, view: &View, all: &[Seen]) -> Result<()> {
+    fn set_view_told(&self, team: &Team, view: &View, all: &[HandleView]) -> Result<()> {
         let leader = all.iter().position(|s| s.rights.allow(Rights::WRITE));
         let can = all.iter().all(|s| !s.has_bytes && s.view.is_some())
             && !all.iter().any(|s| s.is_by_views);
@@ -251,7 +251,7 @@ impl File {
     /// Agrees with the team about collective accesses through the views as they are.
     pub(crate) fn agree_again(&self, team: &Team, mine: Result<()>) -> Result<Arc<Agreed>> {
         let _gate = self.alone();
-        let view = self.open.current().view.clone();
+        let view = self.current().view.clone();
         let all = self.tell_seen(team, Some(&view), &[], mine)?;
         Ok(self.have_agreed(team, &all))
     }
@@ -263,15 +263,15 @@ impl File {
         view: Option<&View>,
         note: &[u8],
         mine: Result<()>,
-    ) -> Result<Vec<Seen>> {
-        let mine = mine.and_then(|()| self.open.check()).map(|()| {
-            let mut seen = Seen {
+    ) -> Result<Vec<HandleView>> {
+        let mine = mine.and_then(|()| self.check()).map(|()| {
+            let mut seen = HandleView {
                 file: self.id(),
-                handle: self.handle(),
+                handle: self.handle_id(),
                 rights: self.rights(),
-                has_bytes: self.open.known_size().size > 0,
-                is_by_views: self.open.is_by_views.load(Ordering::Acquire),
-                ready: self.ready(),
+                has_bytes: self.known_size().size > 0,
+                is_by_views: self.is_by_views.load(Ordering::Acquire),
+                ready: self.readiness(),
                 view: view.cloned(),
                 note: Bytes(note.to_vec()),
             };
@@ -283,7 +283,10 @@ impl File {
             seen.put()
         });
         let all = team.agree(mine)?;
-        let all: Vec<Seen> = all.iter().map(|b| Seen::read(b)).collect::<Result<_>>()?;
+        let all: Vec<HandleView> = all
+            .iter()
+            .map(|b| HandleView::read(b))
+            .collect::<Result<_>>()?;
         match all.iter().position(|seen| seen.file != all[0].file) {
             None => Ok(all),
             Some(rank) => Err(Error::argument(
@@ -294,11 +297,11 @@ impl File {
     }
 
     /// Remembers what follows for collective accesses; all ranks have heard the same.
-    fn have_agreed(&self, team: &Team, all: &[Seen]) -> Arc<Agreed> {
+    fn have_agreed(&self, team: &Team, all: &[HandleView]) -> Arc<Agreed> {
         let ready = all.iter().map(|seen| seen.ready);
         let views = all.iter().map(|seen| seen.view.clone());
-        let agreed = Agreed::new(team, ready, views.collect(), self.open.current().number);
-        self.open.together.keep(agreed)
+        let agreed = Agreed::new(team, ready, views.collect(), self.current().number);
+        self.together.keep(agreed)
     }
 
     /// The same in the layout language, applied to the file's array or to plain bytes.
@@ -307,7 +310,7 @@ impl File {
         match &view {
             Ok(view) => {
                 self.set_view_together(team, view)?;
-                self.open.recording.set_text(text);
+                self.recording.set_text(text);
                 Ok(())
             }
             // The others are told, so that nobody waits.
@@ -316,15 +319,15 @@ impl File {
     }
 
     /// Asks for a layout by views, if there are no bytes; where bytes are by then, if there may be another layout.
-    fn lay_out(&self, all: &[Seen]) -> Result<Option<LayoutState>> {
-        let session = &self.open.session;
+    fn lay_out(&self, all: &[HandleView]) -> Result<Option<LayoutState>> {
+        let session = &self.session;
         session.with_lane(|lane| {
-            if self.open.ask_size(lane)?.size > 0 {
+            if self.ask_size(lane)?.size > 0 {
                 return Ok(None);
             }
             let views: Vec<View> = all.iter().filter_map(|s| s.view.clone()).collect();
             let laid_out = session.manager_on(lane, || LayOutByViews {
-                handle: self.handle(),
+                handle: self.handle_id(),
                 handles: all.iter().map(|s| s.handle).collect(),
                 views: views.clone(),
             })?;
@@ -337,16 +340,16 @@ impl File {
         match said.split_first() {
             None => Ok(()),
             Some((kind, state)) => {
-                self.open.is_by_views.store(true, Ordering::Release);
+                self.is_by_views.store(true, Ordering::Release);
                 if *kind != HERE {
-                    let session = &self.open.session;
-                    return session.with_lane(|lane| self.open.fetch_state(lane));
+                    let session = &self.session;
+                    return session.with_lane(|lane| self.fetch_state(lane));
                 }
                 let mut r = Reader::new(state);
                 let state = LayoutState::read(&mut r).map_err(|e| {
                     Error::argument("team", format!("the leader told no layout: {e}"))
                 })?;
-                self.open.have_state(state);
+                self.have_state(state);
                 Ok(())
             }
         }
@@ -359,9 +362,9 @@ impl File {
 
     /// How the file is cut and where its bytes are, in words and in full, as the metadata manager knows it.
     pub fn layout_answer(&self) -> Result<FileLayout> {
-        self.open.check()?;
+        self.check()?;
         let path = self.path().to_owned();
-        let session = &self.open.session;
+        let session = &self.session;
         session.manager(|| GetLayout { path: path.clone() })
     }
 }

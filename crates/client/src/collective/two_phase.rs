@@ -23,8 +23,8 @@ use wire::Status;
 use wire::message::directed::RankRange;
 
 use crate::access::How;
+use crate::access::memory::{Direction, Memory};
 use crate::access::phases::Phases;
-use crate::access::places::Places;
 use crate::collective::Grouped;
 use crate::collective::directed::{Ends, Operation, may_go_alone};
 use crate::collective::strategy::Collective;
@@ -53,25 +53,36 @@ impl File {
         &self,
         team: &Team,
         how: Collective,
-        places: &Places,
+        requested: u64,
         rounds: impl FnOnce(&mut TwoPhases) -> Result<Result<usize>>,
     ) -> Result<usize> {
         let started = Instant::now();
-        let mut memory = std::mem::take(&mut *lock(&self.open.together.memory));
+        let mut memory = std::mem::take(&mut *lock(&self.together.memory));
         let ended = rounds(&mut memory);
-        *lock(&self.open.together.memory) = memory;
-        self.end_two_phases(team, how, ended?, places, started)
+        *lock(&self.together.memory) = memory;
+        self.end_two_phases(team, how, ended?, requested, started)
     }
 
-    pub(crate) fn write_in_two_phases(
+    /// Moves the bytes of a rank through those that access them in long stretches.
+    pub(crate) fn access_in_two_phases(
         &self,
         team: &Team,
         regrouped: &Grouped,
-        memory: SharedBytes<'_>,
-        origin: usize,
-        places: &Places,
+        memory: &mut Memory<'_>,
     ) -> Result<usize> {
-        self.in_two_phases(team, regrouped.how, places, |own| {
+        match memory.direction() {
+            Direction::Read => self.read_in_two_phases(team, regrouped, memory),
+            Direction::Write => self.write_in_two_phases(team, regrouped, memory),
+        }
+    }
+
+    fn write_in_two_phases(
+        &self,
+        team: &Team,
+        regrouped: &Grouped,
+        memory: &Memory<'_>,
+    ) -> Result<usize> {
+        self.in_two_phases(team, regrouped.how, memory.len(), |own| {
             let rank = team.rank();
             let offset = regrouped.wanted[rank].offset;
             let mut failed: Result<()> = Ok(());
@@ -83,12 +94,12 @@ impl File {
                 let last = ranges.last().map_or(0, |r| r.end);
                 // Domains ascend, so what goes to them is one range of the access.
                 let packed = grown(&mut own.sent, last - first);
-                places.gather(memory, origin, first - offset, (&mut *packed).into());
+                memory.pack(first - offset, (&mut *packed).into());
                 let parts: Vec<&[u8]> = ranges
                     .iter()
                     .map(|r| &packed[(r.start - first) as usize..(r.end - first) as usize])
                     .collect();
-                self.open.together.exchanged(packed.len());
+                self.together.exchanged(packed.len());
                 team.exchange_into(&parts, &mut own.got)?;
                 // Where servers direct, all ranks have to come.
                 if failed.is_ok() || regrouped.how == Collective::TwoPhaseDdio {
@@ -97,7 +108,7 @@ impl File {
                     failed = failed.and(written);
                 }
             }
-            Ok(failed.map(|()| places.size() as usize))
+            Ok(failed.map(|()| memory.len() as usize))
         })
     }
 
@@ -129,8 +140,8 @@ impl File {
             }
         }
         let _gate = self.beside();
-        let whole = self.open.whole.clone();
-        self.open.session.with_lane(|lane| {
+        let whole = self.whole.clone();
+        self.session.with_lane(|lane| {
             let is_done = is_directed && {
                 let mut ends = Domain {
                     bytes: &mut *bytes,
@@ -144,21 +155,19 @@ impl File {
                 return Ok(());
             }
             let how = How::default();
-            self.open
-                .write_range(lane, &whole, domain.start, bytes, how)
+            let mut memory = Memory::of(&*bytes);
+            self.access(lane, &whole, domain.start, &mut memory, how)
                 .map(drop)
         })
     }
 
-    pub(crate) fn read_in_two_phases(
+    fn read_in_two_phases(
         &self,
         team: &Team,
         regrouped: &Grouped,
-        mut memory: SharedBytesMut<'_>,
-        origin: usize,
-        places: &Places,
+        memory: &mut Memory<'_>,
     ) -> Result<usize> {
-        self.in_two_phases(team, regrouped.how, places, |own| {
+        self.in_two_phases(team, regrouped.how, memory.len(), |own| {
             let rank = team.rank();
             let offset = regrouped.wanted[rank].offset;
             let mut failed: Result<()> = Ok(());
@@ -175,8 +184,7 @@ impl File {
                     }
                 };
                 let parts: Vec<&[u8]> = ends.iter().map(|range| &own.sent[range.clone()]).collect();
-                self.open
-                    .together
+                self.together
                     .exchanged(parts.iter().map(|part| part.len()).sum());
                 team.exchange_into(&parts, &mut own.got)?;
                 for (from, part) in own.got.iter().enumerate() {
@@ -191,7 +199,7 @@ impl File {
                         continue;
                     }
                     let at = positions.start - offset;
-                    places.scatter(part[..].into(), memory.reborrow(), origin, at);
+                    memory.unpack(at, part[..].into());
                     done += part.len();
                     has_ended = (part.len() as u64) < want;
                 }
@@ -263,10 +271,11 @@ impl File {
         }
         let into = grown(buffer, domain.end - domain.start);
         let _gate = self.beside();
-        let whole = self.open.whole.clone();
-        let found = self.open.session.with_lane(|lane| {
+        let whole = self.whole.clone();
+        let found = self.session.with_lane(|lane| {
             let how = How::default();
-            self.open.read_range(lane, &whole, domain.start, into, how)
+            let mut memory = Memory::of(into);
+            self.access(lane, &whole, domain.start, &mut memory, how)
         })?;
         Ok(found as u64)
     }
@@ -309,24 +318,24 @@ impl File {
             views: &[View::whole_file()],
             hull: start..end,
         };
-        let plan = self.open.whole.plan(&self.open.state());
-        let ended = self.open.directed(lane, &operation, rank, &plan, ends)?;
-        let together = &self.open.together;
+        let plan = self.whole.plan(&self.state());
+        let ended = self.directed(lane, &operation, rank, &plan, ends)?;
+        let together = &self.together;
         together.packets.fetch_add(ended.packets, Ordering::Relaxed);
         if !ended.failures.is_empty() {
             if may_go_alone(&ended.failures) {
                 return Ok(false);
             }
-            let error = self.open.directed_error(ended.failures);
+            let error = self.directed_error(ended.failures);
             return Err(error.expect("there is one"));
         }
         let end = domains[rank].end;
-        if writes && !domains[rank].is_empty() && end > self.open.known_size().size {
-            let whole = self.open.whole.clone();
-            if !self.open.grow(lane, &whole, regrouped.epoch, end)? {
+        if writes && !domains[rank].is_empty() && end > self.known_size().size {
+            let whole = self.whole.clone();
+            if !self.grow(lane, &whole, regrouped.epoch, end)? {
                 return Ok(false);
             }
-            self.open.grown(regrouped.epoch, end);
+            self.grown(regrouped.epoch, end);
         }
         Ok(true)
     }
@@ -356,14 +365,14 @@ impl File {
             }),
         };
         let _gate = self.beside();
-        let is_done = self.open.session.with_lane(|lane| {
+        let is_done = self.session.with_lane(|lane| {
             self.domain_directed(lane, regrouped, round, rank, false, &mut ends)
         })?;
         if !is_done {
             return Ok((self.read_domain(regrouped, round, rank, buffer)?, false));
         }
         let early = ends.early.expect("just made");
-        let together = &self.open.together;
+        let together = &self.together;
         together
             .packed_early
             .fetch_add(early.packed, Ordering::Relaxed);
@@ -377,10 +386,10 @@ impl File {
         team: &Team,
         how: Collective,
         mine: Result<usize>,
-        places: &Places,
+        requested: u64,
         started: Instant,
     ) -> Result<usize> {
-        self.open.together.exchanged(0);
+        self.together.exchanged(0);
         let said = match &mine {
             Ok(_) => Ok(Vec::new()),
             Err(error) => Err(error.clone()),
@@ -388,10 +397,10 @@ impl File {
         let heard = team.agree(said);
         let moved = mine?;
         heard?;
-        self.open.keep_phases(Phases {
-            requested: places.size(),
+        self.keep_phases(Phases {
+            requested,
             moved: moved as u64,
-            is_end_of_file: (moved as u64) < places.size(),
+            is_end_of_file: (moved as u64) < requested,
             total_ns: started.elapsed().as_nanos() as u64,
             ..Phases::default()
         });

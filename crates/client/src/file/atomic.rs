@@ -15,8 +15,8 @@ use wire::message::file::{Admit, Lock, Unlock};
 use crate::access::How;
 use crate::error::{Error, Result, Trouble};
 use crate::file::File;
-use crate::file::open::Lease;
-use crate::file::seen::Seen;
+use crate::file::handle::Lease;
+use crate::file::view::HandleView;
 use crate::transport::lane::Lane;
 use crate::transport::patience::{Patience, pause_for};
 use crate::transport::session::lock;
@@ -28,19 +28,19 @@ pub(crate) const MOST_ADMISSIONS: u32 = 1000;
 
 impl File {
     /// Enters atomic mode with a view, or asks for the present number.
-    pub(crate) fn admit(&self, lane: &mut Lane, seen: &Seen) -> Result<()> {
-        let admitted = self.open.ask_owner(lane, seen, |view| Admit {
+    pub(crate) fn admit(&self, lane: &mut Lane, seen: &HandleView) -> Result<()> {
+        let admitted = self.ask_owner(lane, seen, |view| Admit {
             view,
-            handle: self.open.handle(),
+            handle: self.handle_id(),
         })?;
-        let before = lock(&self.open.lease).replace(Lease {
+        let before = lock(&self.lease).replace(Lease {
             number: admitted.number,
             use_locks: admitted.use_locks,
         });
         if before.is_some_and(|lease| lease.number == admitted.number) {
             // Somebody else gives the numbers now: a file that moves has got another owner, and the one that was
             // asked does not know yet.
-            self.open.fetch_state(lane)?;
+            self.fetch_state(lane)?;
             pause_for(OWNER_PAUSE);
         }
         Ok(())
@@ -50,14 +50,14 @@ impl File {
     pub(crate) fn guarded<T>(
         &self,
         lane: &mut Lane,
-        seen: &Seen,
+        seen: &HandleView,
         (lo, len): (u64, u64),
         is_write: bool,
         mut run: impl FnMut(&mut Lane, How) -> Result<T>,
     ) -> Result<T> {
         let mut left = MOST_ADMISSIONS;
         loop {
-            let lease = *lock(&self.open.lease);
+            let lease = *lock(&self.lease);
             let Some(lease) = lease.filter(|_| len > 0) else {
                 return run(lane, How::default());
             };
@@ -66,7 +66,7 @@ impl File {
                 ..How::default()
             };
             // A lease may end between two messages, and others would see half of the access.
-            let is_one = || self.open.is_one_message(seen, lo, len, is_write);
+            let is_one = || self.is_one_message(seen, lo, len, is_write);
             if lease.use_locks || !is_one() {
                 return self.locked(lane, seen, (lo, len), is_write, how, run);
             }
@@ -86,7 +86,7 @@ impl File {
     fn locked<T>(
         &self,
         lane: &mut Lane,
-        seen: &Seen,
+        seen: &HandleView,
         (lo, len): (u64, u64),
         is_write: bool,
         mut how: How,
@@ -106,7 +106,7 @@ impl File {
         };
         let (mut owner, mut request) = take(lane)?;
         crash_point("client_after_lock");
-        how.lease = lock(&self.open.lease).map_or(0, |lease| lease.number);
+        how.lease = lock(&self.lease).map_or(0, |lease| lease.number);
         let mut left = MOST_ADMISSIONS;
         let result = loop {
             match run(lane, how) {
@@ -115,8 +115,8 @@ impl File {
                     if let Err(error) = self.admit(lane, seen) {
                         break Err(error);
                     }
-                    how.lease = lock(&self.open.lease).map_or(0, |lease| lease.number);
-                    if self.open.owner().server != owner {
+                    how.lease = lock(&self.lease).map_or(0, |lease| lease.number);
+                    if self.owner().server != owner {
                         match take(lane) {
                             Ok(locked) => (owner, request) = locked,
                             Err(error) => break Err(error),
@@ -127,12 +127,10 @@ impl File {
             }
         };
         // A lock that cannot be released ends with the connection or the session.
-        let unlocked = self
-            .open
-            .ask_owner(lane, seen, |view| Unlock { view, request });
+        let unlocked = self.ask_owner(lane, seen, |view| Unlock { view, request });
         let unlocked = match unlocked {
             // It ended with the duties of the server that had given it.
-            Err(Error::Refused { .. }) if self.open.owner().server != owner => Ok(()),
+            Err(Error::Refused { .. }) if self.owner().server != owner => Ok(()),
             other => other,
         };
         match result {
@@ -145,7 +143,7 @@ impl File {
     pub(crate) fn lock_range(
         &self,
         lane: &mut Lane,
-        seen: &Seen,
+        seen: &HandleView,
         lo: u64,
         hi: u64,
         is_exclusive: bool,
@@ -158,26 +156,26 @@ impl File {
     fn lock_at_owner(
         &self,
         lane: &mut Lane,
-        seen: &Seen,
+        seen: &HandleView,
         lo: u64,
         hi: u64,
         is_exclusive: bool,
     ) -> Result<(u64, u64)> {
-        let session = &self.open.session;
+        let session = &self.session;
         let mut patience = Patience::new(&session.options);
         loop {
-            let owner = self.open.owner();
+            let owner = self.owner();
             let request = session.number();
             let wanted = Lock {
                 view: seen.number,
-                handle: self.open.handle(),
+                handle: self.handle_id(),
                 request,
                 lo,
                 hi,
                 is_exclusive,
             };
             let number = session.number();
-            let locked = self.open.ready(lane, seen, owner).and_then(|index| {
+            let locked = self.ready(lane, seen, owner).and_then(|index| {
                 session.count_message();
                 let pipe = lane.pipe(index);
                 pipe.put(number, &wanted)?;
@@ -195,12 +193,11 @@ impl File {
                 Ok(()) => return Ok((owner.server, request)),
                 Err(trouble) => {
                     let is_broken = !matches!(trouble, Trouble::Refused(..));
-                    self.open
-                        .repair(lane, seen, owner, trouble, &mut patience)?;
+                    self.repair(lane, seen, owner, trouble, &mut patience)?;
                     if is_broken {
                         // It may be held without our knowing.
                         let unlock = |view| Unlock { view, request };
-                        match self.open.ask_owner(lane, seen, unlock) {
+                        match self.ask_owner(lane, seen, unlock) {
                             Ok(()) => {}
                             Err(Error::Refused { .. }) => {}
                             Err(error) => return Err(error),

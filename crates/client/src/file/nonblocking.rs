@@ -169,11 +169,11 @@ pub(crate) fn read_ahead(file: &File, range: Range<u64>, version: u64, bytes: Ve
 }
 
 fn begin(file: &File, offset: u64, task: Task) -> Request {
-    if let Err(error) = file.open.check() {
+    if let Err(error) = file.check() {
         return refused(file, error, task);
     }
     let request = Request::new();
-    let shared = &file.open.session.workers.0;
+    let shared = &file.session.workers.0;
     let mut queue = lock(&shared.0);
     if queue.idle <= queue.jobs.len() && queue.threads < MOST_WORKERS {
         match start(shared.clone()) {
@@ -190,7 +190,7 @@ fn begin(file: &File, offset: u64, task: Task) -> Request {
             Err(_) => {}
         }
     }
-    file.open.pending.begin();
+    file.pending.begin();
     queue.jobs.push_back(Job {
         file: file.clone(),
         offset,
@@ -207,7 +207,7 @@ fn refused(file: &File, error: Error, task: Task) -> Request {
         Task::Read(buffer) => Buffer::Owned(buffer),
         Task::Write(buffer) => buffer,
         Task::Ahead(range, version, bytes) => {
-            file.open.ahead.arrive(&range, version, bytes, 0);
+            file.ahead.arrive(&range, version, bytes, 0);
             Buffer::Owned(Vec::new())
         }
     };
@@ -267,7 +267,7 @@ fn run(job: Job) {
         Task::Ahead(range, version, mut bytes) => {
             let came = catch_unwind(AssertUnwindSafe(|| file.fetch_now(offset, &mut bytes)));
             let came = came.ok().and_then(Result::ok).unwrap_or(0) as u64;
-            file.open.ahead.arrive(&range, version, bytes, came);
+            file.ahead.arrive(&range, version, bytes, came);
             (Ok(Ok(0)), Buffer::Owned(Vec::new()))
         }
     };
@@ -279,7 +279,7 @@ fn run(job: Job) {
         })
     });
     // The file is let go before completion is told: whoever waits for that may drop it as the last.
-    let pending = file.open.pending.clone();
+    let pending = file.pending.clone();
     drop(file);
     *lock(&slot.outcome) = Some((result, buffer));
     slot.is_done.notify_all();

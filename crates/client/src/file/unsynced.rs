@@ -19,7 +19,7 @@ use wire::message::file::{self, Sync, Verifiers, Verify};
 use wire::{Place, ServerId};
 
 use crate::error::{Error, Result};
-use crate::file::open::Open;
+use crate::file::handle::Handle;
 use crate::transport::lane::Lane;
 use crate::transport::session::lock;
 
@@ -83,14 +83,14 @@ impl Unsynced {
     }
 }
 
-impl Open {
+impl Handle {
     /// Makes everything durable where it can be. Bytes that were acknowledged and are lost are
     /// reported, once: whoever wrote them has to do it again.
-    pub(crate) fn sync(&self, lane: &mut Lane) -> Result<Synced> {
+    pub(crate) fn sync_servers(&self, lane: &mut Lane) -> Result<Synced> {
         let before = self.unsynced.take();
         // Short direct writes do not note where they went. Those that are under way end before the
         // servers are asked; later ones are noted again.
-        self.quick.clear();
+        self.direct.quick.clear();
         let mut is_durable = true;
         let mut heard = Vec::new();
         let synced = self.ask_all(

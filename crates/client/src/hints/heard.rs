@@ -21,7 +21,7 @@ use wire::{ServerId, Status};
 
 use crate::client::{Client, absolute};
 use crate::error::{Error, Result};
-use crate::file::open::Open;
+use crate::file::handle::Handle;
 use crate::file::{File, view_of_text};
 use crate::hints::{Hints, check_value};
 use crate::transport::session::{Session, lock};
@@ -150,10 +150,10 @@ impl Heard {
     }
 }
 
-impl Open {
+impl Handle {
     /// How the program uses the file, as far as hints say.
     pub(crate) fn style(&self) -> AccessStyle {
-        let hints = lock(&self.hints);
+        let hints = lock(&self.settings.hints);
         let style = hints.get("access_style").map(AccessStyle::parse);
         style.and_then(std::result::Result::ok).unwrap_or_default()
     }
@@ -179,7 +179,7 @@ fn style_in_words(style: AccessStyle) -> String {
 impl File {
     /// How the program uses the file, as far as hints say.
     pub fn access_style(&self) -> AccessStyle {
-        self.open.style()
+        self.style()
     }
 
     /// Does what dynamic hints say; what came of each is told by [`File::hint_report`].
@@ -194,7 +194,7 @@ impl File {
                 _ => self.upcoming_view_as_hinted(value),
             };
             let came = came.map_err(|error| error.to_string());
-            lock(&self.open.heard).acted(name, came);
+            lock(&self.settings.heard).acted(name, came);
         }
     }
 
@@ -211,7 +211,7 @@ impl File {
         let mut bytes = 0u64;
         for range in &ranges {
             self.hint_next(range.offset, range.size)?;
-            if self.open.rights.allow(wire::Rights::READ) {
+            if self.rights.allow(wire::Rights::READ) {
                 self.will_read(range.offset..range.offset.saturating_add(range.size))?;
             }
             bytes = bytes.saturating_add(range.size);
@@ -221,8 +221,8 @@ impl File {
 
     fn upcoming_view_as_hinted(&self, value: &str) -> Result<String> {
         let view = view_of_text(self.array(), 0, value)?;
-        if self.open.rights.allow(wire::Rights::READ) {
-            let shown = view.len_within(self.open.known_size().size);
+        if self.rights.allow(wire::Rights::READ) {
+            let shown = view.len_within(self.known_size().size);
             self.will_read_view(&view, 0..shown.min(UPCOMING_VIEW_BYTES))?;
         }
         Ok("announced".into())
@@ -231,9 +231,9 @@ impl File {
     /// Tells the service that a disk of a server has failed: the server takes no new subfiles until the
     /// administrator clears it. The file has to be partly there.
     pub fn disk_failed(&self, server: ServerId, why: &str) -> Result<()> {
-        self.open.check()?;
-        let handle = self.open.handle();
-        self.open.session.manager(|| DiskFailed {
+        self.check()?;
+        let handle = self.handle_id();
+        self.session.manager(|| DiskFailed {
             handle: Some(handle),
             server,
             why: why.into(),
@@ -243,13 +243,10 @@ impl File {
     /// All hints that this handle has heard of, the strongest of each name first as it counts, and what
     /// became of them. Those about the creation of the file are asked of the metadata manager.
     pub fn hint_report(&self) -> Result<Vec<HintReport>> {
-        self.open.check()?;
+        self.check()?;
         let mut report = self.access_hint_report();
-        let path = self.open.path.clone();
-        let kept = self
-            .open
-            .session
-            .manager(|| GetHints { path: path.clone() });
+        let path = self.path.clone();
+        let kept = self.session.manager(|| GetHints { path: path.clone() });
         let uses = match kept {
             Ok(kept) => kept.uses,
             // It has another name by now, or none.
@@ -257,7 +254,7 @@ impl File {
             Err(error) => return Err(error),
         };
         let is_of_creation = |name: &str| known(name).is_some_and(|k| k.is_of_creation);
-        if self.open.is_new {
+        if self.is_new {
             report.retain(|r| !is_of_creation(&r.name));
             let of_creation = uses.iter().filter(|u| is_of_creation(&u.hint.name));
             report.extend(of_creation.map(report_of));
@@ -267,7 +264,7 @@ impl File {
 
     /// The same for hints about accesses; sends nothing.
     pub fn access_hint_report(&self) -> Vec<HintReport> {
-        let heard = lock(&self.open.heard);
+        let heard = lock(&self.settings.heard);
         let hints = &heard.standing.hints;
         let say = |given: &Given, verdict: &Verdict| {
             let name = canonical(&given.name);
@@ -281,7 +278,7 @@ impl File {
                     }
                     match known(name) {
                         Some(k) if k.is_of_creation => {
-                            let why = match self.open.is_new {
+                            let why = match self.is_new {
                                 true => "told when the file was created",
                                 false => "the file was there already",
                             };

@@ -26,7 +26,7 @@ use wire::message::profile::PutProfile;
 
 use crate::access::phases::Phases;
 use crate::error::Result;
-use crate::file::open::Open;
+use crate::file::handle::Handle;
 use crate::transport::lane::Lane;
 use crate::transport::session::lock;
 
@@ -105,7 +105,7 @@ impl Recording {
     }
 }
 
-impl Open {
+impl Handle {
     /// Notes an access of a user that went the long way.
     pub(crate) fn record(&self, writes: bool, offset: u64, done: &Result<usize>) {
         if let Ok(len @ 1..) = done
@@ -169,7 +169,7 @@ impl Open {
         let rank = recording.rank.load(Ordering::Relaxed).checked_sub(1);
         // What is lost is a statistic.
         let _ = self.session.manager_on(lane, || PutProfile {
-            handle: self.handle(),
+            handle: self.handle_id(),
             rank,
             profile: Bytes(bytes.clone()),
         });

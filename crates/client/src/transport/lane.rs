@@ -2,7 +2,7 @@
 //!
 //! Left to others: making connections (`session`) and what goes over them.
 
-use crate::access::Work;
+use crate::access::work::Work;
 use crate::transport::pipe::Pipe;
 
 /// One connection per server, made when needed.

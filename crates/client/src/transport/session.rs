@@ -26,8 +26,8 @@ use wire::{ClientId, Place, ServerId, Status};
 
 use crate::access::direct::Sharing;
 use crate::error::{Error, Result, Trouble};
+use crate::file::handle::Handle;
 use crate::file::nonblocking::Workers;
-use crate::file::open::Open;
 use crate::profile::calibration::Calibrated;
 use crate::transport::connect::{ConnectOptions, Connector};
 use crate::transport::lane::Lane;
@@ -55,7 +55,7 @@ pub(crate) struct Session {
     members: Mutex<HashMap<u64, (Member, bool)>>,
     numbers: AtomicU64,
     /// Files that are open, so that they can be opened again.
-    pub(crate) files: Mutex<Vec<Weak<Open>>>,
+    pub(crate) files: Mutex<Vec<Weak<Handle>>>,
     /// Whether any handle ever had a buffer for what is read ahead.
     has_ahead: AtomicBool,
     /// Held while a shared pointer or the end of a file is asked for: these questions carry numbers
@@ -294,7 +294,7 @@ impl Session {
             let mut start = lock(&self.manager_start);
             if *start != pipe.welcome.incarnation {
                 // Another start of the manager: it knows the session by its seal, but no handles.
-                let files: Vec<Arc<Open>> =
+                let files: Vec<Arc<Handle>> =
                     lock(&self.files).iter().filter_map(Weak::upgrade).collect();
                 for file in files {
                     if let Err(trouble) = file.reopen(&mut pipe) {

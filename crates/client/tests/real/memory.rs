@@ -1,7 +1,7 @@
 //! Described memory: the bytes of an access lie anywhere in the user's memory, and move as those of a
 //! contiguous one do, directly and by message.
 
-use client::{Client, File, Hints, Places, Sequence, SharedBytes, SharedBytesMut};
+use client::{Client, File, Hints, Memory, Places, Sequence, SharedBytes, SharedBytesMut};
 
 use crate::service::{Service, create, pattern};
 
@@ -82,6 +82,44 @@ fn described_memory_moves_as_contiguous_memory_does() {
             }
         }
     }
+}
+
+#[test]
+fn pieces_that_go_back_and_repeat_move_in_their_order() {
+    let service = Service::start(2);
+    let client = service.connect();
+    let file = create(&client, "/f", "", "striped(10000) over 2");
+    let stored = pattern(50_000, 5);
+    file.write_at(0, &stored).unwrap();
+    let pieces = [40_000..45_000, 10..20, 0..30_000, 12..18, 49_000..50_000];
+    let size: u64 = pieces.iter().map(|piece| piece.end - piece.start).sum();
+    let naive: Vec<u8> = pieces
+        .iter()
+        .flat_map(|piece| &stored[piece.start as usize..piece.end as usize])
+        .copied()
+        .collect();
+    let places = Places::new(&Sequence::bytes(0, 2).unwrap().repeat(size / 2, 3).unwrap());
+    let mut memory = vec![0u8; 3 * size as usize];
+    let target = Memory::target(memory[..].as_mut().into(), 0, &places).unwrap();
+    assert_eq!(file.access_in_pieces(pieces.clone(), target), Ok(size));
+    let mut packed = vec![0; size as usize];
+    places.pack(memory[..].into(), 0, 0, &mut packed).unwrap();
+    assert!(packed == naive);
+    // The end of the file ends a read, and nothing behind it is asked for.
+    let mut short = [0u8; 100];
+    let target = Memory::target(short[..].as_mut().into(), 0, &Places::bytes(100)).unwrap();
+    assert_eq!(
+        file.access_in_pieces([49_990..50_040, 0..50], target),
+        Ok(10)
+    );
+    // A write that goes back: what comes later stays.
+    let bytes = [[1u8; 20], [2; 20]].concat();
+    let source = Memory::source(bytes[..].into(), 0, &Places::bytes(40)).unwrap();
+    assert_eq!(file.access_in_pieces([100..120, 90..110], source), Ok(40));
+    let mut there = [0; 30];
+    file.read_at(90, &mut there).unwrap();
+    assert_eq!(there[..20], [2; 20]);
+    assert_eq!(there[20..], [1; 10]);
 }
 
 #[test]

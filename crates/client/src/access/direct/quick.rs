@@ -20,13 +20,14 @@ use std::sync::{Arc, RwLock};
 
 use ::direct::MappedSegment;
 use falls::MAX_OFFSET;
-use kernels::{Share, SharedBytes, SharedBytesMut};
+use kernels::Share;
 use wire::Rights;
 
 use super::attached::Attached;
 use super::maps::{Extent, Maps, Piece, pieces};
 use super::transfer::{LONG, Way};
-use crate::file::open::Open;
+use crate::access::memory;
+use crate::file::handle::Handle;
 use crate::transport::lane::Lane;
 
 /// Runs that are kept.
@@ -120,11 +121,10 @@ impl Quick {
     fn hit(
         &self,
         offset: u64,
-        len: usize,
+        len: u64,
         writes: bool,
         copy: impl FnOnce(&MappedSegment, u64),
     ) -> Hit {
-        let len = len as u64;
         if len == 0 || len >= LONG {
             return Hit::Missed;
         }
@@ -200,43 +200,32 @@ impl Quick {
     }
 }
 
-impl Open {
-    /// Reads if the bytes lie in a known run.
+impl Handle {
+    /// Moves the bytes if they lie in a known run.
     #[inline]
-    pub(crate) fn read_quickly(&self, offset: u64, buffer: SharedBytesMut<'_>) -> bool {
+    pub(crate) fn move_quickly(&self, offset: u64, memory: memory::Run<'_>) -> bool {
         if !self.session.is_ours() {
             return false;
         }
-        let len = buffer.len();
-        let hit = self.quick.hit(offset, len, false, |segment, at| {
-            buffer.copy_from(segment.bytes(at, len as u64));
-        });
+        let (len, writes) = (memory.len() as u64, memory.is_write());
+        let hit = self
+            .direct
+            .quick
+            .hit(offset, len, writes, |segment, at| match memory {
+                memory::Run::From(bytes) => segment.bytes_mut(at, len).copy_from(bytes),
+                memory::Run::Into(buffer) => buffer.copy_from(segment.bytes(at, len)),
+            });
         match hit {
             Hit::Done(slot) => {
-                self.record_quickly(false, offset, len as u64, slot);
-                self.session.sharing.counters.read(len as u64);
-                true
-            }
-            Hit::Missed => false,
-            Hit::Void => self.quick_is_void(),
-            Hit::Stepped => self.quick_has_stepped(),
-        }
-    }
-
-    /// Writes if the bytes lie in a known run.
-    #[inline]
-    pub(crate) fn write_quickly(&self, offset: u64, bytes: SharedBytes<'_>) -> bool {
-        if !self.session.is_ours() {
-            return false;
-        }
-        let hit = self.quick.hit(offset, bytes.len(), true, |segment, at| {
-            let target = segment.bytes_mut(at, bytes.len() as u64);
-            target.copy_from(bytes);
-        });
-        match hit {
-            Hit::Done(slot) => {
-                self.record_quickly(true, offset, bytes.len() as u64, slot);
-                self.session.sharing.counters.wrote(bytes.len() as u64);
+                self.record_quickly(writes, offset, len, slot);
+                let counters = &self.session.sharing.counters;
+                match writes {
+                    true => {
+                        counters.wrote(len);
+                        self.void_ahead();
+                    }
+                    false => counters.read(len),
+                }
                 true
             }
             Hit::Missed => false,
@@ -258,14 +247,14 @@ impl Open {
 
     #[cold]
     fn quick_has_stepped(&self) -> bool {
-        self.quick.clear();
+        self.direct.quick.clear();
         false
     }
 
     #[cold]
     fn quick_is_void(&self) -> bool {
         self.session.sharing.counters.revoked();
-        self.quick.clear();
+        self.direct.quick.clear();
         false
     }
 
@@ -279,7 +268,7 @@ impl Open {
         let (Some(place), [part]) = (flow.place, &flow.parts[..]) else {
             return;
         };
-        if self.quick.has(way.lo, way.writes) || !self.quick.has_room() {
+        if self.direct.quick.has(way.lo, way.writes) || !self.direct.quick.has_room() {
             return;
         }
         let Some(map) = maps.server(place.server) else {
@@ -338,7 +327,7 @@ impl Open {
         if at + bytes > extent.len {
             return;
         }
-        self.quick.keep(Run {
+        self.direct.quick.keep(Run {
             view: view..view + bytes,
             attached: map.attached.clone(),
             entry: map.entry,

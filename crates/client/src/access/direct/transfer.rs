@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use control::moves::crash_point;
-use kernels::{Share, SharedBytes, SharedBytesMut};
+use kernels::Share;
 use layout::FileSpan;
 use wire::Place;
 use wire::message::Bytes;
@@ -23,12 +23,13 @@ use wire::message::direct::{Map, SubfileRange};
 
 use super::attached::Attached;
 use super::maps::{Extent, Maps, Piece, ServerMap, pieces, span};
-use crate::access::flow::{Flow, Memory};
-use crate::access::memory::{Described, User, one_run, one_run_mut};
+use crate::access::flow::Flow;
+use crate::access::memory::{Direction, Memory, Run};
 use crate::access::plan::Plan;
-use crate::access::{How, Work, file_range};
-use crate::file::open::Open;
-use crate::file::seen::Seen;
+use crate::access::work::Work;
+use crate::access::{How, file_range};
+use crate::file::handle::Handle;
+use crate::file::view::HandleView;
 use crate::transport::lane::Lane;
 use crate::transport::session::lock;
 use plan::access::Part;
@@ -55,7 +56,7 @@ const MOST_RANGES: usize = 4096;
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
     pub(crate) plan: &'a Arc<Plan>,
-    pub(crate) seen: &'a Seen,
+    pub(crate) seen: &'a HandleView,
     /// View offset and bytes.
     pub(crate) lo: u64,
     pub(crate) len: u64,
@@ -79,22 +80,30 @@ enum Copied {
     NoSlot,
 }
 
-impl Open {
+impl Handle {
     /// Whether accesses of this kind may go directly at all.
     pub(crate) fn may_go_directly(&self, how: &How) -> bool {
         self.is_direct()
             && *how == How::default()
-            && !self.is_sieving.load(std::sync::atomic::Ordering::Relaxed)
+            && !self
+                .settings
+                .is_sieving
+                .load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Tries to do the access that is spread over the flows of a lane; whether it is done. If not, it
     /// goes by message.
-    pub(crate) fn go_directly(&self, lane: &mut Lane, way: Way<'_>, user: &mut User<'_>) -> bool {
+    pub(crate) fn go_directly(
+        &self,
+        lane: &mut Lane,
+        way: Way<'_>,
+        memory: &mut Memory<'_>,
+    ) -> bool {
         let counters = &self.session.sharing.counters;
         let Work {
             flows,
             used,
-            described,
+            packed,
             ..
         } = &mut lane.work;
         let flows = &flows[..*used];
@@ -106,13 +115,13 @@ impl Open {
         let mut copied = match way.grows {
             // The servers have to know how far it reaches before there is anything to be moved.
             true => Copied::Unmapped,
-            false => copy(flows, &maps, way, user, described),
+            false => copy(flows, &maps, way, memory, packed),
         };
         if matches!(copied, Copied::Unmapped) {
             drop(maps);
             let is_long = way.len >= LONG;
             let is_time = {
-                let mut misses = lock(&self.misses);
+                let mut misses = lock(&self.direct.misses);
                 misses.missed(is_long);
                 is_long && misses.take_due()
             };
@@ -120,22 +129,22 @@ impl Open {
                 counters.fell_back();
                 return false;
             }
-            lock(&self.misses).covered();
+            lock(&self.direct.misses).covered();
             maps = self.maps();
             let Work {
                 flows,
                 used,
-                described,
+                packed,
                 ..
             } = &mut lane.work;
-            copied = copy(&flows[..*used], &maps, way, user, described);
+            copied = copy(&flows[..*used], &maps, way, memory, packed);
         }
         match copied {
             Copied::Yes => {}
             Copied::Void(server) => {
                 drop(maps);
-                Arc::make_mut(&mut *lock(&self.maps)).forget(server);
-                self.quick.clear();
+                Arc::make_mut(&mut *lock(&self.direct.maps)).forget(server);
+                self.direct.quick.clear();
                 counters.revoked();
                 counters.fell_back();
                 return false;
@@ -168,13 +177,13 @@ impl Open {
         if way.grows || way.len >= LONG || way.len == 0 {
             return;
         }
-        if lock(&self.misses).take_due() && self.ask_maps(lane, way) {
-            lock(&self.misses).covered();
+        if lock(&self.direct.misses).take_due() && self.ask_maps(lane, way) {
+            lock(&self.direct.misses).covered();
         }
     }
 
     fn maps(&self) -> Arc<Maps> {
-        lock(&self.maps).clone()
+        lock(&self.direct.maps).clone()
     }
 
     /// Asks the servers of an access where its bytes are, and again while that helps: an answer says a
@@ -254,7 +263,7 @@ impl Open {
             ranges,
         };
         let answer = attached.ask(&self.session, &request)?;
-        let mut maps = lock(&self.maps);
+        let mut maps = lock(&self.direct.maps);
         Arc::make_mut(&mut *maps).add(way.epoch, &attached, answer);
         Some(())
     }
@@ -318,29 +327,14 @@ fn copy(
     flows: &[Flow],
     maps: &Maps,
     way: Way<'_>,
-    user: &mut User<'_>,
+    memory: &mut Memory<'_>,
     packet: &mut Vec<u8>,
 ) -> Copied {
     if !maps.are_for(way.epoch) {
         return Copied::Unmapped;
     }
-    match user {
-        User::Bytes(Memory::From(bytes)) => {
-            return copy_run(flows, maps, way, Side::From(*bytes));
-        }
-        User::Bytes(Memory::Into(bytes)) => {
-            return copy_run(flows, maps, way, Side::Into(bytes.reborrow()));
-        }
-        User::From(from) => {
-            if let Some(run) = one_run(from.memory, from.origin, from.places) {
-                return copy_run(flows, maps, way, Side::From(run));
-            }
-        }
-        User::Into(into) => {
-            if let Some(run) = one_run_mut(into.memory.reborrow(), into.origin, into.places) {
-                return copy_run(flows, maps, way, Side::Into(run));
-            }
-        }
+    if let Some(run) = memory.run() {
+        return copy_run(flows, maps, way, run);
     }
     let mut done = 0;
     while done < way.len {
@@ -352,14 +346,10 @@ fn copy(
         };
         let copied = match lies_in_runs(flows, chunk, n == way.len) {
             true => {
-                let mut side = match user.first(way.len) {
-                    User::From(from) => Side::FromPlaces(from),
-                    User::Into(into) => Side::IntoPlaces(into),
-                    User::Bytes(_) => return Copied::Unmapped,
-                };
+                let mut side = Side::Places(memory.first(way.len));
                 copy_chunk(flows, maps, chunk, n == way.len, way.lo, &mut side)
             }
-            false => copy_packets(flows, maps, chunk, done, user, packet),
+            false => copy_packets(flows, maps, chunk, done, memory, packet),
         };
         if !matches!(copied, Copied::Yes) {
             return copied;
@@ -398,7 +388,7 @@ fn copy_packets(
     maps: &Maps,
     way: Way<'_>,
     before: u64,
-    user: &mut User<'_>,
+    memory: &mut Memory<'_>,
     packet: &mut Vec<u8>,
 ) -> Copied {
     if (packet.len() as u64) < PACKET {
@@ -414,23 +404,20 @@ fn copy_packets(
         };
         let packed = &mut packet[..n as usize];
         let (from, base) = (before + done, part.lo);
-        let copied = match user {
-            User::From(user) => {
-                let Described { places, origin, .. } = *user;
-                places.gather(user.memory, origin, from, (&mut *packed).into());
-                let side = &mut Side::From(SharedBytes::from_slice(packed));
+        let copied = match memory.direction() {
+            Direction::Write => {
+                memory.pack(from, (&mut *packed).into());
+                let side = &mut Side::Run((&*packed).into());
                 copy_chunk(flows, maps, part, false, base, side)
             }
-            User::Into(user) => {
-                let side = &mut Side::Into(SharedBytesMut::from_slice(packed));
+            Direction::Read => {
+                let side = &mut Side::Run((&mut *packed).into());
                 let copied = copy_chunk(flows, maps, part, false, base, side);
                 if matches!(copied, Copied::Yes) {
-                    let Described { places, origin, .. } = *user;
-                    places.scatter((&*packed).into(), user.memory.reborrow(), origin, from);
+                    memory.unpack(from, (&*packed).into());
                 }
                 copied
             }
-            User::Bytes(_) => Copied::Unmapped,
         };
         if !matches!(copied, Copied::Yes) {
             return copied;
@@ -441,7 +428,8 @@ fn copy_packets(
 }
 
 /// Copies a whole access of memory that is one run.
-fn copy_run(flows: &[Flow], maps: &Maps, way: Way<'_>, mut side: Side<'_>) -> Copied {
+fn copy_run(flows: &[Flow], maps: &Maps, way: Way<'_>, run: Run<'_>) -> Copied {
+    let mut side = Side::Run(run);
     let mut done = 0;
     while done < way.len {
         let n = (way.len - done).min(CHUNK);
@@ -494,12 +482,19 @@ fn copy_chunk(
     Copied::Yes
 }
 
-/// Memory of the user: one run or a packet of it, or described.
+/// Memory of the user: one run or a packet of it, or scattered.
 enum Side<'a> {
-    From(SharedBytes<'a>),
-    Into(SharedBytesMut<'a>),
-    FromPlaces(Described<'a, SharedBytes<'a>>),
-    IntoPlaces(Described<'a, SharedBytesMut<'a>>),
+    Run(Run<'a>),
+    Places(Memory<'a>),
+}
+
+impl Side<'_> {
+    fn is_write(&self) -> bool {
+        match self {
+            Side::Run(run) => run.is_write(),
+            Side::Places(memory) => memory.direction().is_write(),
+        }
+    }
 }
 
 /// Hands out the runs of a file range: where each begins on either side, and its bytes.
@@ -532,7 +527,7 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     fn copy(&self, memory: &mut Side<'_>) -> Copied {
-        let writes = matches!(memory, Side::From(_) | Side::FromPlaces(_));
+        let writes = memory.is_write();
         let Attached {
             server,
             table,
@@ -582,40 +577,28 @@ impl Turn<'_> {
         let Extent { segment, mark, .. } = piece.extent;
         let (at, len) = piece.memory();
         let (file, offset) = (piece.file.clone(), piece.subfile.start);
-        if let (Side::From(_) | Side::FromPlaces(_), Some(mark)) = (&memory, mark.checked_sub(1)) {
+        if let (true, Some(mark)) = (memory.is_write(), mark.checked_sub(1)) {
             self.map.attached.page.mark(mark);
         }
         let copied = match memory {
-            Side::FromPlaces(user) => {
-                let mut target = segment.bytes_mut(at, len);
-                let Described { places, origin, .. } = *user;
-                each_run(share, file, |left, right, n| {
-                    let at = (right - offset) as usize;
-                    let part = target.reborrow().range(at..at + n as usize);
-                    let part = part.expect("inside the piece");
-                    places.gather(user.memory, origin, left - self.base, part);
-                });
-                Ok(())
-            }
-            Side::IntoPlaces(user) => {
-                let source = segment.bytes(at, len);
-                let Described { places, origin, .. } = *user;
-                each_run(share, file, |left, right, n| {
-                    let at = (right - offset) as usize;
-                    let part = source.range(at..at + n as usize);
-                    let part = part.expect("inside the piece");
-                    places.scatter(part, user.memory.reborrow(), origin, left - self.base);
-                });
-                Ok(())
-            }
-            Side::From(user) => {
+            Side::Run(Run::From(user)) => {
                 let target = segment.bytes_mut(at, len);
                 share.copy_left_to_right(file, *user, self.base, target, offset)
             }
-            Side::Into(user) => {
+            Side::Run(Run::Into(user)) => {
                 let source = segment.bytes(at, len);
                 let target = user.reborrow();
                 share.copy_right_to_left(file, source, offset, target, self.base)
+            }
+            Side::Places(user) => {
+                each_run(share, file, |left, right, n| {
+                    let (at, from) = (at + (right - offset), left - self.base);
+                    match user.direction() {
+                        Direction::Write => user.pack(from, segment.bytes_mut(at, n)),
+                        Direction::Read => user.unpack(from, segment.bytes(at, n)),
+                    }
+                });
+                Ok(())
             }
         };
         debug_assert!(copied.is_ok(), "{copied:?}");

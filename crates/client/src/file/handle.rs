@@ -25,9 +25,10 @@ use crate::access::phases::Phases;
 use crate::collective::Together;
 use crate::collective::strategy::Strategy;
 use crate::error::{Error, Result, Trouble};
-use crate::file::open_options::OpenOptions;
-use crate::file::seen::Seen;
+use crate::file::options::OpenOptions;
+use crate::file::pointers::Pointers;
 use crate::file::unsynced::Unsynced;
+use crate::file::view::HandleView;
 use crate::hints::Hints;
 use crate::hints::heard::Heard;
 use crate::profile::recording::Recording;
@@ -79,30 +80,9 @@ impl Pending {
     }
 }
 
-/// See the [module](self).
+/// What hints say about the handle, ready for use.
 #[derive(Debug)]
-pub(crate) struct Open {
-    pub(crate) session: Arc<Session>,
-    pub(crate) path: String,
-    pub(crate) file: FileId,
-    pub(crate) rights: Rights,
-    pub(crate) is_new: bool,
-    pub(crate) is_append: bool,
-    unique: Option<u64>,
-    pub(crate) array: Option<ArrayType>,
-    pub(crate) pointer_group: Option<u64>,
-    key: Mutex<Key>,
-    state: Mutex<Arc<LayoutState>>,
-    size: Mutex<SizeIs>,
-    /// The file as it is; owners are asked through it, and appends written.
-    pub(crate) whole: Arc<Seen>,
-    pub(crate) seen: Mutex<Arc<Seen>>,
-    /// Views that were replaced while somebody used them.
-    retired: Mutex<Vec<Arc<Seen>>>,
-    /// Held by accesses, and alone by whoever changes view or mode.
-    pub(crate) gate: RwLock<()>,
-    pub(crate) lease: Mutex<Option<Lease>>,
-    pub(crate) position: Mutex<u64>,
+pub(crate) struct Settings {
     /// The hints that count.
     pub(crate) hints: Mutex<Hints>,
     /// All hints.
@@ -111,13 +91,47 @@ pub(crate) struct Open {
     limits: (AtomicU64, AtomicU64),
     /// Whether accesses may go directly.
     is_direct: AtomicBool,
+    /// Whether the strategy is [`Strategy::Sieving`].
+    pub(crate) is_sieving: AtomicBool,
+}
+
+/// What the direct way has learned about the file.
+#[derive(Debug, Default)]
+pub(crate) struct DirectWay {
     /// Where bytes are in shared memory.
     pub(crate) maps: Mutex<Arc<Maps>>,
     pub(crate) misses: Mutex<Misses>,
     /// Runs for short accesses.
     pub(crate) quick: Quick,
-    /// Whether the strategy is [`Strategy::Sieving`].
-    pub(crate) is_sieving: AtomicBool,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Handle {
+    pub(crate) session: Arc<Session>,
+    pub(crate) path: String,
+    pub(crate) file: FileId,
+    pub(crate) rights: Rights,
+    pub(crate) is_new: bool,
+    pub(crate) is_append: bool,
+    unique: Option<u64>,
+    pub(crate) array: Option<ArrayType>,
+    key: Mutex<Key>,
+    state: Mutex<Arc<LayoutState>>,
+    /// Answers of servers that had a newer layout state.
+    newer: AtomicU64,
+    size: Mutex<SizeIs>,
+    /// The file as it is; owners are asked through it, and appends written.
+    pub(crate) whole: Arc<HandleView>,
+    pub(crate) seen: Mutex<Arc<HandleView>>,
+    /// Views that were replaced while an access used them.
+    retired: Mutex<Vec<Arc<HandleView>>>,
+    /// Held by accesses, and alone by a call that changes view or mode.
+    pub(crate) gate: RwLock<()>,
+    pub(crate) lease: Mutex<Option<Lease>>,
+    pub(crate) pointers: Pointers,
+    pub(crate) settings: Settings,
+    pub(crate) direct: DirectWay,
     pub(crate) phases: Mutex<Phases>,
     /// What was read before it was asked for.
     pub(crate) ahead: Ahead,
@@ -129,26 +143,20 @@ pub(crate) struct Open {
     pub(crate) gateway: Option<Gateway>,
     /// Where bytes are that this handle has written and not synced.
     pub(crate) unsynced: Unsynced,
-    is_closed: AtomicBool,
     /// Non-blocking operations under way.
     pub(crate) pending: Arc<Pending>,
-    has_joined_pointer: AtomicBool,
-    pub(crate) has_used_pointer: AtomicBool,
+    is_closed: AtomicBool,
     /// Whether the views of its first opening are known to be its layout.
     pub(crate) is_by_views: AtomicBool,
-    /// Where the shared pointer was last known to stand.
-    pub(crate) pointer_at: AtomicU64,
-    /// Answers of servers that had a newer layout state.
-    newer: AtomicU64,
 }
 
-impl Open {
+impl Handle {
     pub(crate) fn new(
         session: &Arc<Session>,
         path: String,
         options: &OpenOptions,
         opened: Opened,
-    ) -> Result<Arc<Open>> {
+    ) -> Result<Arc<Handle>> {
         let attributes = &opened.attributes;
         let array = attributes.array.as_deref().map(str::parse).transpose()?;
         let size = SizeIs {
@@ -157,12 +165,12 @@ impl Open {
                 .map_or(attributes.size, |to| to.min(attributes.size)),
             epoch: attributes.epoch,
         };
-        let whole = Seen::new(session, &View::whole_file());
+        let whole = HandleView::new(session, &View::whole_file());
         let heard = Heard::at_open(session, &path, &opened.hints);
         let group = options
             .pointer_group
             .or_else(|| options.hints.number("shared_pointer_group"));
-        let open = Arc::new(Open {
+        let handle = Arc::new(Handle {
             session: session.clone(),
             path,
             file: attributes.file,
@@ -171,7 +179,6 @@ impl Open {
             is_append: options.append,
             unique: options.unique_number(),
             array: array.filter(|a: &ArrayType| a.bytes() > 0),
-            pointer_group: group,
             key: Mutex::new(Key {
                 handle: opened.handle,
                 capability: opened.capability,
@@ -183,15 +190,15 @@ impl Open {
             retired: Mutex::default(),
             gate: RwLock::default(),
             lease: Mutex::default(),
-            position: Mutex::default(),
-            hints: Mutex::default(),
-            heard: Mutex::new(heard),
-            limits: Default::default(),
-            is_direct: AtomicBool::new(session.options.direct),
-            maps: Mutex::default(),
-            misses: Mutex::default(),
-            quick: Quick::default(),
-            is_sieving: AtomicBool::new(session.options.strategy == Strategy::Sieving),
+            pointers: Pointers::new(group),
+            settings: Settings {
+                hints: Mutex::default(),
+                heard: Mutex::new(heard),
+                limits: Default::default(),
+                is_direct: AtomicBool::new(session.options.direct),
+                is_sieving: AtomicBool::new(session.options.strategy == Strategy::Sieving),
+            },
+            direct: DirectWay::default(),
             phases: Mutex::default(),
             ahead: Ahead::default(),
             recording: Recording::new(session.options.profile, session.options.rank),
@@ -203,17 +210,14 @@ impl Open {
             unsynced: Unsynced::default(),
             is_closed: AtomicBool::new(false),
             pending: Arc::default(),
-            has_joined_pointer: AtomicBool::new(false),
-            has_used_pointer: AtomicBool::new(false),
             is_by_views: AtomicBool::new(false),
-            pointer_at: AtomicU64::new(0),
             newer: AtomicU64::new(0),
         });
-        open.set_hints(&options.hints);
+        handle.take_hints(&options.hints);
         let mut files = lock(&session.files);
         files.retain(|file| file.strong_count() > 0);
-        files.push(Arc::downgrade(&open));
-        Ok(open)
+        files.push(Arc::downgrade(&handle));
+        Ok(handle)
     }
 
     /// Refuses what a closed handle or a forked child asks for.
@@ -241,7 +245,7 @@ impl Open {
         })
     }
 
-    pub(crate) fn handle(&self) -> HandleId {
+    pub(crate) fn handle_id(&self) -> HandleId {
         lock(&self.key).handle
     }
 
@@ -262,46 +266,49 @@ impl Open {
         }
     }
 
-    pub(crate) fn current(&self) -> Arc<Seen> {
+    pub(crate) fn current(&self) -> Arc<HandleView> {
         lock(&self.seen).clone()
     }
 
-    pub(crate) fn set_hints(&self, hints: &Hints) {
-        let counting = lock(&self.heard).take(hints);
-        let mut kept = lock(&self.hints);
+    pub(crate) fn take_hints(&self, hints: &Hints) {
+        let counting = lock(&self.settings.heard).take(hints);
+        let mut kept = lock(&self.settings.hints);
         *kept = counting;
         let message = kept.number("message_bytes").unwrap_or(0);
         let rendezvous = kept
             .number("rendezvous_bytes")
             .map_or(0, |n| n.saturating_add(1));
-        self.limits.0.store(message, Ordering::Relaxed);
-        self.limits.1.store(rendezvous, Ordering::Relaxed);
+        self.settings.limits.0.store(message, Ordering::Relaxed);
+        self.settings.limits.1.store(rendezvous, Ordering::Relaxed);
         if let Some(is_on) = kept.get("direct").and_then(crate::hints::is_on) {
             let is_direct = is_on && self.session.options.direct;
-            self.is_direct.store(is_direct, Ordering::Relaxed);
+            self.settings.is_direct.store(is_direct, Ordering::Relaxed);
         }
         self.set_ahead(&kept);
         if let Some(is_on) = kept.get("profile").and_then(crate::hints::is_on) {
             self.recording.switch(is_on && self.session.options.profile);
         }
         // They may go another way from now on.
-        self.quick.clear();
+        self.direct.quick.clear();
         if let Some(strategy) = kept.get("strategy").and_then(Strategy::of) {
-            self.is_sieving
+            self.settings
+                .is_sieving
                 .store(strategy == Strategy::Sieving, Ordering::Relaxed);
         }
     }
 
     /// The strategy that was asked for, if any was.
     pub(crate) fn forced(&self) -> Option<Strategy> {
-        let hint = lock(&self.hints).get("strategy").and_then(Strategy::of);
+        let hint = lock(&self.settings.hints)
+            .get("strategy")
+            .and_then(Strategy::of);
         let general = Some(self.session.options.strategy);
         hint.or(general.filter(|strategy| *strategy != Strategy::default()))
     }
 
     /// Whether accesses may go directly to servers of this host.
     pub(crate) fn is_direct(&self) -> bool {
-        self.is_direct.load(Ordering::Relaxed)
+        self.settings.is_direct.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -309,9 +316,9 @@ impl Open {
     }
 
     pub(crate) fn limits(&self) -> (u64, Option<u64>) {
-        let rendezvous = self.limits.1.load(Ordering::Relaxed);
+        let rendezvous = self.settings.limits.1.load(Ordering::Relaxed);
         (
-            self.limits.0.load(Ordering::Relaxed),
+            self.settings.limits.0.load(Ordering::Relaxed),
             rendezvous.checked_sub(1),
         )
     }
@@ -344,7 +351,13 @@ impl Open {
     }
 
     /// Tells the owner where a write has ended; false if the file was cut off meanwhile.
-    pub(crate) fn grow(&self, lane: &mut Lane, seen: &Seen, epoch: u64, end: u64) -> Result<bool> {
+    pub(crate) fn grow(
+        &self,
+        lane: &mut Lane,
+        seen: &HandleView,
+        epoch: u64,
+        end: u64,
+    ) -> Result<bool> {
         self.tell_size(lane, seen, |view| Grow { view, epoch, end })
     }
 
@@ -352,7 +365,7 @@ impl Open {
     pub(crate) fn tell_size<R: Request<Answer = SizeIs>>(
         &self,
         lane: &mut Lane,
-        seen: &Seen,
+        seen: &HandleView,
         make: impl Fn(u64) -> R,
     ) -> Result<bool> {
         let mut patience = Patience::new(&self.session.options);
@@ -378,7 +391,7 @@ impl Open {
     pub(crate) fn ready(
         &self,
         lane: &mut Lane,
-        seen: &Seen,
+        seen: &HandleView,
         place: Place,
     ) -> std::result::Result<usize, Trouble> {
         let index = self.session.server_pipe(lane, place)?;
@@ -402,7 +415,7 @@ impl Open {
     pub(crate) fn ask_once<R: Request>(
         &self,
         lane: &mut Lane,
-        seen: &Seen,
+        seen: &HandleView,
         place: Place,
         make: impl FnOnce(u64) -> R,
     ) -> std::result::Result<R::Answer, Trouble> {
@@ -416,7 +429,7 @@ impl Open {
     pub(crate) fn ask_owner<R: Request>(
         &self,
         lane: &mut Lane,
-        seen: &Seen,
+        seen: &HandleView,
         make: impl Fn(u64) -> R,
     ) -> Result<R::Answer> {
         let mut patience = Patience::new(&self.session.options);
@@ -433,7 +446,7 @@ impl Open {
     pub(crate) fn ask_all<R: Request>(
         &self,
         lane: &mut Lane,
-        seen: &Seen,
+        seen: &HandleView,
         make: impl Fn(u64) -> R,
         mut take: impl FnMut(u64, R::Answer),
     ) -> Result<()> {
@@ -486,7 +499,13 @@ impl Open {
 
     /// Whether an access goes in one message: one server, short enough, and nothing to be told to
     /// the owner after it.
-    pub(crate) fn is_one_message(&self, seen: &Seen, lo: u64, len: u64, is_write: bool) -> bool {
+    pub(crate) fn is_one_message(
+        &self,
+        seen: &HandleView,
+        lo: u64,
+        len: u64,
+        is_write: bool,
+    ) -> bool {
         let plan = seen.plan(&self.state());
         let ends = (
             seen.view.bytes().select(lo),
@@ -515,7 +534,7 @@ impl Open {
     pub(crate) fn repair(
         &self,
         lane: &mut Lane,
-        seen: &Seen,
+        seen: &HandleView,
         place: Place,
         trouble: Trouble,
         patience: &mut Patience,
@@ -603,7 +622,7 @@ impl Open {
         if !self.is_direct() && !count.is_multiple_of(NEWER_PER_QUESTION) {
             return;
         }
-        let handle = self.handle();
+        let handle = self.handle_id();
         let Ok(pipe) = self.session.manager_pipe(lane) else {
             return;
         };
@@ -618,7 +637,7 @@ impl Open {
     /// Asks the metadata manager for the layout state.
     pub(crate) fn fetch_state(&self, lane: &mut Lane) -> Result<()> {
         let state = self.session.manager_on(lane, || GetState {
-            handle: self.handle(),
+            handle: self.handle_id(),
         })?;
         self.have_state(state);
         Ok(())
@@ -637,7 +656,7 @@ impl Open {
 
     fn renew(&self, lane: &mut Lane) -> Result<()> {
         let capability = self.session.manager_on(lane, || RenewCapability {
-            handle: self.handle(),
+            handle: self.handle_id(),
         })?;
         lock(&self.key).capability = capability;
         Ok(())
@@ -668,8 +687,8 @@ impl Open {
     }
 
     /// Puts another view in place; the one before is dropped at its servers when nobody uses it.
-    pub(crate) fn replace_view(&self, lane: &mut Lane, seen: Arc<Seen>) {
-        self.quick.clear();
+    pub(crate) fn replace_view(&self, lane: &mut Lane, seen: Arc<HandleView>) {
+        self.direct.quick.clear();
         self.turn_recording();
         self.recording.set_text("");
         let old = std::mem::replace(&mut *lock(&self.seen), seen);
@@ -691,7 +710,7 @@ impl Open {
 
     /// Lets servers forget a view; those that did with their verifiers. What they do not hear costs them a little
     /// memory until the end of the session.
-    fn drop_view(&self, lane: &mut Lane, seen: &Seen) -> Vec<(u64, Verifiers)> {
+    fn drop_view(&self, lane: &mut Lane, seen: &HandleView) -> Vec<(u64, Verifiers)> {
         let mut asked = Vec::new();
         for server in seen.take_known() {
             let Some(index) = lane.find(server) else {
@@ -731,39 +750,8 @@ impl Open {
         heard
     }
 
-    /// Takes part in the shared pointer, with the first use of it.
-    pub(crate) fn join_pointer(&self, lane: &mut Lane, group: u64) -> Result<()> {
-        if self.has_joined_pointer.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
-        *lock(&self.session.groups)
-            .entry((self.file.0, group))
-            .or_default() += 1;
-        self.ask_owner(lane, &self.whole, |view| JoinPointer {
-            view,
-            group,
-            position: 0,
-        })
-    }
-
-    /// Whether it is the last handle of this client that leaves its pointer.
-    fn leaves_pointer(&self) -> Option<u64> {
-        let group = self.pointer_group?;
-        if !self.has_joined_pointer.swap(false, Ordering::AcqRel) {
-            return None;
-        }
-        let mut groups = lock(&self.session.groups);
-        let count = groups.get_mut(&(self.file.0, group))?;
-        *count -= 1;
-        if *count > 0 {
-            return None;
-        }
-        groups.remove(&(self.file.0, group));
-        Some(group)
-    }
-
     /// Closes it after its non-blocking operations; later calls do nothing.
-    pub(crate) fn close(&self) -> Result<()> {
+    pub(crate) fn finish(&self) -> Result<()> {
         self.session.check()?;
         self.pending.wait();
         self.end()
@@ -775,8 +763,8 @@ impl Open {
         }
         // Accesses of other threads end before the file does.
         let _gate = self.gate.write().unwrap_or_else(|e| e.into_inner());
-        self.quick.clear();
-        *lock(&self.maps) = Arc::default();
+        self.direct.quick.clear();
+        *lock(&self.direct.maps) = Arc::default();
         self.session.tell_drift();
         self.session.with_lane(|lane| {
             self.hand_over(lane);
@@ -784,7 +772,7 @@ impl Open {
             let is_synced = self.unsynced.is_empty();
             let released = self.release(lane);
             let closed = self.session.manager_on(lane, || Close {
-                handle: self.handle(),
+                handle: self.handle_id(),
             });
             if self.session.is_dead() && is_synced {
                 // The handle is closed already, and nothing that was written is in doubt.
@@ -808,10 +796,10 @@ impl Open {
         if lock(&self.lease).take().is_some() {
             released = self.ask_owner(lane, &seen, |view| LeaveAtomic {
                 view,
-                handle: self.handle(),
+                handle: self.handle_id(),
             });
         }
-        if let Some(group) = self.leaves_pointer() {
+        if let Some(group) = self.leave_pointer() {
             let left = self.ask_owner(lane, &self.whole, |view| LeavePointer { view, group });
             released = released.and(left);
         }
@@ -834,7 +822,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for Handle {
     fn drop(&mut self) {
         if self.session.is_ours() {
             // Whoever wants to hear of errors closes the file first. Nothing is under way: it would

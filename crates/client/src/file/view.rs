@@ -19,7 +19,7 @@ const PART_BYTES: usize = 256 << 10;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct HandleView {
     /// Its number at all servers.
     pub(crate) number: u64,
     pub(crate) view: View,
@@ -30,9 +30,9 @@ pub(crate) struct Seen {
     through: Mutex<Option<Arc<Plan>>>,
 }
 
-impl Seen {
-    pub(crate) fn new(session: &Session, view: &View) -> Arc<Seen> {
-        Arc::new(Seen {
+impl HandleView {
+    pub(crate) fn new(session: &Session, view: &View) -> Arc<HandleView> {
+        Arc::new(HandleView {
             number: session.number(),
             view: view.clone(),
             known_at: Mutex::default(),
