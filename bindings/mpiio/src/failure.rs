@@ -131,7 +131,7 @@ impl Failure {
         )
     }
 
-    /// The same, with a handle to give back once its handler was called.
+    /// This failure, with a handle to give back once its handler was called.
     pub(crate) fn closing(mut self, handle: Word) -> Failure {
         self.closes = Some(handle);
         self

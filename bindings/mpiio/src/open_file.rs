@@ -95,7 +95,7 @@ pub(crate) struct OpenFile {
     pub(crate) group: Word,
     /// They as a team, for threads of ours.
     pub(crate) team: Team,
-    /// The same member, whose waits drive the host: for threads of the program.
+    /// The member of `team`, whose waits drive the host: for threads of the program.
     pub(crate) driven: Team,
     pub(crate) file: client::File,
     pub(crate) view: RwLock<Arc<CurrentView>>,

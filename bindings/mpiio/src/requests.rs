@@ -42,7 +42,7 @@ use crate::table;
 /// call 5.7 us, by the thread 12 us; a call that hands over returns after 0.7 us).
 const QUICK: u64 = 256 << 10;
 
-/// The same for bytes that lie apart, which are copied more slowly by far: the call is not to take long.
+/// Bytes of such a call that lie apart, which are copied more slowly by far: the call is not to take long.
 const QUICK_APART: u64 = 16 << 10;
 
 /// See the invariants.

@@ -241,7 +241,7 @@ impl RollCall {
     }
 }
 
-/// The same member, whose waits drive the host.
+/// A member like `team`, whose waits drive the host.
 pub(crate) fn driven(team: &Team) -> Team {
     match team.size() {
         1 => team.clone(),

@@ -55,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// The same for what somebody else does, which may take long.
+    /// Shows how something goes on that a server does, which may take long.
     pub(crate) fn follow(label: &str, total: Option<u64>, is_quiet: bool) -> Progress {
         let mut progress = Progress::begin(label, total, is_quiet);
         progress.is_plain = !is_quiet && !progress.is_watched;

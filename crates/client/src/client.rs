@@ -228,7 +228,7 @@ impl Client {
         self.list_how(path, false)
     }
 
-    /// The same with attributes; sizes are the durable ones.
+    /// The entries of a directory with their attributes; sizes are the durable ones.
     pub fn list_with_attributes(&self, path: &str) -> Result<Listed> {
         self.list_how(path, true)
     }

@@ -341,7 +341,7 @@ impl SizeOwner {
         effects
     }
 
-    /// The same as [`Event::Wrote`] for whoever needs neither ticket nor hint: whether it counts.
+    /// [`Event::Wrote`] for a caller that needs neither ticket nor hint: whether it counts.
     /// Allocates nothing.
     pub fn wrote(&mut self, epoch: u64, end: u64) -> bool {
         let counts = epoch == self.epoch;

@@ -53,7 +53,7 @@ const SLOT_HEADER: usize = 16;
 
 /// A slot, if there are few members.
 const SLOT_BYTES: usize = 256 << 10;
-/// The same where much is exchanged at a time.
+/// Bytes of a slot where much is exchanged at a time.
 const ROOMY_SLOT_BYTES: usize = 2 << 20;
 /// All slots together.
 const AREA_BYTES: usize = 16 << 20;
@@ -125,7 +125,7 @@ impl Assembly {
         Assembly::create_in(Path::new("/dev/shm"), size, SLOT_BYTES)
     }
 
-    /// The same with room for much at a time: more memory, fewer steps.
+    /// Makes an assembly with room for much at a time: more memory, fewer steps.
     pub fn create_roomy(size: usize) -> io::Result<(Assembly, String)> {
         Assembly::create_in(Path::new("/dev/shm"), size, ROOMY_SLOT_BYTES)
     }
@@ -365,7 +365,7 @@ impl Assembly {
         Ok(got)
     }
 
-    /// The same into memory that the caller keeps: what was there is replaced, and new memory is needed only where more
+    /// Exchanges into memory that the caller keeps: what was there is replaced, and new memory is needed only where more
     /// comes than ever before.
     ///
     /// # Panics

@@ -119,7 +119,7 @@ impl Mapping {
         unsafe { &*address.as_ptr().cast::<AtomicU64>() }
     }
 
-    /// The same with 32 bits.
+    /// A word of 32 bits.
     pub(crate) fn half_word(&self, at: usize) -> &AtomicU32 {
         assert!(at.is_multiple_of(4));
         let address = self.address(at, 4);

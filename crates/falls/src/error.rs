@@ -69,7 +69,7 @@ impl FallsError {
         }
     }
 
-    /// The same error seen from the set that holds the failing one as member `index`.
+    /// This error seen from the set that holds the failing one as member `index`.
     pub(crate) fn inside(mut self, index: usize) -> Self {
         self.path.insert(0, index);
         self

@@ -229,7 +229,7 @@ impl Joint {
         }])
     }
 
-    /// The same tree with left and right exchanged.
+    /// This tree with left and right exchanged.
     pub fn mirrored(&self) -> Joint {
         let nodes = self.nodes.iter().map(|n| JointNode {
             left: n.right,

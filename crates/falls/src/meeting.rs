@@ -52,7 +52,7 @@ enum Form {
 struct Lazy {
     left: Periodic,
     right: Periodic,
-    /// The same piece by piece, where there are few: a pattern of some far-apart pieces is sparse
+    /// Both sides piece by piece, where there are few: a pattern of some far-apart pieces is sparse
     /// only so.
     pieces: (Vec<Periodic>, Vec<Periodic>),
     /// What does not meet within one common period never does.
@@ -341,7 +341,7 @@ fn stretched(side: &Periodic, other: &Periodic) -> Option<u64> {
         .filter(|&period| period <= MAX_OFFSET)
 }
 
-/// The same bytes with the shortest period, where that is evident: every byte from somewhere on.
+/// A side with the shortest period, where that is evident: every byte from somewhere on.
 fn tightened(side: &Periodic) -> Periodic {
     if !side.is_everything() {
         return side.clone();
@@ -442,7 +442,7 @@ impl Lazy {
         }
     }
 
-    /// The same within steps.
+    /// The next byte of both sides, found within steps.
     fn next_within(&self, lo: u64, hi: u64, steps: &mut Steps) -> Result<Option<u64>, OutOfSteps> {
         steps.search(|fuel| self.next(lo, hi, fuel))
     }
@@ -495,7 +495,7 @@ fn next_common(a: &Periodic, b: &Periodic, lo: u64, hi: u64, fuel: &mut Fuel) ->
     next_common_node(unrolled(a, hi)?, unrolled(b, hi)?, lo, hi, fuel)
 }
 
-/// The same bytes from the first one on: displacement moved up, set moved down. Ranks are equal.
+/// A set from its first byte on: displacement moved up, set moved down. Ranks are equal.
 fn trimmed(p: &Periodic) -> Periodic {
     let set = p.set().simplify();
     let first = set.start();

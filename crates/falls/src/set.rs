@@ -672,7 +672,7 @@ impl FallsSet {
             || self.rank(range.end) - self.rank(range.start) == range.end - range.start
     }
 
-    /// The same set moved up by `by`.
+    /// This set moved up by `by`.
     pub fn shift(&self, by: u64) -> Result<Self, FallsError> {
         if by == 0 {
             return Ok(self.clone());
@@ -695,7 +695,7 @@ impl FallsSet {
         FallsSet::trusted(self.nodes().map(|n| n.shifted(by).to_falls()).collect())
     }
 
-    /// The same set moved down so that offset `by` becomes 0; `by` is at most the start.
+    /// This set moved down so that offset `by` becomes 0; `by` is at most the start.
     pub(crate) fn shifted_back(&self, by: u64) -> Self {
         debug_assert!(by <= self.start());
         if by == 0 {

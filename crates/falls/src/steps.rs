@@ -37,7 +37,7 @@ impl Steps {
         }
     }
 
-    /// The same, of which one search may take at most `most`: between two searches the caller can look
+    /// These steps, of which one search may take at most `most`: between two searches the caller can look
     /// around.
     #[must_use]
     pub fn with_search(self, most: u64) -> Steps {

@@ -76,7 +76,7 @@ fn row(name: &str, periodic: &Periodic, nests: &[Nest], bytes: u64) {
     );
 }
 
-/// The same nest with its sides exchanged.
+/// A nest with its sides exchanged.
 fn turned(nest: &Nest) -> Nest {
     let (s, t, n) = (nest.target(), nest.source(), nest.count());
     let (ss, ts) = (nest.target_stride(), nest.source_stride());

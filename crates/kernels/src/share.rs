@@ -77,7 +77,7 @@ impl Share {
         Share::of(Meeting::new(left, right))
     }
 
-    /// The same for a meeting that exists.
+    /// The share of a meeting that exists.
     pub fn of(meeting: Meeting) -> Share {
         let form = match (meeting.file(), meeting.on_left(), meeting.on_right()) {
             (Some(file), Some(left), Some(right)) => Form::Symbolic(Box::new(Streams {

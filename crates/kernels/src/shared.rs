@@ -144,7 +144,7 @@ impl<'a> SharedBytesMut<'a> {
         self.ptr
     }
 
-    /// The same bytes for a while, to write them several times.
+    /// These bytes for a while, to write them several times.
     pub fn reborrow(&mut self) -> SharedBytesMut<'_> {
         SharedBytesMut {
             ptr: self.ptr,
@@ -153,7 +153,7 @@ impl<'a> SharedBytesMut<'a> {
         }
     }
 
-    /// The same bytes to read, while nothing is written through this value.
+    /// These bytes to read, while nothing is written through this value.
     pub fn as_shared(&self) -> SharedBytes<'_> {
         SharedBytes {
             ptr: self.ptr,

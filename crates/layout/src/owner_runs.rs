@@ -26,7 +26,7 @@ pub struct OwnerRuns {
     /// Sorted by owner, then by start.
     runs: Arc<[OwnerRun]>,
     len: u64,
-    /// The same list folded, where it is regular.
+    /// The list folded, where it is regular.
     tree: Option<Arc<OwnerTree>>,
 }
 

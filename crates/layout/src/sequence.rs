@@ -255,7 +255,7 @@ impl Sequence {
         builder.finish()
     }
 
-    /// The same program `by` bytes further up.
+    /// This program `by` bytes further up.
     pub fn shift(&self, by: i64) -> Result<Self, LayoutError> {
         if by == 0 || self.is_empty() {
             return Ok(self.clone());

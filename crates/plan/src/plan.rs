@@ -281,7 +281,7 @@ impl Plan {
         Placement::best(self)
     }
 
-    /// The same plan with target `j` called by the number of its node.
+    /// This plan with target `j` called by the number of its node.
     ///
     /// Nodes that get no target have an empty one.
     ///

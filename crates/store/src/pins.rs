@@ -186,7 +186,7 @@ impl Grant {
         })
     }
 
-    /// The same for several who store at once, each its own bytes.
+    /// Pieces for several callers that store at once, each its own bytes.
     pub fn shared_pieces(&self) -> impl Iterator<Item = (u64, SharedBytesMut<'_>)> {
         self.pins.list.iter().map(|pin| {
             let (extent, at) = pin.memory.as_ref().expect("granted space has memory");

@@ -188,7 +188,7 @@ pub trait Subfile: Send + Sync {
     /// Makes what was committed durable, where the store can.
     fn sync(&self) -> Result<()>;
 
-    /// The same but for the record that the subfile exists, which [`Store::settle`] makes durable for many at once.
+    /// Makes the bytes durable, but not the record that the subfile exists, which [`Store::settle`] makes durable for many at once.
     fn sync_bytes(&self) -> Result<()> {
         self.sync()
     }
@@ -314,7 +314,7 @@ pub(crate) fn checked(offset: u64, len: u64) -> Result<Range<u64>> {
     }
 }
 
-/// The same check for a range that is given as one.
+/// Refuses a range that does not ascend, or ends beyond the largest subfile.
 pub(crate) fn check(range: &Range<u64>) -> Result<()> {
     if range.start > range.end || range.end > MAX_LEN {
         return Err(Error::argument(

@@ -14,7 +14,7 @@ use crate::waiting::{LIMIT, pause, until};
 pub struct Holds {
     /// Open descriptors.
     pub descriptors: usize,
-    /// The same by what they are: `socket`, `anon_inode:[pidfd]`, `/memfd:pario-page`, paths.
+    /// Descriptors by what they are: `socket`, `anon_inode:[pidfd]`, `/memfd:pario-page`, paths.
     pub kinds: BTreeMap<String, usize>,
     /// Mappings.
     pub mappings: usize,

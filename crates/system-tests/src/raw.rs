@@ -118,7 +118,7 @@ impl Raw {
         self.set_view_with(view, opened, opened.capability.clone())
     }
 
-    /// The same with any capability.
+    /// Registers a view with any capability.
     pub fn set_view_with(
         &mut self,
         view: u64,

@@ -85,7 +85,7 @@ pub fn pattern_byte(tag: u64, x: u64) -> u8 {
     word.to_le_bytes()[(x & 7) as usize].max(1)
 }
 
-/// The same for bytes of a view from offset `at` on: the value of each follows its place in the file.
+/// Bytes of a view from offset `at` on: the value of each follows its place in the file.
 pub fn pattern(view: &layout::View, at: u64, len: usize, tag: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len);
     if len == 0 {

@@ -42,7 +42,7 @@ impl Server {
         }
     }
 
-    /// The same, for servers that may refuse to start.
+    /// Starts a server that may refuse to start.
     pub fn try_start(&mut self, command: &mut Command) -> Result<(), String> {
         assert!(!self.is_running(), "{} runs already", self.name);
         let mut log = File::options()
@@ -93,7 +93,7 @@ impl Server {
         self.last_endpoint().expect("it was started")
     }
 
-    /// The same; nothing before its first start.
+    /// Where it listens; nothing before its first start.
     pub fn last_endpoint(&self) -> Option<&Endpoint> {
         self.endpoint.as_ref()
     }

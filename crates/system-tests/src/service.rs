@@ -33,7 +33,7 @@ pub enum Transport {
     Unix,
     /// TCP on the loopback.
     Tcp,
-    /// The same with a secret.
+    /// TCP on the loopback, with a secret.
     TcpSecret,
 }
 
@@ -299,7 +299,7 @@ impl Service {
             .map_or(0, |c| c.value)
     }
 
-    /// The same of all I/O servers, by index.
+    /// A counter of all I/O servers, by index.
     #[track_caller]
     pub fn counters(&self, client: &Client, name: &str) -> Vec<u64> {
         (0..self.io.len())

@@ -87,7 +87,7 @@ impl Worker {
         Worker::start_how(url, secret, is_direct())
     }
 
-    /// The same, copying directly where it can or sending everything by message.
+    /// Starts a worker that copies directly where it can, or sends everything by message.
     pub fn start_how(url: &str, secret: Option<&Path>, direct: bool) -> Worker {
         let mut command = Command::new(programs::worker());
         command.arg(url).env_remove("PARIO_SECRET");
@@ -154,7 +154,7 @@ impl Worker {
         self.answer()
     }
 
-    /// The same; the answer has to be good.
+    /// Asks a worker; the answer has to be good.
     #[track_caller]
     pub fn ask(&mut self, line: &str) -> String {
         match self.try_ask(line) {
@@ -226,7 +226,7 @@ impl Workers {
         Workers::start_how(count, url, secret, is_direct())
     }
 
-    /// The same, copying directly where they can or sending everything by message.
+    /// Starts workers that copy directly where they can, or send everything by message.
     #[track_caller]
     pub fn start_how(count: usize, url: &str, secret: Option<&Path>, direct: bool) -> Workers {
         let mut workers: Vec<Worker> = (0..count)

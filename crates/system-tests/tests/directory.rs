@@ -31,7 +31,7 @@ impl Other {
         Other::with(role, dir, &mut |_| {})
     }
 
-    /// The same in an environment of its own.
+    /// Starts a process in an environment of its own.
     fn with(role: &str, dir: &Path, change: &mut dyn FnMut(&mut Command)) -> Other {
         let mut command = Command::new(env!("CARGO_BIN_EXE_neighbour"));
         change(&mut command);

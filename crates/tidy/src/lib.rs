@@ -8,8 +8,11 @@
 //! |---|---|
 //! | [`layers`] | crates depend downwards only; every foreign crate has a reason |
 //! | [`sources`] | where `unsafe` may stand, module prose, lengths, names, left-over marks, purity |
+//! | [`language`] | doc comments that stand alone, words with one meaning, tables of modules, subjects of commits |
+//! | [`lexer`] | Rust without comments and strings, for the rules |
 //! | [`tests_named`] | names of tests: golden cases, numbered statements |
 //! | [`links`] | relative links in Markdown lead somewhere |
+//! | [`tree`] | the files of the working tree |
 //!
 //! Invariants: no dependency on any crate; nothing depends on this one; a complaint names file and
 //! line, and says what would be right.
@@ -18,6 +21,7 @@
 
 use std::fmt;
 
+pub mod language;
 pub mod layers;
 pub mod lexer;
 pub mod links;

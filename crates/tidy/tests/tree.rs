@@ -2,7 +2,7 @@
 //! each with file and line; the rules themselves, with samples that break them, are in `src`.
 
 use std::sync::LazyLock;
-use tidy::{Complaint, File, layers, links, sources, tests_named, tree};
+use tidy::{Complaint, File, language, layers, links, sources, tests_named, tree};
 
 static TREE: LazyLock<Vec<File>> =
     LazyLock::new(|| tree::read(&tree::root()).expect("the working tree is readable"));
@@ -133,4 +133,38 @@ fn statements_have_tests() {
     let page = page.expect("docs/statements.md lists the statements");
     let sources: Vec<File> = rust_files().cloned().collect();
     report(&tests_named::check_statements(page, &sources));
+}
+
+#[test]
+fn words_have_one_meaning() {
+    hold(
+        files(|f| f.path == "docs/glossary.md"),
+        language::check_glossary,
+    );
+}
+
+#[test]
+fn tables_of_modules_are_complete() {
+    hold(
+        files(|f| f.path.ends_with("src/lib.rs")),
+        language::check_module_table,
+    );
+}
+
+/// Commits since the rule exists; a copy of the tree without its history has none to look at.
+#[test]
+fn subjects_of_commits_fit_a_line() {
+    const FIRST: &str = "a1b350a";
+    let log = std::process::Command::new("git")
+        .args(["log", "--format=%s", &format!("{FIRST}..HEAD")])
+        .current_dir(tree::root())
+        .output();
+    match log {
+        Ok(log) if log.status.success() => {
+            report(&language::check_subjects(&String::from_utf8_lossy(
+                &log.stdout,
+            )));
+        }
+        _ => eprintln!("no history here to look at"),
+    }
 }

@@ -9,9 +9,9 @@ use std::fmt;
 /// Whether trying again may help, and what has to happen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// The same request will be refused again.
+    /// Repeated as it is, the request will be refused again.
     Never,
-    /// The same request may succeed later.
+    /// Repeated as it is, the request may succeed later.
     Later,
     /// After doing what the code says (fetch the layout, register the view, connect again).
     AfterRepair,

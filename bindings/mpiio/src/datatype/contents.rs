@@ -227,7 +227,7 @@ pub(crate) fn make(
     Ok(made)
 }
 
-/// The same constructor over other types: what the type is where those are as wide as these.
+/// A constructor applied to other types: what the type is where those are as wide as these.
 pub(crate) fn remake(constructor: &Constructor, olds: &[Datatype]) -> Outcome<Datatype> {
     use Constructor as C;
     let first = || olds.first().ok_or_else(too_few);

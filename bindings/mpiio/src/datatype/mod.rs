@@ -120,7 +120,7 @@ impl Type {
         Type::new(made, false, parts)
     }
 
-    /// The same type with other bounds, which are the host's.
+    /// This type with other bounds, which are the host's.
     fn with_bounds(self, (lb, extent): (i64, i64)) -> Outcome<Type> {
         if (self.native.lb(), self.native.extent()) == (lb, extent) {
             return Ok(self);

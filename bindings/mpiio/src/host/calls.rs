@@ -679,7 +679,7 @@ pub(crate) struct Contents {
 
 /// Called when an attribute of a datatype goes: handle, key, value, extra state.
 pub(crate) type DeleteType = extern "C" fn(Word, c_int, *mut c_void, *mut c_void) -> c_int;
-/// The same for communicators.
+/// Called when an attribute of a communicator is deleted.
 pub(crate) type DeleteComm = extern "C" fn(Word, c_int, *mut c_void, *mut c_void) -> c_int;
 /// Asked for the status of a complete request.
 pub(crate) type QueryRequest = extern "C" fn(*mut c_void, StatusOut) -> c_int;

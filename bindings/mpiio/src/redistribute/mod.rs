@@ -102,7 +102,7 @@ extern "C" fn pario_redistribute(buf: Address, source: Word, target: Word, comm:
     })
 }
 
-/// The same from one buffer to another.
+/// Redistributes from one buffer to another.
 #[unsafe(no_mangle)]
 extern "C" fn pario_redistribute_to(
     from: Address,

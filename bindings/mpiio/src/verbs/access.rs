@@ -59,7 +59,7 @@ macro_rules! accesses {
 }
 pub(super) use accesses;
 
-/// The same with an offset.
+/// Calls that take an offset.
 macro_rules! explicit {
     ($($name:ident $who:ident $direction:ident;)*) => {$(
         #[doc = concat!("`MPI_File_", stringify!($name), "`.")]

@@ -55,7 +55,7 @@ macro_rules! accesses {
     )*};
 }
 
-/// The same with an offset.
+/// Calls that take an offset.
 macro_rules! explicit {
     ($($name:ident $who:ident $direction:ident;)*) => {$(
         #[doc = concat!("`MPI_File_", stringify!($name), "`.")]

@@ -79,7 +79,7 @@ macro_rules! accesses {
     )*};
 }
 
-/// The same with an offset.
+/// Calls that take an offset.
 macro_rules! explicit {
     ($($name:ident $begin:ident $end:ident $direction:ident;)*) => {$(
         #[doc = concat!("`MPI_File_", stringify!($begin), "`.")]

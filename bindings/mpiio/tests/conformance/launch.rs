@@ -281,7 +281,7 @@ pub(crate) fn cases_hold(program: &str, cases: &str, ranks: usize) {
     cases_hold_in(Mode::Service, program, cases, ranks);
 }
 
-/// The same, whoever serves.
+/// Runs cases of a program, whichever service there is, and demands that all hold.
 #[track_caller]
 pub(crate) fn cases_hold_in(mode: Mode, program: &str, cases: &str, ranks: usize) {
     let site = Site::new(mode);

@@ -16,7 +16,7 @@ pub(crate) enum Mpi {
     DebianOpen,
     /// MPICH 5 from PyPI.
     Mpich5,
-    /// The same through the ABI that the standard defines.
+    /// MPICH through the ABI that the standard defines.
     StandardAbi,
     /// Open MPI 5 from PyPI.
     Open5,

@@ -241,7 +241,7 @@ pub(crate) fn to_json(kept: &KeptHints) -> Value {
     })
 }
 
-/// The same for `pario stat`.
+/// The hints of a path, for `pario stat`.
 pub(crate) fn of_path(client: &Client, path: &str) -> Result<KeptHints, Error> {
     client.hints(path).map_err(refused)
 }

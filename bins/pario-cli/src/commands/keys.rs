@@ -51,7 +51,7 @@ impl LeaseArguments {
         Duration::from_secs(self.client_lease)
     }
 
-    /// The same for another process.
+    /// These leases as arguments for another process.
     pub(crate) fn arguments(self) -> [OsString; 2] {
         [
             "--client-lease".into(),
@@ -189,7 +189,7 @@ impl KeyArguments {
         self.secret.as_deref()
     }
 
-    /// The same for another process.
+    /// These files as arguments for another process.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let mut all = Vec::new();
         for (option, path) in [
@@ -218,7 +218,7 @@ impl TrustArguments {
         Ok(trust)
     }
 
-    /// The same for another process.
+    /// These rules as arguments for another process.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let mut all = Vec::new();
         for network in &self.trust_uids {

@@ -137,7 +137,7 @@ pub(crate) fn described(path: &str, moved: &Moved) -> String {
     text
 }
 
-/// The same for programs.
+/// What became of a move, for programs.
 pub(crate) fn to_json(path: &str, moved: &Moved) -> Value {
     json!({
         "path": path,

@@ -60,7 +60,7 @@ impl Service {
         self.dir.join("local").join(name)
     }
 
-    /// The same as an argument.
+    /// A local path as an argument.
     fn local_text(&self, name: &str) -> String {
         let path = self.local(name);
         path.to_str().expect("a readable path").to_owned()
@@ -98,7 +98,7 @@ impl Service {
         succeeded(arguments, output)
     }
 
-    /// The same with bytes on standard input.
+    /// Runs a command with bytes on standard input; what it prints.
     #[track_caller]
     fn bytes_with_input(&self, arguments: &[&str], input: &[u8]) -> Vec<u8> {
         let mut child = self

@@ -458,7 +458,7 @@ impl<'a> Case<'a> {
         self.finish(Way::Pieces, spent)
     }
 
-    /// The same processes, each with a contiguous range of the file.
+    /// The processes, each with a contiguous range of the file.
     fn contiguous(&self, ranges: impl Iterator<Item = std::ops::Range<FileOffset>>) -> Vec<Pair> {
         let accesses: Vec<_> = ranges.map(|range| (View::whole_file(), range)).collect();
         pairs_of(

@@ -59,7 +59,7 @@ impl Striping {
         self.start
     }
 
-    /// The same as sets of bytes, element `j` what server `servers[j]` has.
+    /// The stripes as sets of bytes, element `j` what server `servers[j]` has.
     pub fn layout(&self) -> Result<Stripe, LayoutError> {
         let servers = Servers::listed(self.servers.clone(), self.start as u64)?;
         Stripe::new(self.block, servers)

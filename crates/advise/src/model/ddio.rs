@@ -95,7 +95,7 @@ impl Machine {
         }
     }
 
-    /// The same without a seek: the first block comes like every other, as in the rows of PB and MB that
+    /// This machine without a seek: the first block comes like every other, as in the rows of PB and MB that
     /// the figures print.
     pub fn without_seek(self) -> Machine {
         Machine {

@@ -120,7 +120,7 @@ pub fn excess_per_period(n: u64, block: u64) -> u64 {
     lcm(n, block) / n - 1
 }
 
-/// The same over `local` bytes (equation 4.8).
+/// Excess misses over `local` bytes (equation 4.8).
 pub fn excess_misses(local: f64, n: u64, block: u64) -> f64 {
     if n == 0 || block == 0 {
         return 0.0;

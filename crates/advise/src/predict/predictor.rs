@@ -57,7 +57,7 @@ pub enum Pattern {
     Sequential,
     /// Equal sizes at equal distances, forwards.
     Strided,
-    /// The same backwards.
+    /// Equal sizes at equal distances, backwards.
     Reverse,
     /// Strided segments at regular distances, or deeper.
     NestedStrided,
@@ -249,7 +249,7 @@ impl Predictor {
             .then_some(Predicted { offset, size })
     }
 
-    /// The same, cut at the end of what a view shows of a file of `file_size` bytes; `None` if nothing of
+    /// The next access, cut at the end of what a view shows of a file of `file_size` bytes; `None` if nothing of
     /// it is shown. A writer, which may grow the file, asks with the largest size.
     pub fn next_in(&self, view: &View, file_size: u64) -> Option<Predicted> {
         let next = self.next()?;

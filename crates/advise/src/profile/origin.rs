@@ -30,7 +30,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The same for another number of processes, where that can be said.
+    /// The origin for another number of processes, where that can be said.
     ///
     /// ```
     /// use advise::profile::origin::Origin;

@@ -288,7 +288,7 @@ impl Profile {
         }
     }
 
-    /// The same record for one process whose rank in each application, and whose nearest server, are known by now.
+    /// This record for one process whose rank in each application, and whose nearest server, are known by now.
     pub fn of_process(&self, near: Option<u64>, mut rank: impl FnMut(&str) -> u64) -> Profile {
         let mut known = Profile::default();
         for (key, entry) in self.entries() {

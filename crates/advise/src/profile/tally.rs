@@ -86,7 +86,7 @@ impl Touched {
         bits.saturating_sub(8).max(LEAST_SHIFT)
     }
 
-    /// The same map with longer blocks.
+    /// This map with longer blocks.
     pub(super) fn widened(self, shift: u32) -> Touched {
         let mut wide = self;
         while wide.shift < shift {

@@ -174,7 +174,7 @@ impl Template {
     }
 }
 
-/// The same part of a file of another size.
+/// Moves a tally to the corresponding part of a file of another size.
 fn scale(tally: &mut Tally, from: u64, to: u64) {
     if tally.is_empty() {
         return;

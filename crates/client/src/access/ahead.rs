@@ -462,7 +462,7 @@ impl File {
         Ok(())
     }
 
-    /// The same through a view that is going to be set.
+    /// Says what will be read through a view that is going to be set.
     pub fn will_read_view(&self, view: &View, range: Range<u64>) -> Result<()> {
         self.check_right(Rights::READ)?;
         if range.start >= range.end {

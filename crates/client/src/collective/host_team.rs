@@ -100,7 +100,7 @@ impl Team {
         Ok((Team::of(Arc::new(Host { assembly })), name))
     }
 
-    /// The same with room for much at a time, for a team whose members exchange data: some 16 MiB of memory.
+    /// A team of this host with room for much at a time, whose members exchange data: some 16 MiB of memory.
     pub fn host_create_roomy(size: usize) -> Result<(Team, String)> {
         let (assembly, name) = Assembly::create_roomy(size).map_err(refused)?;
         Ok((Team::of(Arc::new(Host { assembly })), name))

@@ -76,9 +76,9 @@ pub struct CollectiveStatistics {
     pub sieved: u64,
     /// Accesses that servers directed, piece by piece.
     pub ddio: u64,
-    /// The same with a packet per rank and block.
+    /// Accesses that servers directed with a packet per rank and block.
     pub pb_ddio: u64,
-    /// The same with a packet per rank and several blocks.
+    /// Accesses that servers directed with a packet per rank and several blocks.
     pub mb_ddio: u64,
     /// Accesses that servers directed and ranks regrouped.
     pub two_phase_ddio: u64,

@@ -195,7 +195,7 @@ pub struct Choice {
     pub reason: Reason,
     /// Seconds that the cost model predicts for it, if it was asked.
     pub predicted_s: Option<f64>,
-    /// The same for all it compared, the fastest first.
+    /// Predicted seconds of all it compared, the fastest first.
     pub alternatives: Vec<(Collective, f64)>,
     /// Blocks from which a packet is built, where servers direct.
     pub blocks: u64,

@@ -102,7 +102,7 @@ pub trait Exchange: Send + Sync + fmt::Debug {
         taken.map_err(|e| Error::argument("team", format!("a member gave something else: {e}")))
     }
 
-    /// The same into memory that the caller keeps, where that can be.
+    /// Exchanges into memory that the caller keeps, where that can be.
     fn exchange_into(
         &self,
         parts: &[&[u8]],
@@ -175,7 +175,7 @@ impl Team {
         Team::threads_for(count, TIMEOUT)
     }
 
-    /// The same with another time limit, or none.
+    /// Members that are threads, with another time limit, or none.
     pub fn threads_for(count: usize, timeout: impl Into<Option<Duration>>) -> Vec<Team> {
         let timeout = timeout.into();
         let shared = Arc::new(Shared {
@@ -204,7 +204,7 @@ impl Team {
         Team::processes_for(client, name, rank, size, TIMEOUT)
     }
 
-    /// The same with another time limit, or none: then only the end of a member ends a wait for it.
+    /// Members that are processes, with another time limit, or none: then only the end of a member ends a wait for it.
     pub fn processes_for(
         client: &Client,
         name: &str,
@@ -232,7 +232,7 @@ impl Team {
         Ok(team)
     }
 
-    /// The same member, whose waits call `drive` between waits that are short at first and at most a
+    /// This member, whose waits call `drive` between waits that are short at first and at most a
     /// millisecond. For a thread that has to keep something else going meanwhile. Members that do not
     /// drive and those that do count the same rounds.
     pub fn driving(&self, drive: Arc<dyn Fn() + Send + Sync>) -> Team {
@@ -279,7 +279,7 @@ impl Team {
         Ok(got)
     }
 
-    /// The same into memory that the caller keeps from exchange to exchange: new memory is dear. What was there is
+    /// Exchanges into memory that the caller keeps from exchange to exchange: new memory is dear. What was there is
     /// replaced; after an error it is anything.
     pub fn exchange_into(&self, parts: &[&[u8]], got: &mut Vec<Vec<u8>>) -> Result<()> {
         if parts.len() != self.size() {

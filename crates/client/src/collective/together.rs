@@ -202,7 +202,7 @@ impl File {
         self.set_view_noted(team, Some(view), &[], |_| Ok(()))
     }
 
-    /// The same for callers that have more to agree about, without another exchange: the note of each member is told
+    /// Sets a view for callers that have more to agree about, without another exchange: the note of each member is told
     /// to all with its view, and all judge the notes alike, by rank, before anything is done. A member
     /// that has no view says in its note why; then all have to refuse.
     pub fn set_view_noted<E: From<Error>>(
@@ -304,7 +304,7 @@ impl File {
         self.together.keep(agreed)
     }
 
-    /// The same in the layout language, applied to the file's array or to plain bytes.
+    /// Sets a view of all ranks in the layout language, applied to the file's array or to plain bytes.
     pub fn set_view_text_together(&self, team: &Team, text: &str) -> Result<()> {
         let view = view_of_text(self.array(), 0, text);
         match &view {

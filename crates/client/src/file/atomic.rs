@@ -152,7 +152,7 @@ impl File {
         Ok(locked.1)
     }
 
-    /// The same; also the owner that gave it.
+    /// Waits for a range; the owner that gave the lock, and its number.
     fn lock_at_owner(
         &self,
         lane: &mut Lane,

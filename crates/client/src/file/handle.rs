@@ -229,7 +229,7 @@ impl Handle {
         Ok(())
     }
 
-    /// The same for an access, which also needs a right.
+    /// Refuses an access of a closed handle, of a forked child, or without the right.
     pub(crate) fn check_right(&self, right: Rights) -> Result<()> {
         self.check()?;
         if self.rights.allow(right) {

@@ -122,7 +122,7 @@ impl File {
         self.set_view_alone(view)
     }
 
-    /// The same for whoever is alone with the handle.
+    /// Sets the view for a caller that is alone with the handle.
     pub(crate) fn set_view_alone(&self, view: &View) -> Result<()> {
         let seen = match is_whole(view) {
             true => self.whole.clone(),
@@ -146,7 +146,7 @@ impl File {
         self.set_view_text_at(0, text)
     }
 
-    /// The same from another byte on.
+    /// Sets a view in the layout language, from byte `displacement` of the file on.
     pub fn set_view_text_at(&self, displacement: u64, text: &str) -> Result<()> {
         self.check()?;
         let view = view_of_text(self.array(), displacement, text)?;

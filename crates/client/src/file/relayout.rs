@@ -20,7 +20,7 @@ impl Client {
         self.relayout_with(path, layout, &MoveOptions::default())
     }
 
-    /// The same with a limit, or in little space.
+    /// Begins a re-layout with a limit, or in little space.
     pub fn relayout_with(
         &self,
         path: &str,

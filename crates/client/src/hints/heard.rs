@@ -262,7 +262,7 @@ impl File {
         Ok(report)
     }
 
-    /// The same for hints about accesses; sends nothing.
+    /// What became of hints about accesses; sends nothing.
     pub fn access_hint_report(&self) -> Vec<HintReport> {
         let heard = lock(&self.settings.heard);
         let hints = &heard.standing.hints;

@@ -82,7 +82,7 @@ impl Client {
         self.advise_on(path, budget, &self.machine())
     }
 
-    /// The same with costs of one's own.
+    /// Advice with costs of one's own.
     pub fn advise_on(
         &self,
         path: &str,

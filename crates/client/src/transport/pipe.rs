@@ -71,7 +71,7 @@ impl Piece {
         rest.expect("pieces lie in their memory")
     }
 
-    /// The same, to be filled.
+    /// The rest of the piece, to be filled.
     pub(crate) fn rest_mut<'a>(
         &self,
         user: SharedBytesMut<'a>,

@@ -218,7 +218,7 @@ impl Session {
         self.with_lane(|lane| self.manager_on(lane, make))
     }
 
-    /// The same on a lane that the caller has.
+    /// Asks the metadata manager on a lane that the caller has.
     pub(crate) fn manager_on<R: Request>(
         &self,
         lane: &mut Lane,

@@ -296,7 +296,7 @@ impl LockManager {
         (manager, effects)
     }
 
-    /// The same with another budget for the symbolic test; `Budget(0)` makes every overlap of spans
+    /// Locks with another budget for the symbolic test; `Budget(0)` makes every overlap of spans
     /// a conflict unless the views are equal.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.views = Views::new(Some(budget));

@@ -47,7 +47,7 @@ fn streams_directly(len: usize, a: Dim, b: Dim) -> bool {
 
 /// Fewer bytes are not worth the fence at the end of a kernel.
 const WORTH: usize = 64 << 10;
-/// The same for a single block, which needs no levels.
+/// Bytes from which on a single block, which needs no levels, is worth it.
 const WORTH_BLOCK: usize = 4 << 10;
 
 /// The kernel that writes levels of a large job past the caches, if they are worth it and their target is not
@@ -124,7 +124,7 @@ mod x86 {
     /// with 4 KiB into the second, 0.88 with 16 to 64 KiB.
     const AHEAD: usize = 16 << 10;
 
-    /// The same where blocks lie within two lines of each other: the hardware follows, and needs
+    /// How far ahead lines are fetched where blocks lie within two lines of each other: the hardware follows, and needs
     /// little help. Where they lie within one line it needs none (8 bytes every 24: 9.8 GB/s
     /// without, 5.8 with).
     const NEAR: usize = 2 << 10;

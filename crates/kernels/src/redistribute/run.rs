@@ -106,13 +106,13 @@ impl Redistribution {
         })
     }
 
-    /// The same by GEN in both directions.
+    /// This redistribution by GEN in both directions.
     pub fn generic(mut self) -> Redistribution {
         (self.kind, self.back) = (Kind::Gen, Kind::Gen);
         self
     }
 
-    /// The same with packets at this distance, or the length of the longest if that is more,
+    /// This redistribution with packets at this distance, or the length of the longest if that is more,
     /// instead of the conflict-free one: to measure what the rule is worth.
     pub fn packed_at(mut self, stride: u64) -> Redistribution {
         self.stride = Some(stride);

@@ -217,7 +217,7 @@ proptest! {
     }
 }
 
-/// The same shapes with all distances `scale` times as long.
+/// Shapes with all distances `scale` times as long.
 fn scaled(shapes: &[Shape], scale: u64) -> Vec<Shape> {
     let grow = |shape: &Shape| Shape {
         gap: shape.gap * scale,

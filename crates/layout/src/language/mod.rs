@@ -138,7 +138,7 @@ impl From<LayoutForm> for Layout {
 }
 
 impl Layout {
-    /// The same layout with one element picked, for a view.
+    /// This layout with one element picked, for a view.
     pub fn pick(mut self, element: u64) -> Result<Self, LayoutError> {
         if let Some(count) = self.form.count() {
             check_element(element, count)?;
@@ -147,7 +147,7 @@ impl Layout {
         Ok(self)
     }
 
-    /// The same layout with a server for each element; several may share one.
+    /// This layout with a server for each element; several may share one.
     ///
     /// ```
     /// use layout::Layout;
@@ -172,7 +172,7 @@ impl Layout {
         })
     }
 
-    /// The same layout without servers.
+    /// This layout without servers.
     pub fn without_places(self) -> Self {
         Layout {
             places: None,

@@ -174,7 +174,7 @@ impl Datatype {
         Datatype::build(constructor, bounds, sequence)
     }
 
-    /// The same type map with other bounds (`MPI_Type_create_resized`). Older explicit bounds are
+    /// A type map with other bounds (`MPI_Type_create_resized`). Older explicit bounds are
     /// forgotten.
     pub fn resized(lb: i64, extent: i64, old: &Datatype) -> Result<Self, LayoutError> {
         let old = old.clone();
@@ -183,7 +183,7 @@ impl Datatype {
         Datatype::build(Constructor::Resized { lb, extent, old }, bounds, sequence)
     }
 
-    /// The same type again (`MPI_Type_dup`).
+    /// A type again (`MPI_Type_dup`).
     pub fn dup(old: &Datatype) -> Result<Self, LayoutError> {
         let old = old.clone();
         let (bounds, sequence) = (old.0.bounds, old.to_sequence());

@@ -144,7 +144,7 @@ impl Batch<'_> {
         self.one(|b| b.set_layout_now(caller, path, spec))
     }
 
-    /// The same for a request that may come again: it is done once.
+    /// Sets a layout for a request that may come again: it is done once.
     pub fn set_layout_once(
         &mut self,
         caller: &Caller<'_>,
@@ -293,7 +293,7 @@ impl Batch<'_> {
         })
     }
 
-    /// The same for a request that may come again: it is done once.
+    /// Lays a file out by views for a request that may come again: it is done once.
     pub fn lay_out_by_views_once(
         &mut self,
         caller: &Caller<'_>,
@@ -359,7 +359,7 @@ impl Batch<'_> {
         self.choose_by(array, text, expected, &Wishes::default())
     }
 
-    /// The same with what hints say.
+    /// Chooses a layout by an array and by what hints say.
     pub(crate) fn choose_by(
         &mut self,
         array: Option<&str>,

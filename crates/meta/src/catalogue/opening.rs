@@ -166,7 +166,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// The same for a request that may come again: it is done once.
+    /// Opens a file for a request that may come again: it is done once.
     pub fn open_once(
         &mut self,
         caller: &Caller<'_>,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// How long a round is to fetch.
 const ROUND: Duration = Duration::from_millis(25);
-/// The same while clients use the file: they wait at most so long, and the move rests often enough.
+/// How long a round may take while clients use the file: they wait at most so long, and the move rests often enough.
 const BUSY_ROUND: Duration = Duration::from_millis(3);
 /// Bytes of a window, over all lanes: at first, at least, at most.
 const FIRST: u64 = 4 << 20;

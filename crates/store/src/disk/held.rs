@@ -149,7 +149,7 @@ impl Held {
         }
     }
 
-    /// The same, unless it waits for somebody whom it was read for.
+    /// Evicts a block, unless it waits for the reader that it was read for.
     pub(crate) fn evict_used(&self, start: u64) -> u64 {
         let mut state = self.lock();
         match state.table.slot_mut(start) {

@@ -56,7 +56,7 @@ impl DiskSpec {
         DiskSpec::of(Arc::new(disk))
     }
 
-    /// The same of a disk that is shared.
+    /// The specification of a disk that is shared.
     pub fn of(disk: Arc<dyn Disk>) -> Self {
         DiskSpec {
             disk,
@@ -289,7 +289,7 @@ impl DiskSet {
         rank(&self.characteristics(), wanted_bytes)
     }
 
-    /// The same for a new subfile, where so many are on the disks already.
+    /// Disks in the order in which a new subfile tries them, where so many subfiles are on each already.
     pub(crate) fn order_new(&self, wanted_bytes: u64, subfiles: &[u64]) -> Vec<usize> {
         spread(&self.characteristics(), subfiles, wanted_bytes)
     }

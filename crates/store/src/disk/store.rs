@@ -205,7 +205,7 @@ impl DiskStore {
         DiskStore::start(pool, disks, origin)
     }
 
-    /// The same with what the server knows. Disks that are absent or empty although they belong to the store are missing
+    /// Opens a store with what the server knows. Disks that are absent or empty although they belong to the store are missing
     /// from then on; disks of another store are an error.
     pub fn start(pool: Pool, disks: Vec<DiskSpec>, origin: Origin) -> Result<Self> {
         if disks.is_empty() {

@@ -114,7 +114,7 @@ impl Twin {
         Twin::default()
     }
 
-    /// The same, called so in messages.
+    /// A twin that is called so in messages.
     pub fn named(name: &str) -> Self {
         let twin = Twin::new();
         twin.lock().name = Some(name.to_owned());

@@ -122,7 +122,7 @@ pub(crate) fn twin_store(twin: &Twin, limit_bytes: u64) -> DiskStore {
     try_twin_store(twin, limit_bytes).unwrap()
 }
 
-/// The same of a disk that may fail.
+/// A store on a disk that may fail.
 pub(crate) fn try_twin_store(twin: &Twin, limit_bytes: u64) -> store::Result<DiskStore> {
     let disks = vec![DiskSpec::new(twin.clone())];
     DiskStore::new(pool(limit_bytes), disks, DiskOptions::default())

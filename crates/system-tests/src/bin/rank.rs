@@ -82,7 +82,7 @@ fn say(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// The same files in every mode: together and alone, with views, appends, truncation and names.
+/// Uses files alike in every mode: together and alone, with views, appends, truncation and names.
 fn program(client: &Client, rank: u64, size: u64) -> Result<(), Failure> {
     let rw = || OpenOptions::new().read().write().create();
     let matrix = rw().array("u8[64,64]").layout("(block, *) onto 2");

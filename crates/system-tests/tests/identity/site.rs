@@ -72,7 +72,7 @@ impl Site {
         self.try_start(host, arguments).unwrap()
     }
 
-    /// The same, which may fail.
+    /// Starts a server, which may fail.
     pub(crate) fn try_start(&mut self, host: usize, arguments: &[&str]) -> Result<String, String> {
         let name = format!("server-{}", self.servers.len());
         let mut server = Server::new(&name, self.dir.join(format!("{name}.log")));

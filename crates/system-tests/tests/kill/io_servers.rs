@@ -256,7 +256,7 @@ fn disk_server_that_comes_back_in_time_is_waited_for() {
     }
 }
 
-/// The same without a write after the restart: what a killed server had acknowledged is in the page cache, or its
+/// A sync without a write after the restart: what a killed server had acknowledged is in the page cache, or its
 /// loss is reported; a sync that vouches for bytes vouches for the ones that are there.
 #[test]
 fn sync_vouches_for_exactly_what_outlived_a_server() {

@@ -159,7 +159,7 @@ impl Ground {
         self.recruit_for(service, me, None)
     }
 
-    /// The same; it dies when it gets to a point for the n-th time.
+    /// Starts a worker that dies when it gets to a point for the n-th time.
     #[track_caller]
     fn recruit_for(&self, service: &Service, me: u64, point: Option<&str>) -> Worker {
         let url = service.url().to_string();

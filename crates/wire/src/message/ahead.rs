@@ -16,7 +16,7 @@ choice! {
         Disk = 1,
         /// It reads the blocks and builds the packets of the ranks.
         Packets = 2,
-        /// The same, and servers exchange packets so that one of them has all of a rank.
+        /// Servers build packets and exchange them, so that one of them has all of a rank.
         Exchanged = 3,
     }
 }
@@ -54,7 +54,7 @@ record! {
         pub bytes: Bytes,
     }
 
-    /// The same, when the read has come: what was deposited is still good.
+    /// Asked when the read has come: what was deposited is still good.
     pub struct Confirm {
         /// The file.
         pub file: FileId,

@@ -57,7 +57,7 @@ pub struct DirectStatistics {
     pub fallbacks: u64,
 }
 
-/// The same while it is counted.
+/// [`DirectStatistics`] while they are counted.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     reads: AtomicU64,
