@@ -26,7 +26,7 @@ use client::{Collective, Hints, OpenOptions};
 use crate::entry::{Call, Outcome};
 use crate::ffi::Word;
 use crate::host::Host;
-use crate::open_file::{OpenFile, lock};
+use crate::open_file::OpenFile;
 
 /// Names and values as a program gives them.
 pub(crate) type Pairs = Vec<(String, String)>;
@@ -236,7 +236,7 @@ pub(crate) fn hints_of(host: &Host, info: Word) -> Outcome<Pairs> {
 }
 
 fn keep(file: &OpenFile, new: Pairs) {
-    let mut hints = lock(&file.hints);
+    let mut hints = file.hints.lock();
     for (name, value) in new {
         hints.retain(|(known, _)| *known != name);
         hints.push((name, value));
@@ -304,7 +304,7 @@ pub(crate) fn in_force(file: &OpenFile) -> Pairs {
     }
     let size = file.team.size().to_string();
     tell("nb_proc", &size);
-    for (name, value) in &*lock(&file.hints) {
+    for (name, value) in &*file.hints.lock() {
         if KEPT.contains(&&**name) {
             tell(name, value);
         }

@@ -16,17 +16,17 @@
 //!   [`Memory::finish`]; [`Memory::needs_caller`] says where that may be called.
 
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
-use std::sync::{Arc, Mutex};
 
 use client::{Places, SharedBytes, SharedBytesMut};
+use parking_lot::Mutex;
 
 use crate::datarep::{self, Registered, Representation};
 use crate::datatype::{Element, Kind, Placed, Type};
 use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
 use crate::ffi::{Address, Word};
-use crate::open_file::lock;
 use crate::operation::Direction;
 use crate::view::CurrentView;
 
@@ -379,7 +379,7 @@ impl Stage {
             )
         };
         let len = usize::try_from(bytes).map_err(|_| no_room())?;
-        let mut room = lock(&ROOMS).pop().unwrap_or_default();
+        let mut room = ROOMS.lock().pop().unwrap_or_default();
         if room.len() < len {
             room.try_reserve_exact(len - room.len())
                 .map_err(|_| no_room())?;
@@ -399,7 +399,7 @@ impl Deref for Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        let mut rooms = lock(&ROOMS);
+        let mut rooms = ROOMS.lock();
         if rooms.len() < MOST_ROOMS && self.room.len() <= LARGEST_ROOM {
             rooms.push(std::mem::take(&mut self.room));
         }

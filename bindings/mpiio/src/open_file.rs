@@ -7,10 +7,11 @@
 //! - Pointers move when an operation is called, not when it is done.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use client::Team;
+use parking_lot::{Mutex, RwLock};
 
 use crate::abi::Constants;
 use crate::entry::Outcome;
@@ -119,15 +120,10 @@ pub(crate) struct Split {
     pub(crate) running: Running,
 }
 
-/// Locks without minding that a holder panicked: what is kept here is replaced as a whole.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl OpenFile {
     /// The view at present.
     pub(crate) fn current(&self) -> Arc<CurrentView> {
-        Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.view.read())
     }
 
     /// Where the individual pointer stands.
@@ -215,7 +211,7 @@ impl OpenFile {
 
     /// Whether the program wants to be told of operations that it has not completed.
     pub(crate) fn refuses_pending(&self) -> bool {
-        let hints = lock(&self.hints);
+        let hints = self.hints.lock();
         hints
             .iter()
             .any(|(name, value)| name == "pario_pending" && value.trim() == "refuse")
@@ -223,7 +219,7 @@ impl OpenFile {
 
     /// Refuses what must not happen between the two calls of a split collective operation.
     pub(crate) fn check_no_split(&self) -> Outcome {
-        match &*lock(&self.split) {
+        match &*self.split.lock() {
             Some(split) => Err(Failure::new(
                 Class::Other,
                 format!(

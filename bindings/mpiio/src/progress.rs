@@ -12,13 +12,12 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::ffi::{StatusOut, Word};
 use crate::finalize;
 use crate::host::{self, Host};
-use crate::open_file::lock;
+use parking_lot::{Condvar, Mutex};
 
 /// The request that never completes; 0 before the first file and after the end of MPI.
 static BEACON: AtomicUsize = AtomicUsize::new(0);
@@ -39,7 +38,7 @@ const MOST_BURSTS: usize = 32;
 
 /// Sets the process up; called when a file is opened.
 pub(crate) fn prepare() {
-    let mut is_prepared = lock(&IS_PREPARED);
+    let mut is_prepared = IS_PREPARED.lock();
     if *is_prepared {
         return;
     }
@@ -102,7 +101,7 @@ static CHANGED: Condvar = Condvar::new();
 
 /// Wakes those that wait; called by threads of ours when an operation is done.
 pub(crate) fn changed() {
-    *lock(&CHANGES) += 1;
+    *CHANGES.lock() += 1;
     CHANGED.notify_all();
 }
 
@@ -127,7 +126,7 @@ impl Waiting {
 
     /// Takes note of the changes so far. What changes from here on ends the next rest.
     pub(crate) fn look(&mut self) {
-        self.seen = *lock(&CHANGES);
+        self.seen = *CHANGES.lock();
     }
 
     /// Drives the host, then rests until something changes, for a bounded time.
@@ -135,9 +134,8 @@ impl Waiting {
         if drive_on() {
             self.limit = Waiting::FIRST;
         }
-        let changes = lock(&CHANGES);
-        let waited = CHANGED.wait_timeout_while(changes, self.limit, |now| *now == self.seen);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        let mut changes = CHANGES.lock();
+        CHANGED.wait_while_for(&mut changes, |now| *now == self.seen, self.limit);
         self.limit = (self.limit * 2).min(Waiting::LONGEST);
     }
 }

@@ -12,12 +12,12 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, Once, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Once, Weak};
 use std::thread;
 use std::time::Duration;
 
-use crate::open_file::lock;
 use crate::progress;
+use parking_lot::{Condvar, Mutex};
 
 /// Work for a thread of ours.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
@@ -66,7 +66,7 @@ impl Queue {
         if IS_OVER.load(Ordering::Acquire) {
             return Err(job);
         }
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.jobs.push_back(job);
         if !state.has_thread {
             if !start(self) {
@@ -84,35 +84,33 @@ impl Queue {
         if IS_OVER.load(Ordering::Acquire) {
             return true;
         }
-        let state = lock(&self.state);
+        let state = self.state.lock();
         state.jobs.is_empty() && !state.is_working
     }
 
     /// What its thread does.
     fn work(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 state.is_working = true;
                 drop(state);
                 // A job tells its own outcome, also of a panic inside; what is left ends with it.
                 let _ = catch_unwind(AssertUnwindSafe(job));
-                state = lock(&self.state);
+                state = self.state.lock();
                 state.is_working = false;
                 drop(state);
                 progress::changed();
-                state = lock(&self.state);
+                state = self.state.lock();
                 continue;
             }
             if IS_OVER.load(Ordering::Acquire) {
                 break;
             }
-            let waited = self.changed.wait_timeout_while(state, IDLE, |state| {
-                state.jobs.is_empty() && !IS_OVER.load(Ordering::Acquire)
-            });
-            let (kept, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = kept;
-            if timeout.timed_out() && state.jobs.is_empty() {
+            let is_idle =
+                |state: &mut State| state.jobs.is_empty() && !IS_OVER.load(Ordering::Acquire);
+            let waited = self.changed.wait_while_for(&mut state, is_idle, IDLE);
+            if waited.timed_out() && state.jobs.is_empty() {
                 break;
             }
         }
@@ -128,26 +126,26 @@ fn start(queue: &Arc<Queue>) -> bool {
         unsafe { libc::pthread_atfork(None, None, Some(forked)) };
     });
     let mine = Arc::clone(queue);
-    *lock(&THREADS) += 1;
+    *THREADS.lock() += 1;
     let started = with_signals_blocked(|| {
         thread::Builder::new()
             .name("pario-io".into())
             .spawn(move || {
                 mine.work();
-                *lock(&THREADS) -= 1;
+                *THREADS.lock() -= 1;
                 progress::changed();
             })
     });
     match started {
         Ok(_detached) => {
-            let mut queues = lock(&QUEUES);
+            let mut queues = QUEUES.lock();
             queues
                 .retain(|other| other.strong_count() > 0 && !other.ptr_eq(&Arc::downgrade(queue)));
             queues.push(Arc::downgrade(queue));
             true
         }
         Err(_) => {
-            *lock(&THREADS) -= 1;
+            *THREADS.lock() -= 1;
             false
         }
     }
@@ -180,13 +178,13 @@ pub(crate) fn is_over() -> bool {
 /// Ends all threads once they have done what they are at; threads that are at something for ever stay behind.
 pub(crate) fn stop(limit: Duration) {
     IS_OVER.store(true, Ordering::Release);
-    let queues = std::mem::take(&mut *lock(&QUEUES));
+    let queues = std::mem::take(&mut *QUEUES.lock());
     for queue in queues.iter().filter_map(Weak::upgrade) {
-        drop(lock(&queue.state));
+        drop(queue.state.lock());
         queue.changed.notify_all();
     }
     let begun = std::time::Instant::now();
-    progress::wait_until(|| *lock(&THREADS) == 0 || begun.elapsed() > limit);
+    progress::wait_until(|| *THREADS.lock() == 0 || begun.elapsed() > limit);
 }
 
 #[cfg(test)]

@@ -21,17 +21,18 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use client::Team;
+use parking_lot::Mutex;
 
 use crate::entries::HostFiles;
 use crate::entry::{Call, Outcome};
 use crate::failure::{self, Class, Failure};
 use crate::ffi::{HandleOut, StatusOut, Word};
 use crate::host::{self, Host};
-use crate::open_file::{OpenFile, lock};
+use crate::open_file::OpenFile;
 use crate::operation::Operation;
 use crate::progress;
 use crate::queue;
@@ -208,7 +209,8 @@ pub(crate) fn start(call: &Call, operation: Operation, out: HandleOut) -> Outcom
     }
     let (handle, request) = start_on_host(host, request)?;
     PENDING.fetch_add(1, Ordering::AcqRel);
-    lock(&TABLE)
+    TABLE
+        .lock()
         .get_or_insert_default()
         .requests
         .insert(handle.0, Arc::clone(&request));
@@ -243,7 +245,7 @@ fn start_on_host(host: &Host, request: Request) -> Outcome<(Word, Arc<Request>)>
 /// Takes note that an operation is done. Called by threads of ours.
 fn end(request: Arc<Request>, outcome: Outcome<u64>) {
     let _ = request.outcome.set(outcome);
-    lock(&TABLE).get_or_insert_default().done.push(request);
+    TABLE.lock().get_or_insert_default().done.push(request);
     DONE.fetch_add(1, Ordering::AcqRel);
     progress::changed();
 }
@@ -253,7 +255,7 @@ pub(crate) fn finish(host: &Host) {
     if DONE.load(Ordering::Acquire) == 0 {
         return;
     }
-    let done = match &mut *lock(&TABLE) {
+    let done = match &mut *TABLE.lock() {
         Some(table) => std::mem::take(&mut table.done),
         None => return,
     };
@@ -274,7 +276,7 @@ pub(crate) fn finish(host: &Host) {
 
 /// Takes a request out of the table, unless its handle stands for another one by now.
 fn forget(request: &Arc<Request>) {
-    if let Some(table) = &mut *lock(&TABLE)
+    if let Some(table) = &mut *TABLE.lock()
         && let Some(found) = table.requests.get(&request.word().0)
         && Arc::ptr_eq(found, request)
     {
@@ -285,7 +287,7 @@ fn forget(request: &Arc<Request>) {
 
 /// Requests of ours in a list of the program that are not complete, or have failed, with their places.
 pub(crate) fn among(list: HandleOut, count: usize) -> Vec<(usize, Arc<Request>)> {
-    let table = lock(&TABLE);
+    let table = TABLE.lock();
     let Some(table) = table.as_ref().filter(|t| !t.requests.is_empty()) else {
         return Vec::new();
     };
@@ -298,7 +300,7 @@ pub(crate) fn among(list: HandleOut, count: usize) -> Vec<(usize, Arc<Request>)>
 
 /// The request of ours behind a handle, on the same terms.
 pub(crate) fn find(handle: Word) -> Option<Arc<Request>> {
-    lock(&TABLE).as_ref()?.requests.get(&handle.0).cloned()
+    TABLE.lock().as_ref()?.requests.get(&handle.0).cloned()
 }
 
 /// Notes that the owner of a request gives it back; whether it is one that is still under way.
@@ -324,7 +326,7 @@ pub(crate) fn settle_file(file: &OpenFile) {
     };
     progress::wait_until(|| {
         finish(host);
-        let table = lock(&TABLE);
+        let table = TABLE.lock();
         !table
             .as_ref()
             .is_some_and(|table| table.requests.values().any(is_awaited))
@@ -339,7 +341,7 @@ pub(crate) fn settle(host: &Host, patience: Duration) {
         let is_over = begun.elapsed() > patience;
         let is_awaited =
             |r: &Arc<Request>| r.outcome.get().is_none() && !(r.is_in_order && is_over);
-        let table = lock(&TABLE);
+        let table = TABLE.lock();
         !table
             .as_ref()
             .is_some_and(|table| table.requests.values().any(is_awaited))

@@ -19,10 +19,10 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use client::{Client, ConnectOptions, ServiceUrl};
+use parking_lot::Mutex;
 
 use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
@@ -240,7 +240,7 @@ static CLIENTS: Mutex<Vec<Connection>> = Mutex::new(Vec::new());
 /// The connection to a service; made when it is first needed.
 fn client_of(url: Option<&str>) -> Outcome<Client> {
     let process = std::process::id();
-    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut clients = CLIENTS.lock();
     let known = clients
         .iter()
         .find(|known| known.process == process && known.url.as_deref() == url);
@@ -293,7 +293,7 @@ fn library() -> Option<PathBuf> {
 
 /// Ends the connections of this process, so that the services hear a goodbye.
 pub(crate) fn disconnect() {
-    let clients = std::mem::take(&mut *CLIENTS.lock().unwrap_or_else(PoisonError::into_inner));
+    let clients = std::mem::take(&mut *CLIENTS.lock());
     for known in clients {
         if known.process != std::process::id() {
             // That of the parent: its goodbye is not this child's to say.

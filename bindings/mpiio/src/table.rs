@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::ffi::Word;
 use crate::open_file::OpenFile;
+use parking_lot::RwLock;
 
 static TABLE: RwLock<Option<Files>> = RwLock::new(None);
 
@@ -47,20 +48,20 @@ pub(crate) fn find(handle: Word) -> Option<Arc<OpenFile>> {
     if COUNT.load(Ordering::Acquire) == 0 {
         return None;
     }
-    let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
+    let table = TABLE.read();
     table.as_ref()?.get(&handle.0).cloned()
 }
 
 /// Enters a file.
 pub(crate) fn enter(file: Arc<OpenFile>) {
-    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    let mut table = TABLE.write();
     table.get_or_insert_default().insert(file.handle.0, file);
     COUNT.fetch_add(1, Ordering::Release);
 }
 
 /// Takes a file out.
 pub(crate) fn remove(handle: Word) -> Option<Arc<OpenFile>> {
-    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    let mut table = TABLE.write();
     let removed = table.as_mut()?.remove(&handle.0)?;
     COUNT.fetch_sub(1, Ordering::Release);
     Some(removed)
@@ -68,6 +69,6 @@ pub(crate) fn remove(handle: Word) -> Option<Arc<OpenFile>> {
 
 /// All that are open.
 pub(crate) fn all() -> Vec<Arc<OpenFile>> {
-    let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
+    let table = TABLE.read();
     table.iter().flat_map(HashMap::values).cloned().collect()
 }

@@ -3,9 +3,10 @@
 //! Paths are any UTF-8 with `/` between names; one without `/` in front is taken from the root.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use layout::View;
+use parking_lot::Mutex;
 use wire::message::catalogue::*;
 use wire::message::file::{DiskList, ListDisks, ListSubfiles, SubfileEntry, SubfileName};
 use wire::message::mapping::BuddyIs;
@@ -19,7 +20,7 @@ use crate::file::File;
 use crate::file::handle::Handle;
 use crate::file::options::{OpenOptions, file_mode_mask};
 use crate::transport::connect::{ConnectOptions, Connector};
-use crate::transport::session::{Session, lock};
+use crate::transport::session::Session;
 
 /// Subfiles of a server that one answer lists.
 const SUBFILES_AT_A_TIME: u64 = 4096;
@@ -80,7 +81,7 @@ impl Client {
     /// The session; a new one if the service counts the last one as dead. Where none can be made the last one
     /// says why nothing goes on.
     pub(crate) fn session(&self) -> Arc<Session> {
-        let mut current = lock(&self.current);
+        let mut current = self.current.lock();
         if current.is_dead()
             && let Ok(new) = current.again()
         {

@@ -24,11 +24,11 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use kernels::{SharedBytes, SharedBytesMut};
+use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::thread::futex;
 
@@ -253,7 +253,7 @@ impl Assembly {
 
     /// Takes the name away; only whoever made it has it.
     pub fn forget_name(&self) {
-        if let Some(path) = lock(&self.name).take() {
+        if let Some(path) = self.name.lock().take() {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -511,15 +511,12 @@ impl Assembly {
         let mut waiting = Waiting::new(drive, limit);
         waiting.pause = FIRST_DRIVE;
         let step = loop {
-            match self.step.try_lock() {
-                Ok(step) => break step,
-                Err(std::sync::TryLockError::Poisoned(step)) => break step.into_inner(),
-                // Another thread of this member, which is looked for again and again, ever more slowly.
-                Err(std::sync::TryLockError::WouldBlock) => {
-                    let seen = self.posted(self.rank).load(Ordering::SeqCst);
-                    self.sleep(self.rank, seen, &mut waiting)?;
-                }
+            if let Some(step) = self.step.try_lock() {
+                break step;
             }
+            // Another thread of this member, which is looked for again and again, ever more slowly.
+            let seen = self.posted(self.rank).load(Ordering::SeqCst);
+            self.sleep(self.rank, seen, &mut waiting)?;
         };
         if let Some(cause) = self.cause(self.rank) {
             return Err(cause);
@@ -635,7 +632,7 @@ impl<'a> Waiting<'a> {
 /// Steps that belong together.
 struct Round<'a> {
     assembly: &'a Assembly,
-    step: std::sync::MutexGuard<'a, u32>,
+    step: parking_lot::MutexGuard<'a, u32>,
     waiting: Waiting<'a>,
 }
 
@@ -696,10 +693,6 @@ impl Drop for Assembly {
             i32::MAX as u32,
         );
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// When a process began, in the kernel's ticks, if it lives.

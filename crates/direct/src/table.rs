@@ -15,10 +15,10 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use crate::liveness::Liveness;
 use crate::mapping::{Mapping, read_only};
+use parking_lot::Mutex;
 
 /// Files that can have maps at a server at a time.
 pub const ENTRIES: u32 = 16384;
@@ -91,7 +91,7 @@ impl ServerTable {
 
     /// An entry for a file; `None` if all are taken, and then the file goes by message.
     pub fn take(&self) -> Option<u32> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock();
         let entry = match free.list.pop() {
             Some(entry) => entry,
             None if free.fresh < ENTRIES => {
@@ -109,7 +109,7 @@ impl ServerTable {
     /// Gives an entry back. Maps that name it are void.
     pub fn give(&self, entry: u32) {
         self.raise(entry);
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock();
         debug_assert!(!free.list.contains(&entry));
         free.list.push(entry);
     }

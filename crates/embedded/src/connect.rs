@@ -4,10 +4,11 @@
 //! reconnect, and that is the moment in which this process may become the holder.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use client::{Client, ConnectOptions, Connector};
+use parking_lot::Mutex;
 use rustix::event::poll;
 use rustix::process::{Pid, test_kill_process};
 use wire::link::Link;
@@ -117,7 +118,7 @@ impl InDirectory {
     }
 
     fn find(&self) -> Result<Endpoint, Error> {
-        let mut mine = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mine = self.holder.lock();
         if let Some(holder) = &*mine {
             return Ok(holder.endpoint().clone());
         }

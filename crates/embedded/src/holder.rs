@@ -4,12 +4,13 @@
 //! them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use ioserver::IoServer;
 use lockfile::{LockError, LockFile};
 use metaserver::MetaServer;
 use nix::sys::signal::{SigSet, SigmaskHow};
+use parking_lot::Mutex;
 use wire::url::Endpoint;
 
 use crate::connect::Options;
@@ -35,7 +36,7 @@ static HELD: Mutex<Option<Held>> = Mutex::new(None);
 impl Holder {
     /// Serves a directory, or finds that this process serves it already; `None` if another does.
     pub(crate) fn take(dir: &Directory, options: &Options) -> Result<Option<Arc<Holder>>, Error> {
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = HELD.lock();
         let held = held.get_or_insert_default();
         let process = std::process::id();
         if let Some((owner, holder)) = held.get(dir)

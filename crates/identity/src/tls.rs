@@ -14,9 +14,10 @@ use std::io;
 use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -107,7 +108,7 @@ impl Tls {
 
     /// What the files say now.
     fn with<T>(&self, take: impl FnOnce(&Loaded) -> T) -> T {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = self.loaded.lock();
         let now = stamps(&self.files);
         if now != loaded.stamps
             && let Ok(new) = load(&self.files)

@@ -22,12 +22,13 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use client::{Client, MemberState, OpenOptions, Status};
 use metaserver::{Backing, BackingError};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use wire::{ClientId, FileId};
 
 use crate::copy::Copier;
@@ -111,7 +112,7 @@ impl Directory {
             .name("backing".into())
             .spawn(move || work(&this))
             .map_err(|e| Error::Io(self.dir.clone(), e))?;
-        *self.worker.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
+        *self.worker.lock() = Some(worker);
         Ok(())
     }
 
@@ -119,11 +120,7 @@ impl Directory {
     pub(crate) fn finish(&self) -> Vec<String> {
         self.state().is_stopping = true;
         self.changed.notify_all();
-        let worker = self
-            .worker
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let worker = self.worker.lock().take();
         if let Some(worker) = worker {
             let _ = worker.join();
         }
@@ -142,13 +139,7 @@ impl Directory {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-        self.changed
-            .wait(state)
-            .unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn client(&self) -> Result<&Client, BackingError> {
@@ -380,7 +371,7 @@ impl Backing for Directory {
             let mut state = self.state();
             if state.coming.contains(&path) {
                 while state.coming.contains(&path) {
-                    state = self.wait(state);
+                    self.changed.wait(&mut state);
                 }
                 return Ok(());
             }
@@ -426,7 +417,7 @@ impl Backing for Directory {
         let mut state = self.state();
         loop {
             if state.coming.contains(&path) {
-                state = self.wait(state);
+                self.changed.wait(&mut state);
                 continue;
             }
             state.tick += 1;
@@ -439,7 +430,7 @@ impl Backing for Directory {
                 holds: 0,
             });
             if !entry.holds.is_multiple_of(2) {
-                state = self.wait(state);
+                self.changed.wait(&mut state);
                 continue;
             }
             match entry.bytes {
@@ -448,7 +439,7 @@ impl Backing for Directory {
                     entry.is_dirty |= for_writing;
                     return Ok(());
                 }
-                Bytes::Moving => state = self.wait(state),
+                Bytes::Moving => self.changed.wait(&mut state),
                 Bytes::Behind => {
                     entry.bytes = Bytes::Moving;
                     let path = entry.path.clone();
@@ -573,7 +564,7 @@ fn work(this: &Weak<Directory>) {
         let (next, is_short) = {
             let mut state = directory.state();
             while state.queue.is_empty() && !state.is_short && !state.is_stopping {
-                state = directory.wait(state);
+                directory.changed.wait(&mut state);
             }
             if state.is_stopping {
                 return;

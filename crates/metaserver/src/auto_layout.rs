@@ -16,7 +16,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -86,10 +85,6 @@ impl Judging {
     }
 }
 
-fn lock(judging: &Mutex<Judging>) -> MutexGuard<'_, Judging> {
-    judging.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What a file is judged by.
 struct Judged {
     advised: Advised,
@@ -128,7 +123,7 @@ impl Manager {
         let Some(this) = self.this().upgrade() else {
             return;
         };
-        if !lock(&self.judging).begin(wanted) {
+        if !self.judging.lock().begin(wanted) {
             return;
         }
         let spawned = thread::Builder::new().name("advise".into()).spawn(move || {
@@ -138,13 +133,13 @@ impl Manager {
             }
         });
         if spawned.is_err() {
-            *lock(&self.judging) = Judging::default();
+            *self.judging.lock() = Judging::default();
         }
     }
 
     /// The next file that waits, unless the manager ends.
     fn next_to_judge(&self) -> Option<FileId> {
-        let mut judging = lock(&self.judging);
+        let mut judging = self.judging.lock();
         if self.is_ending() {
             judging.waiting.clear();
         }

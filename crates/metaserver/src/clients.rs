@@ -8,8 +8,8 @@
 //! transaction, after which its handles are released. So nothing is opened for the dead.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use wire::{ClientId, ServerId, Status};
 
 use crate::committer::Refused;
@@ -33,7 +33,7 @@ pub(crate) struct Clients(Mutex<HashMap<ClientId, Client>>);
 
 impl Clients {
     fn lock(&self) -> MutexGuard<'_, HashMap<ClientId, Client>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Whether it is alive.

@@ -24,11 +24,12 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use meta::MetaError;
 use meta::catalogue::{Batch, Catalogue, Panicked, Prepared, Reader, Snapshot, Wanted};
+use parking_lot::{Condvar, Mutex, RwLock};
 use wire::Status;
 use wire::message::Refusal;
 
@@ -171,9 +172,9 @@ impl Committer {
             let (work, known) = (Arc::clone(&work), Arc::clone(&prepared));
             let wanted = self.shared.wait_for(Box::new(move |batch| {
                 batch.prepare(known);
-                *lock(&slot) = Some(work(batch));
+                *slot.lock() = Some(work(batch));
             }))?;
-            let value = lock(&result).take();
+            let value = result.lock().take();
             match (wanted, value) {
                 (Some(wanted), Some(Err(_))) => {
                     let find_out = || Arc::make_mut(&mut prepared).find_out(wanted);
@@ -193,11 +194,7 @@ impl Committer {
         if let Some(refused) = self.shared.failed.get() {
             return Err(refused.clone());
         }
-        let reader = self
-            .shared
-            .reader
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let reader = self.shared.reader.read();
         Ok(reader.as_ref().ok_or_else(stopping)?.snapshot()?)
     }
 
@@ -208,22 +205,21 @@ impl Committer {
 
     /// Finishes what waits, takes nothing more, and closes the catalogue.
     pub(crate) fn stop(&self) {
-        lock(&self.shared.queue).is_stopping = true;
+        self.shared.queue.lock().is_stopping = true;
         self.shared.called.notify_all();
-        if let Some(thread) = lock(&self.thread).take() {
+        if let Some(thread) = self.thread.lock().take() {
             // It catches the panics of its work; there is nobody to tell of another.
             let _ = thread.join();
         }
-        drop(lock(&self.shared.catalogue).take());
-        let reader = self.shared.reader.write();
-        *reader.unwrap_or_else(PoisonError::into_inner) = None;
+        drop(self.shared.catalogue.lock().take());
+        *self.shared.reader.write() = None;
     }
 }
 
 impl Drop for Committer {
     fn drop(&mut self) {
         // Not waited for: the last one to let go may be the commit thread itself, telling of a failure.
-        lock(&self.shared.queue).is_stopping = true;
+        self.shared.queue.lock().is_stopping = true;
         self.shared.called.notify_all();
     }
 }
@@ -233,7 +229,7 @@ impl Shared {
     fn wait_for(&self, work: Work) -> Outcome {
         let (done, outcome) = sync_channel(1);
         let is_free = {
-            let mut queue = lock(&self.queue);
+            let mut queue = self.queue.lock();
             if queue.is_stopping {
                 return Err(stopping());
             }
@@ -253,14 +249,15 @@ impl Shared {
     /// The commit thread: runs what asking threads have left, until nothing more is taken.
     fn commit_what_is_left(&self) {
         loop {
-            let queue = self.called.wait_while(lock(&self.queue), |queue| {
+            let mut queue = self.queue.lock();
+            self.called.wait_while(&mut queue, |queue| {
                 let is_over = queue.is_stopping && queue.turn == Turn::Nobody;
                 queue.turn != Turn::Thread && !is_over
             });
-            let turn = queue.unwrap_or_else(PoisonError::into_inner).turn;
-            if turn != Turn::Thread {
+            if queue.turn != Turn::Thread {
                 return;
             }
+            drop(queue);
             self.commit();
         }
     }
@@ -269,14 +266,14 @@ impl Shared {
     /// thread.
     fn commit(&self) {
         let (work, waiting): (Vec<_>, Vec<_>) = {
-            let mut queue = lock(&self.queue);
+            let mut queue = self.queue.lock();
             let count = queue.jobs.len().min(MAX_OPERATIONS);
             let jobs = queue.jobs.drain(..count);
             jobs.map(|job| (job.work, job.done)).unzip()
         };
         let outcomes = self.transact(work, waiting.len());
         {
-            let mut queue = lock(&self.queue);
+            let mut queue = self.queue.lock();
             queue.turn = match queue.jobs.is_empty() {
                 true => Turn::Nobody,
                 false => Turn::Thread,
@@ -293,7 +290,7 @@ impl Shared {
 
     /// One transaction of so many operations; what became of each.
     fn transact(&self, work: Vec<Work>, count: usize) -> Vec<Outcome> {
-        let mut catalogue = lock(&self.catalogue);
+        let mut catalogue = self.catalogue.lock();
         let Some(catalogue) = catalogue.as_mut() else {
             return (0..count).map(|_| Err(stopping())).collect();
         };
@@ -368,10 +365,6 @@ fn stopping() -> Refused {
     )
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io;
@@ -393,17 +386,17 @@ mod tests {
 
     impl StorageBackend for Disk {
         fn len(&self) -> io::Result<u64> {
-            Ok(lock(&self.content).len() as u64)
+            Ok(self.content.lock().len() as u64)
         }
 
         fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
             let at = offset as usize;
-            out.copy_from_slice(&lock(&self.content)[at..at + out.len()]);
+            out.copy_from_slice(&self.content.lock()[at..at + out.len()]);
             Ok(())
         }
 
         fn set_len(&self, len: u64) -> io::Result<()> {
-            lock(&self.content).resize(len as usize, 0);
+            self.content.lock().resize(len as usize, 0);
             Ok(())
         }
 
@@ -416,7 +409,7 @@ mod tests {
 
         fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
             let at = offset as usize;
-            lock(&self.content)[at..at + data.len()].copy_from_slice(data);
+            self.content.lock()[at..at + data.len()].copy_from_slice(data);
             Ok(())
         }
     }
@@ -470,7 +463,7 @@ mod tests {
             is_open.recv().unwrap();
             first(batch);
         });
-        let waiting = || lock(&committer.shared.queue).jobs.len();
+        let waiting = || committer.shared.queue.lock().jobs.len();
         thread::scope(|scope| {
             let mut threads = vec![scope.spawn(|| committer.shared.wait_for(first))];
             has_begun.recv().unwrap();
@@ -534,7 +527,7 @@ mod tests {
         });
         let counts = committer.counts();
         assert_eq!(counts.operations.load(Ordering::Relaxed), 1600);
-        assert_eq!(lock(&committer.shared.queue).turn, Turn::Nobody);
+        assert_eq!(committer.shared.queue.lock().turn, Turn::Nobody);
         committer.stop();
     }
 

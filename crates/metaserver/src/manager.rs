@@ -8,7 +8,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use control::capability::{ClusterKey, seals_equal, server_seal, session, verify_session};
@@ -16,6 +16,7 @@ use control::crash::{crash_point, panic_point};
 use identity::{Channel, Holder, Keys};
 use meta::MetaError;
 use meta::catalogue::{Batch, Caller, Identity, Snapshot};
+use parking_lot::{Condvar, Mutex};
 use serving::{Exchange, Outcome, Peer, Proven, Service, Watch};
 use wire::frame::{MAX_CONTROL_BYTES, MAX_LONG_CONTROL_BYTES, REPEATED};
 use wire::link::LinkError;
@@ -527,10 +528,7 @@ impl Manager {
 
     /// Lets [`crate::MetaServer::wait`] return.
     pub(crate) fn end(&self) {
-        *self
-            .asked_to_end
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = true;
+        *self.asked_to_end.lock() = true;
         self.ended.notify_all();
     }
 

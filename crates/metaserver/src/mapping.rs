@@ -8,7 +8,6 @@
 //! Left to others: the rules (`advise`), and following the data from then on (I/O servers).
 
 use std::net::IpAddr;
-use std::sync::PoisonError;
 
 use advise::mapping::{Candidate, choose_buddy};
 use meta::catalogue::{Member, MemberState};
@@ -114,11 +113,7 @@ impl Manager {
         let index = match r.by {
             // All clients find the same one without asking each other.
             Assignment::Master => 0,
-            Assignment::RoundRobin => {
-                let counter = self.round_robin.lock();
-                let mut counter = counter.unwrap_or_else(PoisonError::into_inner);
-                counter.one(members.len() as u64) as usize
-            }
+            Assignment::RoundRobin => self.round_robin.lock().one(members.len() as u64) as usize,
         };
         Ok(members[index].server)
     }

@@ -11,11 +11,11 @@
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use control::capability::seal;
 use meta::catalogue::{Member, MemberState};
+use parking_lot::{Mutex, MutexGuard};
 use rustix::net::{Shutdown, shutdown};
 use wire::message::Bytes;
 use wire::message::catalogue::LocalAddress;
@@ -60,11 +60,11 @@ pub(crate) struct Membership {
 
 impl Membership {
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     fn change(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.changing.lock()
     }
 
     /// How many are connected.

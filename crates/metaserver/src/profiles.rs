@@ -13,10 +13,10 @@
 //! Left to others: what a profile means (`advise`), what follows from it (`auto_layout`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use advise::profile::Profile;
+use parking_lot::{Mutex, MutexGuard};
 use wire::message::Bytes;
 use wire::message::profile::*;
 use wire::{ClientId, FileId, Status};
@@ -57,7 +57,7 @@ pub(crate) struct Profiles(Mutex<Table>);
 
 impl Profiles {
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

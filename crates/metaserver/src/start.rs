@@ -10,13 +10,14 @@ use std::io;
 use std::net::ToSocketAddrs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use identity::Keys;
 use meta::MetaError;
 use meta::catalogue::{Batch, Catalogue};
+use parking_lot::{Condvar, Mutex};
 use serving::{Running, Watch, this_process};
 use wire::link::Listener;
 use wire::url::Endpoint;
@@ -328,12 +329,8 @@ impl MetaServer {
 
     /// Returns when somebody has asked for a shutdown.
     pub fn wait(&self) {
-        let asked = self
-            .manager
-            .asked_to_end
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        drop(self.manager.ended.wait_while(asked, |asked| !*asked));
+        let mut asked = self.manager.asked_to_end.lock();
+        self.manager.ended.wait_while(&mut asked, |asked| !*asked);
     }
 
     /// Lets [`MetaServer::wait`] return, from another thread: a signal has come.

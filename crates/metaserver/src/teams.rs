@@ -16,9 +16,9 @@
 //! Nothing of this is durable: after a restart members give their contribution again.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use wire::frame::MAX_CONTROL_BYTES;
 use wire::message::Bytes;
 use wire::message::team::{Gather, Gathered, LeaveTeam};
@@ -96,7 +96,7 @@ pub(crate) struct Teams {
 
 impl Teams {
     fn lock(&self) -> MutexGuard<'_, HashMap<(u32, String), Vec<Team>>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     /// A client has died or said goodbye.
@@ -272,8 +272,7 @@ impl Manager {
                     contributions: None,
                 });
             }
-            let waited = self.teams.changed.wait_timeout(table, left);
-            table = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.teams.changed.wait_for(&mut table, left);
         }
     }
 

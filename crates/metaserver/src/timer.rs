@@ -3,8 +3,9 @@
 //! Tasks are short; what takes long gets a thread of its own. When the timer stops, what is left is
 //! dropped without being done.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Tasks> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tasks.lock()
     }
 }
 
@@ -65,12 +66,10 @@ impl Timer {
 
     /// Waits for that long; returns early, and false, when the timer is stopped.
     pub(crate) fn pause(&self, time: Duration) -> bool {
-        let tasks = self.shared.lock();
-        let waited = self
-            .shared
-            .changed
-            .wait_timeout_while(tasks, time, |tasks| !tasks.is_over);
-        !waited.unwrap_or_else(PoisonError::into_inner).0.is_over
+        let mut tasks = self.shared.lock();
+        let changed = &self.shared.changed;
+        changed.wait_while_for(&mut tasks, |tasks| !tasks.is_over, time);
+        !tasks.is_over
     }
 
     /// Drops all tasks and ends the thread.
@@ -82,11 +81,7 @@ impl Timer {
         };
         drop(left);
         self.shared.changed.notify_all();
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread.filter(|t| t.thread().id() != thread::current().id()) {
             let _ = thread.join();
         }
@@ -98,7 +93,7 @@ fn run(shared: &Shared) {
     while !tasks.is_over {
         let now = Instant::now();
         let first = tasks.queue.keys().next().copied();
-        tasks = match first {
+        match first {
             Some(key) if key.0 <= now => {
                 let task = tasks.queue.remove(&key);
                 drop(tasks);
@@ -106,17 +101,11 @@ fn run(shared: &Shared) {
                     // A task that panics is a bug, but the others are still to be done.
                     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(task));
                 }
-                shared.lock()
+                tasks = shared.lock();
             }
-            Some(key) => {
-                let waited = shared.changed.wait_timeout(tasks, key.0 - now);
-                waited.unwrap_or_else(PoisonError::into_inner).0
-            }
-            None => shared
-                .changed
-                .wait(tasks)
-                .unwrap_or_else(PoisonError::into_inner),
-        };
+            Some(key) => drop(shared.changed.wait_for(&mut tasks, key.0 - now)),
+            None => shared.changed.wait(&mut tasks),
+        }
     }
 }
 

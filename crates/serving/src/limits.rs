@@ -8,8 +8,9 @@
 //! - Servers of the cluster belong to no user, and find room when users have none.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use wire::Status;
 use wire::message::Refusal;
 
@@ -89,7 +90,7 @@ impl PerUser {
 
     /// One more for a user, unless he has as many as he may.
     pub fn take(self: &Arc<Self>, user: u32) -> Result<Taken, (Status, Refusal)> {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let count = counts.entry(user).or_default();
         if *count >= self.most {
             let text = format!(
@@ -108,11 +109,7 @@ impl PerUser {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        let mut counts = self
-            .of
-            .counts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.of.counts.lock();
         if let Some(count) = counts.get_mut(&self.user) {
             *count -= 1;
             if *count == 0 {
@@ -141,6 +138,6 @@ mod tests {
         drop(first);
         drop(some.take(7).unwrap());
         drop(second);
-        assert!(some.counts.lock().unwrap().is_empty());
+        assert!(some.counts.lock().is_empty());
     }
 }

@@ -5,11 +5,12 @@
 use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use wire::Status;
 use wire::link::{Link, LinkError, Listener};
 use wire::message::session::{Hello, Prove, Role, Welcome};
@@ -145,7 +146,7 @@ pub fn start<S: Service>(
             .name("accept".into())
             .spawn(move || accept(&shared, &theirs));
         match spawned {
-            Ok(thread) => lock(&running.accepting).push((listener, thread)),
+            Ok(thread) => running.accepting.lock().push((listener, thread)),
             Err(error) => {
                 running.stop(Duration::ZERO);
                 return Err(error);
@@ -168,7 +169,7 @@ impl<S: Service> Running<S> {
 
     /// Connections that are open.
     pub fn connections(&self) -> usize {
-        lock(&self.shared.connections.open).len()
+        self.shared.connections.open.lock().len()
     }
 
     /// Handlers that panicked; each is a bug.
@@ -180,12 +181,12 @@ impl<S: Service> Running<S> {
     /// with what they were doing, or the time is over.
     pub fn stop(&self, patience: Duration) {
         self.shared.is_stopping.store(true, Ordering::SeqCst);
-        for (listener, thread) in lock(&self.accepting).drain(..) {
+        for (listener, thread) in self.accepting.lock().drain(..) {
             listener.close();
             // It waits for nothing else, and no connection is new once it has ended.
             let _ = thread.join();
         }
-        let mut open = lock(&self.shared.connections.open);
+        let mut open = self.shared.connections.open.lock();
         for link in open.values() {
             link.shutdown();
         }
@@ -195,19 +196,9 @@ impl<S: Service> Running<S> {
             if left.is_zero() {
                 return;
             }
-            open = self
-                .shared
-                .connections
-                .closed
-                .wait_timeout(open, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            self.shared.connections.closed.wait_for(&mut open, left);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
@@ -229,7 +220,7 @@ fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
         };
         {
             // Under the lock: whoever stops ends what is in the table then.
-            let mut open = lock(&shared.connections.open);
+            let mut open = shared.connections.open.lock();
             if shared.is_stopping.load(Ordering::SeqCst) {
                 return;
             }
@@ -248,13 +239,13 @@ fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
                 }
                 let connections = Arc::clone(&theirs.connections);
                 drop(theirs);
-                if let Some(second) = lock(&connections.open).remove(&number) {
+                if let Some(second) = connections.open.lock().remove(&number) {
                     second.shutdown();
                 }
                 connections.closed.notify_all();
             });
         if spawned.is_err() {
-            lock(&shared.connections.open).remove(&number);
+            shared.connections.open.lock().remove(&number);
         }
     }
 }
@@ -364,7 +355,7 @@ fn hello<S: Service>(
 ) -> Result<(S::Session, Welcome), Refused> {
     let hello: Hello = next_is(exchange, "the first message of a connection")?;
     let is_server = matches!(hello.role, Role::Server { .. } | Role::NewServer);
-    if !is_server && lock(&shared.connections.open).len() > shared.limits.connections {
+    if !is_server && shared.connections.open.lock().len() > shared.limits.connections {
         return Err(Some(full(&shared.limits)));
     }
     let is_unix = matches!(exchange.link.peer(), Ok(wire::link::PeerName::Unix { .. }));

@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, eventfd, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -89,8 +90,8 @@ impl Watch {
         self.wake();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Watched>> {
-        lock(&self.shared)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, HashMap<u64, Watched>> {
+        self.shared.watched.lock()
     }
 
     fn wake(&self) {
@@ -108,16 +109,11 @@ impl Drop for Watch {
     }
 }
 
-fn lock(shared: &Shared) -> std::sync::MutexGuard<'_, HashMap<u64, Watched>> {
-    shared
-        .watched
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-}
-
 fn wait(shared: &Shared) {
     while !shared.is_over.load(Ordering::SeqCst) {
-        let pidfds: Vec<(u64, Arc<OwnedFd>)> = lock(shared)
+        let pidfds: Vec<(u64, Arc<OwnedFd>)> = shared
+            .watched
+            .lock()
             .iter()
             .map(|(&key, w)| (key, Arc::clone(&w.pidfd)))
             .collect();
@@ -146,7 +142,7 @@ fn wait(shared: &Shared) {
                 continue;
             }
             let found = {
-                let mut watched = lock(shared);
+                let mut watched = shared.watched.lock();
                 // It may have been replaced by a watch on another process meanwhile.
                 let same = watched.get(key).is_some_and(|w| Arc::ptr_eq(&w.pidfd, fd));
                 same.then(|| watched.remove(key)).flatten()

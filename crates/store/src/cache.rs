@@ -8,11 +8,12 @@
 //! Its lock is the innermost of all: nothing is called while it is held.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::blocks::{BLOCK, Blocks};
 use crate::policy::{Key, Policy};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Uses of one block count as one within so many accesses to the store.
 const CORRELATED: u64 = 64;
@@ -82,7 +83,7 @@ impl Cache {
     }
 
     fn lock(&self) -> MutexGuard<'_, Policy> {
-        self.policy.lock().unwrap_or_else(PoisonError::into_inner)
+        self.policy.lock()
     }
 
     /// Counts accesses, to tell uses that belong together.

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::aside::Aside;
 use crate::error::{Error, Result};
@@ -18,6 +18,7 @@ use crate::pins::{Grant, Granted, Pin, Pins};
 use crate::pool::{Extent, Pool, UNIT};
 use crate::store::{Capabilities, Location, Scrub, Store, Subfile, Usage, check};
 use crate::table::{Fill, Part, Table};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Keeps subfiles in memory.
 #[derive(Debug)]
@@ -59,7 +60,7 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<SubfileId, Arc<Held>>> {
-        self.subfiles.lock().unwrap_or_else(PoisonError::into_inner)
+        self.subfiles.lock()
     }
 }
 
@@ -131,7 +132,7 @@ impl Store for MemoryStore {
 
 impl Held {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -22,10 +22,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kernels::{SharedBytes, SharedBytesMut};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, Resource, Result};
 use crate::identity::Domain;
@@ -264,7 +265,7 @@ impl Pool {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

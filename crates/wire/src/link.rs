@@ -15,9 +15,10 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags};
 
@@ -135,12 +136,12 @@ impl Relay {
 
     /// Why nothing more will come; before the sockets are ended.
     pub fn fail(&self, error: io::Error) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        *self.trouble.lock() = Some(error);
     }
 
     /// What a reader gets in place of the end of the stream, if that was no orderly one.
     fn end(&self) -> io::Result<usize> {
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let trouble = self.trouble.lock();
         match &*trouble {
             Some(e) => Err(io::Error::new(e.kind(), e.to_string())),
             None => Ok(0),

@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::datatype::Element;
 use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
 use crate::ffi::Word;
-use crate::open_file::lock;
+use parking_lot::Mutex;
 
 type Convert = unsafe extern "C" fn(*mut c_void, Word, c_int, *mut c_void, i64, Word) -> c_int;
 type ConvertLarge = unsafe extern "C" fn(*mut c_void, Word, i64, *mut c_void, i64, Word) -> c_int;
@@ -37,7 +37,7 @@ static ALL: Mutex<Vec<Arc<Registered>>> = Mutex::new(Vec::new());
 
 /// The representation that was registered under a name.
 pub(super) fn find(name: &str) -> Option<Arc<Registered>> {
-    let all = lock(&ALL);
+    let all = ALL.lock();
     all.iter().find(|known| known.name == name).cloned()
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn register(
     state: Word,
     is_large: bool,
 ) -> Outcome {
-    let mut all = lock(&ALL);
+    let mut all = ALL.lock();
     let is_taken = ["native", "internal", "external32"].contains(&name)
         || all.iter().any(|known| known.name == name);
     if is_taken {
@@ -96,7 +96,7 @@ impl Registered {
         if !self.is_converting() {
             return Ok(element.size());
         }
-        if let Some(size) = lock(&self.sizes).get(&element.handle) {
+        if let Some(size) = self.sizes.lock().get(&element.handle) {
             return Ok(*size);
         }
         let mut extent = 0i64;
@@ -115,7 +115,7 @@ impl Registered {
                 return Err(Failure::new(Class::Conversion, text));
             }
         };
-        lock(&self.sizes).insert(element.handle, size);
+        self.sizes.lock().insert(element.handle, size);
         Ok(size)
     }
 

@@ -4,13 +4,13 @@
 //! when the value is replaced. Looking a type up takes one call of the host and allocates nothing.
 
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use super::Type;
 use crate::entry::Outcome;
 use crate::ffi::Word;
 use crate::host::Host;
-use crate::open_file::lock;
+use parking_lot::Mutex;
 
 static KEY: OnceLock<Option<c_int>> = OnceLock::new();
 /// Held from asking for a value until it has a reference of its own, so that no other thread replaces it
@@ -26,7 +26,7 @@ pub(super) fn find(host: &Host, handle: Word) -> Outcome<Option<Arc<Type>>> {
     let Some(key) = key(host) else {
         return Ok(None);
     };
-    let _asking = lock(&ASKING);
+    let _asking = ASKING.lock();
     let Some(value) = host.type_attribute(handle, key)? else {
         return Ok(None);
     };
@@ -43,7 +43,7 @@ pub(super) fn find(host: &Host, handle: Word) -> Outcome<Option<Arc<Type>>> {
 /// Keeps a type with a handle. If that fails it is read again next time.
 pub(super) fn keep(host: &Host, handle: Word, read: &Arc<Type>) {
     let Some(key) = key(host) else { return };
-    let _asking = lock(&ASKING);
+    let _asking = ASKING.lock();
     let value = Arc::into_raw(Arc::clone(read));
     if host
         .set_type_attribute(handle, key, value as usize)

@@ -21,16 +21,16 @@ mod named;
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use client::Places;
 use layout::mpi::{Constructor, Datatype};
+use parking_lot::Mutex;
 
 use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
 use crate::ffi::Word;
 use crate::host::Host;
-use crate::open_file::lock;
 
 pub(crate) use element::{Element, Kind};
 
@@ -161,7 +161,7 @@ impl Type {
                 places: Places::bytes(bytes),
             });
         }
-        let mut kept = lock(&self.places);
+        let mut kept = self.places.lock();
         if let Some((of, placed)) = &*kept
             && *of == count
         {

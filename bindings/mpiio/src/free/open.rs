@@ -4,10 +4,11 @@
 //! `MPI_FILE_NULL`.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, RwLock};
 
 use client::{Client, Team};
+use parking_lot::{Mutex, RwLock};
 
 use crate::entry::{self, Outcome};
 use crate::failure::{Class, Failure};

@@ -5,15 +5,15 @@
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use client::{Drive, Exchange, Team};
+use parking_lot::Mutex;
 
 use crate::entry::Outcome;
 use crate::failure::Failure;
 use crate::ffi::Word;
 use crate::host::Host;
-use crate::open_file::lock;
 use crate::progress;
 use crate::roll_call::{self, RollCall};
 
@@ -30,7 +30,7 @@ pub(super) fn team(host: &'static Host, comm: Word) -> Outcome<Team> {
         None => *KEY.get_or_init(|| host.comm_keyval(forget).unwrap_or(c_int::MIN)),
     };
     if let Some(kept) = host.comm_attribute(comm, key)?
-        && let Some(team) = lock(&TEAMS).as_ref().and_then(|teams| teams.get(&kept))
+        && let Some(team) = TEAMS.lock().as_ref().and_then(|teams| teams.get(&kept))
     {
         return Ok(team.clone());
     }
@@ -45,7 +45,7 @@ pub(super) fn team(host: &'static Host, comm: Word) -> Outcome<Team> {
             size: host.comm_size(comm)?,
         })),
     };
-    let mut teams = lock(&TEAMS);
+    let mut teams = TEAMS.lock();
     let teams = teams.get_or_insert_default();
     let number = (1..).find(|n| !teams.contains_key(n)).unwrap_or(usize::MAX);
     teams.insert(number, team.clone());
@@ -55,7 +55,8 @@ pub(super) fn team(host: &'static Host, comm: Word) -> Outcome<Team> {
 
 /// The communicator goes, and its team with it.
 extern "C" fn forget(_comm: Word, _key: c_int, value: *mut c_void, _extra: *mut c_void) -> c_int {
-    let team = lock(&TEAMS)
+    let team = TEAMS
+        .lock()
         .as_mut()
         .and_then(|teams| teams.remove(&(value as usize)));
     drop(team);

@@ -8,7 +8,7 @@
 use crate::entry::{Call, Outcome};
 use crate::failure::{Class, Failure};
 use crate::ffi::{Address, StatusOut, Word};
-use crate::open_file::{Split, lock};
+use crate::open_file::Split;
 use crate::operation::{Direction, Operation, Start};
 use crate::requests::{self, Running};
 
@@ -32,13 +32,13 @@ fn begin(
         }
     };
     let running = Running::start(call, operation)?;
-    *lock(&call.file.split) = Some(Split { name, running });
+    *call.file.split.lock() = Some(Split { name, running });
     Ok(())
 }
 
 fn end(call: &Call, name: &'static str, status: StatusOut) -> Outcome {
     let running = {
-        let mut split = lock(&call.file.split);
+        let mut split = call.file.split.lock();
         match &*split {
             Some(begun) if begun.name == name => split.take().map(|begun| begun.running),
             Some(begun) => {

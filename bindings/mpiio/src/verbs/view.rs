@@ -4,7 +4,7 @@
 
 use std::ffi::c_char;
 use std::io::SeekFrom;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use crate::datarep::Representation;
 use crate::datatype;
@@ -51,7 +51,7 @@ pub(crate) fn set_view(
         return Err(failure);
     }
     let old = {
-        let mut current = file.view.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = file.view.write();
         std::mem::replace(&mut *current, Arc::new(view))
     };
     old.give_back(call.host);

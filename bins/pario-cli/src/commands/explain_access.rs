@@ -9,17 +9,21 @@
 //!   has just read.
 //! - Memory for an analysis is bounded; longer accesses are cut, and the prediction with them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use advise::cost::{
     Access, DiskDirected, Home, Machine, Op, Prediction, Process, StoreKind, Way, alternatives,
 };
+use client::LayoutState;
 use client::{
     Choice, Client, Collective, ConnectOptions, File, Hints, Member, OpenOptions, Phases, Places,
     Team, View,
 };
+use layout::{FileSpan, ViewOffset};
+use plan::access::{AccessPlan, Home, Part, Shares};
 use serde_json::{Value, json};
 
 use super::Error;
@@ -53,6 +57,10 @@ pub(crate) struct Answer {
     calibrated: Option<bool>,
     /// Numbers of the servers, in the order of [`Prediction::per_server`].
     servers: Vec<u64>,
+    /// By server number, what the access plan gives it; nothing where that takes too long to count.
+    parts: Option<BTreeMap<u64, Parts>>,
+    /// Generations of the layout that have bytes of the file: two while it moves.
+    generations: usize,
     processes: usize,
     /// The way an access through these views takes.
     chosen: Way,
@@ -61,6 +69,46 @@ pub(crate) struct Answer {
     /// Bytes of the accesses that were run, if they had to be cut.
     cut_to: Option<u64>,
     measured: Option<Measured>,
+}
+
+/// What one server gets of the accesses, as clients will send them.
+#[derive(Clone, Copy, Default)]
+struct Parts {
+    /// Bytes of one access in one subfile and one range of the file, which travel together.
+    count: u64,
+    bytes: u64,
+}
+
+/// Steps that counting the parts may take.
+const MOST_STEPS: u64 = 1 << 22;
+
+/// Walks the access plan that clients and servers walk: which server gets which parts.
+fn parts_of(state: &LayoutState, processes: &[Process]) -> Option<BTreeMap<u64, Parts>> {
+    let pieces = Arc::new(state.plan_pieces());
+    let mut steps = falls::Steps::new(MOST_STEPS);
+    let mut found: BTreeMap<u64, Parts> = BTreeMap::new();
+    for process in processes {
+        let range = ViewOffset(process.lo)..ViewOffset(process.hi);
+        let Some(file) = process.view.file_range(range) else {
+            continue;
+        };
+        let shares = Shares::new(process.view.bytes(), &pieces, None);
+        let plan = AccessPlan::new(Arc::clone(&pieces), Arc::new(shares));
+        let count = |home: Home, file: FileSpan| {
+            let share = plan.shares().with(home.piece, home.subfile);
+            share.count_at_most(file.raw(), u64::MAX, &mut steps)
+        };
+        let take = |part: Part| {
+            let places = &state.pieces[part.home.piece].places[part.home.subfile];
+            let parts = places.first().map(|p| found.entry(p.server).or_default());
+            if let Some(parts) = parts {
+                parts.count += 1;
+                parts.bytes += part.bytes;
+            }
+        };
+        plan.try_parts(file.into(), count, take).ok()?;
+    }
+    Some(found)
 }
 
 /// What an analysis saw.
@@ -78,6 +126,7 @@ struct Measured {
 
 /// Where the file is, for the model.
 struct Place {
+    state: LayoutState,
     partition: layout::Partition,
     servers: Vec<usize>,
     numbers: Vec<u64>,
@@ -121,6 +170,7 @@ impl Place {
         }
         Ok(Place {
             partition: piece.partition.clone(),
+            state: layout.state.clone(),
             servers,
             near: hosts.iter().position(|&h| h == 0),
             numbers,
@@ -206,6 +256,8 @@ pub(crate) fn answer(
     Ok(Answer {
         question,
         calibrated,
+        parts: parts_of(&place.state, &processes),
+        generations: place.state.pieces.len(),
         servers: place.numbers,
         processes: views.len(),
         chosen,
@@ -492,15 +544,18 @@ impl Answer {
         };
         let _ = writeln!(
             text,
-            "\n  {:<10} {:>12} {:>9} {:>10} {:>10}   the chosen way",
-            "server", "bytes", "messages", "pieces", "busy"
+            "\n  {:<10} {:>12} {:>7} {:>9} {:>10} {:>10}   the chosen way",
+            "server", "bytes", "parts", "messages", "pieces", "busy"
         );
         const LISTED: usize = 16;
         for (number, load) in self.servers.iter().zip(&chosen.per_server).take(LISTED) {
+            // What the plan has counts; the model knows one generation of the layout.
+            let parts = self.parts_at(*number);
             let _ = writeln!(
                 text,
-                "  {number:<10} {:>12} {:>9} {:>10} {:>10}",
-                bytes(load.bytes),
+                "  {number:<10} {:>12} {:>7} {:>9} {:>10} {:>10}",
+                bytes(parts.map_or(load.bytes, |p| p.bytes)),
+                parts.map_or("-".to_owned(), |p| p.count.to_string()),
                 load.messages,
                 load.pieces,
                 time(load.seconds)
@@ -510,6 +565,18 @@ impl Answer {
             let more = self.servers.len() - LISTED;
             let _ = writeln!(text, "  … {more} more servers (--json lists all)");
         }
+        if self.generations > 1 {
+            let _ = writeln!(
+                text,
+                "  the file moves to another layout: bytes and parts are those of this moment"
+            );
+        }
+    }
+
+    /// What the access plan gives to a server.
+    fn parts_at(&self, server: u64) -> Option<Parts> {
+        let parts = self.parts.as_ref()?;
+        Some(parts.get(&server).copied().unwrap_or_default())
     }
 
     fn write_measured(&self, text: &mut String) {
@@ -564,6 +631,11 @@ impl Answer {
                 })
             })
             .collect();
+        let parts = self.parts.as_ref().map(|parts| {
+            let of = |(server, p): (&u64, &Parts)| json!({"server": server, "parts": p.count, "bytes": p.bytes});
+            parts.iter().map(of).collect::<Vec<Value>>()
+        });
+        value["parts"] = json!(parts);
         value["op"] = json!(self.op_word());
         value["processes"] = json!(self.processes);
         value["chosen"] = json!(self.chosen.word());

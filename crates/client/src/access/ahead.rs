@@ -18,13 +18,13 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use advise::hints::ReadAhead as Style;
 use advise::predict::Reach;
 use kernels::SharedBytesMut;
 use layout::View;
+use parking_lot::{Condvar, Mutex};
 use wire::message::ahead::{Collective, ReadAhead};
 use wire::message::file::DropView;
 use wire::message::mapping::Upcoming;
@@ -40,7 +40,7 @@ use crate::file::nonblocking;
 use crate::file::view::HandleView;
 use crate::hints::Hints;
 use crate::transport::lane::Lane;
-use crate::transport::session::{Session, lock};
+use crate::transport::session::Session;
 
 /// Buffer of a handle unless hints say otherwise.
 const MOST_BYTES: u64 = 8 << 20;
@@ -251,7 +251,7 @@ impl Ahead {
     }
 
     fn void(&self) {
-        lock(&self.state).void();
+        self.state.lock().void();
         self.arrived.notify_all();
     }
 
@@ -260,7 +260,7 @@ impl Ahead {
         let len = into.len();
         let range = offset..offset.saturating_add(len as u64);
         let deadline = Instant::now() + PATIENCE;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         loop {
             if let Some(i) = state.segments.iter().position(|s| s.holds(&range)) {
                 let segment = &mut state.segments[i];
@@ -283,14 +283,13 @@ impl Ahead {
                 state.counts.misses += 1;
                 return false;
             }
-            let waited = self.arrived.wait_timeout(state, left);
-            state = waited.unwrap_or_else(|e| e.into_inner()).0;
+            self.arrived.wait_for(&mut state, left);
         }
     }
 
     /// A read was made: what to read now, and for which version.
     fn observe(&self, lo: u64, hi: u64) -> (Vec<Range<u64>>, u64) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let ahead = state.reach.observe(lo, hi);
         if ahead.is_void {
             // Wrong: what was read for it is in the way.
@@ -304,14 +303,14 @@ impl Ahead {
 
     /// Memory for a read.
     fn memory(&self, len: u64) -> Vec<u8> {
-        let mut bytes = lock(&self.state).spare.pop().unwrap_or_default();
+        let mut bytes = self.state.lock().spare.pop().unwrap_or_default();
         bytes.resize(len as usize, 0);
         bytes
     }
 
     /// A range has come, with so many bytes of it, or has not.
     pub(crate) fn arrive(&self, range: &Range<u64>, version: u64, mut bytes: Vec<u8>, came: u64) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if let Some(i) = state.coming.iter().position(|c| c == range) {
             state.coming.swap_remove(i);
         }
@@ -344,7 +343,7 @@ impl Handle {
             .is_some_and(|word| word.trim() == "on");
         let ahead = &self.ahead;
         {
-            let mut state = lock(&ahead.state);
+            let mut state = ahead.state.lock();
             let depth = (settings.depth != u64::MAX).then_some(settings.depth);
             state.reach.set_depth(depth);
             state.most_bytes = match settings.bytes {
@@ -360,7 +359,7 @@ impl Handle {
             self.session.uses_ahead();
         }
         ahead.is_on.store(is_on, Ordering::Relaxed);
-        let before = std::mem::replace(&mut *lock(&ahead.settings), settings);
+        let before = std::mem::replace(&mut *ahead.settings.lock(), settings);
         if before != settings {
             // Servers hear of it when they get to know the views again.
             self.current().take_known();
@@ -370,7 +369,7 @@ impl Handle {
 
     /// What a server is told about a view that it has just got to know.
     pub(crate) fn settings_for(&self, view: u64) -> Option<ReadAhead> {
-        let settings = *lock(&self.ahead.settings);
+        let settings = *self.ahead.settings.lock();
         (settings != Settings::default()).then(|| settings.request(view, None))
     }
 
@@ -408,12 +407,12 @@ impl Handle {
         };
         for slot in slots {
             let place = plan.places[slot];
-            let settings = *lock(&self.ahead.settings);
+            let settings = *self.ahead.settings.lock();
             let told = self.ask_once(lane, seen, place, |view| {
                 settings.request(view, Some(upcoming))
             });
             match told {
-                Ok(()) => lock(&self.ahead.state).counts.announced += 1,
+                Ok(()) => self.ahead.state.lock().counts.announced += 1,
                 Err(Trouble::Refused(..)) => {}
                 Err(_) => lane.drop_pipe(place.server),
             }
@@ -428,7 +427,7 @@ impl Session {
             return;
         }
         let open: Vec<_> = {
-            let files = lock(&self.files);
+            let files = self.files.lock();
             files.iter().filter_map(|open| open.upgrade()).collect()
         };
         for open in open.iter().filter(|open| open.file == file) {
@@ -454,7 +453,7 @@ impl File {
         drop(gate);
         if self.may_read_ahead() {
             let (ranges, version) = {
-                let mut state = lock(&self.ahead.state);
+                let mut state = self.ahead.state.lock();
                 (state.take_on(Some(range)), state.version)
             };
             self.begin_reads(ranges, version);
@@ -489,7 +488,7 @@ impl File {
 
     /// What the buffer of this handle came to. Sends nothing.
     pub fn prefetch_statistics(&self) -> PrefetchStatistics {
-        lock(&self.ahead.state).counts
+        self.ahead.state.lock().counts
     }
 
     fn may_read_ahead(&self) -> bool {
@@ -513,7 +512,7 @@ impl File {
 
     /// After a read of the handle: begins to read what comes next.
     pub(crate) fn read_was_made(&self, offset: u64, len: u64) {
-        if !self.may_read_ahead() || len == 0 || lock(&self.phases).is_direct {
+        if !self.may_read_ahead() || len == 0 || self.phases.lock().is_direct {
             return;
         }
         let (ranges, version) = self.ahead.observe(offset, offset.saturating_add(len));

@@ -16,9 +16,10 @@
 //! Left to others: predicting and matching (the servers), sending (`flow`), names and sizes (metadata manager
 //! and owner, which are asked directly).
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use advise::mapping::Strategy as Mapping;
+use parking_lot::Mutex;
 use wire::message::Bytes;
 use wire::message::access::{Access, Done};
 use wire::message::mapping::{
@@ -32,7 +33,7 @@ use crate::error::{Result, Trouble};
 use crate::file::handle::Handle;
 use crate::file::view::HandleView;
 use crate::transport::lane::Lane;
-use crate::transport::session::{Session, lock};
+use crate::transport::session::Session;
 
 /// The server of a handle, and what goes with the next request.
 #[derive(Debug, Default)]
@@ -191,12 +192,12 @@ impl Routes {
 impl Session {
     /// The buddy of this client, as the metadata manager says.
     pub(crate) fn buddy(&self, lane: &mut Lane) -> Result<BuddyIs> {
-        if let Some(buddy) = &*lock(&self.buddy) {
+        if let Some(buddy) = &*self.buddy.lock() {
             return Ok(buddy.clone());
         }
         let wanted = self.options.buddy;
         let found = self.manager_on(lane, || wire::message::mapping::Buddy { wanted })?;
-        *lock(&self.buddy) = Some(found.clone());
+        *self.buddy.lock() = Some(found.clone());
         Ok(found)
     }
 }
@@ -207,12 +208,12 @@ impl Handle {
         let Some(gateway) = &self.gateway else {
             return Ok(Through::Parts);
         };
-        let known = lock(&gateway.current).server;
+        let known = gateway.current.lock().server;
         let server = match known {
             Some(server) => server,
             None => self.begin_mapping(lane, seen)?,
         };
-        let current = lock(&gateway.current);
+        let current = gateway.current.lock();
         // A history is about one view.
         let is_same_view = current.view == seen.number;
         Ok(Through::One {
@@ -230,7 +231,7 @@ impl Handle {
     pub(crate) fn grows_at_once(&self) -> bool {
         let owner = self.state().owner.server;
         let gateway = self.gateway.as_ref();
-        gateway.is_none_or(|g| lock(&g.current).server == Some(owner))
+        gateway.is_none_or(|g| g.current.lock().server == Some(owner))
     }
 
     /// The first server of a handle, or of one whose server was lost.
@@ -249,14 +250,14 @@ impl Handle {
             _ => self.session.buddy(lane)?.server.0,
         };
         {
-            let mut current = lock(&gateway.current);
+            let mut current = gateway.current.lock();
             current.server = Some(server);
             current.view = seen.number;
             current.history.clear();
         }
         // Best effort: without an answer it stays, and the next operation finds out why.
         let _ = self.ask_for_server(lane, seen, None);
-        let current = lock(&gateway.current);
+        let current = gateway.current.lock();
         Ok(current.server.unwrap_or(server))
     }
 
@@ -274,7 +275,7 @@ impl Handle {
             return Ok(());
         }
         let (server, history) = {
-            let current = lock(&gateway.current);
+            let current = gateway.current.lock();
             let Some(server) = current.server else {
                 return Ok(());
             };
@@ -294,7 +295,7 @@ impl Handle {
         });
         match asked {
             Ok(chosen) => {
-                let mut current = lock(&gateway.current);
+                let mut current = gateway.current.lock();
                 if current.server == Some(server) {
                     current.server = Some(chosen.server.0);
                     current.history = chosen.history.0;
@@ -320,7 +321,7 @@ impl Handle {
         };
         let seen = self.current();
         let has_server = {
-            let mut current = lock(&gateway.current);
+            let mut current = gateway.current.lock();
             current.history.clear();
             current.following = None;
             current.view = seen.number;
@@ -345,7 +346,7 @@ impl Handle {
     /// The user says what the operation after the next one will access.
     pub(crate) fn expect_following(&self, offset: u64, size: u64) {
         if let Some(gateway) = &self.gateway {
-            lock(&gateway.current).following = Some(Upcoming { offset, size });
+            gateway.current.lock().following = Some(Upcoming { offset, size });
         }
     }
 
@@ -354,7 +355,7 @@ impl Handle {
         let Some(gateway) = &self.gateway else {
             return;
         };
-        let mut current = lock(&gateway.current);
+        let mut current = gateway.current.lock();
         current.following = None;
         current.history.clear();
         if let Some(next) = routes.next {
@@ -366,12 +367,12 @@ impl Handle {
     /// A server that cannot be reached; another one is found by the next attempt.
     fn lost_server(&self, server: u64) {
         if let Some(gateway) = &self.gateway {
-            let mut current = lock(&gateway.current);
+            let mut current = gateway.current.lock();
             if current.server == Some(server) {
                 current.server = None;
             }
         }
-        let mut buddy = lock(&self.session.buddy);
+        let mut buddy = self.session.buddy.lock();
         if buddy.as_ref().is_some_and(|b| b.server.0 == server) {
             *buddy = None;
         }
@@ -387,6 +388,6 @@ impl Handle {
     /// The server that the next operation goes to, if it goes to one.
     pub(crate) fn server_now(&self) -> Option<ServerId> {
         let gateway = self.gateway.as_ref()?;
-        lock(&gateway.current).server.map(ServerId)
+        gateway.current.lock().server.map(ServerId)
     }
 }

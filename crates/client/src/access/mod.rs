@@ -53,7 +53,6 @@ use crate::file::handle::Handle;
 use crate::file::view::HandleView;
 use crate::transport::lane::Lane;
 use crate::transport::patience::Patience;
-use crate::transport::session::lock;
 
 /// Most bytes of scattered memory that are packed at a time to go by message.
 const PACKED_BYTES: u64 = 8 << 20;
@@ -446,7 +445,7 @@ impl Handle {
 
     /// The list of the last access, to be filled again.
     fn take_servers(&self) -> Vec<ServerPhases> {
-        let mut list = std::mem::take(&mut lock(&self.phases).servers);
+        let mut list = std::mem::take(&mut self.phases.lock().servers);
         list.clear();
         list
     }
@@ -454,7 +453,7 @@ impl Handle {
     pub(crate) fn keep_phases(&self, phases: Phases) {
         self.direct.quick.was_not_last();
         self.session.calibrated.compare(&phases);
-        *lock(&self.phases) = phases;
+        *self.phases.lock() = phases;
     }
 }
 

@@ -83,7 +83,7 @@ impl File {
     }
 
     fn window_bytes(&self, hint: &str, otherwise: u64) -> u64 {
-        let given = crate::transport::session::lock(&self.settings.hints).number(hint);
+        let given = self.settings.hints.lock().number(hint);
         given.unwrap_or(otherwise).max(1)
     }
 

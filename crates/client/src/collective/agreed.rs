@@ -7,18 +7,18 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use falls::Meeting;
 use kernels::Stream;
 use layout::View;
+use parking_lot::Mutex;
 use wire::message::Field;
 use wire::{DecodeError, Reader, describe, put_number};
 
 use crate::collective::choice::Choices;
 use crate::collective::strategy::{Reason, Strategy};
 use crate::collective::team::Team;
-use crate::transport::session::lock;
 
 /// Bytes of all views that go into one request.
 const DESCRIBED_BYTES: usize = 512 << 10;
@@ -158,7 +158,7 @@ impl Agreed {
         if file.is_empty() {
             return true;
         }
-        let mut common = lock(&self.common);
+        let mut common = self.common.lock();
         let meeting = common.entry((a, b)).or_insert_with(|| {
             let (a, b) = (self.ranks[a].view.bytes(), self.ranks[b].view.bytes());
             Arc::new(Meeting::new(a, b))

@@ -8,13 +8,13 @@
 //! Left to others: what each way costs (`advise::cost`), whether it gives the same bytes (`collective`).
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 
 use advise::collective::blocks_per_round;
 use advise::cost::{
     Access, DiskDirected, Home, Machine, Op, Prediction, Process, StoreKind as StoreCosts, Way,
     alternatives,
 };
+use parking_lot::Mutex;
 use wire::message::catalogue::StoreKind;
 use wire::{Reader, put_number};
 
@@ -24,7 +24,6 @@ use crate::collective::strategy::{Choice, Collective, Reason};
 use crate::collective::team::Team;
 use crate::error::{Error, Result};
 use crate::file::File;
-use crate::transport::session::lock;
 
 /// Answers that are kept.
 const KEPT: usize = 32;
@@ -42,13 +41,13 @@ pub(crate) struct Choices(Mutex<VecDeque<(Kind, Choice)>>);
 
 impl Choices {
     fn get(&self, kind: &Kind) -> Option<Choice> {
-        let kept = lock(&self.0);
+        let kept = self.0.lock();
         let found = kept.iter().find(|(known, _)| known == kind);
         found.map(|(_, choice)| choice.clone())
     }
 
     fn keep(&self, kind: Kind, choice: Choice) {
-        let mut kept = lock(&self.0);
+        let mut kept = self.0.lock();
         kept.truncate(KEPT - 1);
         kept.push_front((kind, choice));
     }

@@ -34,10 +34,11 @@ pub(crate) mod together;
 pub(crate) mod two_phase;
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use kernels::{SharedBytes, SharedBytesMut};
+use parking_lot::Mutex;
 use wire::message::Field;
 use wire::message::file::SizeIs;
 use wire::{ClientId, DecodeError, Reader, put_number};
@@ -53,7 +54,6 @@ use crate::collective::two_phase::TwoPhases;
 use crate::error::{Error, Result};
 use crate::file::File;
 use crate::hints::is_on;
-use crate::transport::session::lock;
 
 /// Longest domain of a rank in one round, unless the hints say otherwise.
 const DOMAIN_BYTES: u64 = 4 << 20;
@@ -113,8 +113,8 @@ pub(crate) struct Together {
 impl Together {
     pub(crate) fn keep(&self, agreed: Agreed) -> Arc<Agreed> {
         let agreed = Arc::new(agreed);
-        *lock(&self.agreed) = Some(agreed.clone());
-        *lock(&self.choice) = None;
+        *self.agreed.lock() = Some(agreed.clone());
+        *self.choice.lock() = None;
         agreed
     }
 
@@ -126,14 +126,14 @@ impl Together {
 
     /// Servers did not direct what was chosen.
     pub(crate) fn refused(&self) {
-        if let Some(choice) = &mut *lock(&self.choice) {
+        if let Some(choice) = &mut *self.choice.lock() {
             choice.how = Collective::Independent;
             choice.reason = Reason::Refused;
         }
     }
 
     pub(crate) fn chose(&self, choice: Choice) {
-        *lock(&self.choice) = Some(choice);
+        *self.choice.lock() = Some(choice);
     }
 }
 
@@ -296,7 +296,7 @@ impl File {
     /// Whether collective accesses of this handle wait for the other ranks. They do not where the team has
     /// agreed that each goes for itself, without a barrier. Sends nothing; the same at all ranks.
     pub fn is_exchanging(&self) -> bool {
-        let agreed = lock(&self.together.agreed);
+        let agreed = self.together.agreed.lock();
         agreed
             .as_ref()
             .is_none_or(|agreed| agreed.is_barrier || !agreed.ranks.is_empty())
@@ -409,10 +409,10 @@ impl File {
     pub fn last_choice(&self) -> Option<Choice> {
         let last = Collective::of(self.direct.quick.last_collective())?;
         let together = &self.together;
-        if let Some(choice) = lock(&together.choice).clone() {
+        if let Some(choice) = together.choice.lock().clone() {
             return Some(choice);
         }
-        let agreed = lock(&together.agreed).clone();
+        let agreed = together.agreed.lock().clone();
         Some(Choice {
             how: last,
             reason: agreed.map_or(Reason::OnlyWay, |agreed| agreed.alone),
@@ -424,7 +424,7 @@ impl File {
 
     /// What the team has agreed on; it does so now if it has not yet.
     fn agreed(&self, team: &Team) -> Result<Arc<Agreed>> {
-        let agreed = lock(&self.together.agreed).clone();
+        let agreed = self.together.agreed.lock().clone();
         match agreed {
             Some(agreed) => Ok(agreed),
             None => self.agree_again(team, Ok(())),

@@ -14,15 +14,14 @@
 //! - A plan is made together and can be run any number of times, together.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard};
 
 use kernels::{Share, SharedBytes, SharedBytesMut};
 use layout::View;
+use parking_lot::{Mutex, MutexGuard};
 use wire::{Reader, describe, put_number};
 
 use crate::collective::team::Team;
 use crate::error::{Error, Result};
-use crate::transport::session::lock;
 
 /// A redistribution that is planned.
 ///
@@ -180,7 +179,7 @@ impl Redistribution {
         kept: Option<usize>,
     ) -> Result<MutexGuard<'_, Vec<Vec<u8>>>> {
         self.team.agree(mine.map(|()| Vec::new()))?;
-        let mut packed = lock(&self.packed);
+        let mut packed = self.packed.lock();
         let counts: Vec<usize> = (0..self.give.len())
             .map(|rank| match Some(rank) == kept {
                 true => 0,
@@ -203,7 +202,7 @@ impl Redistribution {
             }
             parts.push(part);
         }
-        let mut came = lock(&self.came);
+        let mut came = self.came.lock();
         self.team.exchange_into(&parts, &mut came)?;
         for (rank, bytes) in came.iter().enumerate() {
             let expected = match Some(rank) == kept {

@@ -16,9 +16,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use wire::message::Bytes;
 use wire::message::team::{Gather, LeaveTeam};
 use wire::{Reader, Status, put_number};
@@ -26,7 +27,6 @@ use wire::{Reader, Status, put_number};
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::transport::patience::pause_for;
-use crate::transport::session::lock;
 
 /// How long members wait for each other, unless told otherwise.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -442,7 +442,7 @@ impl Exchange for Thread {
         drive: Drive<'_>,
     ) -> Result<()> {
         let mut memory = {
-            let mut state = lock(&self.shared.state);
+            let mut state = self.shared.state.lock();
             state.spare.append(got);
             let keep = state.spare.len().saturating_sub(parts.len());
             state.spare.split_off(keep)
@@ -507,14 +507,11 @@ impl<'a> Waits<'a> {
     /// Alone among the threads of this member, of which another may be in a round.
     fn turn<'m>(&mut self, round: &'m Mutex<u64>) -> MutexGuard<'m, u64> {
         loop {
-            match round.try_lock() {
-                Ok(guard) => return guard,
-                Err(TryLockError::Poisoned(guard)) => return guard.into_inner(),
-                Err(TryLockError::WouldBlock) => {
-                    pause_for(self.pause);
-                    self.drive();
-                }
+            if let Some(guard) = round.try_lock() {
+                return guard;
             }
+            pause_for(self.pause);
+            self.drive();
         }
     }
 }
@@ -531,7 +528,7 @@ impl Thread {
         let mut number = waits.turn(&self.round);
         let (size, round) = (self.shared.size, *number);
         *number += 1;
-        let mut state = lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         let found = state.rounds.entry(round).or_insert_with(|| Round {
             given: (0..size).map(|_| None).collect(),
             taken: 0,
@@ -563,13 +560,11 @@ impl Thread {
                 let timeout = self.shared.timeout.unwrap_or_default();
                 return Err(late(missing, timeout));
             };
-            let waited = self.shared.changed.wait_timeout(state, pause);
-            let (again, waited) = waited.unwrap_or_else(|e| e.into_inner());
-            state = again;
+            let waited = self.shared.changed.wait_for(&mut state, pause);
             if waited.timed_out() && drive.is_some() {
                 drop(state);
                 waits.drive();
-                state = lock(&self.shared.state);
+                state = self.shared.state.lock();
             }
         }
     }
@@ -577,7 +572,7 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        lock(&self.shared.state).gone[self.rank] = true;
+        self.shared.state.lock().gone[self.rank] = true;
         self.shared.changed.notify_all();
     }
 }

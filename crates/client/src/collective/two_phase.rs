@@ -32,7 +32,6 @@ use crate::collective::team::Team;
 use crate::error::{Error, Result};
 use crate::file::File;
 use crate::transport::lane::Lane;
-use crate::transport::session::lock;
 
 /// Runs of the file from which on a rank packs what has arrived before the rest has.
 const EARLY_RUN: u64 = 4096;
@@ -57,9 +56,9 @@ impl File {
         rounds: impl FnOnce(&mut TwoPhases) -> Result<Result<usize>>,
     ) -> Result<usize> {
         let started = Instant::now();
-        let mut memory = std::mem::take(&mut *lock(&self.together.memory));
+        let mut memory = std::mem::take(&mut *self.together.memory.lock());
         let ended = rounds(&mut memory);
-        *lock(&self.together.memory) = memory;
+        *self.together.memory.lock() = memory;
         self.end_two_phases(team, how, ended?, requested, started)
     }
 

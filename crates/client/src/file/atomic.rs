@@ -19,7 +19,6 @@ use crate::file::handle::Lease;
 use crate::file::view::HandleView;
 use crate::transport::lane::Lane;
 use crate::transport::patience::{Patience, pause_for};
-use crate::transport::session::lock;
 
 /// Before an owner that gave the same number again is asked once more.
 const OWNER_PAUSE: Duration = Duration::from_millis(2);
@@ -33,7 +32,7 @@ impl File {
             view,
             handle: self.handle_id(),
         })?;
-        let before = lock(&self.lease).replace(Lease {
+        let before = self.lease.lock().replace(Lease {
             number: admitted.number,
             use_locks: admitted.use_locks,
         });
@@ -57,7 +56,7 @@ impl File {
     ) -> Result<T> {
         let mut left = MOST_ADMISSIONS;
         loop {
-            let lease = *lock(&self.lease);
+            let lease = *self.lease.lock();
             let Some(lease) = lease.filter(|_| len > 0) else {
                 return run(lane, How::default());
             };
@@ -106,7 +105,7 @@ impl File {
         };
         let (mut owner, mut request) = take(lane)?;
         crash_point("client_after_lock");
-        how.lease = lock(&self.lease).map_or(0, |lease| lease.number);
+        how.lease = self.lease.lock().map_or(0, |lease| lease.number);
         let mut left = MOST_ADMISSIONS;
         let result = loop {
             match run(lane, how) {
@@ -115,7 +114,7 @@ impl File {
                     if let Err(error) = self.admit(lane, seen) {
                         break Err(error);
                     }
-                    how.lease = lock(&self.lease).map_or(0, |lease| lease.number);
+                    how.lease = self.lease.lock().map_or(0, |lease| lease.number);
                     if self.owner().server != owner {
                         match take(lane) {
                             Ok(locked) => (owner, request) = locked,

@@ -7,11 +7,12 @@
 //! - No lock is held while a server or the metadata manager is asked, except the gate, which is made
 //!   for that.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, RwLock};
 
 use advise::mapping::Strategy as Mapping;
 use layout::{ArrayType, View};
+use parking_lot::{Condvar, Mutex, RwLock};
 use wire::message::catalogue::{Close, GetState, Opened, RenewCapability, Reopen};
 use wire::message::file::*;
 use wire::message::{Bytes, Request, decode};
@@ -35,7 +36,7 @@ use crate::profile::recording::Recording;
 use crate::transport::lane::Lane;
 use crate::transport::patience::Patience;
 use crate::transport::pipe::Pipe;
-use crate::transport::session::{Session, lock};
+use crate::transport::session::Session;
 
 /// Answers of servers with a newer layout state between two questions for it, by message.
 const NEWER_PER_QUESTION: u64 = 16;
@@ -63,19 +64,19 @@ pub(crate) struct Pending {
 
 impl Pending {
     pub(crate) fn begin(&self) {
-        *lock(&self.count) += 1;
+        *self.count.lock() += 1;
     }
 
     pub(crate) fn end(&self) {
-        *lock(&self.count) -= 1;
+        *self.count.lock() -= 1;
         self.is_none.notify_all();
     }
 
     /// Waits until there are none.
     pub(crate) fn wait(&self) {
-        let mut count = lock(&self.count);
+        let mut count = self.count.lock();
         while *count > 0 {
-            count = self.is_none.wait(count).unwrap_or_else(|e| e.into_inner());
+            self.is_none.wait(&mut count);
         }
     }
 }
@@ -214,7 +215,7 @@ impl Handle {
             newer: AtomicU64::new(0),
         });
         handle.take_hints(&options.hints);
-        let mut files = lock(&session.files);
+        let mut files = session.files.lock();
         files.retain(|file| file.strong_count() > 0);
         files.push(Arc::downgrade(&handle));
         Ok(handle)
@@ -246,15 +247,15 @@ impl Handle {
     }
 
     pub(crate) fn handle_id(&self) -> HandleId {
-        lock(&self.key).handle
+        self.key.lock().handle
     }
 
     fn capability(&self) -> Bytes {
-        lock(&self.key).capability.clone()
+        self.key.lock().capability.clone()
     }
 
     pub(crate) fn state(&self) -> Arc<LayoutState> {
-        lock(&self.state).clone()
+        self.state.lock().clone()
     }
 
     /// The server that owns the file, whichever start of it: a new one asks the others what it has to
@@ -267,12 +268,12 @@ impl Handle {
     }
 
     pub(crate) fn current(&self) -> Arc<HandleView> {
-        lock(&self.seen).clone()
+        self.seen.lock().clone()
     }
 
     pub(crate) fn take_hints(&self, hints: &Hints) {
-        let counting = lock(&self.settings.heard).take(hints);
-        let mut kept = lock(&self.settings.hints);
+        let counting = self.settings.heard.lock().take(hints);
+        let mut kept = self.settings.hints.lock();
         *kept = counting;
         let message = kept.number("message_bytes").unwrap_or(0);
         let rendezvous = kept
@@ -299,7 +300,10 @@ impl Handle {
 
     /// The strategy that was asked for, if any was.
     pub(crate) fn forced(&self) -> Option<Strategy> {
-        let hint = lock(&self.settings.hints)
+        let hint = self
+            .settings
+            .hints
+            .lock()
             .get("strategy")
             .and_then(Strategy::of);
         let general = Some(self.session.options.strategy);
@@ -324,12 +328,12 @@ impl Handle {
     }
 
     pub(crate) fn known_size(&self) -> SizeIs {
-        lock(&self.size).clone()
+        self.size.lock().clone()
     }
 
     /// Takes what the owner says.
     pub(crate) fn heard_size(&self, heard: SizeIs) -> SizeIs {
-        let mut known = lock(&self.size);
+        let mut known = self.size.lock();
         if heard.epoch > known.epoch || (heard.epoch == known.epoch && heard.size > known.size) {
             *known = heard;
         }
@@ -338,7 +342,7 @@ impl Handle {
 
     /// A write of this epoch has ended here, and the owner knows.
     pub(crate) fn grown(&self, epoch: u64, end: u64) {
-        let mut known = lock(&self.size);
+        let mut known = self.size.lock();
         if known.epoch == epoch {
             known.size = known.size.max(end);
         }
@@ -645,7 +649,7 @@ impl Handle {
 
     /// Takes note of the layout state; whether it is newer than the one known.
     pub(crate) fn have_state(&self, state: LayoutState) -> bool {
-        let mut known = lock(&self.state);
+        let mut known = self.state.lock();
         let is_newer = state.step > known.step;
         // Of the same step it says where a server is that was started again.
         if is_newer || state.step == known.step && **known != state {
@@ -658,7 +662,7 @@ impl Handle {
         let capability = self.session.manager_on(lane, || RenewCapability {
             handle: self.handle_id(),
         })?;
-        lock(&self.key).capability = capability;
+        self.key.lock().capability = capability;
         Ok(())
     }
 
@@ -674,7 +678,7 @@ impl Handle {
         self.session.count_message();
         match pipe.ask(self.session.number(), &reopen) {
             Ok(opened) => {
-                *lock(&self.key) = Key {
+                *self.key.lock() = Key {
                     handle: opened.handle,
                     capability: opened.capability,
                 };
@@ -691,12 +695,12 @@ impl Handle {
         self.direct.quick.clear();
         self.turn_recording();
         self.recording.set_text("");
-        let old = std::mem::replace(&mut *lock(&self.seen), seen);
+        let old = std::mem::replace(&mut *self.seen.lock(), seen);
         if !Arc::ptr_eq(&old, &self.whole) {
-            lock(&self.retired).push(old);
+            self.retired.lock().push(old);
         }
         let mut unused = Vec::new();
-        lock(&self.retired).retain(|seen| {
+        self.retired.lock().retain(|seen| {
             let is_used = Arc::strong_count(seen) > 1;
             if !is_used {
                 unused.push(seen.clone());
@@ -762,9 +766,9 @@ impl Handle {
             return Ok(());
         }
         // Accesses of other threads end before the file does.
-        let _gate = self.gate.write().unwrap_or_else(|e| e.into_inner());
+        let _gate = self.gate.write();
         self.direct.quick.clear();
-        *lock(&self.direct.maps) = Arc::default();
+        *self.direct.maps.lock() = Arc::default();
         self.session.tell_drift();
         self.session.with_lane(|lane| {
             self.hand_over(lane);
@@ -793,7 +797,7 @@ impl Handle {
         let seen = self.current();
         let owner = self.state().owner.server;
         let mut released = Ok(());
-        if lock(&self.lease).take().is_some() {
+        if self.lease.lock().take().is_some() {
             released = self.ask_owner(lane, &seen, |view| LeaveAtomic {
                 view,
                 handle: self.handle_id(),
@@ -813,7 +817,7 @@ impl Handle {
             let told = self.ask_owner(lane, known, |view| Release { view });
             released = released.and(told);
         }
-        let retired = std::mem::take(&mut *lock(&self.retired));
+        let retired = std::mem::take(&mut *self.retired.lock());
         let mut heard = Vec::new();
         for seen in retired.iter().chain([&seen, &self.whole]) {
             heard.extend(self.drop_view(lane, seen));

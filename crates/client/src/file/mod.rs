@@ -18,11 +18,12 @@ pub(crate) mod unsynced;
 pub(crate) mod view;
 
 use std::ops::Deref;
-use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use control::moves::crash_point;
 use kernels::SharedBytes;
 use layout::{ArrayType, FileOffset, Layout, View};
+use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use wire::message::file::*;
 use wire::{FileId, HandleId, LayoutState, Rights, ServerId, Status};
 
@@ -37,7 +38,6 @@ use crate::file::options::OpenOptions;
 use crate::file::unsynced::Synced;
 use crate::file::view::{HandleView, is_whole};
 use crate::hints::Hints;
-use crate::transport::session::lock;
 
 /// Times an append reserves a place anew.
 const MOST_RESERVATIONS: u32 = 64;
@@ -134,7 +134,7 @@ impl File {
             }
             self.replace_view(lane, seen);
             self.void_own_ahead();
-            *lock(&self.pointers.own) = 0;
+            *self.pointers.own.lock() = 0;
             self.remap(lane);
             Ok(())
         })
@@ -199,7 +199,7 @@ impl File {
             // A truncate voids what was reserved before it; then the end is elsewhere.
             for _ in 0..MOST_RESERVATIONS {
                 let (request, reserved) = {
-                    let _ordered = lock(&self.session.ordered);
+                    let _ordered = self.session.ordered.lock();
                     let request = self.session.number();
                     let make = |view| Reserve {
                         view,
@@ -329,7 +329,7 @@ impl File {
             if is_atomic {
                 return self.admit(lane, &seen);
             }
-            if lock(&self.lease).take().is_none() {
+            if self.lease.lock().take().is_none() {
                 return Ok(());
             }
             self.ask_owner(lane, &seen, |view| LeaveAtomic {
@@ -341,12 +341,12 @@ impl File {
 
     /// Whether the handle is in atomic mode.
     pub fn is_atomic(&self) -> bool {
-        lock(&self.lease).is_some()
+        self.lease.lock().is_some()
     }
 
     /// The hints of this handle.
     pub fn hints(&self) -> Hints {
-        lock(&self.settings.hints).clone()
+        self.settings.hints.lock().clone()
     }
 
     /// Adds hints, replacing those of the same name. Waits for accesses under way. Those that count, of
@@ -373,7 +373,7 @@ impl File {
         match self.direct.quick.last_bytes() {
             0 => Phases {
                 collective,
-                ..lock(&self.phases).clone()
+                ..self.phases.lock().clone()
             },
             bytes => Phases {
                 requested: bytes,
@@ -429,13 +429,13 @@ impl File {
     }
 
     pub(crate) fn beside(&self) -> RwLockReadGuard<'_, ()> {
-        self.gate.read().unwrap_or_else(|e| e.into_inner())
+        self.gate.read()
     }
 
     /// Alone with the handle, once non-blocking operations and accesses of other threads are done.
     pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
         self.pending.wait();
-        self.gate.write().unwrap_or_else(|e| e.into_inner())
+        self.gate.write()
     }
 }
 

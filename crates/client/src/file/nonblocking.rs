@@ -10,16 +10,16 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::SigSet;
+use parking_lot::{Condvar, Mutex};
 use wire::Status;
 
 use crate::error::{Error, Result};
 use crate::file::File;
-use crate::transport::session::lock;
 
 /// Most operations that run at once.
 const MOST_WORKERS: usize = 8;
@@ -94,14 +94,14 @@ impl Request {
 
     fn done(result: Result<usize>, buffer: Buffer) -> Request {
         let request = Request::new();
-        *lock(&request.slot.outcome) = Some((result, buffer));
+        *request.slot.outcome.lock() = Some((result, buffer));
         request
     }
 
     /// Whether it is done. Never waits.
     pub fn test(&self) -> bool {
         // In a forked child nobody will ever finish it, which is told by `wait`.
-        std::process::id() != self.pid || lock(&self.slot.outcome).is_some()
+        std::process::id() != self.pid || self.slot.outcome.lock().is_some()
     }
 
     /// Waits until it is done: the bytes moved, and the buffer.
@@ -109,16 +109,12 @@ impl Request {
         if std::process::id() != self.pid {
             return (Err(Error::Forked), Buffer::Owned(Vec::new()));
         }
-        let mut outcome = lock(&self.slot.outcome);
+        let mut outcome = self.slot.outcome.lock();
         loop {
             if let Some(done) = outcome.take() {
                 return done;
             }
-            outcome = self
-                .slot
-                .is_done
-                .wait(outcome)
-                .unwrap_or_else(|e| e.into_inner());
+            self.slot.is_done.wait(&mut outcome);
         }
     }
 }
@@ -150,7 +146,7 @@ pub(crate) struct Workers(Arc<(Mutex<Queue>, Condvar)>);
 
 impl fmt::Debug for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Workers({})", lock(&self.0.0).threads)
+        write!(f, "Workers({})", self.0.0.lock().threads)
     }
 }
 
@@ -174,7 +170,7 @@ fn begin(file: &File, offset: u64, task: Task) -> Request {
     }
     let request = Request::new();
     let shared = &file.session.workers.0;
-    let mut queue = lock(&shared.0);
+    let mut queue = shared.0.lock();
     if queue.idle <= queue.jobs.len() && queue.threads < MOST_WORKERS {
         match start(shared.clone()) {
             Ok(()) => queue.threads += 1,
@@ -226,17 +222,13 @@ fn start(shared: Arc<(Mutex<Queue>, Condvar)>) -> std::io::Result<()> {
 
 fn work(shared: &(Mutex<Queue>, Condvar)) {
     loop {
-        let mut queue = lock(&shared.0);
+        let mut queue = shared.0.lock();
         let job = loop {
             if let Some(job) = queue.jobs.pop_front() {
                 break job;
             }
             queue.idle += 1;
-            let (again, waited) = shared
-                .1
-                .wait_timeout(queue, IDLE)
-                .unwrap_or_else(|e| e.into_inner());
-            queue = again;
+            let waited = shared.1.wait_for(&mut queue, IDLE);
             queue.idle -= 1;
             if waited.timed_out() && queue.jobs.is_empty() {
                 queue.threads -= 1;
@@ -281,7 +273,7 @@ fn run(job: Job) {
     // The file is let go before completion is told: whoever waits for that may drop it as the last.
     let pending = file.pending.clone();
     drop(file);
-    *lock(&slot.outcome) = Some((result, buffer));
+    *slot.outcome.lock() = Some((result, buffer));
     slot.is_done.notify_all();
     pending.end();
 }

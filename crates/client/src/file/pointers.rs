@@ -4,9 +4,9 @@
 //! in it from its opening to its end. An owner that was started again is told where the pointer was last seen.
 
 use std::io::SeekFrom;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use wire::message::file::{JoinPointer, MovePointer, PointerMove};
 use wire::{Rights, Status};
 
@@ -14,7 +14,6 @@ use crate::error::{Error, Result};
 use crate::file::File;
 use crate::file::handle::Handle;
 use crate::transport::lane::Lane;
-use crate::transport::session::lock;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -44,7 +43,10 @@ impl Handle {
         if self.pointers.has_joined.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        *lock(&self.session.groups)
+        *self
+            .session
+            .groups
+            .lock()
             .entry((self.file.0, group))
             .or_default() += 1;
         self.ask_owner(lane, &self.whole, |view| JoinPointer {
@@ -60,7 +62,7 @@ impl Handle {
         if !self.pointers.has_joined.swap(false, Ordering::AcqRel) {
             return None;
         }
-        let mut groups = lock(&self.session.groups);
+        let mut groups = self.session.groups.lock();
         let count = groups.get_mut(&(self.file.0, group))?;
         *count -= 1;
         if *count > 0 {
@@ -75,7 +77,7 @@ impl File {
     /// Reads at the pointer of this handle and moves it.
     pub fn read(&self, buffer: &mut [u8]) -> Result<usize> {
         self.check_right(Rights::READ)?;
-        let mut position = lock(&self.pointers.own);
+        let mut position = self.pointers.own.lock();
         let n = self.read_at(*position, buffer)?;
         *position += n as u64;
         Ok(n)
@@ -85,7 +87,7 @@ impl File {
     /// end, and the pointer behind it.
     pub fn write(&self, bytes: &[u8]) -> Result<usize> {
         self.check_right(Rights::WRITE)?;
-        let mut position = lock(&self.pointers.own);
+        let mut position = self.pointers.own.lock();
         if self.is_append {
             let end = self.append(bytes)? + bytes.len() as u64;
             *position = self.current().view.len_within(end);
@@ -99,7 +101,7 @@ impl File {
     /// Moves the pointer of this handle, in view bytes. The end is that of the view in the file.
     pub fn seek(&self, to: SeekFrom) -> Result<u64> {
         self.check()?;
-        let mut position = lock(&self.pointers.own);
+        let mut position = self.pointers.own.lock();
         *position = self.target(to, || Ok(*position))?;
         Ok(*position)
     }
@@ -125,7 +127,7 @@ impl File {
 
     /// Where the pointer of this handle stands, in view bytes.
     pub fn position(&self) -> u64 {
-        *lock(&self.pointers.own)
+        *self.pointers.own.lock()
     }
 
     fn group(&self) -> Result<u64> {
@@ -142,7 +144,7 @@ impl File {
         let group = self.group()?;
         self.pointers.has_used.store(true, Ordering::Release);
         // The owner answers a question only if none of this client with a higher number came before.
-        let _ordered = lock(&self.session.ordered);
+        let _ordered = self.session.ordered.lock();
         let request = self.session.number();
         let make = |view| MovePointer {
             view,

@@ -12,16 +12,15 @@
 //!
 //! Left to others: who loses what (`ioserver`, `verifier`), making things durable.
 
-use std::sync::Mutex;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use wire::message::file::{self, Sync, Verifiers, Verify};
 use wire::{Place, ServerId};
 
 use crate::error::{Error, Result};
 use crate::file::handle::Handle;
 use crate::transport::lane::Lane;
-use crate::transport::session::lock;
 
 /// What a sync has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +47,7 @@ pub(crate) struct Unsynced(Mutex<Vec<Written>>);
 impl Unsynced {
     /// A server has taken bytes.
     pub(crate) fn wrote(&self, server: u64, start: u64, verifier: u64) {
-        let mut list = lock(&self.0);
+        let mut list = self.0.lock();
         let is_same = |w: &Written| w.server == server && w.verifier == verifier;
         if !list.iter().any(is_same) {
             list.push(Written {
@@ -62,16 +61,16 @@ impl Unsynced {
 
     /// Whether everything was synced.
     pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.0).is_empty()
+        self.0.lock().is_empty()
     }
 
     fn take(&self) -> Vec<Written> {
-        std::mem::take(&mut *lock(&self.0))
+        std::mem::take(&mut *self.0.lock())
     }
 
     /// They are still not synced.
     fn put_back(&self, before: Vec<Written>) {
-        let mut list = lock(&self.0);
+        let mut list = self.0.lock();
         let later = std::mem::replace(&mut *list, before);
         for written in later {
             let is_same =

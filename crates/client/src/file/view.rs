@@ -2,9 +2,10 @@
 //!
 //! Registered at a server when that server is first needed, and again when it has forgotten it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use layout::View;
+use parking_lot::Mutex;
 use wire::message::Bytes;
 use wire::message::file::{SetView, SetViewPart};
 use wire::{FileId, LayoutState, Place, describe};
@@ -12,7 +13,7 @@ use wire::{FileId, LayoutState, Place, describe};
 use crate::access::plan::Plan;
 use crate::error::Trouble;
 use crate::transport::pipe::Pipe;
-use crate::transport::session::{Session, lock};
+use crate::transport::session::Session;
 
 /// Bytes of a description in one message.
 const PART_BYTES: usize = 256 << 10;
@@ -43,7 +44,7 @@ impl HandleView {
 
     /// The plan for a layout state; made once.
     pub(crate) fn plan(&self, state: &Arc<LayoutState>) -> Arc<Plan> {
-        let mut kept = lock(&self.plan);
+        let mut kept = self.plan.lock();
         if let Some(plan) = &*kept
             && Arc::ptr_eq(&plan.state, state)
         {
@@ -56,7 +57,7 @@ impl HandleView {
 
     /// The plan for a layout state through one server.
     pub(crate) fn plan_through(&self, state: &Arc<LayoutState>, server: u64) -> Arc<Plan> {
-        let mut kept = lock(&self.through);
+        let mut kept = self.through.lock();
         if let Some(plan) = &*kept
             && Arc::ptr_eq(&plan.state, state)
             && plan.places[0].server == server
@@ -74,17 +75,17 @@ impl HandleView {
     }
 
     pub(crate) fn is_known_at(&self, server: u64) -> bool {
-        lock(&self.known_at).contains(&server)
+        self.known_at.lock().contains(&server)
     }
 
     /// The server does not know it, or has a capability that is no longer good.
     pub(crate) fn forget(&self, server: u64) {
-        lock(&self.known_at).retain(|s| *s != server);
+        self.known_at.lock().retain(|s| *s != server);
     }
 
     /// Takes the list of servers that know it.
     pub(crate) fn take_known(&self) -> Vec<u64> {
-        std::mem::take(&mut lock(&self.known_at))
+        std::mem::take(&mut self.known_at.lock())
     }
 
     /// Registers it at a server.
@@ -118,7 +119,7 @@ impl HandleView {
             pipe.ask(session.number(), &part)?;
         }
         let server = pipe.welcome.server.0;
-        let mut known = lock(&self.known_at);
+        let mut known = self.known_at.lock();
         if !known.contains(&server) {
             known.push(server);
         }

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::file::handle::Handle;
 use crate::file::{File, view_of_text};
 use crate::hints::{Hints, check_value};
-use crate::transport::session::{Session, lock};
+use crate::transport::session::Session;
 
 /// Hints that a compiler or a job script left for its programs, in a file.
 #[derive(Clone, Debug, Default)]
@@ -153,7 +153,7 @@ impl Heard {
 impl Handle {
     /// How the program uses the file, as far as hints say.
     pub(crate) fn style(&self) -> AccessStyle {
-        let hints = lock(&self.settings.hints);
+        let hints = self.settings.hints.lock();
         let style = hints.get("access_style").map(AccessStyle::parse);
         style.and_then(std::result::Result::ok).unwrap_or_default()
     }
@@ -194,7 +194,7 @@ impl File {
                 _ => self.upcoming_view_as_hinted(value),
             };
             let came = came.map_err(|error| error.to_string());
-            lock(&self.settings.heard).acted(name, came);
+            self.settings.heard.lock().acted(name, came);
         }
     }
 
@@ -264,7 +264,7 @@ impl File {
 
     /// What became of hints about accesses; sends nothing.
     pub fn access_hint_report(&self) -> Vec<HintReport> {
-        let heard = lock(&self.settings.heard);
+        let heard = self.settings.heard.lock();
         let hints = &heard.standing.hints;
         let say = |given: &Given, verdict: &Verdict| {
             let name = canonical(&given.name);

@@ -15,17 +15,18 @@
 //! Left to others: measuring (`pario calibrate`), predicting (`advise::cost`).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use advise::cost::Machine;
+use parking_lot::Mutex;
 use wire::message::calibration::{Calibration, GetCalibrations, PutCalibration};
 use wire::message::catalogue::Member;
 
 use crate::access::phases::Phases;
 use crate::client::Client;
 use crate::error::Result;
-use crate::transport::session::{Session, lock};
+use crate::transport::session::Session;
 
 /// Shorter accesses say more about the moment than about the machine.
 const COMPARED_BYTES: u64 = 64 << 10;
@@ -95,7 +96,7 @@ impl Calibrated {
             return;
         }
         // Whoever is replacing what is known does not want to be compared with it.
-        let Ok(known) = self.known.try_lock().map(|known| known.clone()) else {
+        let Some(known) = self.known.try_lock().map(|known| known.clone()) else {
             return;
         };
         let Some(known) = known.filter(|known| !known.rows.is_empty()) else {
@@ -136,7 +137,7 @@ impl Calibrated {
         {
             return Vec::new();
         }
-        let known = lock(&self.known).clone();
+        let known = self.known.lock().clone();
         let rows = known.map(|known| known.rows.clone()).unwrap_or_default();
         let stale = |row: Calibration| Calibration {
             is_stale: true,
@@ -147,7 +148,7 @@ impl Calibrated {
 
     fn replace(&self, known: Known) -> Machine {
         let machine = known.machine;
-        *lock(&self.known) = Some(Arc::new(known));
+        *self.known.lock() = Some(Arc::new(known));
         self.error.store(0f64.to_bits(), Ordering::Relaxed);
         self.compared.store(0, Ordering::Relaxed);
         self.was_told.store(false, Ordering::Relaxed);
@@ -199,7 +200,7 @@ impl Session {
     }
 
     pub(crate) fn machine(&self) -> Machine {
-        let known = lock(&self.calibrated.known).clone();
+        let known = self.calibrated.known.lock().clone();
         match known {
             Some(known) => known.machine,
             None => self.ask_machine().unwrap_or(Machine::HOST),
@@ -369,7 +370,7 @@ mod tests {
                 }],
                 ..Phases::default()
             };
-            let known = lock(&calibrated.known).clone().expect("was set");
+            let known = calibrated.known.lock().clone().expect("was set");
             let predicted_ns = known.predict_s(&phases) * 1e9;
             phases.send_to_last_answer_ns = (predicted_ns * factor) as u64;
             phases

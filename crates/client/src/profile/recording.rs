@@ -15,12 +15,12 @@
 //!
 //! Left to others: what counters mean (`advise::profile`), where they are kept (`metaserver`).
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use advise::profile::{Entry, Profile, Recorder};
 use layout::View;
+use parking_lot::Mutex;
 use wire::message::Bytes;
 use wire::message::profile::PutProfile;
 
@@ -28,7 +28,6 @@ use crate::access::phases::Phases;
 use crate::error::Result;
 use crate::file::handle::Handle;
 use crate::transport::lane::Lane;
-use crate::transport::session::lock;
 
 /// Counters that are older are handed over with the next access that looks at the clock.
 const OLD: Duration = Duration::from_secs(30);
@@ -87,7 +86,7 @@ impl Recording {
 
     /// The view that accesses go through from now on, as it was written.
     pub(crate) fn set_text(&self, text: &str) {
-        let mut kept = lock(&self.text);
+        let mut kept = self.text.lock();
         kept.clear();
         kept.push_str(text);
     }
@@ -97,11 +96,11 @@ impl Recording {
         if self.counters.is_empty() {
             return;
         }
-        let mut entry = Entry::new(view, &lock(&self.text), file_bytes);
+        let mut entry = Entry::new(view, &self.text.lock(), file_bytes);
         [entry.read, entry.written] = self.counters.take();
         entry.servers = self.counters.take_servers();
         entry.processes = self.processes.load(Ordering::Relaxed);
-        lock(&self.kept).add(application, 0, entry);
+        self.kept.lock().add(application, 0, entry);
     }
 }
 
@@ -138,7 +137,7 @@ impl Handle {
     /// Hands counters over if they are old. Called now and then.
     #[cold]
     pub(crate) fn hand_over_old(&self) {
-        let since = *lock(&self.recording.since).get_or_insert_with(Instant::now);
+        let since = *self.recording.since.lock().get_or_insert_with(Instant::now);
         if since.elapsed() > OLD && self.session.is_ours() {
             let _ = self.session.with_lane(|lane| {
                 self.hand_over(lane);
@@ -149,7 +148,7 @@ impl Handle {
 
     /// Hands over at a sync, unless that was just done.
     pub(crate) fn hand_over_at_sync(&self, lane: &mut Lane) {
-        let since = *lock(&self.recording.since);
+        let since = *self.recording.since.lock();
         if since.is_none_or(|since| since.elapsed() > SOON) {
             self.hand_over(lane);
         }
@@ -159,11 +158,11 @@ impl Handle {
     pub(crate) fn hand_over(&self, lane: &mut Lane) {
         let recording = &self.recording;
         self.turn_recording();
-        let profile = std::mem::take(&mut *lock(&recording.kept));
+        let profile = std::mem::take(&mut *recording.kept.lock());
         if profile.is_empty() {
             return;
         }
-        *lock(&recording.since) = Some(Instant::now());
+        *recording.since.lock() = Some(Instant::now());
         recording.reports.fetch_add(1, Ordering::Relaxed);
         let bytes = profile.save();
         let rank = recording.rank.load(Ordering::Relaxed).checked_sub(1);

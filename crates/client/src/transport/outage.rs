@@ -16,10 +16,8 @@
 //!
 //! Left to others: how long is waited and how often is tried (`patience`), making connections (`session`).
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
-
-use crate::transport::session::lock;
 
 /// Whom a session talks to: an I/O server, or the metadata manager, which has no number.
 pub(crate) type Peer = Option<u64>;
@@ -59,7 +57,7 @@ impl Outages {
     }
 
     fn note(&self, peer: Peer, now: Instant, change: impl FnOnce(&mut Outage)) -> Instant {
-        let mut list = lock(&self.list);
+        let mut list = self.list.lock();
         list.retain(|o| now.saturating_duration_since(o.tried) < FORGOTTEN_AFTER);
         let at = match list.iter().position(|o| o.peer == peer) {
             Some(at) => at,
@@ -81,12 +79,12 @@ impl Outages {
 
     /// It was reached.
     pub(crate) fn ended(&self, peer: Peer) {
-        lock(&self.list).retain(|o| o.peer != peer);
+        self.list.lock().retain(|o| o.peer != peer);
     }
 
     /// Whether it is not waited for at present.
     pub(crate) fn is_given_up(&self, peer: Peer, now: Instant) -> bool {
-        lock(&self.list).iter().any(|o| {
+        self.list.lock().iter().any(|o| {
             o.peer == peer
                 && o.is_given_up
                 && now.saturating_duration_since(o.tried) < FORGOTTEN_AFTER

@@ -12,10 +12,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use ::direct::Process;
+use parking_lot::Mutex;
 use wire::link::Link;
 use wire::message::Request;
 use wire::message::catalogue::{Member, Members, StoreKind};
@@ -76,11 +77,6 @@ pub(crate) struct Session {
     data_messages: AtomicU64,
     /// A server has said that this client counts as dead.
     is_dead: AtomicBool,
-}
-
-/// Locks whatever a panicking thread left: nothing here is ever half changed.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Session {
@@ -194,12 +190,12 @@ impl Session {
 
     /// Takes a lane for one operation.
     pub(crate) fn lane(&self) -> Box<Lane> {
-        lock(&self.lanes).pop().unwrap_or_default()
+        self.lanes.lock().pop().unwrap_or_default()
     }
 
     /// Gives a lane back.
     pub(crate) fn give(&self, lane: Box<Lane>) {
-        lock(&self.lanes).push(lane);
+        self.lanes.lock().push(lane);
     }
 
     /// Runs an operation with a lane of its own.
@@ -291,11 +287,11 @@ impl Session {
                 &self.options,
                 Some(&self.outages),
             )?;
-            let mut start = lock(&self.manager_start);
+            let mut start = self.manager_start.lock();
             if *start != pipe.welcome.incarnation {
                 // Another start of the manager: it knows the session by its seal, but no handles.
                 let files: Vec<Arc<Handle>> =
-                    lock(&self.files).iter().filter_map(Weak::upgrade).collect();
+                    self.files.lock().iter().filter_map(Weak::upgrade).collect();
                 for file in files {
                     if let Err(trouble) = file.reopen(&mut pipe) {
                         return Err((trouble, pipe.address.clone()));
@@ -331,7 +327,7 @@ impl Session {
 
     /// What is known about a server.
     fn member(&self, lane: &mut Lane, server: u64) -> std::result::Result<Member, Trouble> {
-        if let Some((member, true)) = lock(&self.members).get(&server) {
+        if let Some((member, true)) = self.members.lock().get(&server) {
             return Ok(member.clone());
         }
         let found = self.members(lane)?;
@@ -350,7 +346,7 @@ impl Session {
     /// All members, asked afresh.
     pub(crate) fn members(&self, lane: &mut Lane) -> Result<Vec<Member>> {
         let found = self.manager_on(lane, || Members {})?;
-        let mut known = lock(&self.members);
+        let mut known = self.members.lock();
         known.clear();
         known.extend(found.iter().map(|m| (m.server.0, (m.clone(), true))));
         Ok(found)
@@ -358,7 +354,7 @@ impl Session {
 
     /// What is known about a server seems to be wrong; it is asked for again before it is used.
     pub(crate) fn forget_member(&self, server: u64) {
-        if let Some((_, is_right)) = lock(&self.members).get_mut(&server) {
+        if let Some((_, is_right)) = self.members.lock().get_mut(&server) {
             *is_right = false;
         }
     }
@@ -373,7 +369,9 @@ impl Session {
     /// Whether bytes at a place are gone for certain: they were in the memory of a process of this host
     /// that has died. Nobody has to wait for it to come back.
     pub(crate) fn has_lost(&self, place: Place) -> bool {
-        let is_memory = lock(&self.members)
+        let is_memory = self
+            .members
+            .lock()
             .get(&place.server)
             .is_some_and(|(m, _)| m.store == StoreKind::Memory);
         is_memory && self.sharing.has_died(place.server, place.incarnation)
@@ -381,12 +379,13 @@ impl Session {
 
     /// Where a server keeps its bytes, if that was heard.
     pub(crate) fn store_of(&self, server: u64) -> Option<StoreKind> {
-        lock(&self.members).get(&server).map(|(m, _)| m.store)
+        self.members.lock().get(&server).map(|(m, _)| m.store)
     }
 
     /// Where a server was last known to listen.
     pub(crate) fn address(&self, server: u64) -> String {
-        lock(&self.members)
+        self.members
+            .lock()
             .get(&server)
             .map_or_else(|| "an unknown address".into(), |(m, _)| m.address.clone())
     }
@@ -561,7 +560,7 @@ impl Drop for Session {
             return;
         }
         // One farewell per server is enough: the connections are one session.
-        let mut lanes = std::mem::take(&mut *lock(&self.lanes));
+        let mut lanes = std::mem::take(&mut *self.lanes.lock());
         let mut told: Vec<Option<u64>> = Vec::new();
         for lane in &mut lanes {
             for (server, pipe) in lane.all_pipes() {

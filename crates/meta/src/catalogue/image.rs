@@ -8,9 +8,9 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use lockfile::{LockError, LockFile};
+use parking_lot::Mutex;
 use redb::StorageBackend;
 
 use crate::error::MetaError;
@@ -69,12 +69,7 @@ impl StorageBackend for Image {
     }
 
     fn close(&self) -> io::Result<()> {
-        drop(
-            self.lock
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
+        drop(self.lock.lock().take());
         Ok(())
     }
 }

@@ -18,11 +18,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use control::moves::{self, Counting, crash_point};
 use meta::catalogue::{Batch, Identity, MemberState, MoveRecord, MoveTarget};
+use parking_lot::{Mutex, MutexGuard};
 use wire::message::catalogue::MoveState;
 use wire::message::cluster::{
     ByteRange, FenceWindows, Fenced, Frozen, PointerIs, PullWindows, TakePointers,
@@ -118,7 +119,7 @@ pub(super) struct Idle(Mutex<BTreeMap<u64, Peer>>);
 
 impl Idle {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Peer>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -10,12 +10,12 @@
 //! Left to others: where subfiles go (`meta`), moving them (`coordinate`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use meta::MetaError;
 use meta::catalogue::{Batch, Identity, MoveTarget, Snapshot};
+use parking_lot::{Mutex, MutexGuard};
 use wire::message::Field;
 use wire::message::catalogue::{
     Drain, DrainProgress, Draining, MemberState, MoveOptions, Rebalance, SubfileMove,
@@ -46,7 +46,7 @@ pub(super) struct Drains(Mutex<BTreeMap<ServerId, Now>>);
 
 impl Drains {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ServerId, Now>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Balancing(Mutex<BTreeSet<(ClientId, u64)>>);
 
 impl Balancing {
     fn lock(&self) -> MutexGuard<'_, BTreeSet<(ClientId, u64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Refuses one that comes again while it is being done: it is told what has become of it later.

@@ -19,13 +19,14 @@ mod drain;
 mod pace;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use meta::catalogue::{Batch, Caller, Identity, Member, MoveRecord, MoveTarget};
 use meta::{FileId, MetaError};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use wire::link::Link;
 use wire::message::catalogue::{
     ControlRelayout, ListMoves, MoveControl, MoveIs, MoveOptions, MoveState, Progress, Relayout,
@@ -132,7 +133,7 @@ impl Move {
     }
 
     fn lock(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.now.lock()
     }
 
     fn wake(&self) {
@@ -147,10 +148,7 @@ impl Move {
             if is_fenced {
                 return Next::Unfence;
             }
-            now = self
-                .changed
-                .wait(now)
-                .unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut now);
         }
         if let Some(why) = &now.paused {
             return Next::Pause(why.clone());
@@ -169,11 +167,9 @@ impl Move {
 
     /// Waits for that long, or until somebody wants something.
     fn wait(&self, time: Duration) {
-        let now = self.lock();
-        let (mut now, _) = self
-            .changed
-            .wait_timeout_while(now, time, |now| !now.is_woken && now.cuts == 0)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.lock();
+        let is_quiet = |now: &mut Now| !now.is_woken && now.cuts == 0;
+        self.changed.wait_while_for(&mut now, is_quiet, time);
         now.is_woken = false;
     }
 
@@ -260,7 +256,7 @@ pub(crate) struct Moves {
 
 impl Moves {
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     fn find(&self, file: FileId) -> Option<Arc<Move>> {
@@ -325,7 +321,7 @@ impl Moves {
         now.cuts += 1;
         mv.changed.notify_all();
         while now.is_in_round {
-            now = mv.changed.wait(now).unwrap_or_else(PoisonError::into_inner);
+            mv.changed.wait(&mut now);
         }
         drop(now);
         Some(Cutting(mv))

@@ -19,7 +19,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use super::file::{DataFile, check_reach};
 use super::format::{GROUP_BLOCKS, GROUP_BYTES};
@@ -33,6 +33,7 @@ use crate::pins::{Grant, Granted, Pins};
 use crate::pool::{CHUNK, UNIT};
 use crate::store::{Location, Scrub, Subfile, check, rounds};
 use crate::table::{BlockState, Fill, Part, Table, local};
+use parking_lot::{Mutex, MutexGuard};
 
 /// How often room is made for one request. A request for more than there is would otherwise evict
 /// its own extents for ever.
@@ -107,15 +108,15 @@ impl Held {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(crate) fn backing(&self) -> MutexGuard<'_, Backing> {
-        self.backing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.backing.lock()
     }
 
     pub(crate) fn try_backing(&self) -> Option<MutexGuard<'_, Backing>> {
-        self.backing.try_lock().ok()
+        self.backing.try_lock()
     }
 
     pub(crate) fn id(&self) -> SubfileId {

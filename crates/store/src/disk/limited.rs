@@ -6,11 +6,12 @@
 //!
 //! Left to others: caches above it, which it does not see.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::device::Disk;
 use super::watched::{Watched, Watcher};
+use parking_lot::{Condvar, Mutex};
 
 /// When the disk is free again.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl Turn {
     fn take(&self, bytes: usize) {
         let nanos = bytes as u128 * 1_000_000_000 / u128::from(self.bytes_per_s.max(1));
         let lasts = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free_at = self.free_at.lock();
         let end = (*free_at).max(Instant::now()) + lasts;
         *free_at = end;
         loop {
@@ -34,11 +35,7 @@ impl Turn {
                 return;
             }
             // Others take their turns meanwhile, behind this one.
-            free_at = self
-                .never
-                .wait_timeout(free_at, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            self.never.wait_for(&mut free_at, left);
         }
     }
 }

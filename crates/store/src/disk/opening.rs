@@ -3,8 +3,10 @@
 //! Recovery of a large subfile takes its time. It runs without the index locked: whoever wants the same subfile waits for
 //! it, everybody else goes on.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard, PoisonError};
+
+use parking_lot::MutexGuard;
 
 use super::file::{DataFile, name_of};
 use super::found::{At, clear_away};
@@ -82,9 +84,9 @@ impl Core {
     /// Waits for whoever opens a subfile just now.
     pub(super) fn wait_until_open(&self, id: SubfileId) -> MutexGuard<'_, Index> {
         let is_opening = |known: &mut Index| known.map.get(&id).is_some_and(|k| k.is_opening);
-        self.opened
-            .wait_while(self.lock(), is_opening)
-            .unwrap_or_else(PoisonError::into_inner)
+        let mut index = self.lock();
+        self.opened.wait_while(&mut index, is_opening);
+        index
     }
 
     pub(super) fn held(self: &Arc<Self>, id: SubfileId, bound: Option<u64>) -> Result<Arc<Held>> {

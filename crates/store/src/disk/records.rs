@@ -19,8 +19,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::device::{Disk, DiskFile};
 use super::file::write_full;
@@ -28,6 +28,7 @@ use super::format::crc32c;
 use super::roster::{DiskId, replace_file};
 use crate::error::{Error, Result};
 use crate::identity::SubfileId;
+use parking_lot::{Mutex, MutexGuard};
 
 /// Name of the log.
 pub(crate) const NAME: &str = "subfiles";
@@ -319,13 +320,11 @@ impl Records {
     }
 
     fn pending(&self) -> MutexGuard<'_, Vec<Pending>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 
     fn log(&self, index: usize) -> MutexGuard<'_, Log> {
-        self.logs[index]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.logs[index].lock()
     }
 
     /// The number of a disk.
@@ -364,7 +363,7 @@ impl Records {
     /// Makes all records durable that wait. Whoever comes while this runs waits for it, and is served together with all
     /// others who did.
     pub(crate) fn settle(&self) -> Result<()> {
-        let _alone = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.settling.lock();
         let mut waiting = std::mem::take(&mut *self.pending());
         if waiting.is_empty() {
             return Ok(());

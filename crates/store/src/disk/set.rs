@@ -8,12 +8,13 @@
 //! checksums match, bytes; never anything else.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::device::{Disk, Space};
 use super::roster::{DiskId, MissingDisk};
 use crate::error::{Error, Result};
+use parking_lot::{Mutex, MutexGuard};
 
 /// What is known about one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,6 +298,6 @@ impl DiskSet {
 
 impl Member {
     fn lock(&self) -> MutexGuard<'_, Characteristics> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }

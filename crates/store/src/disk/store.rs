@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use super::device::Disk;
 use super::file::{DataFile, Recovery, is_data_file, name_of, read_header};
@@ -32,6 +32,7 @@ use crate::identity::{Identity, SubfileId};
 use crate::memory::check_note;
 use crate::pool::{CHUNK, Pool};
 use crate::store::{Capabilities, Store, Subfile, Usage};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// How a disk store behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,18 +125,15 @@ pub(super) struct WritingNow {
 
 impl Writing {
     pub(super) fn lock(&self) -> MutexGuard<'_, WritingNow> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.now.lock()
     }
 
     /// Waits until one has ended since `before`; `false` if none runs that could. Nobody who writes back waits for
     /// room, so this ends.
     pub(super) fn wait(&self, before: WritingNow) -> bool {
-        let now = self.lock();
+        let mut now = self.lock();
         let runs = |now: &mut WritingNow| now.ended == before.ended && now.running > 0;
-        let now = self
-            .changed
-            .wait_while(now, runs)
-            .unwrap_or_else(PoisonError::into_inner);
+        self.changed.wait_while(&mut now, runs);
         now.ended != before.ended
     }
 }
@@ -615,7 +613,7 @@ impl std::fmt::Debug for Core {
 
 impl Core {
     pub(super) fn lock(&self) -> MutexGuard<'_, Index> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     pub(super) fn open_subfiles(&self) -> Vec<Arc<Held>> {
@@ -624,7 +622,7 @@ impl Core {
     }
 
     fn swept(&self) -> MutexGuard<'_, Option<Place>> {
-        self.swept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.swept.lock()
     }
 
     /// All open subfiles in the order of the disks, from the one behind the last that was written back on

@@ -20,9 +20,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::device::{Disk, DiskFile, Space};
+use parking_lot::{Mutex, MutexGuard};
 
 const PAGE: u64 = 4096;
 const SECTOR: usize = 512;
@@ -276,7 +277,7 @@ impl Twin {
     }
 
     fn lock(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+        self.world.lock()
     }
 }
 

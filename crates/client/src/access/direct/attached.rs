@@ -10,9 +10,10 @@
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ::direct::{ClientPage, ClientTable, MARKS, MappedSegment};
+use parking_lot::Mutex;
 use wire::ask::AskError;
 use wire::link::Link;
 use wire::message::direct::{Attach, Map, Mapped, READ_ONLY};
@@ -99,7 +100,7 @@ impl Attached {
     /// Asks where bytes are. `None` if the server says no, another thread asks right now, or the
     /// connection has failed, which ends the sharing.
     pub(crate) fn ask(&self, session: &Session, request: &Map) -> Option<Answer> {
-        let mut asking = self.asking.try_lock().ok()?;
+        let mut asking = self.asking.try_lock()?;
         let Asking {
             link,
             out,

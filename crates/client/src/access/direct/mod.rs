@@ -24,14 +24,15 @@ pub(crate) mod maps;
 pub(crate) mod quick;
 pub(crate) mod transfer;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
+use parking_lot::Mutex;
 use wire::Place;
 
 use crate::access::direct::attached::Attached;
 use crate::transport::lane::Lane;
-use crate::transport::session::{Session, lock};
+use crate::transport::session::Session;
 
 /// What a session has counted about direct accesses. Short accesses that lie in one run are
 /// counted, not timed.
@@ -123,7 +124,7 @@ impl Sharing {
     pub(crate) fn statistics(&self) -> DirectStatistics {
         let c = &self.counters;
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let servers = lock(&self.servers);
+        let servers = self.servers.lock();
         let is_on = |known: &&(u64, Known)| matches!(&known.1, Known::On(a) if a.is_alive());
         DirectStatistics {
             attached: servers.iter().filter(is_on).count() as u64,
@@ -139,7 +140,7 @@ impl Sharing {
 
     /// What is known about this start of a server; what was known about another is dropped.
     fn known(&self, server: u64, incarnation: u64) -> Option<Option<Arc<Attached>>> {
-        let mut servers = lock(&self.servers);
+        let mut servers = self.servers.lock();
         let at = servers.iter().position(|(s, _)| *s == server)?;
         match &servers[at].1 {
             Known::On(a) if a.incarnation == incarnation && a.is_alive() => Some(Some(a.clone())),
@@ -159,7 +160,7 @@ impl Sharing {
 
     /// Whether the process that was this start of a server is known to be dead.
     pub(crate) fn has_died(&self, server: u64, incarnation: u64) -> bool {
-        let servers = lock(&self.servers);
+        let servers = self.servers.lock();
         servers.iter().any(|(s, known)| {
             *s == server
                 && match known {
@@ -171,7 +172,7 @@ impl Sharing {
     }
 
     fn keep(&self, server: u64, known: Known) {
-        let mut servers = lock(&self.servers);
+        let mut servers = self.servers.lock();
         servers.retain(|(s, _)| *s != server);
         servers.push((server, known));
     }
@@ -195,7 +196,7 @@ impl Session {
         if let Some(known) = self.sharing.known(place.server, incarnation) {
             return known;
         }
-        let _alone = self.sharing.attaching.try_lock().ok()?;
+        let _alone = self.sharing.attaching.try_lock()?;
         if let Some(known) = self.sharing.known(place.server, incarnation) {
             return known;
         }

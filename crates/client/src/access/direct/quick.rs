@@ -15,12 +15,13 @@
 //! - A hit reads no clock, sends nothing, allocates nothing.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
 
 use ::direct::MappedSegment;
 use falls::MAX_OFFSET;
 use kernels::Share;
+use parking_lot::RwLock;
 use wire::Rights;
 
 use super::attached::Attached;
@@ -92,7 +93,7 @@ pub(crate) struct Quick {
 impl Quick {
     /// Forgets all runs, once accesses that use them are done.
     pub(crate) fn clear(&self) {
-        self.runs.write().unwrap_or_else(|e| e.into_inner()).clear();
+        self.runs.write().clear();
     }
 
     /// Bytes of the last access, if it was a hit.
@@ -128,7 +129,7 @@ impl Quick {
         if len == 0 || len >= LONG {
             return Hit::Missed;
         }
-        let runs = self.runs.read().unwrap_or_else(|e| e.into_inner());
+        let runs = self.runs.read();
         let next = runs.partition_point(|run| run.view.end <= offset);
         let Some(run) = runs.get(next) else {
             return Hit::Missed;
@@ -166,7 +167,7 @@ impl Quick {
 
     /// Whether a run holds this offset, good for this kind of access.
     fn has(&self, offset: u64, writes: bool) -> bool {
-        let runs = self.runs.read().unwrap_or_else(|e| e.into_inner());
+        let runs = self.runs.read();
         let next = runs.partition_point(|run| run.view.end <= offset);
         runs.get(next).is_some_and(|run| {
             run.view.start <= offset && if writes { run.writes } else { run.reads }
@@ -175,7 +176,7 @@ impl Quick {
 
     /// Whether there is room, or it is time to make some.
     fn has_room(&self) -> bool {
-        let count = self.runs.read().unwrap_or_else(|e| e.into_inner()).len();
+        let count = self.runs.read().len();
         count < MOST_RUNS
             || self
                 .misses
@@ -184,7 +185,7 @@ impl Quick {
     }
 
     fn keep(&self, run: Run) {
-        let mut runs = self.runs.write().unwrap_or_else(|e| e.into_inner());
+        let mut runs = self.runs.write();
         let first = runs.partition_point(|r| r.view.end <= run.view.start);
         let last = runs.partition_point(|r| r.view.start < run.view.end);
         runs.splice(first..last, [run]);

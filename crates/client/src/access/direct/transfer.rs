@@ -31,7 +31,6 @@ use crate::access::{How, file_range};
 use crate::file::handle::Handle;
 use crate::file::view::HandleView;
 use crate::transport::lane::Lane;
-use crate::transport::session::lock;
 use plan::access::Part;
 
 /// User bytes that are copied under one claim: a revocation waits no longer than that takes.
@@ -121,7 +120,7 @@ impl Handle {
             drop(maps);
             let is_long = way.len >= LONG;
             let is_time = {
-                let mut misses = lock(&self.direct.misses);
+                let mut misses = self.direct.misses.lock();
                 misses.missed(is_long);
                 is_long && misses.take_due()
             };
@@ -129,7 +128,7 @@ impl Handle {
                 counters.fell_back();
                 return false;
             }
-            lock(&self.direct.misses).covered();
+            self.direct.misses.lock().covered();
             maps = self.maps();
             let Work {
                 flows,
@@ -143,7 +142,7 @@ impl Handle {
             Copied::Yes => {}
             Copied::Void(server) => {
                 drop(maps);
-                Arc::make_mut(&mut *lock(&self.direct.maps)).forget(server);
+                Arc::make_mut(&mut *self.direct.maps.lock()).forget(server);
                 self.direct.quick.clear();
                 counters.revoked();
                 counters.fell_back();
@@ -177,13 +176,13 @@ impl Handle {
         if way.grows || way.len >= LONG || way.len == 0 {
             return;
         }
-        if lock(&self.direct.misses).take_due() && self.ask_maps(lane, way) {
-            lock(&self.direct.misses).covered();
+        if self.direct.misses.lock().take_due() && self.ask_maps(lane, way) {
+            self.direct.misses.lock().covered();
         }
     }
 
     fn maps(&self) -> Arc<Maps> {
-        lock(&self.direct.maps).clone()
+        self.direct.maps.lock().clone()
     }
 
     /// Asks the servers of an access where its bytes are, and again while that helps: an answer says a
@@ -263,7 +262,7 @@ impl Handle {
             ranges,
         };
         let answer = attached.ask(&self.session, &request)?;
-        let mut maps = lock(&self.direct.maps);
+        let mut maps = self.direct.maps.lock();
         Arc::make_mut(&mut *maps).add(way.epoch, &attached, answer);
         Some(())
     }
