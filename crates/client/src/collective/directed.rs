@@ -189,12 +189,20 @@ impl Stream {
                 let into = &mut self.packed[self.filled..self.bytes];
                 let n = pipe.payload(into.into(), Wait::No)?;
                 self.filled += n;
-                if self.filled == self.bytes && pipe.compare_seal(Wait::No)? {
-                    self.put(plan, ends)?;
-                    self.state = State::Head;
-                    return Ok(true);
+                if self.filled < self.bytes {
+                    return Ok(n > 0);
                 }
-                Ok(n > 0)
+                match pipe.compare_seal(Wait::No) {
+                    Ok(false) => return Ok(n > 0),
+                    Ok(true) => self.put(plan, ends)?,
+                    // Others are on their way behind it: they are received, so that the connection stays in step.
+                    Err(Trouble::Refused(status, refusal)) => {
+                        self.failure = Some(Trouble::Refused(status, refusal));
+                    }
+                    Err(trouble) => return Err(trouble),
+                }
+                self.state = State::Head;
+                Ok(true)
             }
             State::Sending => {
                 let piece = Piece {
@@ -719,6 +727,7 @@ pub(crate) fn may_go_alone(failures: &[(u64, Trouble)]) -> bool {
                 | Status::WrongIncarnation
                 | Status::TooLarge
                 | Status::PermissionDenied
+                | Status::Damaged
         ),
         _ => false,
     })

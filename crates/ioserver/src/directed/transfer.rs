@@ -327,7 +327,11 @@ impl Transfer<'_> {
                             .rank_step(self.context, || self.fill(exchange, &round, packets));
                         drop(round);
                         self.through(number, &stored);
-                        stored?;
+                        match stored {
+                            // All of it was received, so what was asked for behind it can be, too.
+                            Err(Fault::Refused(r)) if r.status == Status::Damaged => break Err(r),
+                            stored => stored?,
+                        }
                     }
                 },
                 Err(refused) => break Err(refused),
@@ -383,12 +387,7 @@ impl Transfer<'_> {
                 return Err(Fault::Link(LinkError::Io(io::Error::other(text))));
             }
             self.count(bytes);
-            let received = self.receive(exchange, round, packet, bytes);
-            received.map_err(|fault| match fault {
-                // Others may be on their way behind it.
-                Fault::Refused(r) if r.status == Status::Damaged => Fault::Link(LinkError::Damaged),
-                fault => fault,
-            })?;
+            self.receive(exchange, round, packet, bytes)?;
             self.progress();
         }
         Ok(())

@@ -32,6 +32,8 @@ use crate::links::Links;
 use crate::refused::Refused;
 use crate::statistics::add;
 
+/// How often a packet that was damaged on its way is read again.
+const MOST_DAMAGES: u32 = 8;
 /// Subfile bytes that are granted at a time.
 const CHUNK: u64 = 2 << 20;
 /// Subfile bytes that all sources fill before the next ones.
@@ -546,15 +548,23 @@ impl Pull<'_> {
             version: self.known.version(),
         };
         let mut packet = Vec::new();
-        links
-            .with(|link, number, out| {
+        let mut damages = 0;
+        loop {
+            let read = links.with(|link, number, out| {
                 read_once(link, number, out, self.r, &own.bytes, &access, &mut packet)
-            })
-            .map_err(|e| {
-                let mut refused = Refused::from(e);
-                refused.refusal.text = format!("{server}: {}", refused.refusal.text);
-                refused
-            })?;
+            });
+            let mut refused = match read {
+                Ok(()) => break,
+                Err(e) => Refused::from(e),
+            };
+            // A bit has turned on the way: it is read again, and whoever began the move hears nothing of it.
+            if refused.status == Status::Damaged && damages < MOST_DAMAGES {
+                damages += 1;
+                continue;
+            }
+            refused.refusal.text = format!("{server}: {}", refused.refusal.text);
+            return Err(refused);
+        }
         add(&self.context.peers.asked, 2);
         let mut packed = &packet[..];
         for share in shares {
