@@ -35,12 +35,32 @@ pub(crate) enum Place {
     Memory,
 }
 
+impl Place {
+    /// Bytes that a job moves there.
+    fn bytes(self) -> u64 {
+        match self {
+            Place::Memory => MEMORY,
+            _ => 128 << 10,
+        }
+    }
+}
+
 /// One loop level, outermost first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
     pub(crate) count: u64,
     pub(crate) source: u64,
     pub(crate) target: u64,
+}
+
+impl Level {
+    fn new(count: u64, source: u64, target: u64) -> Level {
+        Level {
+            count,
+            source,
+            target,
+        }
+    }
 }
 
 /// One copy to measure.
@@ -113,14 +133,7 @@ impl Case {
         };
         let (packets, levels) = match &self.levels[..] {
             [first, rest @ ..] if self.packets => (*first, rest),
-            all => (
-                Level {
-                    count: 1,
-                    source: 0,
-                    target: 0,
-                },
-                all,
-            ),
+            all => (Level::new(1, 0, 0), all),
         };
         let mut line = format!(
             "setup {verb} {pages} {source} {target} {} {} {} {} {}",
@@ -131,10 +144,9 @@ impl Case {
             levels.len()
         );
         for level in levels {
-            let stride = if verb == "scatter" {
-                level.target
-            } else {
-                level.source
+            let stride = match verb {
+                "scatter" => level.target,
+                _ => level.source,
             };
             line += &format!(" {} {stride}", level.count);
         }
@@ -258,11 +270,6 @@ fn cached(place: Place, b: u64, stride: u64) -> u64 {
 }
 
 fn rows(verb: Verb, place: Place, huge: bool) -> Case {
-    let bytes = if place != Place::Memory {
-        128 << 10
-    } else {
-        MEMORY
-    };
     Case {
         name: name(verb, "rows", 4096, place, &words(false, huge, &[])),
         verb,
@@ -270,22 +277,15 @@ fn rows(verb: Verb, place: Place, huge: bool) -> Case {
         b: 4096,
         huge,
         packets: false,
-        levels: vec![Level {
-            count: bytes / 4096,
-            source: 4096,
-            target: 4096,
-        }],
+        levels: vec![Level::new(place.bytes() / 4096, 4096, 4096)],
     }
 }
 
 /// Levels of the strided side: count and stride, outermost first.
 fn shape(pattern: &'static str, b: u64, place: Place, conflict: bool) -> Vec<(u64, u64)> {
-    let bytes = |stride| {
-        if place != Place::Memory {
-            cached(place, b, stride)
-        } else {
-            MEMORY
-        }
+    let bytes = |stride| match place {
+        Place::Memory => MEMORY,
+        _ => cached(place, b, stride),
     };
     match (pattern, conflict) {
         ("cols", false) => vec![(bytes(5 * b) / b, 5 * b)],
@@ -295,22 +295,13 @@ fn shape(pattern: &'static str, b: u64, place: Place, conflict: bool) -> Vec<(u6
                 Place::Memory => (3072 / b).max(1),
                 _ => (1024 / b).max(1),
             };
-            let total = if place != Place::Memory {
-                128 << 10
-            } else {
-                MEMORY
-            };
-            vec![(columns, b), (total / (columns * b), row)]
+            vec![(columns, b), (place.bytes() / (columns * b), row)]
         }
         ("blocks", false) => vec![(bytes(3 * b) / b, 3 * b)],
         ("blocks", true) => vec![(bytes(2 * b) / b, 2 * b)],
         (_, conflict) => {
             let in_row = (1024 / b).max(4);
-            let row = if conflict {
-                2 * in_row * b
-            } else {
-                (2 * in_row + 1) * b
-            };
+            let row = (2 * in_row + u64::from(!conflict)) * b;
             vec![
                 ((bytes(4 * b) / (in_row * b)).max(1), 2 * row),
                 (in_row, 2 * b),
@@ -332,16 +323,8 @@ fn strided(
     let mut packed = b;
     for (count, stride) in shape.into_iter().rev() {
         levels.push(match verb {
-            Verb::Scatter => Level {
-                count,
-                source: packed,
-                target: stride,
-            },
-            _ => Level {
-                count,
-                source: stride,
-                target: packed,
-            },
+            Verb::Scatter => Level::new(count, packed, stride),
+            _ => Level::new(count, stride, packed),
         });
         packed *= count;
     }
@@ -375,12 +358,7 @@ fn both_strided(pattern: &'static str, b: u64, place: Place, huge: bool) -> Case
 
 /// Blocks dealt to packets in turn.
 fn dealt(b: u64, packets: u64, place: Place, conflict: bool, huge: bool) -> Case {
-    let bytes = if place != Place::Memory {
-        128 << 10
-    } else {
-        MEMORY
-    };
-    let count = (bytes / (b * packets)).max(1);
+    let count = (place.bytes() / (b * packets)).max(1);
     let stride = if conflict {
         (count * b).next_power_of_two().max(4096)
     } else {
@@ -400,16 +378,8 @@ fn dealt(b: u64, packets: u64, place: Place, conflict: bool, huge: bool) -> Case
         huge,
         packets: true,
         levels: vec![
-            Level {
-                count: packets,
-                source: b,
-                target: stride,
-            },
-            Level {
-                count,
-                source: packets * b,
-                target: b,
-            },
+            Level::new(packets, b, stride),
+            Level::new(count, packets * b, b),
         ],
     }
 }
@@ -428,18 +398,7 @@ fn transpose(b: u64, n: u64, place: Place, huge: bool) -> Case {
         b,
         huge,
         packets: false,
-        levels: vec![
-            Level {
-                count: n,
-                source: b,
-                target: n * b,
-            },
-            Level {
-                count: n,
-                source: n * b,
-                target: b,
-            },
-        ],
+        levels: vec![Level::new(n, b, n * b), Level::new(n, n * b, b)],
     }
 }
 

@@ -34,6 +34,11 @@ impl Flags {
         filter.split(',').any(|part| case.contains(part))
     }
 
+    /// Whether somebody chose cases.
+    pub(crate) fn has_filter(&self) -> bool {
+        self.filter.is_some()
+    }
+
     /// Whether standard output is for JSON, so that lines for people go aside.
     pub(crate) fn is_json_on_stdout(&self) -> bool {
         self.json.as_deref() == Some(Path::new("-"))

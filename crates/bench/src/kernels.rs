@@ -23,6 +23,9 @@ pub(crate) struct Arguments {
     first_pass: Option<String>,
 }
 
+/// One in so many cases is measured when it is to be quick.
+pub(crate) const QUICKLY: usize = 8;
+
 /// Runs the benchmark; no report if only a first pass was asked for. Quickly there is no fresh process per case.
 pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
     if let Some(name) = &arguments.first_pass {
@@ -42,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
     cases.retain(|case| sheet.wants(&case.name));
     if !cases.is_empty() {
         let mut yardsticks = Yardsticks::start();
-        for case in &cases {
+        for case in cases.iter().step_by(sheet.step(QUICKLY)) {
             let mut row = measure(case, effort, &mut yardsticks)?;
             if !sheet.is_quick() {
                 row.first = super::first_pass(&["kernels", "--first-pass", &case.name]);

@@ -38,8 +38,8 @@ const SMALL: u64 = 4096;
 /// Arguments of `pario bench matrix`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Sizes N of the matrix, separated by commas
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',', default_values_t = SIZES)]
+    /// Sizes N of the matrix, separated by commas [default: 256,1024,4096,16384, with --quick 256,1024]
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     sizes: Vec<u64>,
 }
 
@@ -73,7 +73,12 @@ impl Physical {
 
 /// Runs the benchmark.
 pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
-    for &n in &arguments.sizes {
+    let sizes = match &arguments.sizes[..] {
+        [] if sheet.is_quick() => &SIZES[..2],
+        [] => &SIZES,
+        given => given,
+    };
+    for &n in sizes {
         if n == 0 || n > 65536 || !n.is_multiple_of(4) {
             return Err(format!("--sizes: {n} is not a multiple of 4 up to 65536").into());
         }
@@ -89,7 +94,7 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
     }
     for store in [Store::Memory, Store::Disk] {
         for &path in &paths {
-            for &n in &arguments.sizes {
+            for &n in sizes {
                 for physical in Physical::ALL {
                     let name = |op: &str| {
                         let (p, s, w) = (physical.word(), store.word(), path.word());

@@ -68,6 +68,15 @@ impl Sheet {
         self.flags.quick
     }
 
+    /// Which of so many cases are wanted: the first, and every so many further. All of them, unless it is to be quick
+    /// and nobody chose.
+    pub(crate) fn step(&self, quickly: usize) -> usize {
+        match self.flags.quick && !self.flags.has_filter() {
+            true => quickly,
+            false => 1,
+        }
+    }
+
     /// Whether a case is wanted.
     pub(crate) fn wants(&self, case: &str) -> bool {
         self.flags.wants(case)
