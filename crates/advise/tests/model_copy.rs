@@ -8,7 +8,6 @@ use advise::model::fit::{Walked, fit_curve, fit_walk, hooke_jeeves, least_square
 use advise::model::gen_phases::Redistributor;
 use advise::model::hops::{Between, Message, client_s, message_s};
 use advise::model::packing::{Processor, Redistribution};
-use advise::model::prefetch::Random;
 use advise::model::tlb::{
     Replacement, TlbRuns, effective_entries, large_k_share, miss_cost, random_hit_ratio,
     simulate_misses,
@@ -16,6 +15,7 @@ use advise::model::tlb::{
 use advise::model::unpacking::{
     MB, Memory, Runs, collision_share, collisions, excess_misses, excess_per_period,
 };
+use random::Random;
 
 #[test]
 fn seed002_s83_models_of_address_translation_agree_with_simulated_ones() {

@@ -11,6 +11,7 @@ use std::time::Instant;
 use client::{Client, ConnectOptions, File, Hints, OpenOptions, Places, SharedBytes, Team};
 use serde_json::{Value, json};
 
+use super::redistribution::value_of;
 use console::Error;
 use console::refused;
 
@@ -35,10 +36,6 @@ struct Measured {
     packets: Vec<u64>,
     chosen: Vec<Value>,
     wrong: u64,
-}
-
-fn byte(at: u64, salt: u64) -> u8 {
-    (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as u8 ^ salt as u8
 }
 
 impl Run<'_> {
@@ -113,14 +110,10 @@ impl Run<'_> {
         let (forced, free) = (open()?, open()?);
         let shown = forced.view();
         let len = shown.len_within(self.bytes);
-        let fill = |salt: u64| -> Vec<u8> {
-            let mut bytes = Vec::with_capacity(len as usize);
-            for piece in shown.bytes().segments(0..self.bytes) {
-                bytes.extend((piece.start()..piece.start() + piece.len()).map(|at| byte(at, salt)));
-            }
-            bytes
-        };
-        let source = fill(1);
+        let mut source = Vec::with_capacity(len as usize);
+        for piece in shown.bytes().segments(0..self.bytes) {
+            source.extend((piece.start()..piece.start() + piece.len()).map(value_of));
+        }
         let mut target = vec![0; len as usize];
         let places = Places::bytes(len);
         let write = |file: &File, bytes: &[u8]| {

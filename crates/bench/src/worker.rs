@@ -4,10 +4,10 @@
 //! ```text
 //! in   {"do": "part", "array": A, "view": V, "salt": S}       what it writes and reads
 //!      {"do": "open", "name": K, "path": P, "layout": L, ..}  a file of the service
+//!      {"do": "plain", "name": K, "path": P, "at": N}         or a part of a file of the host
 //!      {"do": "write"|"read"|"check", "name": K, ..}          timed; a read is compared byte by byte
 //!      {"do": "repeat", "what": "read"|.., "times": N, ..}    timed together; as one order, or as
 //!      {"do": "prepare"|"timed"|"compare", ..}                three, so that all begin prepared
-//!      {"do": "plain", ..}, {"do": "plain-write"|..}          the same on a file of the host
 //!      {"do": "latency", ..}, {"do": "files", ..}             many small ones
 //!      {"do": "ranks", ..}                                    collective accesses of threads
 //! out  {"start": NS, "end": NS, "wrong": N, ..}               or {"error": TEXT}
@@ -71,23 +71,65 @@ struct Worker {
     source: Vec<u8>,
     target: Vec<u8>,
     files: HashMap<String, Opened>,
-    plain: HashMap<String, Plain>,
     sockets: HashMap<String, Socket>,
 }
 
+/// A file that can be accessed.
 struct Opened {
-    file: File,
-    client: Client,
-    path: String,
+    access: Access,
     /// Of the last write.
     stamp: u32,
 }
 
-/// A file of the host, of which this process has one contiguous part.
-struct Plain {
-    file: fs::File,
-    at: u64,
-    stamp: u32,
+enum Access {
+    /// Of the service, by its path.
+    Pario(File, Client, String),
+    /// Of the host, of which this process has one contiguous part, from this place on.
+    Plain(fs::File, u64),
+}
+
+impl Opened {
+    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), Error> {
+        match &self.access {
+            Access::Pario(file, ..) => moved_all(file.write_at(at, bytes), bytes.len()),
+            Access::Plain(file, from) => Ok(file.write_all_at(bytes, from + at)?),
+        }
+    }
+
+    fn read_at(&self, at: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        let len = bytes.len();
+        match &self.access {
+            Access::Pario(file, ..) => moved_all(file.read_at(at, bytes), len),
+            Access::Plain(file, from) => Ok(file.read_exact_at(bytes, from + at)?),
+        }
+    }
+
+    /// Messages with bytes that its client has sent.
+    fn messages(&self) -> u64 {
+        match &self.access {
+            Access::Pario(_, client, _) => client.messages_sent().1,
+            Access::Plain(..) => 0,
+        }
+    }
+
+    /// An answer about an access, with what it took beside time.
+    fn answer(&self, mut answer: Value, messages_before: u64) -> Value {
+        if let Access::Pario(file, ..) = &self.access {
+            answer["messages"] = json!(self.messages() - messages_before);
+            answer["phases"] = phases(file);
+        }
+        answer
+    }
+}
+
+/// The file that an order speaks of.
+fn opened<'a>(
+    files: &'a mut HashMap<String, Opened>,
+    order: &Order,
+) -> Result<&'a mut Opened, Error> {
+    let name = order.text("name")?;
+    let found = files.get_mut(name);
+    Ok(found.ok_or_else(|| format!("'{name}' is not open"))?)
 }
 
 /// An order.
@@ -126,8 +168,8 @@ impl Worker {
             "ready" => Ok(json!({ "wrong": 0 })),
             "part" => self.part(&order),
             "open" => self.open(&order),
-            "write" => self.write(&order),
-            "read" => self.read(&order),
+            "write" | "plain-write" => self.write(&order),
+            "read" | "plain-read" => self.read(&order),
             "check" => self.check(&order),
             "close" => self.close(&order),
             "copy" => self.copy(),
@@ -136,8 +178,6 @@ impl Worker {
             "timed" => self.timed(&order),
             "compare" => self.compare(&order),
             "plain" => self.open_plain(&order),
-            "plain-write" => self.write_plain(&order),
-            "plain-read" => self.read_plain(&order),
             "exchange" => self.exchange(&order),
             "latency" => self.latency(&order),
             "files" => self.many_files(&order),
@@ -175,12 +215,6 @@ impl Worker {
             self.through_one = Some(site::connect(url, options)?);
         }
         Ok(self.through_one.as_ref().ok_or("not connected")?)
-    }
-
-    fn opened(&mut self, order: &Order) -> Result<&mut Opened, Error> {
-        let name = order.text("name")?;
-        let found = self.files.get_mut(name);
-        Ok(found.ok_or_else(|| format!("'{name}' is not open"))?)
     }
 
     fn part(&mut self, order: &Order) -> Result<Value, Error> {
@@ -225,9 +259,7 @@ impl Worker {
             piece.places.iter().map(first).collect::<Vec<u64>>()
         });
         let opened = Opened {
-            file,
-            client,
-            path: path.to_owned(),
+            access: Access::Pario(file, client, path.to_owned()),
             stamp: order.number("stamp").unwrap_or(0) as u32,
         };
         self.files.insert(name.to_owned(), opened);
@@ -236,41 +268,37 @@ impl Worker {
         Ok(json!({ "wrong": 0, "places": places, "first_server": first }))
     }
 
+    /// With `sync` the bytes of a plain file are on the disk when the time ends.
     fn write(&mut self, order: &Order) -> Result<Value, Error> {
         let stamp = order.number("stamp")? as u32;
         content::stamp(&mut self.source, stamp);
-        let before = self.opened(order)?.client.messages_sent().1;
-        let source = std::mem::take(&mut self.source);
-        let opened = self.opened(order)?;
-        let start = now();
-        let written = opened.file.write_at(0, &source);
-        let mut answer = done(start, 0);
+        let opened = opened(&mut self.files, order)?;
         opened.stamp = stamp;
-        self.source = source;
-        if written.map_err(refused)? != self.source.len() {
-            return Err("a write was short".into());
+        let before = opened.messages();
+        let start = now();
+        opened.write_at(0, &self.source)?;
+        if let (Access::Plain(file, _), true) = (&opened.access, order.is("sync")) {
+            file.sync_data()?;
         }
-        answer["messages"] = json!(self.opened(order)?.client.messages_sent().1 - before);
-        answer["phases"] = phases(&self.opened(order)?.file);
-        Ok(answer)
+        Ok(opened.answer(done(start, 0), before))
     }
 
+    /// With `cold` the host's cache of a plain file is dropped first, so that the bytes come from the disk.
     fn read(&mut self, order: &Order) -> Result<Value, Error> {
-        let before = self.opened(order)?.client.messages_sent().1;
         self.target.fill(0xa5);
-        let mut target = std::mem::take(&mut self.target);
-        let opened = self.opened(order)?;
-        let stamp = opened.stamp;
+        let opened = opened(&mut self.files, order)?;
+        if let (Access::Plain(file, at), true) = (&opened.access, order.is("cold")) {
+            file.sync_data()?;
+            let len = std::num::NonZeroU64::new(self.target.len() as u64);
+            rustix::fs::fadvise(file, *at, len, rustix::fs::Advice::DontNeed)?;
+        }
+        let before = opened.messages();
         let start = now();
-        let read = opened.file.read_at(0, &mut target);
+        opened.read_at(0, &mut self.target)?;
         let mut answer = done(start, 0);
-        self.target = target;
-        content::stamp(&mut self.source, stamp);
-        let read = read.map_err(refused)?;
-        answer["wrong"] = json!(content::wrong(&self.target[..read], &self.source));
-        answer["messages"] = json!(self.opened(order)?.client.messages_sent().1 - before);
-        answer["phases"] = phases(&self.opened(order)?.file);
-        Ok(answer)
+        content::stamp(&mut self.source, opened.stamp);
+        answer["wrong"] = json!(content::wrong(&self.target, &self.source));
+        Ok(opened.answer(answer, before))
     }
 
     /// The same access or copy a number of times, in pieces if `bytes` says so; what came last is
@@ -297,64 +325,38 @@ impl Worker {
     fn timed(&mut self, order: &Order) -> Result<Value, Error> {
         let (what, times) = (order.text("what")?, order.number("times")?);
         let pieces = Pieces::of(order, self.source.len());
-        let source = std::mem::take(&mut self.source);
-        let mut target = std::mem::take(&mut self.target);
         let name = order.0["name"].as_str().unwrap_or_default();
-        let (file, plain) = (self.files.get(name), self.plain.get(name));
-        let piece = pieces.bytes;
+        let file = self.files.get(name);
         let start = now();
-        let mut moved = Ok(());
         for i in 0..times {
             let at = pieces.at(i);
             let offset = at.start as u64;
-            moved = match (what, file, plain) {
-                ("copy", _, _) => {
-                    copied(&source[at.clone()], &mut target[at]);
-                    Ok(())
-                }
-                ("write", Some(f), _) => moved_all(f.file.write_at(offset, &source[at]), piece),
-                ("read", Some(f), _) => moved_all(f.file.read_at(offset, &mut target[at]), piece),
-                ("plain-write", _, Some(p)) => {
-                    let done = p.file.write_all_at(&source[at], p.at + offset);
-                    done.map_err(Into::into)
-                }
-                ("plain-read", _, Some(p)) => {
-                    let done = p.file.read_exact_at(&mut target[at], p.at + offset);
-                    done.map_err(Into::into)
-                }
-                _ => Err(format!("'{name}' is not open, or '{what}' is not known").into()),
-            };
-            if moved.is_err() {
-                break;
+            let (from, to) = (&self.source[at.clone()], &mut self.target[at]);
+            match (what, file) {
+                ("copy", _) => copied(from, to),
+                ("write" | "plain-write", Some(file)) => file.write_at(offset, from)?,
+                ("read" | "plain-read", Some(file)) => file.read_at(offset, to)?,
+                _ => return Err(format!("'{name}' is not open, or '{what}' is not known").into()),
             }
         }
-        let answer = done(start, 0);
-        (self.source, self.target) = (source, target);
-        moved.map(|()| answer)
+        Ok(done(start, 0))
     }
 
     /// What comes after the time of a repetition.
     fn compare(&mut self, order: &Order) -> Result<Value, Error> {
         let (what, times) = (order.text("what")?, order.number("times")?);
         let stamp = order.number("stamp")? as u32;
-        let whole = self.source.len();
-        let pieces = Pieces::of(order, whole);
-        let mut target = std::mem::take(&mut self.target);
-        let name = order.0["name"].as_str().unwrap_or_default();
-        let (file, plain) = (self.files.get(name), self.plain.get(name));
-        let last = match (what, file, plain) {
-            ("write", Some(f), _) => moved_all(f.file.read_at(0, &mut target), whole),
-            ("plain-write", _, Some(p)) => {
-                let done = p.file.read_exact_at(&mut target, p.at);
-                done.map_err(Into::into)
+        let pieces = Pieces::of(order, self.source.len());
+        let is_write = matches!(what, "write" | "plain-write");
+        if is_write || is_read(what) {
+            let opened = opened(&mut self.files, order)?;
+            if is_write {
+                opened.read_at(0, &mut self.target)?;
+                opened.stamp = stamp;
+            } else {
+                content::stamp(&mut self.source, opened.stamp);
             }
-            _ => Ok(()),
-        };
-        if is_read(what) {
-            let stamp = file.map(|f| f.stamp).or(plain.map(|p| p.stamp));
-            content::stamp(&mut self.source, stamp.unwrap_or(0));
         }
-        self.target = target;
         let (source, target) = (&self.source, &self.target);
         // Pieces that were not among the repetitions have their old bytes.
         let covered = (0..times.min(pieces.count as u64)).map(|i| pieces.at(i));
@@ -364,16 +366,6 @@ impl Worker {
                 .sum(),
             false => 0,
         };
-        last?;
-        match what {
-            "write" => self.opened(order)?.stamp = stamp,
-            "plain-write" => {
-                if let Some(plain) = self.plain.get_mut(name) {
-                    plain.stamp = stamp;
-                }
-            }
-            _ => {}
-        }
         Ok(json!({ "wrong": wrong }))
     }
 
@@ -381,7 +373,10 @@ impl Worker {
     fn check(&mut self, order: &Order) -> Result<Value, Error> {
         let salt = self.salt;
         let bytes = self.array.as_ref().map_or(0, ArrayType::bytes);
-        let path = self.opened(order)?.path.clone();
+        let Access::Pario(_, _, path) = &opened(&mut self.files, order)?.access else {
+            return Err("only a file of the service is compared as a whole".into());
+        };
+        let path = path.clone();
         let file = self.client()?.open(&path, &OpenOptions::new().read());
         let file = file.map_err(refused)?;
         let start = now();
@@ -400,11 +395,12 @@ impl Worker {
 
     fn close(&mut self, order: &Order) -> Result<Value, Error> {
         let name = order.text("name")?;
-        if let Some(opened) = self.files.remove(name) {
-            opened.file.close().map_err(refused)?;
-            if order.is("unlink") {
-                self.client()?.unlink(&opened.path).map_err(refused)?;
-            }
+        if let Some(Opened {
+            access: Access::Pario(file, ..),
+            ..
+        }) = self.files.remove(name)
+        {
+            file.close().map_err(refused)?;
         }
         Ok(json!({ "wrong": 0 }))
     }
@@ -426,47 +422,12 @@ impl Worker {
             .truncate(false)
             .open(path)
             .map_err(|e| format!("{}: {e}", path.display()))?;
-        let plain = Plain {
-            file,
-            at: order.number("at")?,
+        let opened = Opened {
+            access: Access::Plain(file, order.number("at")?),
             stamp: 0,
         };
-        self.plain.insert(order.text("name")?.to_owned(), plain);
+        self.files.insert(order.text("name")?.to_owned(), opened);
         Ok(json!({ "wrong": 0 }))
-    }
-
-    /// With `sync` the bytes are on the disk when the time ends.
-    fn write_plain(&mut self, order: &Order) -> Result<Value, Error> {
-        let stamp = order.number("stamp")? as u32;
-        content::stamp(&mut self.source, stamp);
-        let plain = self.plain.get_mut(order.text("name")?);
-        let plain = plain.ok_or("no such plain file")?;
-        plain.stamp = stamp;
-        let start = now();
-        plain.file.write_all_at(&self.source, plain.at)?;
-        if order.is("sync") {
-            plain.file.sync_data()?;
-        }
-        Ok(done(start, 0))
-    }
-
-    /// With `cold` the host's cache is dropped first, so that the bytes come from the disk.
-    fn read_plain(&mut self, order: &Order) -> Result<Value, Error> {
-        self.target.fill(0xa5);
-        let plain = self.plain.get_mut(order.text("name")?);
-        let plain = plain.ok_or("no such plain file")?;
-        if order.is("cold") {
-            plain.file.sync_data()?;
-            let len = std::num::NonZeroU64::new(self.target.len() as u64);
-            let advice = rustix::fs::Advice::DontNeed;
-            rustix::fs::fadvise(&plain.file, plain.at, len, advice)?;
-        }
-        let start = now();
-        plain.file.read_exact_at(&mut self.target, plain.at)?;
-        let mut answer = done(start, 0);
-        content::stamp(&mut self.source, plain.stamp);
-        answer["wrong"] = json!(content::wrong(&self.target, &self.source));
-        Ok(answer)
     }
 
     /// Asks the bare side of a link for as many bytes as the part has.
@@ -489,44 +450,25 @@ impl Worker {
         let bytes = order.number("bytes")? as usize;
         let count = order.number("count")?;
         let is_write = order.text("op")? == "write";
-        let mut random = order.number("seed")? | 1;
+        let mut random = random::Random::new(order.number("seed")?);
         let slots = (self.source.len() / bytes).max(1) as u64;
-        let name = order.text("name")?;
-        let (file, plain) = (self.files.get(name), self.plain.get(name));
-        let before = match &self.client {
-            Some(client) => client.messages_sent().1,
-            None => 0,
-        };
+        let file = opened(&mut self.files, order)?;
+        let before = file.messages();
         let mut times = Vec::with_capacity(count as usize);
         let mut wrong = 0;
         let start = now();
         for _ in 0..count {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            let at = (random % slots) as usize * bytes;
+            let at = random.below(slots) as usize * bytes;
             let piece = at..at + bytes;
             if is_write {
                 let n = bytes.min(8);
-                self.source[at..at + n].copy_from_slice(&random.to_le_bytes()[..n]);
+                self.source[at..at + n].copy_from_slice(&random.draw().to_le_bytes()[..n]);
             }
             let memory = &mut self.target[piece.clone()];
             let began = Instant::now();
-            match (file, plain, is_write) {
-                (Some(f), _, true) => {
-                    let n = f.file.write_at(at as u64, &self.source[piece.clone()]);
-                    wrong += u64::from(n.map_err(refused)? != bytes);
-                }
-                (Some(f), _, false) => {
-                    let n = f.file.read_at(at as u64, memory);
-                    wrong += u64::from(n.map_err(refused)? != bytes);
-                }
-                (None, Some(p), true) => {
-                    let part = &self.source[piece.clone()];
-                    p.file.write_all_at(part, p.at + at as u64)?;
-                }
-                (None, Some(p), false) => p.file.read_exact_at(memory, p.at + at as u64)?,
-                (None, None, _) => return Err(format!("'{name}' is not open").into()),
+            match is_write {
+                true => file.write_at(at as u64, &self.source[piece.clone()])?,
+                false => file.read_at(at as u64, memory)?,
             }
             times.push(began.elapsed().as_nanos() as u64);
             if !is_write {
@@ -542,9 +484,7 @@ impl Worker {
         if !times.is_empty() {
             answer["ns"] = json!([at(0.5), at(0.9), at(0.99), at(0.999)]);
         }
-        if let Some(client) = &self.client {
-            answer["messages"] = json!(client.messages_sent().1 - before);
-        }
+        answer["messages"] = json!(file.messages() - before);
         Ok(answer)
     }
 

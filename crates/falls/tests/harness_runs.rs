@@ -5,21 +5,7 @@
 
 mod harness;
 
-/// xorshift64*: any fixed stream will do.
-struct Stream(u64);
-
-impl Stream {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        (self.next() >> 16) % bound
-    }
-}
+use random::Random;
 
 fn cases(default: u64) -> u64 {
     let asked = std::env::var("PROPTEST_CASES").ok();
@@ -28,10 +14,10 @@ fn cases(default: u64) -> u64 {
 
 #[test]
 fn intersect_project_on_arbitrary_bytes() {
-    let mut stream = Stream(0x0f41_1500);
+    let mut stream = Random::new(0x0f41_1500);
     for _ in 0..cases(3000) {
         let len = stream.below(60);
-        let data: Vec<u8> = (0..len).map(|_| stream.next() as u8).collect();
+        let data: Vec<u8> = (0..len).map(|_| stream.draw() as u8).collect();
         harness::intersect_project(&data);
     }
 }
@@ -65,7 +51,7 @@ fn notation_on_scraps() {
         "\n",
         "\t",
     ];
-    let mut stream = Stream(7);
+    let mut stream = Random::new(7);
     for _ in 0..cases(20_000) {
         let count = stream.below(14);
         let text: String = (0..count)
@@ -76,8 +62,8 @@ fn notation_on_scraps() {
 }
 
 /// A tree written with numbers of every magnitude; most of them are refused, many are not.
-fn member(stream: &mut Stream, depth: u32, room: u64) -> String {
-    let number = |stream: &mut Stream, bound: u64| {
+fn member(stream: &mut Random, depth: u32, room: u64) -> String {
+    let number = |stream: &mut Random, bound: u64| {
         let bits = stream.below(64);
         stream.below(bound.clamp(1, 1 << bits.min(62)))
     };
@@ -96,7 +82,7 @@ fn member(stream: &mut Stream, depth: u32, room: u64) -> String {
 
 #[test]
 fn notation_on_numbers_of_every_magnitude() {
-    let mut stream = Stream(99);
+    let mut stream = Random::new(99);
     let mut accepted = 0;
     for _ in 0..cases(20_000) {
         let depth = stream.below(12) as u32;

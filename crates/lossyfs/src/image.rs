@@ -16,6 +16,7 @@ use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
 use fuser::Errno;
+use random::Random;
 
 /// Bytes of a page, the unit that a disk takes.
 pub(crate) const PAGE: u64 = 4096;
@@ -540,7 +541,7 @@ impl Image {
         if loss == Loss::Nothing {
             return;
         }
-        let mut random = Random(match loss {
+        let mut random = Random::new(match loss {
             Loss::Random(seed) => seed,
             _ => 0,
         });
@@ -607,18 +608,6 @@ pub(crate) const DIRECTORY: u32 = 0o040_000;
 pub(crate) const FILE: u32 = 0o100_000;
 const SOCKET: u32 = 0o140_000;
 const PIPE: u32 = 0o010_000;
-
-/// Numbers that depend on nothing but their seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-}
 
 #[cfg(test)]
 mod tests {

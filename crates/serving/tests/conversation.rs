@@ -81,13 +81,8 @@ fn newer(behind: usize) -> Vec<u8> {
 #[test]
 fn random_bytes_do_not_harm_the_service() {
     let toy = Served::start(None);
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut numbers = random::Random::new(1);
+    let mut random = move || numbers.draw();
     for endpoint in toy.both() {
         for round in 0..100 {
             let length = 40 + random() as usize % 400;

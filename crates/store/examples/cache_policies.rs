@@ -3,6 +3,7 @@
 //! `cargo run --release -p store --example cache_policies`. Everything is counted in extents of one size;
 //! memory holds 1000. `lirs` is the policy of the disk store; the others are here to be compared with.
 
+use random::Random;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use store::policy::Policy;
@@ -287,25 +288,6 @@ impl Cache for Lirs {
     }
 }
 
-/// Numbers that look like chance and are the same every time.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        self.0 >> 33
-    }
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-    fn unit(&mut self) -> f64 {
-        self.below(1 << 30) as f64 / (1u64 << 30) as f64
-    }
-}
-
 /// Draws with probability proportional to 1/rank^skew.
 struct Zipf(Vec<f64>);
 
@@ -320,14 +302,14 @@ impl Zipf {
         all.iter_mut().for_each(|x| *x /= sum);
         Zipf(all)
     }
-    fn draw(&self, chance: &mut Chance) -> u64 {
+    fn draw(&self, chance: &mut Random) -> u64 {
         let x = chance.unit();
         self.0.partition_point(|p| *p < x) as u64
     }
 }
 
 fn traces() -> Vec<(&'static str, Vec<u64>)> {
-    let mut c = Chance(7);
+    let mut c = Random::new(7);
     let mut list: Vec<(&'static str, Vec<u64>)> = Vec::new();
     let mut scan = 1_000_000;
     let mut trace = Vec::new();

@@ -723,7 +723,7 @@ struct Pair {
 
 fn random_operations(harness: &mut dyn Harness) {
     for seed in 1..=12 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut pairs: Vec<Pair> = Vec::new();
         let base = seed * 10;
         for k in 0..3 {
@@ -733,13 +733,13 @@ fn random_operations(harness: &mut dyn Harness) {
             });
         }
         for step in 0..120 {
-            let k = random.below(pairs.len());
+            let k = random.index(pairs.len());
             random_step(harness, &mut pairs, k, base, &mut random);
             let pair = &pairs[k];
             let len = pair.model.len();
             assert_eq!(pair.subfile.len(), len as u64, "seed {seed} step {step}");
-            let from = random.below(len + 1);
-            let to = (from + random.below(100_000)).min(len);
+            let from = random.index(len + 1);
+            let to = (from + random.index(100_000)).min(len);
             let found = read(&*pair.subfile, from as u64..to as u64);
             same(
                 &found,
@@ -766,15 +766,15 @@ fn random_step(
     random: &mut Random,
 ) {
     let pair = &mut pairs[k];
-    let place = random.below(600_000);
-    let len = match random.below(3) {
-        0 => random.below(100),
-        1 => random.below(10_000),
-        _ => random.below(200_000),
+    let place = random.index(600_000);
+    let len = match random.index(3) {
+        0 => random.index(100),
+        1 => random.index(10_000),
+        _ => random.index(200_000),
     };
-    match random.below(16) {
+    match random.index(16) {
         0..=5 => {
-            let bytes = pattern(place as u64, len, random.next_number() % 1000);
+            let bytes = pattern(place as u64, len, random.draw() % 1000);
             pair.subfile.write_at(place as u64, &bytes).unwrap();
             if len > 0 {
                 pair.model.resize(pair.model.len().max(place + len), 0);

@@ -559,13 +559,8 @@ mod tests {
 
     #[test]
     fn any_order_of_calls_keeps_the_promises() {
-        let mut state = 12345u64;
-        let mut next = |n: u64| {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            (state >> 33) % n
-        };
+        let mut random = random::Random::new(12345);
+        let mut next = |n: u64| random.below(n);
         let mut policy = Policy::new(1000);
         let mut held: HashSet<Key> = HashSet::new();
         for _ in 0..20_000 {

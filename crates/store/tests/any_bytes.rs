@@ -7,19 +7,19 @@ use store::disk::twin::Random;
 
 #[test]
 fn any_bytes_give_an_error_or_bytes() {
-    let mut random = Random(14);
+    let mut random = Random::new(14);
     for round in 0..600 {
         let len = match round % 3 {
-            0 => random.below(40),
-            1 => random.below(600),
-            _ => random.below(20_000),
+            0 => random.index(40),
+            1 => random.index(600),
+            _ => random.index(20_000),
         };
         let mut data = vec![(round % 5) as u8];
         // Values at the edges are where arithmetic breaks.
-        let byte = |random: &mut Random| match random.below(3) {
+        let byte = |random: &mut Random| match random.index(3) {
             0 => 0xff,
             1 => 0,
-            _ => random.below(256) as u8,
+            _ => random.index(256) as u8,
         };
         data.extend((0..len).map(|_| byte(&mut random)));
         bytes::any_bytes(&data);

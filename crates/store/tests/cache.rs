@@ -188,13 +188,13 @@ fn reading_ahead_between_all_other_calls_changes_no_byte() {
     for seed in 0..6 {
         let store = small_store(2 << 20);
         let subfile = store.create(&identity(1)).unwrap();
-        let mut random = Random(seed + 77);
+        let mut random = Random::new(seed + 77);
         let size = 6usize << 20;
         let mut expected = vec![0u8; size];
         for step in 0..400u64 {
-            let at = random.below(size - 1);
-            let len = 1 + random.below(300_000).min(size - at - 1);
-            match random.below(10) {
+            let at = random.index(size - 1);
+            let len = 1 + random.index(300_000).min(size - at - 1);
+            match random.index(10) {
                 0..=2 => {
                     let bytes = pattern(step, len, step + 2);
                     subfile.write_at(at as u64, &bytes).unwrap();
@@ -204,7 +204,7 @@ fn reading_ahead_between_all_other_calls_changes_no_byte() {
                     subfile.read_ahead(at as u64..(at + len) as u64).unwrap();
                 }
                 6 => {
-                    if random.below(8) == 0 {
+                    if random.index(8) == 0 {
                         subfile.truncate(at as u64).unwrap();
                         expected[at..].fill(0);
                     } else {
@@ -213,7 +213,7 @@ fn reading_ahead_between_all_other_calls_changes_no_byte() {
                     }
                 }
                 7 => {
-                    store.write_back(random.below(1 << 20) as u64).unwrap();
+                    store.write_back(random.index(1 << 20) as u64).unwrap();
                     store.evict();
                 }
                 _ => {

@@ -131,7 +131,7 @@ fn content(subfile: &dyn Subfile) -> Result<Vec<u8>, Error> {
 /// A story of about twenty steps: fresh blocks, overwrites of synced and of unsynced ones, several in
 /// one epoch, holes, truncation and growth, in two groups.
 fn story(seed: u64) -> Vec<Step> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut steps = vec![
         Step::Write(0, 6 * BLOCK, 1),
         Step::Sync,
@@ -142,13 +142,13 @@ fn story(seed: u64) -> Vec<Step> {
     ];
     for salt in 4..18 {
         // The middle is left out, so that files stay small and have a hole.
-        let block = match random.below(3) {
-            0 => BLOCKS - 17 + random.below(12),
-            _ => random.below(12),
+        let block = match random.index(3) {
+            0 => BLOCKS - 17 + random.index(12),
+            _ => random.index(12),
         };
-        let at = block * BLOCK + random.below(2) * random.below(BLOCK);
-        let len = 1 + random.below(3 * BLOCK);
-        steps.push(match random.below(10) {
+        let at = block * BLOCK + random.index(2) * random.index(BLOCK);
+        let len = 1 + random.index(3 * BLOCK);
+        steps.push(match random.index(10) {
             0..=4 => Step::Write(at, len, salt),
             5 => Step::Punch(at, len),
             6 => Step::Truncate(at),
@@ -156,7 +156,7 @@ fn story(seed: u64) -> Vec<Step> {
             8 => Step::Flush,
             _ => Step::Sync,
         });
-        if random.below(2) == 0 {
+        if random.index(2) == 0 {
             steps.push(Step::Flush);
         }
     }

@@ -49,10 +49,10 @@ fn seed004_s45_ranking_is_deterministic_and_follows_characteristics() {
 
 #[test]
 fn seed004_s45_order_does_not_depend_on_how_disks_are_named() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for _ in 0..200 {
         let disks: Vec<Characteristics> = (0..6)
-            .map(|k| disk(10 << random.below(8), random.below(4) as u32, 1 + k * 7))
+            .map(|k| disk(10 << random.index(8), random.index(4) as u32, 1 + k * 7))
             .collect();
         let order = rank(&disks, 1);
         let turned: Vec<Characteristics> = disks.iter().rev().copied().collect();
@@ -87,14 +87,14 @@ fn seed004_s46_memory_never_exceeds_its_limit() {
     let pool = pool(limit);
     let store = MemoryStore::new(pool.clone());
     let subfile = store.create(&identity(1)).unwrap();
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let mut refused = 0;
-    for step in 0..300 {
-        let at = random.below(8 << 20) as u64;
-        let done = match random.below(4) {
+    for step in 0..600 {
+        let at = random.index(8 << 20) as u64;
+        let done = match random.index(4) {
             0 => subfile.truncate(at),
             1 => subfile.punch(at..at + (1 << 20)),
-            _ => subfile.write_at(at, &pattern(at, 1 + random.below(600_000), step)),
+            _ => subfile.write_at(at, &pattern(at, 1 + random.index(600_000), step)),
         };
         if let Err(e) = done {
             let memory = Resource::Memory;
@@ -224,11 +224,11 @@ fn seed004_s48_all_back_ends_give_identical_bytes() {
         .iter_mut()
         .map(|h| h.store().create(&identity(1)).unwrap())
         .collect();
-    let mut random = Random(48);
+    let mut random = Random::new(48);
     for step in 0..150 {
-        let at = random.below(3 << 20) as u64;
-        let len = random.below(200_000);
-        let what = random.below(8);
+        let at = random.index(3 << 20) as u64;
+        let len = random.index(200_000);
+        let what = random.index(8);
         let mut first: Option<Vec<u8>> = None;
         for (subfile, harness) in subfiles.iter().zip(&harnesses) {
             match what {

@@ -25,7 +25,8 @@ use crate::{Complaint, File};
 ///     |                        |
 ///   advise -> plan -> kernels, layout -> falls
 ///
-///   testkit        used by tests only, may use falls
+///   random         used by all, uses none
+///   testkit        used by tests and bench only, may use falls
 ///   lossyfs        used by system-tests only
 ///   tidy           uses none, used by none
 /// ```
@@ -160,6 +161,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("lossyfs", &[]),
+    ("random", &[]),
     ("testkit", &["falls"]),
     ("tidy", &[]),
 ];
@@ -178,6 +180,9 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
 
 /// The member that tests of all others may use, and nothing that ships.
 pub const FOR_TESTS: &str = "testkit";
+
+/// The member that all others may use: numbers from a seed, below everything.
+pub const FOR_ALL: &str = "random";
 
 /// Members that ship without any foreign crate: plain integer arithmetic needs none, and whatever
 /// is at the bottom is paid for by everybody above.
@@ -220,7 +225,7 @@ pub fn check_member(manifest: &File) -> Vec<Complaint> {
             .iter()
             .any(|(m, list)| *m == member && list.contains(&name));
         let for_tests = (name == FOR_TESTS || excepted) && !dependency.is_shipped();
-        if ours && !allowed.contains(&name) && !for_tests {
+        if ours && name != FOR_ALL && !allowed.contains(&name) && !for_tests {
             complaints.push(Complaint::at(
                 path,
                 line,

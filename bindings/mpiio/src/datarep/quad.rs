@@ -109,13 +109,8 @@ mod tests {
 
     #[test]
     fn every_number_of_x87_comes_back() {
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut next = || {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            state ^ state >> 29
-        };
+        let mut random = random::Random::new(1);
+        let mut next = || random.draw();
         for _ in 0..20_000 {
             let top = next() as u16;
             let mantissa = match top & EXPONENT {

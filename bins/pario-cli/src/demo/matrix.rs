@@ -130,10 +130,7 @@ impl Part {
 
 /// The element at a place: all its bytes depend on all of the place.
 fn value(place: u64) -> [u8; 8] {
-    let mut x = place.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (x ^ (x >> 31)).to_le_bytes()
+    random::mix(place.wrapping_add(0x9e37_79b9_7f4a_7c15)).to_le_bytes()
 }
 
 #[cfg(test)]

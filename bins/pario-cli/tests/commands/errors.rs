@@ -432,13 +432,8 @@ fn no_text_makes_the_program_panic() {
         "\u{0}",
     ];
     // A fixed sequence of short and long nonsense.
-    let mut state = 12345u64;
-    let mut next = |limit: usize| {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (state >> 33) as usize % limit
-    };
+    let mut random = random::Random::new(12345);
+    let mut next = |limit: usize| random.index(limit);
     for _ in 0..60 {
         let length = 1 + next(12);
         let text: String = (0..length)

@@ -178,16 +178,7 @@ fn succeeded(arguments: &[&str], output: Output) -> Vec<u8> {
 
 /// Bytes that tell their place, and do not repeat with any stripe.
 fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut bytes = Vec::with_capacity(len + 8);
-    while bytes.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend(state.to_le_bytes());
-    }
-    bytes.truncate(len);
-    bytes
+    random::Random::new(seed).bytes(len)
 }
 
 /// Space that a local file takes.

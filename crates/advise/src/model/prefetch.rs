@@ -11,6 +11,8 @@
 //! The time to compute is random, exponential with a mean of what a disk takes for its part; how many blocks
 //! can be prefetched follows from it and from the buffer. Microseconds and microseconds per byte.
 
+use random::Random;
+
 use super::ddio::{Machine, Read, last_round};
 
 /// What is done before the request comes.
@@ -213,36 +215,5 @@ impl Case {
             sum += self.fulfil_us(how, self.ahead_within(how, available, buffer));
         }
         sum / runs.max(1) as f64
-    }
-}
-
-/// A small generator of random numbers, the same everywhere for the same seed (splitmix64).
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// Any seed will do.
-    pub fn new(seed: u64) -> Self {
-        Random(seed)
-    }
-
-    /// 64 random bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// From 0 to below `end`, 0 when `end` is.
-    pub fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64
-    }
-
-    /// Exponentially distributed with a mean.
-    pub fn exponential(&mut self, mean: f64) -> f64 {
-        let unit = (self.bits() >> 11) as f64 / (1u64 << 53) as f64;
-        -mean * (1.0 - unit).ln()
     }
 }

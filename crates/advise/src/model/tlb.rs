@@ -151,7 +151,7 @@ struct Translation {
     /// Packet, and when it was last used (LRU) or whether it is marked (pseudo-LRU).
     held: Vec<(u64, u64)>,
     now: u64,
-    random: crate::model::prefetch::Random,
+    random: random::Random,
 }
 
 impl Translation {
@@ -161,7 +161,7 @@ impl Translation {
             entries,
             held: Vec::with_capacity(entries),
             now: 0,
-            random: crate::model::prefetch::Random::new(seed),
+            random: random::Random::new(seed),
         }
     }
 

@@ -175,13 +175,8 @@ impl Workload {
 
 /// Owners in no order, the same every time.
 fn irregular(blocks: u64) -> String {
-    let mut state = 12345_u64;
-    let owners = (0..blocks.max(4)).map(|i| {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        // Everybody has one.
-        if i < 4 { i } else { state >> 62 }
-    });
+    let mut random = random::Random::new(12345);
+    // Everybody has one.
+    let owners = (0..blocks.max(4)).map(|i| if i < 4 { i } else { random.below(4) });
     owners.map(|o| o.to_string()).collect::<Vec<_>>().join(",")
 }

@@ -22,6 +22,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+pub use random::Random;
+
 use super::device::{Disk, DiskFile, Space};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -183,7 +185,7 @@ impl Twin {
             return;
         }
         let waiting = std::mem::take(&mut world.waiting);
-        let mut random = Random(if let Loss::Random(seed) = loss {
+        let mut random = Random::new(if let Loss::Random(seed) = loss {
             seed
         } else {
             0
@@ -191,10 +193,10 @@ impl Twin {
         for (n, page) in waiting.into_iter().enumerate() {
             let kept_bytes = match loss {
                 Loss::After(kept) if n < kept => PAGE as usize,
-                Loss::After(kept) if n == kept => random.below(8) * SECTOR,
-                Loss::Random(_) => match random.below(4) {
+                Loss::After(kept) if n == kept => random.index(8) * SECTOR,
+                Loss::Random(_) => match random.index(4) {
                     0 => 0,
-                    1 => random.below(8) * SECTOR,
+                    1 => random.index(8) * SECTOR,
                     _ => PAGE as usize,
                 },
                 _ => 0,
@@ -204,7 +206,7 @@ impl Twin {
         let live = std::mem::take(&mut world.live_names);
         let survives = |random: &mut Random| match loss {
             Loss::After(_) => true,
-            Loss::Random(_) => random.below(2) == 0,
+            Loss::Random(_) => random.index(2) == 0,
             _ => false,
         };
         for (name, inode) in &live {
@@ -638,25 +640,5 @@ impl DiskFile for TwinFile {
     fn allocated(&self) -> io::Result<u64> {
         let (world, _) = self.turn(false)?;
         Ok(world.files[&self.inode].live.len() as u64 * PAGE)
-    }
-}
-
-/// A small generator with a seed (SplitMix64): the same numbers on every machine.
-#[derive(Clone, Debug)]
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next number.
-    pub fn next_number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`.
-    pub fn below(&mut self, bound: usize) -> usize {
-        (self.next_number() % bound as u64) as usize
     }
 }
