@@ -420,13 +420,6 @@ impl Context {
         self.entry(request.file).tell(request.number, &self.hurry())
     }
 
-    /// Stops serving a file.
-    pub(crate) fn freeze(&self, file: FileId) -> Result<Arc<FileEntry>, Refused> {
-        let entry = self.entry(file);
-        entry.freeze(&self.hurry(), || self.take_back(file, |_| u64::MAX))?;
-        Ok(entry)
-    }
-
     /// Asks a member, or calls what would answer here.
     pub(crate) fn ask_member<R: Request>(
         &self,

@@ -2,7 +2,7 @@
 //!
 //! A [`FileEntry`] is the gate of one file. An access enters, which checks everything that can turn
 //! it away, and leaves; in between it is counted. Whoever has to be sure that nothing older runs
-//! (freeze, truncate, a new lease number) changes what is checked and then *drains*.
+//! (truncate, a new lease number) changes what is checked and then *drains*.
 //!
 //! Invariants
 //! - Two counters, used in turn: a drain switches to the other one and waits for the first to reach
@@ -30,8 +30,8 @@ use crate::refused::Refused;
 
 pub(crate) use crate::known::{Known, Own};
 
-/// How long a request waits for a file that is frozen.
-const FROZEN: Duration = Duration::from_secs(2);
+/// How long a request waits for a gate that is closed.
+const CLOSED: Duration = Duration::from_secs(2);
 /// How long a drain waits for slow peers before their connections are ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -67,8 +67,7 @@ struct Gate {
     cut_to: u64,
     /// Lower lease numbers are refused.
     number: u64,
-    is_frozen: bool,
-    /// A truncate is being applied.
+    /// A truncate is being applied, or maps are taken back.
     is_cutting: bool,
     /// Which counter takes accesses that enter.
     phase: usize,
@@ -297,7 +296,6 @@ impl FileEntry {
             && gate.fences.is_empty()
             && gate.wanted.is_empty()
             && gate.running == [0, 0]
-            && !gate.is_frozen
             && !gate.is_cutting
             && self.round.load(Ordering::SeqCst) == 0
             && !self.was_stored_directly()
@@ -446,7 +444,7 @@ impl FileEntry {
             Holding::No(Refused::new(Status::Busy, text))
         };
         let mut gate = lock(&self.gate);
-        if gate.is_frozen || gate.is_cutting {
+        if gate.is_cutting {
             return busy();
         }
         let known = match &gate.known {
@@ -580,7 +578,7 @@ impl FileEntry {
         Ok(())
     }
 
-    /// Lets an access in, or says what is in its way. Waits while the file is frozen.
+    /// Lets an access in, or says what is in its way. Waits while the gate is closed.
     pub(crate) fn enter(self: &Arc<Self>, planned: &Planned<'_>) -> Entering {
         if !planned.is_server {
             // Whoever waits counts: a move has to know of him.
@@ -589,16 +587,16 @@ impl FileEntry {
         let mut gate = lock(&self.gate);
         let mut deadline = None;
         loop {
-            let is_held = !planned.is_server && (gate.is_frozen || gate.is_fenced(planned));
+            let is_held = !planned.is_server && gate.is_fenced(planned);
             // Whoever knows more than this server need not wait for what it is about to learn.
             let is_newer = gate.known.as_ref().is_some_and(|known| {
                 step_of(planned.version).is_some_and(|step| step > known.step())
             });
-            if !gate.is_cutting && (!is_held || (is_newer && !gate.is_frozen)) {
+            if !gate.is_cutting && (!is_held || is_newer) {
                 break;
             }
             let now = Instant::now();
-            let until = *deadline.get_or_insert(now + FROZEN);
+            let until = *deadline.get_or_insert(now + CLOSED);
             if now >= until {
                 return Entering::No(Refused::new(
                     Status::Busy,
@@ -722,20 +720,6 @@ impl FileEntry {
         Ok(())
     }
 
-    /// Serves nobody until [`FileEntry::thaw`]; returns when nothing runs and `run` is done.
-    pub(crate) fn freeze(
-        &self,
-        hurry: &dyn Fn(FileId),
-        run: impl FnOnce() -> Result<(), Refused>,
-    ) -> Result<(), Refused> {
-        lock(&self.gate).is_frozen = true;
-        let drained = self.alone(hurry, run);
-        if drained.is_err() {
-            self.thaw();
-        }
-        drained
-    }
-
     /// Runs something while no access runs. Accesses that come meanwhile wait.
     pub(crate) fn alone(
         &self,
@@ -764,19 +748,7 @@ impl FileEntry {
 
     /// Whether accesses have to wait.
     pub(crate) fn is_closed(&self) -> bool {
-        let gate = lock(&self.gate);
-        gate.is_frozen || gate.is_cutting
-    }
-
-    /// Whether nobody is served.
-    pub(crate) fn is_frozen(&self) -> bool {
-        lock(&self.gate).is_frozen
-    }
-
-    /// Serves again.
-    pub(crate) fn thaw(&self) {
-        lock(&self.gate).is_frozen = false;
-        self.changed.notify_all();
+        lock(&self.gate).is_cutting
     }
 
     /// Refuses lower lease numbers; returns when nothing older runs.

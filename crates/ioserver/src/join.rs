@@ -28,7 +28,6 @@ use crate::context::Context;
 use crate::files::lock;
 use crate::links::introduce;
 use crate::owner::Owner;
-use crate::service::thaw;
 use crate::statistics::Load;
 
 /// Between two reports.
@@ -358,12 +357,6 @@ fn rejoin(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candidate) -> 
     for (file, since) in frozen {
         // What fails is tried again when it has been frozen for long.
         let _ = owner.thaw(file, since);
-    }
-    for entry in context.files.all() {
-        if entry.is_frozen() && thaw(context, owner, entry.id()).is_err() {
-            entry.forget();
-            entry.thaw();
-        }
     }
     Some(link)
 }

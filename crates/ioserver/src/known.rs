@@ -325,7 +325,7 @@ impl Known {
         })
     }
 
-    /// The step of the layout state. One as long as a file is frozen while it moves.
+    /// The step of the layout state.
     pub(crate) fn step(&self) -> u64 {
         self.told.layout.step
     }

@@ -13,8 +13,8 @@ use serving::{Exchange, Holder, Outcome, Peer, PerUser, Proven, Service, Watch, 
 use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::ahead::{Confirm, Deposit, ReadAhead};
 use wire::message::cluster::{
-    ApplyTruncate, AskEnd, AskNumber, Fence, FenceWindows, Freeze, Frozen, Lend, PointerIs,
-    PullWindows, Redomain, TakePointers, TakeServer, Tell, Thaw,
+    ApplyTruncate, AskEnd, AskNumber, Fence, FenceWindows, Frozen, Lend, PointerIs, PullWindows,
+    Redomain, TakePointers, TakeServer, Tell, Thaw,
 };
 use wire::message::direct::{Attach, Map};
 use wire::message::directed::{Follow, HoldRange, Lead, LetGo};
@@ -229,7 +229,6 @@ impl IoService {
             AskNumber::KIND => {
                 self.answer(exchange, |r: AskNumber| Ok(context.entry(r.file).number()))
             }
-            Freeze::KIND => self.answer(exchange, |r: Freeze| self.freeze(&r)),
             Thaw::KIND => self.answer(exchange, |r: Thaw| thaw(context, &self.owner, r.file)),
             FenceWindows::KIND => {
                 self.answer(exchange, |r: FenceWindows| moving::fence_windows(self, &r))
@@ -272,16 +271,6 @@ impl IoService {
         }
     }
 
-    fn freeze(&self, request: &Freeze) -> Result<Frozen, Refused> {
-        let context = &self.context;
-        let entry = context.freeze(request.file)?;
-        let frozen = self.frozen_size(request);
-        if frozen.is_err() {
-            entry.thaw();
-        }
-        frozen
-    }
-
     /// How big a file is that nobody changes: exactly, if another server is to own it from now on.
     pub(crate) fn size_at_rest(&self, file: FileId, hands_over: bool) -> Result<Frozen, Refused> {
         let context = &self.context;
@@ -306,26 +295,6 @@ impl IoService {
     /// The shared pointers of a file that another server is to own.
     pub(crate) fn pointers_at_rest(&self, file: FileId) -> Result<Vec<PointerIs>, Refused> {
         Ok(self.owner.pointers_of_frozen(file)?)
-    }
-
-    fn frozen_size(&self, request: &Freeze) -> Result<Frozen, Refused> {
-        let context = &self.context;
-        let entry = context.entry(request.file);
-        let known = context.known(&entry)?;
-        let end = context.ask_end(request.file)?.end;
-        if known.owner().server != context.server.0 {
-            return Ok(Frozen {
-                size: 0,
-                epoch: 0,
-                end,
-            });
-        }
-        let size = self.owner.size_of_frozen(request.file)?;
-        Ok(Frozen {
-            size: size.size,
-            epoch: size.epoch,
-            end,
-        })
     }
 
     fn sync(&self, session: &Session, request: &Sync) -> Result<Synced, Refused> {
@@ -801,7 +770,7 @@ impl Service for IoService {
 /// Serves a file again, with what the metadata manager says now.
 pub(crate) fn thaw(context: &Context, owner: &Owner, file: FileId) -> Result<(), Refused> {
     let entry = context.entry(file);
-    // A layout may be replaced without a freeze as long as the file is empty.
+    // A layout is replaced at once as long as the file is empty.
     context.void_maps(&entry)?;
     entry.forget();
     match context.refresh(&entry) {
@@ -809,6 +778,5 @@ pub(crate) fn thaw(context: &Context, owner: &Owner, file: FileId) -> Result<(),
         Err(refused) if refused.status == Status::NotFound => owner.removed(file),
         Err(refused) => return Err(refused),
     }
-    entry.thaw();
     Ok(())
 }

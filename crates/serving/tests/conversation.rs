@@ -19,7 +19,7 @@ use wire::ask::AskError;
 use wire::frame::{HEADER_BYTES, Header, VERSION};
 use wire::link::{Link, LinkError};
 use wire::message::catalogue::{Count, Members, Rmdir};
-use wire::message::cluster::Freeze;
+use wire::message::cluster::AskEnd;
 use wire::message::session::{Ping, Refusal, Statistics};
 use wire::message::{self, Request};
 use wire::url::Endpoint;
@@ -219,8 +219,8 @@ fn stop_ends_all_connections_and_accepts_nobody() {
     // One that has not introduced itself, too.
     waiting.push(connect(toy.tcp()));
     let mut busy = greeted(toy.unix(), 2);
-    let freeze = Freeze { file: FileId(1) };
-    busy.put_question(1, &freeze, &mut Vec::new()).unwrap();
+    let question = AskEnd { file: FileId(1) };
+    busy.put_question(1, &question, &mut Vec::new()).unwrap();
     toy.waits();
     thread::scope(|scope| {
         let stopping = scope.spawn(|| toy.running.stop(WAIT));
@@ -245,8 +245,8 @@ fn stop_ends_all_connections_and_accepts_nobody() {
 fn stop_does_not_wait_for_ever() {
     let toy = Served::start(None);
     let mut busy = greeted(toy.tcp(), 2);
-    let freeze = Freeze { file: FileId(1) };
-    busy.put_question(1, &freeze, &mut Vec::new()).unwrap();
+    let question = AskEnd { file: FileId(1) };
+    busy.put_question(1, &question, &mut Vec::new()).unwrap();
     toy.waits();
     toy.running.stop(Duration::from_millis(20));
     assert_eq!(toy.running.connections(), 1, "the handler is still at work");

@@ -16,7 +16,7 @@ use serving::{
 use wire::ask::AskError;
 use wire::link::{Link, Listener};
 use wire::message::catalogue::{Count, Members};
-use wire::message::cluster::Freeze;
+use wire::message::cluster::{AskEnd, EndIs};
 use wire::message::session::*;
 use wire::message::{Bytes, Refusal, Request};
 use wire::url::Endpoint;
@@ -111,13 +111,9 @@ impl Service for Toy {
             }
             // Says nothing, and leaves the payload where it is.
             Count::KIND => Ok(()),
-            Freeze::KIND => {
+            AskEnd::KIND => {
                 self.wait_at_gate();
-                exchange.answer(&wire::message::cluster::Frozen {
-                    size: 1,
-                    epoch: 2,
-                    end: 3,
-                })
+                exchange.answer(&EndIs { epoch: 2, end: 3 })
             }
             Members::KIND => panic!("as the test wants it"),
             _ => exchange.refuse(Status::Unsupported, &Refusal::new("not by a toy")),

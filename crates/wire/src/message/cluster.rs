@@ -184,13 +184,7 @@ record! {
         pub file: FileId,
     }
 
-    /// Stop serving the file; answered when nothing of it runs here. The owner answers with the size.
-    pub struct Freeze {
-        /// The file.
-        pub file: FileId,
-    }
-
-    /// How big a frozen file is.
+    /// How big a file is that nothing changes at this moment.
     pub struct Frozen {
         /// Bytes, as the owner knows it; 0 at all others.
         pub size: u64,

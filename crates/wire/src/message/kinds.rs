@@ -86,7 +86,7 @@ kinds! {
     0x48 Fence => ();
     0x49 Tell => ();
     0x4a AskNumber => u64;
-    0x4b Freeze => Frozen;
+    // 0x4b was `Freeze`.
     0x4c Thaw => ();
     0x4f Redomain => ();
     0x50 FenceWindows => Fenced;

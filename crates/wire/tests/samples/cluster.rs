@@ -128,7 +128,6 @@ fn add_moves(list: &mut Samples) {
         epoch: 2,
         end: (1 << 30) + 7,
     };
-    list.pair("", Freeze { file }, frozen.clone());
     add_windows(list, frozen);
     list.pair("", Thaw { file }, ());
     list.pair("", Redomain { file }, ());
