@@ -52,20 +52,22 @@ macro_rules! choice {
     )*};
 }
 
-/// The table of kinds: number, request, answer.
+/// The table of kinds: number, sender, receiver, request, answer.
 macro_rules! kinds {
-    ($($n:literal $request:ty => $answer:ty;)*) => {
+    ($($n:literal $from:ident to $to:ident: $request:ty => $answer:ty;)*) => {
         $(impl $crate::message::Request for $request {
             const KIND: u16 = $n;
             const NAME: &'static str = stringify!($request);
             type Answer = $answer;
         })*
 
-        /// All kinds that are plain requests with plain answers: number, name, and a decoder of the
-        /// request and one of the answer that only say whether the bytes are one.
+        /// All kinds that are plain requests with plain answers, ascending: number, name, sender, receiver, and a
+        /// decoder of the request and one of the answer that only say whether the bytes are one.
         pub const KINDS: &[$crate::message::Kind] = &[$($crate::message::Kind {
             number: $n,
             name: stringify!($request),
+            from: $crate::message::Sender::$from,
+            to: $crate::message::Receiver::$to,
             check_request: |bytes| $crate::message::decode::<$request>(bytes).map(drop),
             check_answer: |bytes| $crate::message::decode::<$answer>(bytes).map(drop),
             recode_request: $crate::message::recode::<$request>,

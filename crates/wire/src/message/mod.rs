@@ -55,6 +55,32 @@ pub trait Request: Field {
     type Answer: Field;
 }
 
+/// Who sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// Clients and servers.
+    Anyone,
+    /// Clients.
+    Client,
+    /// Clients that are ranks of a team, in one collective access.
+    Rank,
+    /// Servers of the cluster, the metadata manager among them.
+    Server,
+    /// The metadata manager.
+    Manager,
+}
+
+/// Who answers a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receiver {
+    /// The metadata manager and I/O servers.
+    AnyServer,
+    /// The metadata manager.
+    Manager,
+    /// I/O servers.
+    IoServer,
+}
+
 /// One row of the table of kinds.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
@@ -62,6 +88,10 @@ pub struct Kind {
     pub number: u16,
     /// Name of the request.
     pub name: &'static str,
+    /// Who sends it.
+    pub from: Sender,
+    /// Who answers it.
+    pub to: Receiver,
     /// Whether bytes are such a request.
     pub check_request: fn(&[u8]) -> Result<(), DecodeError>,
     /// Whether bytes are its answer.
@@ -70,6 +100,14 @@ pub struct Kind {
     pub recode_request: fn(&[u8]) -> Result<Vec<u8>, DecodeError>,
     /// Reads its answer and writes it again, which gives the same bytes.
     pub recode_answer: fn(&[u8]) -> Result<Vec<u8>, DecodeError>,
+}
+
+impl Kind {
+    /// The row of a number.
+    pub fn of(number: u16) -> Option<&'static Kind> {
+        let found = KINDS.binary_search_by_key(&number, |kind| kind.number);
+        found.ok().map(|at| &KINDS[at])
+    }
 }
 
 /// Replaces `out` by a message.
