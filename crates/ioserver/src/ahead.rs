@@ -23,7 +23,8 @@ use wire::message::ahead::{Collective, ReadAhead};
 
 use crate::access::windows;
 use crate::bounded::Searching;
-use crate::context::Context;
+use crate::context::Storage;
+use crate::files::Files;
 use crate::files::lock;
 use crate::refused::Refused;
 use crate::sessions::Session;
@@ -150,7 +151,7 @@ impl Ahead {
     }
 
     /// Loads until [`Ahead::stop`].
-    pub(crate) fn run(&self, context: &Context) {
+    pub(crate) fn run(&self, storage: &Storage) {
         loop {
             let job = {
                 let mut jobs = lock(&self.jobs);
@@ -166,10 +167,10 @@ impl Ahead {
                     }
                 }
             };
-            if load(context, &job) {
-                add(&context.statistics.ahead_loads, 1);
+            if load(storage, &job) {
+                add(&storage.statistics.ahead_loads, 1);
             } else {
-                add(&context.statistics.ahead_dropped, 1);
+                add(&storage.statistics.ahead_dropped, 1);
             }
         }
     }
@@ -182,7 +183,7 @@ impl Ahead {
 }
 
 /// Loads what a job wants; whether it came to the end. What cannot be read is for whoever wants it to hear.
-fn load(context: &Context, job: &Job) -> bool {
+fn load(storage: &Storage, job: &Job) -> bool {
     let view = &job.view;
     let is_void = || {
         job.round
@@ -201,7 +202,7 @@ fn load(context: &Context, job: &Job) -> bool {
     known.visit_own(file.into(), |slot, file| slots.push((slot, file.raw())));
     for (slot, file) in slots {
         let own = &known.own[slot];
-        let Ok(Some(subfile)) = known.find(own, &context.stored) else {
+        let Ok(Some(subfile)) = known.find(own, &storage.stored) else {
             continue;
         };
         let share = known.share(&shares, slot);
@@ -209,14 +210,14 @@ fn load(context: &Context, job: &Job) -> bool {
         let end = own.bytes.select(subfile.len()).unwrap_or(file.end);
         let file = file.start..file.end.min(end).max(file.start);
         // A hint moves no bytes; what it takes long to find is not loaded ahead.
-        let steps = context.limits.search_steps;
+        let steps = storage.limits.search_steps;
         let mut searching = Searching::new(steps, 0, view.description_bytes(), None);
-        let most = context.stored.store().usage().memory_limit_bytes;
+        let most = storage.stored.store().usage().memory_limit_bytes;
         let Ok(count) = searching.count(share, file.clone(), most) else {
             return false;
         };
         for window in windows(share, &own.bytes, file.clone(), count, WINDOW) {
-            if is_void() || !context.stored.may_read_ahead(WAITING_SHARE) {
+            if is_void() || !storage.stored.may_read_ahead(WAITING_SHARE) {
                 return false;
             }
             // Behind its end there is nothing, and the rest of the range lies farther behind.
@@ -233,7 +234,8 @@ fn load(context: &Context, job: &Job) -> bool {
 
 /// A client says what is to be read.
 pub(crate) fn read_ahead(
-    context: &Context,
+    files: &Files,
+    storage: &Storage,
     session: &Session,
     request: &ReadAhead,
 ) -> Result<(), Refused> {
@@ -256,13 +258,13 @@ pub(crate) fn read_ahead(
     let Some(upcoming) = request.upcoming else {
         return Ok(());
     };
-    add(&context.statistics.ahead_hints, 1);
+    add(&storage.statistics.ahead_hints, 1);
     let end = upcoming.offset.saturating_add(upcoming.size);
-    if context.stored.is_durable() && upcoming.size > 0 && view.rights.allow(wire::Rights::READ) {
+    if storage.stored.is_durable() && upcoming.size > 0 && view.rights.allow(wire::Rights::READ) {
         // A thread that knows nothing of the file yet asks here, not there.
-        context.known(&view.entry)?;
+        files.known(&view.entry)?;
         let range = upcoming.offset..end.min(falls::MAX_OFFSET);
-        context.ahead.push(&view, Some(range), None);
+        storage.ahead.push(&view, Some(range), None);
     }
     Ok(())
 }

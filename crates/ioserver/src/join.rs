@@ -24,8 +24,7 @@ use wire::message::session::Role;
 use wire::url::Endpoint;
 use wire::{ServerId, Status};
 
-use crate::context::Context;
-use crate::files::lock;
+use crate::context::{Cluster, Context, Reports, Storage};
 use crate::links::introduce;
 use crate::owner::Owner;
 use crate::statistics::Load;
@@ -204,7 +203,14 @@ pub(crate) fn may_succeed_later(error: &AskError) -> bool {
 }
 
 /// Reports until the server stops.
-pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candidate, link: Link) {
+pub(crate) fn stay(context: &Context, candidate: &Candidate, link: Link) {
+    let Context {
+        cluster,
+        storage,
+        files,
+        owner,
+        ..
+    } = context;
     let mut link = Some(link);
     let mut removed: Vec<Removal> = Vec::new();
     let mut pause = Duration::from_millis(20);
@@ -213,11 +219,11 @@ pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candi
     let mut load = Load::default();
     let mut interval = INTERVAL;
     let mut failures = Failures::default();
-    while context.wait_for_report(interval) {
+    while cluster.reports.wait_until_due(interval) {
         context.sessions.end_stuck();
-        context.direct.sweep();
+        files.direct.sweep();
         let Some(connected) = &mut link else {
-            link = rejoin(context, owner, candidate);
+            link = rejoin(context, candidate);
             interval = if link.is_some() {
                 pause = Duration::from_millis(20);
                 Duration::ZERO
@@ -227,7 +233,7 @@ pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candi
             };
             continue;
         };
-        let (capacity_bytes, used_bytes) = context.stored.room();
+        let (capacity_bytes, used_bytes) = storage.stored.room();
         let report = Report {
             capacity_bytes,
             used_bytes,
@@ -238,21 +244,21 @@ pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candi
         match connected.ask(number, &report, &mut out) {
             Ok(answer) => {
                 number += 1;
-                failures.tell(context, connected, number, &mut out);
-                if let Some(seen) = context.seen_uses.take() {
+                failures.tell(storage, connected, number, &mut out);
+                if let Some(seen) = context.sessions.seen_uses.take() {
                     number += 1;
                     // What is lost is a statistic; a connection that is broken is noticed by the next report.
                     let _ = connected.ask(number, &seen, &mut out);
                 }
-                removed = context.remove(answer.removals, |file| owner.removed(file));
-                members_are(context, owner, answer.members);
+                removed = files.remove(answer.removals, |file| owner.removed(file));
+                members_are(cluster, owner, answer.members);
                 // What was removed is confirmed at once.
                 interval = if removed.is_empty() {
                     INTERVAL
                 } else {
                     Duration::ZERO
                 };
-                context.report_done();
+                cluster.reports.answered();
             }
             Err(_) => {
                 // What this report confirmed is told again and found to be gone then.
@@ -264,8 +270,8 @@ pub(crate) fn stay(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candi
 }
 
 /// Reports sizes until the server stops. Not in the thread that [stays](stay): asking servers may take its time.
-pub(crate) fn flush(context: &Context, owner: &Owner) {
-    while context.wait_unless_stopping(FLUSH) {
+pub(crate) fn flush(reports: &Reports, owner: &Owner) {
+    while reports.wait_unless_stopping(FLUSH) {
         owner.flush_dirty_sizes();
     }
 }
@@ -279,13 +285,13 @@ struct Failures {
 impl Failures {
     /// Tells the manager when the last disk has failed, so that no new subfiles come here. Once they
     /// work again that is the administrator's to say.
-    fn tell(&mut self, context: &Context, link: &mut Link, number: u64, out: &mut Vec<u8>) {
-        let (disks, failed) = context.stored.disks();
+    fn tell(&mut self, storage: &Storage, link: &mut Link, number: u64, out: &mut Vec<u8>) {
+        let (disks, failed) = storage.stored.disks();
         let has_failed = disks > 0 && disks == failed;
         if has_failed && !self.is_told {
             let failed = DiskFailed {
                 handle: None,
-                server: context.server,
+                server: storage.identity.server,
                 why: match disks {
                     1 => "reading or writing its disk failed".to_owned(),
                     _ => format!("reading or writing all its {disks} disks failed"),
@@ -297,7 +303,7 @@ impl Failures {
     }
 }
 
-fn members_are(context: &Arc<Context>, owner: &Arc<Owner>, members: Vec<Member>) {
+fn members_are(cluster: &Arc<Cluster>, owner: &Arc<Owner>, members: Vec<Member>) {
     let without_room = |list: &[Member]| -> Vec<Member> {
         let plain = |m: &Member| Member {
             capacity_bytes: 0,
@@ -306,52 +312,51 @@ fn members_are(context: &Arc<Context>, owner: &Arc<Owner>, members: Vec<Member>)
         };
         list.iter().map(plain).collect()
     };
-    let before = {
-        let mut known = lock(&context.members);
-        std::mem::replace(&mut *known, Arc::new(members))
-    };
-    if without_room(&before) == without_room(&lock(&context.members)) {
+    let before = cluster.replace_members(members);
+    if without_room(&before) == without_room(&cluster.members()) {
         return;
     }
     // Asks servers that are back, which may take its time.
-    let (context, owner) = (Arc::clone(context), Arc::clone(owner));
+    let (cluster, owner) = (Arc::clone(cluster), Arc::clone(owner));
     let _ = std::thread::Builder::new()
         .name("members".into())
         .spawn(move || {
             // The latest, should another one have come meanwhile.
-            let members = Arc::clone(&lock(&context.members));
-            owner.members_are(&members);
+            owner.members_are(&cluster.members());
         });
 }
 
 /// Joins again as the same start; `None` if the manager is not there yet.
-fn rejoin(context: &Arc<Context>, owner: &Arc<Owner>, candidate: &Candidate) -> Option<Link> {
-    let incarnation = context.incarnation();
+fn rejoin(context: &Context, candidate: &Candidate) -> Option<Link> {
+    let Context {
+        identity,
+        cluster,
+        storage,
+        files,
+        owner,
+        ..
+    } = context;
+    let incarnation = identity.incarnation();
     let continues = Some(incarnation);
-    let server = Some(context.server);
+    let server = Some(identity.server);
     let resumes = (candidate.store == StoreKind::Disk).then_some(incarnation);
-    let room = context.stored.room();
-    let rounds = context.files.all().into_iter().map(|entry| {
+    let room = storage.stored.room();
+    let rounds = files.all().into_iter().map(|entry| {
         let round = entry.round.load(Ordering::SeqCst);
         (entry, round)
     });
     let rounds: Vec<_> = rounds.collect();
     let frozen = owner.frozen();
     let (link, joined) = join(candidate, server, resumes, continues, room).ok()?;
-    if joined.member.server != context.server {
+    if joined.member.server != identity.server {
         return None;
     }
-    context
-        .kept_since
-        .store(joined.member.kept_since, Ordering::Release);
-    context
-        .incarnation
-        .store(joined.member.incarnation, Ordering::Release);
-    members_are(context, owner, joined.members);
+    identity.rejoined(&joined.member);
+    members_are(cluster, owner, joined.members);
     // The metadata manager counts nothing as fenced that was fenced before; what it fences from now on is.
     for (entry, round) in rounds {
         if entry.lift(round) {
-            context.direct.show(&entry);
+            files.direct.show(&entry);
         }
     }
     for (file, since) in frozen {

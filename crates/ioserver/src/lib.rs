@@ -5,26 +5,30 @@
 //!
 //! ```text
 //!  connection thread -> service -> access/{read,write} -> files (gate) -> views (shares) -> store
-//!                          |  \-> set_view                     |
-//!                          |   \-> owner (size, locks, ...)    +-- links to the manager
-//!                          +-> what servers ask: context, pull
+//!                          |  \-> ops/<verb>                   |
+//!                          |   \-> owner (size, locks, ...)    +-- context::Cluster: the manager, members
+//!                          +-> gateway, directed, direct, moving
 //! ```
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`start`](fn@start) | options, start and end |
 //! | `join` | membership, reports, removals |
-//! | `service`, `sessions`, `set_view` | who is connected, and with which views |
-//! | `files`, `views` | per file: layout, gate, compiled shares |
-//! | `access`, `buffers`, `rendezvous` | moving bytes |
+//! | `context` | the parts of a server by duty: identity, cluster, storage, files |
+//! | `service` | the dispatch: who may send which kind, and which function answers it |
+//! | `ops` | one message each, as far as it is no subject of its own |
+//! | `sessions`, `fenced`, `views`, `seen_uses` | who is connected, with which views, and what they were used for |
+//! | `files` | per file: layout state, gate, truncates, removals |
+//! | `access`, `buffers`, `rendezvous`, `sealed` | moving bytes |
+//! | `ahead` | reading ahead for independent readers |
 //! | `bounded`, `limits` | what a request may cost, and what a client may keep |
 //! | `directed` | collective accesses in the order of the store |
 //! | `direct` | memory shared with clients of this host, and taking it back |
-//! | `holds` | ranges that one client keeps others out of |
 //! | `gateway` | whole requests of clients that talk through this server |
-//! | `pull` | the bytes of a new generation |
-//! | `stored`, `applied` | the store, and what must survive beside it |
-//! | `links`, `context` | the way to others |
+//! | `moving` | the part of a server in moving a file |
+//! | `stored`, `applied`, `verifier` | the store, what must survive beside it, and what unsynced bytes live with |
+//! | `links` | connections to others |
+//! | `refused`, `statistics` | why a request is not done, and what was counted |
 //! | [`owner`] | the owner's role |
 #![forbid(unsafe_code)]
 
@@ -39,12 +43,11 @@ mod directed;
 mod fenced;
 mod files;
 mod gateway;
-mod holds;
 mod join;
-mod known;
 mod limits;
 mod links;
 mod moving;
+mod ops;
 pub mod owner;
 mod refused;
 mod rendezvous;
@@ -52,7 +55,6 @@ mod sealed;
 mod seen_uses;
 mod service;
 mod sessions;
-mod set_view;
 mod start;
 mod statistics;
 mod stored;

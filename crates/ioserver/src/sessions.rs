@@ -17,14 +17,15 @@ use wire::{ClientId, FileId, ServerId, Status};
 
 use crate::access::Part;
 use crate::buffers::Borrower;
+use crate::context::Identity;
 use crate::direct::{Attachment, Given};
 use crate::fenced::Fenced;
 use crate::files::lock;
-use crate::holds::Hold;
 use crate::limits::Limits;
 use crate::moving::LentSegments;
+use crate::ops::{Hold, Permit};
 use crate::refused::Refused;
-use crate::set_view::Permit;
+use crate::seen_uses::SeenUses;
 use crate::views::Registered;
 
 /// Descriptions of one client that may be on their way in parts at a time.
@@ -318,8 +319,9 @@ impl Connection {
     }
 
     /// It is busy with a file, or still is.
-    pub(crate) fn busy_with(&self, file: FileId, now_ms: u64) {
-        self.progress_ms.store(now_ms, Ordering::Relaxed);
+    pub(crate) fn busy_with(&self, file: FileId) {
+        let now = self.clock.now_ms();
+        self.progress_ms.store(now, Ordering::Relaxed);
         self.file.store(file.0.wrapping_add(1), Ordering::Release);
     }
 
@@ -383,15 +385,12 @@ impl Session {
         Borrower::new(self.who, &self.connection)
     }
 
-    /// Refuses everybody but servers of the cluster.
-    pub(crate) fn demand_server(&self) -> Result<(), Refused> {
-        if self.is_server() {
-            return Ok(());
+    /// The server at the other end, or this one.
+    pub(crate) fn server(&self, here: &Identity) -> ServerId {
+        match self.who {
+            Who::Server(server) => server,
+            Who::Client { .. } => here.server,
         }
-        Err(Refused::new(
-            Status::PermissionDenied,
-            "this is for servers of the cluster only",
-        ))
     }
 
     /// Refuses everybody but root and the user who runs this server.
@@ -417,25 +416,16 @@ struct Table {
     next: u64,
 }
 
-/// Everybody who is connected.
+/// All clients that are connected.
+#[derive(Default)]
 pub(crate) struct Sessions {
     table: Mutex<Table>,
     clock: Clock,
+    /// What was seen of clients, for the profiles of files.
+    pub(crate) seen_uses: Arc<SeenUses>,
 }
 
 impl Sessions {
-    pub(crate) fn new() -> Self {
-        Sessions {
-            table: Mutex::default(),
-            clock: Clock::default(),
-        }
-    }
-
-    /// Milliseconds since the start.
-    pub(crate) fn now_ms(&self) -> u64 {
-        self.clock.now_ms()
-    }
-
     /// A connection of somebody who was found to be who he says; whether it is his first.
     pub(crate) fn open(&self, who: Who, limits: &Limits) -> Result<(Session, bool), Refused> {
         let mut table = lock(&self.table);
@@ -600,7 +590,7 @@ impl Sessions {
 
     /// Ends connections whose peer neither sends nor takes bytes in the middle of an access.
     pub(crate) fn end_stuck(&self) {
-        let now = self.now_ms();
+        let now = self.clock.now_ms();
         let stuck = u64::try_from(STUCK.as_millis()).unwrap_or(u64::MAX);
         for connection in lock(&self.table).connections.values() {
             let since = connection.progress_ms.load(Ordering::Relaxed);

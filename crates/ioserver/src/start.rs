@@ -27,9 +27,13 @@ use wire::message::catalogue::{LocalAddress, StoreKind};
 use wire::message::session::Counter;
 use wire::url::Endpoint;
 
+use crate::ahead::Ahead;
 use crate::applied::Applied;
 use crate::buffers::Buffers;
-use crate::context::{Context, Others, Parts};
+use crate::context::{Cluster, Context, Identity, Others, Reports, Storage};
+use crate::direct::Direct;
+use crate::directed::Operations;
+use crate::files::Files;
 use crate::files::lock;
 use crate::gateway::Stages;
 use crate::join::{
@@ -37,9 +41,12 @@ use crate::join::{
 };
 use crate::limits::Limits;
 use crate::links::{Links, Peers, server_role};
-use crate::owner::{Cluster, Owner};
+use crate::ops::{self, Departures};
+use crate::owner::Owner;
 use crate::rendezvous;
 use crate::service::IoService;
+use crate::sessions::Sessions;
+use crate::statistics::Statistics;
 use crate::stored::Stored;
 
 /// How long a server tries to join before it gives up.
@@ -279,13 +286,14 @@ pub fn start_on(
     let keys = options.keys.clone();
     let role = server_role(member.server, &key);
     let manager = Links::new(options.meta.clone(), role, keys.clone(), Arc::default());
-    let context = Arc::new(Context::new(Parts {
-        peers: Peers::new(member.server, &key, keys),
-        key,
-        member,
-        members: joined.members.clone(),
+    let peers = Peers::new(member.server, &key, keys);
+    let reports = Arc::<Reports>::default();
+    let cluster = Cluster::new(manager, peers, joined.members.clone(), Arc::clone(&reports));
+    let (cluster, statistics) = (Arc::new(cluster), Arc::<Statistics>::default());
+    let identity = Arc::new(Identity::new(key, &member));
+    let storage = Arc::new(Storage {
+        identity: Arc::clone(&identity),
         stored,
-        applied,
         buffers: Buffers::new(
             options.buffer_bytes as usize,
             options.buffers_bytes,
@@ -296,60 +304,73 @@ pub fn start_on(
             options.buffers_bytes,
             options.limits.buffer_wait,
         ),
-        manager,
+        ahead: Ahead::default(),
+        limits: options.limits,
         rendezvous_bytes: options.rendezvous_bytes.unwrap_or_else(rendezvous::measure),
         message_bytes: options.message_bytes,
-        limits: options.limits,
         write_through: options.write_through,
-        direct: options.direct && std::env::var_os("PARIO_DIRECT").is_none_or(|v| v != "0"),
-        claim_wait: options.claim_wait,
-        hold_wait: options.hold_wait,
-        client_silence: options.client_silence,
-        client_grace: options.client_grace,
-        room_wait: options.room_wait,
         when_full: options.when_full,
-    }));
-    let theirs = Arc::downgrade(&context);
-    context
+        room_wait: options.room_wait,
+        reports: Arc::clone(&reports),
+        statistics: Arc::clone(&statistics),
+    });
+    let is_direct = options.direct && std::env::var_os("PARIO_DIRECT").is_none_or(|v| v != "0");
+    let direct = Direct::new(is_direct, options.claim_wait);
+    let sessions = Arc::<Sessions>::default();
+    let hold_wait = options.hold_wait;
+    let files = Files::new(&cluster, &storage, &sessions, direct, applied, hold_wait);
+    let files = Arc::new(files);
+    let direct = Arc::downgrade(&files.direct);
+    storage
         .stored
-        .reclaim_with(move || theirs.upgrade().is_some_and(|c| c.direct.reclaim()));
-    let others: Arc<dyn Cluster> = Arc::new(Others(Arc::clone(&context)));
-    let owner = Arc::new(Owner::new(others));
+        .reclaim_with(move || direct.upgrade().is_some_and(|direct| direct.reclaim()));
+    let owner = Arc::new(Owner::new(Arc::new(Others {
+        identity: Arc::clone(&identity),
+        cluster: Arc::clone(&cluster),
+        files: Arc::clone(&files),
+    })));
     owner.members_are(&joined.members);
-    let service = IoService::new(Arc::clone(&context), Arc::clone(&owner));
-    let service = Arc::new(service.map_err(StartError::System)?);
-    // Nobody can have asked for it before.
-    let _ = context.owner.set(Arc::downgrade(&owner));
+    let context = Arc::new(Context {
+        operations: Operations::new(&cluster, &storage),
+        identity,
+        cluster,
+        storage,
+        files,
+        sessions,
+        owner,
+        statistics,
+    });
+    let departures = Departures::new(options.client_grace).map_err(StartError::System)?;
+    let silence = options.client_silence;
+    let service = Arc::new(IoService::new(Arc::clone(&context), departures, silence));
     let mut threads = Vec::new();
-    let (theirs, sizes) = (Arc::clone(&context), Arc::clone(&owner));
-    let flushing = thread::Builder::new()
-        .name("sizes".into())
-        .spawn(move || flush(&theirs, &sizes));
-    threads.push(flushing.map_err(StartError::System)?);
+    let mut spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+        let spawned = thread::Builder::new().name(name.into()).spawn(run);
+        spawned
+            .map(|thread| threads.push(thread))
+            .map_err(StartError::System)
+    };
+    let owner = Arc::clone(&context.owner);
+    spawn("sizes", Box::new(move || flush(&reports, &owner)))?;
     let theirs = Arc::clone(&context);
-    let reporting = thread::Builder::new()
-        .name("report".into())
-        .spawn(move || stay(&theirs, &owner, &candidate, link));
-    threads.push(reporting.map_err(StartError::System)?);
+    spawn("report", Box::new(move || stay(&theirs, &candidate, link)))?;
     let theirs = Arc::clone(&context);
-    let preparing = thread::Builder::new()
-        .name("prefetch".into())
-        .spawn(move || theirs.operations.prefetch.run(&theirs));
-    threads.push(preparing.map_err(StartError::System)?);
-    if context.stored.is_durable() {
+    spawn(
+        "prefetch",
+        Box::new(move || theirs.operations.prefetch.run()),
+    )?;
+    if context.storage.stored.is_durable() {
         let theirs = Arc::clone(&context);
-        let writing = thread::Builder::new()
-            .name("write back".into())
-            .spawn(move || {
-                let collect = || theirs.direct.collect_all();
-                theirs.stored.write_back(&theirs.statistics, collect);
-            });
-        threads.push(writing.map_err(StartError::System)?);
-        let theirs = Arc::clone(&context);
-        let reading = thread::Builder::new()
-            .name("read ahead".into())
-            .spawn(move || theirs.ahead.run(&theirs));
-        threads.push(reading.map_err(StartError::System)?);
+        let write_back = move || {
+            let collect = || theirs.files.direct.collect_all();
+            theirs
+                .storage
+                .stored
+                .write_back(&theirs.statistics, collect);
+        };
+        spawn("write back", Box::new(write_back))?;
+        let storage = Arc::clone(&context.storage);
+        spawn("read ahead", Box::new(move || storage.ahead.run(&storage)))?;
     }
     let running = serving::start(service, listeners, options.keys);
     Ok(IoServer {
@@ -513,35 +534,35 @@ impl IoServer {
 
     /// Its number in the service.
     pub fn server(&self) -> ServerId {
-        self.running.service().context.server
+        self.running.service().context.identity.server
     }
 
     /// Disks that belong to it and are not there: what is on them is refused.
     pub fn missing_disks(&self) -> &[MissingDisk] {
-        self.running.service().context.stored.missing()
+        self.running.service().context.storage.stored.missing()
     }
 
     /// Waits until somebody asks for the end.
     pub fn wait(&self) {
-        self.running.service().context.wait();
+        self.running.service().wait();
     }
 
     /// What was counted since the start.
     pub fn statistics(&self) -> Vec<Counter> {
-        self.running.service().statistics()
+        ops::statistics(&self.running.service().context)
     }
 
     /// Lets [`IoServer::wait`] return.
     pub fn end(&self) {
-        self.running.service().context.end();
+        self.running.service().end();
     }
 
     /// Does the same from another thread: a signal has come.
     pub fn stopper(&self) -> impl Fn() + Send + Sync + use<> {
-        let context = Arc::downgrade(&self.running.service().context);
+        let service = Arc::downgrade(self.running.service());
         move || {
-            if let Some(context) = context.upgrade() {
-                context.end();
+            if let Some(service) = service.upgrade() {
+                service.end();
             }
         }
     }
@@ -550,17 +571,18 @@ impl IoServer {
     pub fn stop(self) {
         let service = Arc::clone(self.running.service());
         self.running.stop(STOP_PATIENCE);
-        service.owner.flush_dirty_sizes();
-        service.context.stored.stop();
-        service.context.ahead.stop();
-        service.context.operations.prefetch.stop();
-        service.context.stop_reports();
+        let context = &service.context;
+        context.owner.flush_dirty_sizes();
+        context.storage.stored.stop();
+        context.storage.ahead.stop();
+        context.operations.prefetch.stop();
+        context.cluster.reports.stop();
         for thread in self.threads {
             let _ = thread.join();
         }
-        service.context.direct.end();
-        // What could not be written was reported to whoever synced.
-        let _ = service.context.stored.close();
+        context.files.direct.end();
+        // What could not be written was reported to the client that synced.
+        let _ = context.storage.stored.close();
         if let Endpoint::Unix(path) = &self.endpoint {
             let _ = fs::remove_file(path);
         }

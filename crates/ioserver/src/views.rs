@@ -14,8 +14,8 @@ use wire::{ClientId, FileId, Rights};
 use crate::ahead::Reading;
 use crate::files::{Known, lock};
 use crate::gateway::History;
+use crate::ops::Permit;
 use crate::seen_uses::{SeenUses, ViewUse};
-use crate::set_view::Permit;
 
 /// A view that a client registered.
 pub(crate) struct Registered {

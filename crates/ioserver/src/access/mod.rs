@@ -27,8 +27,9 @@ use wire::message::access::{Access, FORWARDED, NEWER};
 use wire::{Rights, Status};
 
 use crate::bounded::Searching;
-use crate::context::Context;
-use crate::files::{Known, Planned, Running};
+use crate::context::{Context, Storage};
+use crate::files::{Files, Known, Planned, Running};
+use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::sessions::{Busy, Connection, Session};
 use crate::statistics::add;
@@ -158,15 +159,24 @@ pub(crate) fn open(
     rights: Rights,
 ) -> Result<Opened, Refused> {
     let access = Access::decode(exchange.control())?;
-    let opened = admit(context, session, &access, rights, exchange.header().flags)?;
+    let Context {
+        files,
+        storage,
+        owner,
+        ..
+    } = context;
+    let flags = exchange.header().flags;
+    let opened = admit(files, storage, owner, session, &access, rights, flags)?;
     let (connection, parts) = (&session.connection, &mut session.scratch.parts);
-    find_parts(context, connection, &opened, parts)?;
+    find_parts(storage, connection, &opened, parts)?;
     Ok(opened)
 }
 
-/// The same without finding its parts.
+/// Checks a request and lets it in; its parts are found later.
 pub(crate) fn admit(
-    context: &Context,
+    files: &Files,
+    storage: &Storage,
+    owner: &Owner,
     session: &Session,
     access: &Access<'_>,
     rights: Rights,
@@ -178,9 +188,9 @@ pub(crate) fn admit(
     let busy_for = match (is_forwarded, session.is_server(), view.works_for) {
         (false, _, None) => None,
         (true, true, Some(client)) => {
-            add(&context.statistics.forwarded, 1);
-            add(&context.statistics.forwarded_bytes, access.bytes);
-            Some(context.sessions.begin_for(client)?)
+            add(&storage.statistics.forwarded, 1);
+            add(&storage.statistics.forwarded_bytes, access.bytes);
+            Some(files.sessions.begin_for(client)?)
         }
         (true, false, _) => {
             return Err(Refused::new(
@@ -202,12 +212,12 @@ pub(crate) fn admit(
             format!("view {} allows {}, not {rights}", access.view, view.rights),
         ));
     }
-    if access.bytes > context.message_bytes {
+    if access.bytes > storage.message_bytes {
         return Err(Refused::new(
             Status::TooLarge,
             format!(
                 "{} bytes in one message; at most {} are taken",
-                access.bytes, context.message_bytes
+                access.bytes, storage.message_bytes
             ),
         ));
     }
@@ -224,22 +234,20 @@ pub(crate) fn admit(
     let planned = Planned {
         version: access.version,
         file: Some(file.start.0..file.end.0),
-        holder: crate::holds::holder(session, view.file),
+        holder: crate::ops::holder(session, view.file),
         works_for: view.works_for.filter(|_| is_forwarded),
         epoch: access.epoch,
         number: access.number,
         is_server: session.is_server() && !is_forwarded,
         only_reads: !rights.allow(Rights::WRITE),
     };
-    session
-        .connection
-        .busy_with(view.file, context.sessions.now_ms());
-    let (running, known, is_older) = context.enter(&view.entry, &planned)?;
+    session.connection.busy_with(view.file);
+    let (running, known, is_older) = files.enter(owner, &view.entry, &planned)?;
     let shares = view.shares(&known);
     if !planned.is_server {
         let writes = rights.allow(Rights::WRITE);
         view.used
-            .record(writes, access.lo, access.bytes, context.server);
+            .record(writes, access.lo, access.bytes, files.identity.server);
     }
     Ok(Opened {
         _running: running,
@@ -259,7 +267,7 @@ pub(crate) fn admit(
 
 /// What of the request lies in which subfile here.
 pub(crate) fn find_parts(
-    context: &Context,
+    storage: &Storage,
     connection: &Connection,
     opened: &Opened,
     parts: &mut Vec<Part>,
@@ -268,7 +276,7 @@ pub(crate) fn find_parts(
     let known = &opened.known;
     let mut sum = 0u64;
     let described = opened.view.description_bytes();
-    let base = context.limits.search_steps;
+    let base = storage.limits.search_steps;
     let mut searching = Searching::new(base, opened.bytes, described, Some(connection));
     known.try_visit_own(opened.file.clone().into(), |slot, file| {
         let share = known.share(&opened.shares, slot);
@@ -295,7 +303,7 @@ pub(crate) fn find_parts(
     })?;
     for part in parts.iter() {
         let own = &known.own[part.slot];
-        known.check_place(own, context.kept_since(), context.incarnation())?;
+        known.check_place(own, &storage.identity)?;
     }
     if sum != opened.bytes {
         return Err(Refused::new(
@@ -343,12 +351,12 @@ pub(crate) fn stretches(parts: &[Part]) -> impl Iterator<Item = Stretch> + '_ {
 }
 
 /// Bytes of the buffer that a staged stretch goes through.
-pub(crate) fn buffer_bytes(context: &Context, stretch_bytes: u64) -> (usize, bool) {
-    let own = SMALL.min(context.buffers.buffer_bytes());
-    let all = context.buffers.buffer_bytes();
+pub(crate) fn buffer_bytes(storage: &Storage, stretch_bytes: u64) -> (usize, bool) {
+    let own = SMALL.min(storage.buffers.buffer_bytes());
+    let all = storage.buffers.buffer_bytes();
     if stretch_bytes <= own as u64 {
         (own, true)
-    } else if context.stored.is_durable() {
+    } else if storage.stored.is_durable() {
         (all, false)
     } else {
         (all.min(NEAR), false)

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::bounded::Patience;
 use crate::buffers::Borrower;
-use crate::context::Context;
+use crate::context::Storage;
 use crate::sealed::Payload;
 use crate::service::IoService;
 use crate::sessions::{Connection, Scratch, Session, Who};
@@ -40,6 +40,7 @@ pub(crate) fn serve(
 ) -> Outcome {
     let started = Instant::now();
     let context = &*service.context;
+    let storage = &*context.storage;
     let opened = match super::open(context, session, exchange, Rights::READ) {
         Ok(opened) => opened,
         Err(refused) => return service.refuse(exchange, refused),
@@ -56,7 +57,7 @@ pub(crate) fn serve(
     } = &mut session.scratch;
     let mut spent = Spent::default();
     let mut reader = Reader {
-        context,
+        storage,
         who,
         connection,
         opened: &opened,
@@ -77,14 +78,14 @@ pub(crate) fn serve(
     drop(opened);
     match result {
         Ok(()) => {
-            if context.stored.is_durable() {
-                context.ahead.observe(&view, range.start, range.end);
+            if storage.stored.is_durable() {
+                storage.ahead.observe(&view, range.start, range.end);
             }
             Ok(())
         }
         Err(Fault::Refused(refused)) if !is_begun => service.refuse(exchange, refused),
         Err(Fault::Refused(refused)) => {
-            context.statistics.refused(refused.status);
+            storage.statistics.refused(refused.status);
             Err(LinkError::Io(io::Error::other(refused.refusal.text)))
         }
         Err(Fault::Link(error)) => Err(error),
@@ -93,7 +94,7 @@ pub(crate) fn serve(
 
 /// Packs the bytes of an access that were found to be here, for whoever answers by himself.
 pub(crate) fn read_packed(
-    context: &Context,
+    storage: &Storage,
     session: &mut Session,
     opened: &Opened,
     spent: &mut Spent,
@@ -104,7 +105,7 @@ pub(crate) fn read_packed(
         pins, parts, out, ..
     } = &mut session.scratch;
     let mut reader = Reader {
-        context,
+        storage,
         who,
         connection,
         opened,
@@ -122,7 +123,7 @@ pub(crate) fn read_packed(
 }
 
 struct Reader<'a> {
-    context: &'a Context,
+    storage: &'a Storage,
     who: Who,
     connection: &'a Arc<Connection>,
     opened: &'a Opened,
@@ -143,12 +144,12 @@ impl Reader<'_> {
         let parts = self.parts;
         for stretch in stretches(parts) {
             if let Stretch::Staged(_, bytes) = stretch {
-                let size = buffer_bytes(self.context, bytes).0 as u64;
+                let size = buffer_bytes(self.storage, bytes).0 as u64;
                 self.spent.rounds += bytes.div_ceil(size);
             }
         }
         let is_in_steps = parts.len() > 1 || self.spent.rounds > 1;
-        if is_in_steps && self.context.stored.is_durable() {
+        if is_in_steps && self.storage.stored.is_durable() {
             self.load()?;
         }
         for stretch in stretches(parts) {
@@ -167,14 +168,14 @@ impl Reader<'_> {
         let mut patience = Patience::new(self.connection);
         for part in self.parts {
             let own = &self.opened.known.own[part.slot];
-            let Some(subfile) = self.opened.known.find(own, &self.context.stored)? else {
+            let Some(subfile) = self.opened.known.find(own, &self.storage.stored)? else {
                 continue;
             };
             let (share, bytes) = (self.opened.share(part), self.opened.subfile_bytes(part));
             for window in windows(share, bytes, part.file(), part.count, WINDOW) {
                 patience.window()?;
                 self.pins.clear();
-                self.context
+                self.storage
                     .with_room(|| subfile.pin(window.subfile.clone(), self.pins))?;
             }
             self.pins.clear();
@@ -185,9 +186,7 @@ impl Reader<'_> {
     }
 
     fn progress(&self) {
-        let sessions = &self.context.sessions;
-        self.connection
-            .busy_with(self.opened.view.file, sessions.now_ms());
+        self.connection.busy_with(self.opened.view.file);
     }
 
     /// Sends places, the first time behind the head of the answer.
@@ -197,7 +196,7 @@ impl Reader<'_> {
             return Ok(payload.send(exchange, &[], places)?);
         }
         // Whoever has his bytes finds the read counted.
-        let statistics = &self.context.statistics;
+        let statistics = &self.storage.statistics;
         statistics.served(false, self.opened.bytes, self.spent.rounds);
         if self.is_for_server {
             add(&statistics.server_bytes, self.opened.bytes);
@@ -218,9 +217,9 @@ impl Reader<'_> {
 
     /// From the extents to the socket.
     fn straight(&mut self, exchange: &Exchange, part: &Part, offset: u64) -> Result<(), Fault> {
-        let (context, known) = (self.context, &self.opened.known);
+        let (storage, known) = (self.storage, &self.opened.known);
         let own = &known.own[part.slot];
-        let Some(subfile) = known.find(own, &context.stored)? else {
+        let Some(subfile) = known.find(own, &storage.stored)? else {
             return self.zeros(exchange, part.count);
         };
         let end = offset + part.count;
@@ -234,7 +233,7 @@ impl Reader<'_> {
             let stop = first_window(at, end - at, WINDOW);
             self.pins.clear();
             let start = Instant::now();
-            context.with_room(|| {
+            storage.with_room(|| {
                 self.pins.clear();
                 subfile.pin(at..stop, self.pins)
             })?;
@@ -302,7 +301,7 @@ impl Reader<'_> {
         bytes: u64,
         small: &mut Vec<u8>,
     ) -> Result<(), Fault> {
-        let (size, is_small) = buffer_bytes(self.context, bytes);
+        let (size, is_small) = buffer_bytes(self.storage, bytes);
         let mut cursor = Cursor::new(self.parts, first);
         let mut left = bytes;
         while left > 0 {
@@ -316,9 +315,9 @@ impl Reader<'_> {
             } else {
                 let start = Instant::now();
                 let borrower = Borrower::new(self.who, self.connection);
-                let (mut lent, waited) = self.context.buffers.borrow(&borrower);
+                let (mut lent, waited) = self.storage.buffers.borrow(&borrower);
                 if waited {
-                    add(&self.context.statistics.buffer_waits, 1);
+                    add(&self.storage.statistics.buffer_waits, 1);
                 }
                 spend(&mut self.spent.waited, start);
                 self.gather(&mut cursor, &mut lent[..n])?;
@@ -353,7 +352,7 @@ impl Reader<'_> {
     ) -> Result<(), Fault> {
         let opened = self.opened;
         let own = &opened.known.own[part.slot];
-        let Some(stored) = opened.known.find(own, &self.context.stored)? else {
+        let Some(stored) = opened.known.find(own, &self.storage.stored)? else {
             packed.fill(0);
             return Ok(());
         };
@@ -361,7 +360,7 @@ impl Reader<'_> {
         let mut patience = Patience::new(self.connection);
         for window in windows(share, subfile, file, packed.len() as u64, WINDOW) {
             patience.window()?;
-            self.context.with_room(|| {
+            self.storage.with_room(|| {
                 self.pins.clear();
                 stored.pin(window.subfile.clone(), self.pins)
             })?;

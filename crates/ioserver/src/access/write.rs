@@ -22,8 +22,9 @@ use super::{
 };
 use crate::bounded::Patience;
 use crate::buffers::{Borrower, Lent};
-use crate::context::Context;
+use crate::context::Storage;
 use crate::files::FileEntry;
+use crate::ops::with_asker;
 use crate::refused::Refused;
 use crate::service::IoService;
 use crate::sessions::{Connection, Scratch, Session, Who};
@@ -45,13 +46,14 @@ pub(crate) fn serve(
 ) -> Outcome {
     let started = Instant::now();
     let context = &*service.context;
+    let storage = &*context.storage;
     let flags = exchange.header().flags;
     let opened = match super::open(context, session, exchange, Rights::WRITE) {
         Ok(opened) => opened,
         Err(refused) => return service.refuse(exchange, refused),
     };
     let mut spent = Spent::default();
-    let result = write(context, session, exchange, &opened, flags, &mut spent);
+    let result = write(storage, session, exchange, &opened, flags, &mut spent);
     session.scratch.grant.abandon();
     let (epoch, end, bytes) = (opened.epoch, opened.end, opened.bytes);
     let newer = opened.flags();
@@ -62,19 +64,20 @@ pub(crate) fn serve(
         if flags & GROW == 0 {
             return Ok(());
         }
-        let grown =
-            service.with_asker(session, &view, |owner, asker| owner.grow(asker, epoch, end));
+        let grown = with_asker(&context.owner, session, &view, |owner, asker| {
+            owner.grow(asker, epoch, end)
+        });
         Ok(grown.map(drop)?)
     });
     match result {
         Ok(()) => {
-            context.statistics.served(true, bytes, spent.rounds);
+            storage.statistics.served(true, bytes, spent.rounds);
             let done = Done {
                 waited_ns: nanos(spent.waited),
                 copied_ns: nanos(spent.copied),
                 served_ns: nanos(started.elapsed()),
                 rounds: spent.rounds,
-                verifier: context.verifier(),
+                verifier: storage.verifier(),
             };
             let out = &mut session.scratch.out;
             done.encode(out);
@@ -86,7 +89,7 @@ pub(crate) fn serve(
 }
 
 fn write(
-    context: &Context,
+    storage: &Storage,
     session: &mut Session,
     exchange: &mut Exchange,
     opened: &Opened,
@@ -101,7 +104,7 @@ fn write(
         ..
     } = &mut session.scratch;
     let mut writer = Writer {
-        context,
+        storage,
         who,
         connection,
         opened,
@@ -114,7 +117,7 @@ fn write(
         if exchange.payload_left() > 0 {
             return Err(wrong_payload(0, exchange.payload_left()));
         }
-        add(&context.statistics.announced, 1);
+        add(&storage.statistics.announced, 1);
         reserved = writer.reserve()?;
         // What was reserved may be what others wait for.
         let _due = connection.waits_for(0);
@@ -151,7 +154,7 @@ fn write(
 
 /// Spreads packed bytes of an access whose places were found, for whoever received them by himself.
 pub(crate) fn write_packed(
-    context: &Context,
+    storage: &Storage,
     session: &mut Session,
     opened: &Opened,
     spent: &mut Spent,
@@ -160,7 +163,7 @@ pub(crate) fn write_packed(
     let (who, connection) = (session.who, &session.connection);
     let Scratch { grant, parts, .. } = &mut session.scratch;
     let mut writer = Writer {
-        context,
+        storage,
         who,
         connection,
         opened,
@@ -207,7 +210,7 @@ pub(crate) fn overtaken_entry(error: store::Error, entry: &FileEntry) -> Refused
 }
 
 struct Writer<'a> {
-    context: &'a Context,
+    storage: &'a Storage,
     who: Who,
     connection: &'a Arc<Connection>,
     opened: &'a Opened,
@@ -238,7 +241,7 @@ impl<'a> Writer<'a> {
                     Err(fault) => Err(fault),
                 }
             }
-            Some(Stretch::Staged(_, bytes)) => match buffer_bytes(self.context, bytes) {
+            Some(Stretch::Staged(_, bytes)) => match buffer_bytes(self.storage, bytes) {
                 (_, true) => Ok(Reserved::Nothing),
                 (_, false) => Ok(Reserved::Buffer(self.borrow())),
             },
@@ -248,17 +251,17 @@ impl<'a> Writer<'a> {
 
     /// Lets everything that was written be kept.
     fn finish(&mut self) -> Result<(), Fault> {
-        let (context, known) = (self.context, &self.opened.known);
-        context.stored.wrote();
+        let (storage, known) = (self.storage, &self.opened.known);
+        storage.stored.wrote();
         self.opened.view.entry.wrote(&self.opened.file);
-        if context.write_through {
+        if storage.write_through {
             for part in self.parts.iter() {
-                if let Some(subfile) = known.find(&known.own[part.slot], &context.stored)? {
+                if let Some(subfile) = known.find(&known.own[part.slot], &storage.stored)? {
                     subfile.flush()?;
                 }
             }
         } else {
-            context.stored.help(&context.statistics, self.opened.bytes);
+            storage.stored.help(&storage.statistics, self.opened.bytes);
         }
         Ok(())
     }
@@ -266,18 +269,16 @@ impl<'a> Writer<'a> {
     fn borrow(&mut self) -> Lent<'a> {
         let start = Instant::now();
         let borrower = Borrower::new(self.who, self.connection);
-        let (lent, waited) = self.context.buffers.borrow(&borrower);
+        let (lent, waited) = self.storage.buffers.borrow(&borrower);
         if waited {
-            add(&self.context.statistics.buffer_waits, 1);
+            add(&self.storage.statistics.buffer_waits, 1);
         }
         spend(&mut self.spent.waited, start);
         lent
     }
 
     fn progress(&self) {
-        let sessions = &self.context.sessions;
-        self.connection
-            .busy_with(self.opened.view.file, sessions.now_ms());
+        self.connection.busy_with(self.opened.view.file);
     }
 
     /// Grants a range of a subfile, waiting a little for room.
@@ -287,13 +288,12 @@ impl<'a> Writer<'a> {
         range: std::ops::Range<u64>,
         is_full: bool,
     ) -> Result<(), Fault> {
-        let (context, known) = (self.context, &self.opened.known);
+        let (storage, known) = (self.storage, &self.opened.known);
         let own = &known.own[part.slot];
-        let incarnation = context.incarnation();
         let grant = &mut *self.grant;
         let mut try_once = || {
             grant.abandon();
-            let subfile = known.make(own, &context.stored, incarnation)?;
+            let subfile = known.make(own, storage)?;
             if is_full {
                 subfile.grant(range.clone(), grant)
             } else {
@@ -303,7 +303,7 @@ impl<'a> Writer<'a> {
         match try_once() {
             Err(store::Error::NoSpace { .. }) => {
                 let start = Instant::now();
-                let done = context.with_room(try_once);
+                let done = storage.with_room(try_once);
                 spend(&mut self.spent.waited, start);
                 done.map_err(Fault::from)
             }
@@ -355,7 +355,7 @@ impl<'a> Writer<'a> {
         small: &mut Vec<u8>,
         mut lent: Option<Lent<'a>>,
     ) -> Result<(), Fault> {
-        let (size, is_small) = buffer_bytes(self.context, bytes);
+        let (size, is_small) = buffer_bytes(self.storage, bytes);
         let mut cursor = Cursor::new(self.parts, first);
         let mut left = bytes;
         while left > 0 {

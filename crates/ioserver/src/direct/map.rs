@@ -18,7 +18,7 @@ use wire::{MOST_DESCRIPTORS, Rights, Status};
 use super::Attached;
 use super::marks::Handing;
 use super::revoke::Stores;
-use crate::context::Context;
+use crate::context::{Context, Storage};
 use crate::files::{Known, Planned};
 use crate::refused::Refused;
 use crate::service::IoService;
@@ -84,14 +84,14 @@ pub(crate) fn attach(
         .and_then(|_| {
             let pid = asker(session)?;
             let _busy = session.client.begin()?;
-            context.direct.attach(&session.client, pid)
+            context.files.direct.attach(&session.client, pid)
         });
     match result {
         Ok((attached, table)) => {
             let answer = Answer {
                 table_bytes: table.len(),
                 // Whatever the server does with what comes by message, this is in its memory.
-                verifier: context.verifiers.life,
+                verifier: context.identity.verifiers.life,
                 page_bytes: attached.page.len(),
             };
             let descriptors = [table.descriptor(), attached.page.descriptor()];
@@ -155,10 +155,16 @@ fn make(
         ));
     }
     check(request)?;
-    let direct = &context.direct;
+    let Context {
+        files,
+        storage,
+        owner,
+        ..
+    } = context;
+    let direct = &files.direct;
     direct.sweep();
     // A view that may write and a map that is not for that: the client may use it for both.
-    let may_store = view.rights.allow(Rights::WRITE) && context.allows_direct_writes();
+    let may_store = view.rights.allow(Rights::WRITE) && storage.allows_direct_writes();
     if request.writes && !may_store {
         return Err(Refused::new(
             Status::Unsupported,
@@ -182,15 +188,15 @@ fn make(
         is_server: false,
         only_reads: false,
     };
-    let (_running, known, _) = context.enter(&view.entry, &planned)?;
+    let (_running, known, _) = files.enter(owner, &view.entry, &planned)?;
     check_domain(session.who, &known.domain())?;
     let is_first = direct.is_first_map(view.file, &attached);
     // Before the map has a number: making room may void all maps of the file.
-    prepare(context, &known, request)?;
+    prepare(storage, &known, request)?;
     let (number, entry, epoch) = direct.register(&view.entry, &attached)?;
-    let found = find(context, &known, request, number, is_first)?;
+    let found = find(storage, &known, request, number, is_first)?;
     let subfiles: HashMap<SubfileId, Arc<dyn Subfile>> = subfiles(&known, request).collect();
-    let marks = match context.stored.is_durable() {
+    let marks = match storage.stored.is_durable() {
         false => {
             let writable = found.iter().filter(|_| may_store);
             writable.for_each(|(id, location)| {
@@ -223,7 +229,7 @@ fn make(
     }
     if !stores.is_empty() {
         view.entry.stored_directly();
-        context.stored.wrote();
+        storage.stored.wrote();
     }
     direct.note(view.file, &attached, stores, subfiles.into_iter());
     let (segments, descriptors) = hand_over(&mut session.given, &mut list)?;
@@ -288,28 +294,27 @@ struct Part {
 }
 
 /// Brings what is asked for into memory; what is missing is made if the client wants to store.
-fn prepare(context: &Context, known: &Known, request: &Map) -> Result<(), Refused> {
-    let is_durable = context.stored.is_durable();
+fn prepare(storage: &Storage, known: &Known, request: &Map) -> Result<(), Refused> {
+    let is_durable = storage.stored.is_durable();
     let most_of_range = match is_durable {
         false => MADE_OF_RANGE,
         // More would push out what others have mapped, and then itself.
-        true => MADE_OF_RANGE.min(context.stored.store().usage().memory_limit_bytes / 4),
+        true => MADE_OF_RANGE.min(storage.stored.store().usage().memory_limit_bytes / 4),
     };
     let mut made = 0;
     for asked in &request.ranges {
         let own = known.own_at(asked.store, asked.subfile)?;
-        let incarnation = context.incarnation();
-        known.check_place(own, context.kept_since(), incarnation)?;
+        known.check_place(own, &storage.identity)?;
         if request.writes && asked.start < asked.end && made < MADE_BYTES {
             let most = most_of_range.min(MADE_BYTES - made);
             let end = asked.end.min(asked.start.saturating_add(most));
             made += end - asked.start;
             // Who waits for room does so by message.
-            let subfile = known.make(own, &context.stored, incarnation)?;
+            let subfile = known.make(own, storage)?;
             subfile.make_extents(asked.start..end)?;
         } else if is_durable
             && asked.end - asked.start <= LOADED_BYTES
-            && let Some(subfile) = known.find(own, &context.stored)?
+            && let Some(subfile) = known.find(own, &storage.stored)?
         {
             load(&**subfile, &(asked.start..asked.end));
         }
@@ -319,7 +324,7 @@ fn prepare(context: &Context, known: &Known, request: &Map) -> Result<(), Refuse
 
 /// The extents that an answer is about.
 fn find(
-    context: &Context,
+    storage: &Storage,
     known: &Known,
     request: &Map,
     number: u64,
@@ -328,7 +333,7 @@ fn find(
     let mut list: Vec<(SubfileId, Location)> = Vec::new();
     for asked in &request.ranges {
         let own = known.own_at(asked.store, asked.subfile)?;
-        let Some(subfile) = known.find(own, &context.stored)? else {
+        let Some(subfile) = known.find(own, &storage.stored)? else {
             continue;
         };
         // Bytes of an earlier protection stay in their segments until they have moved.

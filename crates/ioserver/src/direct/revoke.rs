@@ -1,7 +1,7 @@
 //! Taking maps back: raise the epoch, wait a little for those who copy, replace what they may store into.
 //!
-//! Whoever calls [`Context::take_back`] has closed the gate of the file and drained it. What happens
-//! outside a gate ([`Context::detach`]) moves nothing unless a writer is stuck, and then closes it.
+//! Whoever calls [`Files::take_back`] has closed the gate of the file and drained it. What happens
+//! outside a gate ([`Files::detach`]) moves nothing unless a writer is stuck, and then closes it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use wire::{ClientId, FileId};
 use super::attached::Attached;
 use super::quarantine::{Quarantined, may_store};
 use super::{Direct, Mapper};
-use crate::context::Context;
+use crate::files::Files;
 use crate::files::{FileEntry, Known, lock};
 use crate::refused::Refused;
 use crate::sessions::Client;
@@ -294,7 +294,7 @@ impl Direct {
     }
 }
 
-impl Context {
+impl Files {
     /// Lets nobody copy by himself what he may not after the word of a file has changed; returns when nobody does,
     /// with how many did. Maps stay good, unless somebody does not end.
     pub(crate) fn stop_claims(&self, entry: &FileEntry) -> Result<u64, Refused> {
@@ -329,7 +329,7 @@ impl Context {
         stuck.iter().for_each(|s| stores.add(s.stores.clone()));
         let mut aside = Aside::new();
         let replaced = stores.0.iter().try_for_each(|(&id, ranges)| {
-            let subfile = match self.stored.open(id) {
+            let subfile = match self.storage.stored.open(id) {
                 Ok(subfile) => subfile,
                 Err(store::Error::NotFound(_)) => return Ok(()),
                 Err(e) => return Err(e),
@@ -369,7 +369,7 @@ impl Context {
         let domain = known.domain();
         let mut moving = Vec::new();
         for own in &known.own {
-            let subfile = known.find(own, &self.stored)?;
+            let subfile = known.find(own, &self.storage.stored)?;
             moving.extend(subfile.filter(|s| s.identity().domain != domain));
         }
         if moving.is_empty() {
@@ -378,7 +378,7 @@ impl Context {
         entry.alone(&self.hurry(), || {
             self.take_back(entry.id(), |_| u64::MAX)?;
             for subfile in &moving {
-                self.with_room(|| subfile.set_domain(domain))?;
+                self.storage.with_room(|| subfile.set_domain(domain))?;
             }
             Ok(())
         })
@@ -386,7 +386,7 @@ impl Context {
 
     /// Asks whom a file belongs to now, and keeps its bytes accordingly.
     pub(crate) fn redomain(&self, file: FileId) -> Result<(), Refused> {
-        let Some(entry) = self.files.get(file) else {
+        let Some(entry) = self.get(file) else {
             // Whoever uses it first learns it then.
             return Ok(());
         };

@@ -18,8 +18,8 @@ use super::distribution::{RoundPart, Walk};
 use super::operation::{Memory, Operation, Plan, Round};
 use super::prefetch::Ready;
 use crate::access::write::overtaken_entry;
-use crate::context::Context;
-use crate::files::{FileEntry, Known, Planned, Running};
+use crate::files::{FileEntry, Files, Known, Planned, Running};
+use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::statistics::add;
 
@@ -30,7 +30,8 @@ const AHEAD_BYTES: u64 = 4 << 30;
 
 /// What the store's thread works with.
 pub(super) struct Blocks<'a> {
-    pub(super) context: &'a Context,
+    pub(super) files: &'a Files,
+    pub(super) owner: &'a Owner,
     pub(super) entry: &'a Arc<FileEntry>,
     pub(super) operation: &'a Operation,
     pub(super) plan: &'a Plan,
@@ -48,11 +49,14 @@ impl Blocks<'_> {
 
     /// Hands out what was prepared before the request came; where the walk goes on.
     fn prepared(&self, mut ready: Ready) -> Result<Walk, Refused> {
-        let (context, operation) = (self.context, self.operation);
+        let Files {
+            storage, sessions, ..
+        } = self.files;
+        let (operation, statistics) = (self.operation, &storage.statistics);
         while let Some(next) = ready.next() {
             let is_last = self.entry.is_closed();
-            while let Some(oldest) = operation.oldest(context, is_last)? {
-                operation.store_step(context, || self.end(oldest))?;
+            while let Some(oldest) = operation.oldest(sessions, is_last)? {
+                operation.store_step(statistics, || self.end(oldest))?;
             }
             let (running, known) = self.enter()?;
             // Who writes into it from now on writes at the same time. Others may rely on what is sent from
@@ -65,25 +69,28 @@ impl Blocks<'_> {
             }
             let bytes = next.packets.iter().flatten();
             let bytes = bytes.map(|packet| packet.bytes.len() as u64).sum();
-            add(&context.statistics.prefetch_hit_bytes, bytes);
+            add(&statistics.prefetch_hit_bytes, bytes);
             let blocks = next.parts.iter().map(|part| part.blocks).sum();
-            add(&context.statistics.directed_rounds, 1);
-            add(&context.statistics.directed_blocks, blocks);
+            add(&statistics.directed_rounds, 1);
+            add(&statistics.directed_blocks, blocks);
             operation.blocks.fetch_add(blocks, Ordering::Relaxed);
             let round = Round {
                 parts: next.parts,
                 memory: Memory::Packets(next.packets),
                 _running: running,
             };
-            operation.publish(context, round);
+            operation.publish(statistics, round);
         }
         Ok(ready.walk.clone())
     }
 
     fn all_rounds(&self, ready: Option<Ready>) -> Result<(), Refused> {
-        let (context, operation) = (self.context, self.operation);
+        let Files {
+            storage, sessions, ..
+        } = self.files;
+        let (operation, statistics) = (self.operation, &storage.statistics);
         if self.plan.writes {
-            operation.store_step(context, || self.allocate())?;
+            operation.store_step(statistics, || self.allocate())?;
         }
         let mut walk = match ready {
             Some(ready) => self.prepared(ready)?,
@@ -93,26 +100,26 @@ impl Blocks<'_> {
         loop {
             // Whoever closes the gate waits for the rounds in memory, and the next one for him.
             let is_last = self.entry.is_closed();
-            while let Some(oldest) = operation.oldest(context, is_last)? {
-                operation.store_step(context, || self.end(oldest))?;
+            while let Some(oldest) = operation.oldest(sessions, is_last)? {
+                operation.store_step(statistics, || self.end(oldest))?;
             }
             self.plan.distribution.next_round(&mut walk, &mut parts)?;
             if parts.is_empty() {
                 break;
             }
-            let round = operation.store_step(context, || self.prepare(parts.clone()))?;
+            let round = operation.store_step(statistics, || self.prepare(parts.clone()))?;
             let blocks = round.parts.iter().map(|part| part.blocks).sum();
-            add(&context.statistics.directed_rounds, 1);
-            add(&context.statistics.directed_blocks, blocks);
+            add(&statistics.directed_rounds, 1);
+            add(&statistics.directed_blocks, blocks);
             operation.blocks.fetch_add(blocks, Ordering::Relaxed);
-            operation.publish(context, round);
+            operation.publish(statistics, round);
         }
         operation.complete();
-        while let Some(oldest) = operation.oldest(context, true)? {
-            operation.store_step(context, || self.end(oldest))?;
+        while let Some(oldest) = operation.oldest(sessions, true)? {
+            operation.store_step(statistics, || self.end(oldest))?;
         }
         if self.plan.writes {
-            context.stored.wrote();
+            storage.stored.wrote();
         }
         operation.done();
         Ok(())
@@ -129,23 +136,22 @@ impl Blocks<'_> {
             is_server: false,
             only_reads: !self.plan.writes,
         };
-        let (running, known, _) = self.context.enter(self.entry, &planned)?;
+        let (running, known, _) = self.files.enter(self.owner, self.entry, &planned)?;
         Ok((running, known))
     }
 
     /// Allocates what is going to be written, in one stretch per subfile.
     fn allocate(&self) -> Result<(), Refused> {
-        let (context, distribution) = (self.context, &self.plan.distribution);
+        let (storage, distribution) = (&self.files.storage, &self.plan.distribution);
         let _running = self.enter()?;
         let known = &distribution.known;
-        let incarnation = context.incarnation();
         for (slot, range, bytes) in distribution.spans() {
             let own = &known.own[slot];
-            known.check_place(own, context.kept_since(), incarnation)?;
+            known.check_place(own, &storage.identity)?;
             if (range.end - range.start) / DENSE > bytes {
                 continue;
             }
-            let made = known.make(own, &context.stored, incarnation);
+            let made = known.make(own, storage);
             // What ranks say that they will write is not written yet, and may never be.
             let range = range.start..range.end.min(range.start.saturating_add(AHEAD_BYTES));
             // Without room for all of it at once there may still be room for one round after the other.
@@ -158,13 +164,12 @@ impl Blocks<'_> {
     }
 
     fn prepare(&self, mut parts: Vec<RoundPart>) -> Result<Round, Refused> {
-        let context = self.context;
+        let storage = &self.files.storage;
         let (running, _) = self.enter()?;
         let known = &self.plan.distribution.known;
-        let incarnation = context.incarnation();
         for part in &parts {
             let own = &known.own[part.slot];
-            known.check_place(own, context.kept_since(), incarnation)?;
+            known.check_place(own, &storage.identity)?;
         }
         let memory = match self.plan.writes {
             false => {
@@ -184,11 +189,11 @@ impl Blocks<'_> {
     }
 
     fn pin(&self, known: &Known, part: &RoundPart) -> Result<Pins, Refused> {
-        let context = self.context;
+        let storage = &self.files.storage;
         let mut pins = Pins::new();
-        let subfile = known.find(&known.own[part.slot], &context.stored)?;
+        let subfile = known.find(&known.own[part.slot], &storage.stored)?;
         if let Some(subfile) = subfile {
-            context.with_room(|| {
+            storage.with_room(|| {
                 pins.clear();
                 subfile.pin(part.subfile.clone(), &mut pins)
             })?;
@@ -197,14 +202,14 @@ impl Blocks<'_> {
     }
 
     fn grant(&self, known: &Known, part: &mut RoundPart) -> Result<Grant, Refused> {
-        let context = self.context;
+        let storage = &self.files.storage;
         let own = &known.own[part.slot];
         let (range, is_full) = self.plan.distribution.written(part);
         part.subfile = range.clone();
         let mut grant = Grant::new();
-        context.with_room(|| {
+        storage.with_room(|| {
             grant.abandon();
-            let subfile = known.make(own, &context.stored, context.incarnation())?;
+            let subfile = known.make(own, storage)?;
             match is_full {
                 true => subfile.grant(range.clone(), &mut grant),
                 false => subfile.grant_gaps(range.clone(), &mut grant),
@@ -230,8 +235,8 @@ impl Blocks<'_> {
                 .commit()
                 .map_err(|error| overtaken_entry(error, self.entry))?;
             self.entry.wrote(&part.file);
-            if self.context.write_through {
-                let stored = &self.context.stored;
+            if self.files.storage.write_through {
+                let stored = &self.files.storage.stored;
                 if let Some(subfile) = known.find(&known.own[part.slot], stored)? {
                     subfile.flush()?;
                 }

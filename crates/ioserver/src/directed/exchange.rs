@@ -15,7 +15,7 @@
 //! missing the others are taken out again.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,8 +28,8 @@ use kernels::{Share, SharedBytes, SharedBytesMut};
 
 use super::distribution::{Compiled, Distribution};
 use super::prefetch::Packed;
-use crate::context::Context;
 use crate::files::{Known, lock};
+use crate::statistics::Statistics;
 
 /// How long a rank's server waits for the owners of what it holds.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -192,10 +192,11 @@ impl Deposits {
         lock(&self.state).drop_others(file, None);
     }
 
-    /// A server deposits a packet; whether it is kept.
+    /// A server deposits a packet; whether it is kept. So many bytes are `prepared` here besides.
     pub(super) fn deposit(
         &self,
-        context: &Context,
+        statistics: &Statistics,
+        prepared: &AtomicU64,
         request: &Deposit,
         lead: &Lead,
         homes: &Arc<Homes>,
@@ -215,7 +216,7 @@ impl Deposits {
             let mut state = lock(&self.state);
             // Of a file one request is prepared at a time.
             state.drop_others(request.file, Some(request.key));
-            let held = state.bytes + context.operations.prefetch.held_bytes();
+            let held = state.bytes + prepared.load(Ordering::SeqCst);
             if held + bytes > most || portion.parts.iter().map(|p| p.bytes).sum::<u64>() != bytes {
                 return false;
             }
@@ -233,7 +234,7 @@ impl Deposits {
             let new = || Arc::new(Mutex::new(vec![0; (range.hi - range.lo) as usize]));
             let ordered = Arc::clone(found.ordered.entry(rank).or_insert_with(new));
             state.bytes = state.bytes + bytes - dropped;
-            let most_held = &context.statistics.prefetch_most_bytes;
+            let most_held = &statistics.prefetch_most_bytes;
             most_held.fetch_max(held + bytes, Ordering::Relaxed);
             ordered
         };

@@ -75,7 +75,8 @@ pub(crate) fn lead(service: &IoService, session: &mut Session, exchange: &mut Ex
     };
     add(&context.statistics.directed, 1);
     let blocks = Blocks {
-        context,
+        files: &context.files,
+        owner: &context.owner,
         entry: &view.entry,
         operation: &operation,
         plan: &plan,
@@ -89,7 +90,7 @@ pub(crate) fn lead(service: &IoService, session: &mut Session, exchange: &mut Ex
         false => {
             let wanted = view.reading.wanted();
             let known = &plan.distribution.known;
-            prefetch.take(context, &view.entry, known, &lead, wanted)
+            prefetch.take(&view.entry, known, &lead, wanted)
         }
     };
     let result = thread::scope(|scope| {
@@ -107,7 +108,7 @@ pub(crate) fn lead(service: &IoService, session: &mut Session, exchange: &mut Ex
             context.operations.forget(leader, lead.operation);
             let wanted = view.reading.wanted();
             if !lead.writes && wanted.is_collective() {
-                prefetch.observe(context, &view.entry, &lead, wanted);
+                prefetch.observe(&view.entry, &lead, wanted);
             }
         }
         true => operation.clear(),
@@ -181,16 +182,17 @@ fn begin(
         is_server: false,
         only_reads: !lead.writes,
     };
-    let (_running, known, _) = context.enter(&view.entry, &planned)?;
+    let (files, storage) = (&context.files, &context.storage);
+    let (_running, known, _) = files.enter(&context.owner, &view.entry, &planned)?;
     if known.layout().pieces.len() != 1 {
         return Err(Refused::new(
             Status::Unsupported,
             "a file that is being given another layout is not accessed in the order of the store",
         ));
     }
-    let limit = context.stored.store().usage().memory_limit_bytes;
+    let limit = storage.stored.store().usage().memory_limit_bytes;
     let most = ROUND_BYTES.min(limit / 8);
-    let (compiled, steps) = (&context.operations.compiled, context.limits.search_steps);
+    let (compiled, steps) = (&context.operations.compiled, storage.limits.search_steps);
     let distribution = Distribution::new(compiled, &known, lead, most, steps)?;
     if distribution.ranks[0].client != session.client.id {
         return Err(Refused::new(
@@ -209,9 +211,9 @@ fn be_member(
     follow: &Follow,
 ) -> Result<(Arc<Operation>, Arc<Plan>), Refused> {
     let file = session.client.view(follow.view).map(|view| view.file).ok();
-    let operations = &context.operations;
+    let (operations, sessions) = (&context.operations, &context.sessions);
     let (leader, number) = (follow.leader, follow.operation);
-    let operation = operations.wait_for(context, &session.connection, file, leader, number)?;
+    let operation = operations.wait_for(sessions, &session.connection, file, leader, number)?;
     let plan = operation.plan()?;
     let rank = usize::try_from(follow.rank).unwrap_or(usize::MAX);
     let (client, ranks) = (session.client.id, &plan.distribution.ranks);
@@ -263,14 +265,13 @@ fn run(
         connection: &session.connection,
         file: view.file,
     };
-    session
-        .connection
-        .busy_with(view.file, context.sessions.now_ms());
+    session.connection.busy_with(view.file);
     if let Some(rank) = rank {
         operation.came(rank);
         add(&context.statistics.directed_ranks, 1);
         let mut transfer = Transfer {
-            context,
+            storage: &context.storage,
+            sessions: &context.sessions,
             operation,
             plan,
             rank,
@@ -284,7 +285,7 @@ fn run(
             true => transfer.write(exchange, who)?,
         }
     }
-    Ok(operation.wait_until_done(context, who)?)
+    Ok(operation.wait_until_done(&context.sessions, who)?)
 }
 
 fn end(
@@ -303,7 +304,7 @@ fn end(
                 rounds: operation.rounds(),
                 packets: operation.packets.load(Ordering::Relaxed),
                 served_ns: crate::access::nanos(started.elapsed()),
-                verifier: context.verifier(),
+                verifier: context.storage.verifier(),
             };
             exchange.answer(&done)
         }

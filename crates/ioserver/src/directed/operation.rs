@@ -23,11 +23,11 @@ use wire::{ClientId, Status};
 
 use super::distribution::{Compiled, Distribution, RoundPart};
 use super::prefetch::{Packed, Prefetch};
-use crate::context::Context;
+use crate::context::{Cluster, Storage};
 use crate::files::{Running, lock};
 use crate::refused::Refused;
-use crate::sessions::Connection;
-use crate::statistics::add;
+use crate::sessions::{Connection, Sessions};
+use crate::statistics::{Statistics, add};
 
 /// How long ranks that have not come are waited for.
 const COMING: Duration = Duration::from_secs(20);
@@ -203,7 +203,7 @@ impl Operation {
     /// Waits until `ready` has something, looking after everything that could keep it from ever coming.
     fn wait<T>(
         &self,
-        context: &Context,
+        sessions: &Sessions,
         who: Waiting<'_>,
         mut ready: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<T, Refused> {
@@ -221,7 +221,7 @@ impl Operation {
                 .unwrap_or_else(PoisonError::into_inner);
             state = next;
             if timeout.timed_out() && state.failed.is_none() {
-                let trouble = self.look(context, &who, &state);
+                let trouble = self.look(sessions, &who, &state);
                 if let Some(refused) = trouble {
                     state.failed = Some(refused.clone());
                     drop(state);
@@ -232,10 +232,10 @@ impl Operation {
         }
     }
 
-    fn look(&self, context: &Context, who: &Waiting<'_>, state: &State) -> Option<Refused> {
+    fn look(&self, sessions: &Sessions, who: &Waiting<'_>, state: &State) -> Option<Refused> {
         let gone = |text: String| Some(Refused::new(Status::Unreachable, text));
         if let Waiting::Rank { connection, file } = who {
-            connection.busy_with(*file, context.sessions.now_ms());
+            connection.busy_with(*file);
             if !connection.is_open() {
                 return gone("a rank has ended its connection".into());
             }
@@ -249,18 +249,18 @@ impl Operation {
         let ranks = plan.distribution.ranks.iter().enumerate();
         let mut missing = ranks.filter(|(i, rank)| rank.has_bytes && !state.came[*i]);
         let is_late = self.began.elapsed() > COMING;
-        let lost = missing.find(|(_, rank)| is_late || context.sessions.is_fenced(rank.client));
+        let lost = missing.find(|(_, rank)| is_late || sessions.is_fenced(rank.client));
         lost.and_then(|(i, rank)| gone(format!("rank {i} ({}) has not come", rank.client)))
     }
 
     /// Waits for a round; nothing when there are no more.
     pub(super) fn round(
         &self,
-        context: &Context,
+        sessions: &Sessions,
         who: Waiting<'_>,
         number: u64,
     ) -> Result<Option<Arc<Round>>, Refused> {
-        self.wait(context, who, |state| state.round(number))
+        self.wait(sessions, who, |state| state.round(number))
     }
 
     /// The round if it is there.
@@ -289,13 +289,13 @@ impl Operation {
     }
 
     /// The store has prepared a round.
-    pub(super) fn publish(&self, context: &Context, round: Round) {
+    pub(super) fn publish(&self, statistics: &Statistics, round: Round) {
         let mut state = lock(&self.state);
         let takers = state.plan.as_ref().map_or(0, |plan| plan.takers);
         state.rounds.push_back((Arc::new(round), takers));
         let bytes = state.rounds.iter().map(|(round, _)| round.bytes()).sum();
         drop(state);
-        let most = &context.statistics.directed_most_bytes;
+        let most = &statistics.directed_most_bytes;
         most.fetch_max(bytes, Ordering::Relaxed);
         self.changed.notify_all();
     }
@@ -304,10 +304,10 @@ impl Operation {
     /// when there is room for another. `is_last`: until there are none.
     pub(super) fn oldest(
         &self,
-        context: &Context,
+        sessions: &Sessions,
         is_last: bool,
     ) -> Result<Option<Arc<Round>>, Refused> {
-        self.wait(context, Waiting::Store, |state| {
+        self.wait(sessions, Waiting::Store, |state| {
             match state.rounds.front() {
                 Some((_, 0)) => {
                     let (round, _) = state.rounds.pop_front().expect("looked at");
@@ -335,10 +335,10 @@ impl Operation {
     /// Waits until everything is stored, or sent by all.
     pub(super) fn wait_until_done(
         &self,
-        context: &Context,
+        sessions: &Sessions,
         who: Waiting<'_>,
     ) -> Result<(), Refused> {
-        self.wait(context, who, |state| state.is_done.then_some(()))
+        self.wait(sessions, who, |state| state.is_done.then_some(()))
     }
 
     /// Lets go of the rounds of an operation that has failed.
@@ -348,21 +348,21 @@ impl Operation {
     }
 
     /// Runs a step of the store, and counts whether ranks were served at the same time.
-    pub(super) fn store_step<T>(&self, context: &Context, run: impl FnOnce() -> T) -> T {
+    pub(super) fn store_step<T>(&self, statistics: &Statistics, run: impl FnOnce() -> T) -> T {
         self.store_is_busy.store(true, Ordering::SeqCst);
         if self.ranks_busy.load(Ordering::SeqCst) > 0 {
-            add(&context.statistics.directed_overlaps, 1);
+            add(&statistics.directed_overlaps, 1);
         }
         let done = run();
         self.store_is_busy.store(false, Ordering::SeqCst);
         done
     }
 
-    /// The same for a transfer.
-    pub(super) fn rank_step<T>(&self, context: &Context, run: impl FnOnce() -> T) -> T {
+    /// Runs a transfer, and counts whether the store was at work at the same time.
+    pub(super) fn rank_step<T>(&self, statistics: &Statistics, run: impl FnOnce() -> T) -> T {
         self.ranks_busy.fetch_add(1, Ordering::SeqCst);
         if self.store_is_busy.load(Ordering::SeqCst) {
-            add(&context.statistics.directed_overlaps, 1);
+            add(&statistics.directed_overlaps, 1);
         }
         let done = run();
         self.ranks_busy.fetch_sub(1, Ordering::SeqCst);
@@ -392,17 +392,26 @@ pub(super) enum Waiting<'a> {
 }
 
 /// All collective accesses at this server.
-#[derive(Default)]
 pub(crate) struct Operations {
     table: Mutex<HashMap<(ClientId, u64), Arc<Operation>>>,
     /// The table has changed, or somebody in it has said something.
     told: Condvar,
-    pub(super) compiled: Compiled,
+    pub(super) compiled: Arc<Compiled>,
     /// What comes next.
     pub(crate) prefetch: Prefetch,
 }
 
 impl Operations {
+    pub(crate) fn new(cluster: &Arc<Cluster>, storage: &Arc<Storage>) -> Self {
+        let compiled = Arc::<Compiled>::default();
+        Operations {
+            table: Mutex::default(),
+            told: Condvar::new(),
+            prefetch: Prefetch::new(cluster, storage, &compiled),
+            compiled,
+        }
+    }
+
     /// The operation that a leader begins. Only leaders make operations, so nobody fills the table with some that
     /// nobody leads.
     pub(super) fn lead(&self, leader: ClientId, number: u64) -> Result<Arc<Operation>, Refused> {
@@ -433,7 +442,7 @@ impl Operations {
     /// operation that does not exist costs a thread for a while and nobody else anything.
     pub(super) fn wait_for(
         &self,
-        context: &Context,
+        sessions: &Sessions,
         connection: &Connection,
         file: Option<wire::FileId>,
         leader: ClientId,
@@ -455,12 +464,12 @@ impl Operations {
                 continue;
             }
             if let Some(file) = file {
-                connection.busy_with(file, context.sessions.now_ms());
+                connection.busy_with(file);
             }
             if !connection.is_open() {
                 return gone("a rank has ended its connection".into());
             }
-            if context.sessions.is_fenced(leader) {
+            if sessions.is_fenced(leader) {
                 return gone(format!("rank 0 ({leader}) has died"));
             }
             if began.elapsed() > COMING {

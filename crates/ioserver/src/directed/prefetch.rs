@@ -40,7 +40,7 @@ use super::distribution::{Compiled, Distribution, RoundPart, Walk};
 use super::exchange::{self, Deposits, Homes};
 use crate::access::{Window, piece_range};
 use crate::ahead::Wanted;
-use crate::context::Context;
+use crate::context::{Cluster, Storage};
 use crate::files::{FileEntry, Known, lock};
 use crate::statistics::add;
 
@@ -157,13 +157,13 @@ struct Job {
 }
 
 impl Job {
-    fn homes(&self, context: &Context) -> &Arc<Homes> {
-        let steps = context.limits.search_steps;
+    fn homes(&self, storage: &Storage) -> &Arc<Homes> {
+        let steps = storage.limits.search_steps;
         let find = || {
             Arc::new(exchange::homes(
                 &self.known,
                 &self.lead,
-                context.server,
+                storage.identity.server,
                 steps,
             ))
         };
@@ -191,8 +191,10 @@ struct History {
 }
 
 /// All of it at this server.
-#[derive(Default)]
 pub(crate) struct Prefetch {
+    cluster: Arc<Cluster>,
+    storage: Arc<Storage>,
+    compiled: Arc<Compiled>,
     files: Mutex<HashMap<FileId, History>>,
     queue: Mutex<(VecDeque<Arc<Job>>, bool)>,
     wake: Condvar,
@@ -245,14 +247,30 @@ fn predict(last: &Lead, before: Option<&Lead>) -> Option<Lead> {
 }
 
 impl Prefetch {
+    pub(super) fn new(
+        cluster: &Arc<Cluster>,
+        storage: &Arc<Storage>,
+        compiled: &Arc<Compiled>,
+    ) -> Self {
+        Prefetch {
+            cluster: Arc::clone(cluster),
+            storage: Arc::clone(storage),
+            compiled: Arc::clone(compiled),
+            files: Mutex::default(),
+            queue: Mutex::default(),
+            wake: Condvar::new(),
+            held: Arc::default(),
+            serials: AtomicU64::new(0),
+            deposits: Deposits::default(),
+        }
+    }
+
+    fn server(&self) -> ServerId {
+        self.storage.identity.server
+    }
+
     /// A collective read has ended well here: what comes next is prepared.
-    pub(super) fn observe(
-        &self,
-        context: &Context,
-        entry: &Arc<FileEntry>,
-        lead: &Lead,
-        wanted: Wanted,
-    ) {
+    pub(super) fn observe(&self, entry: &Arc<FileEntry>, lead: &Lead, wanted: Wanted) {
         let mut files = lock(&self.files);
         if files.len() >= FILES && !files.contains_key(&entry.id()) {
             files.retain(|_, history| history.next.is_some());
@@ -289,27 +307,21 @@ impl Prefetch {
         });
         history.next = Some(Arc::clone(&job));
         drop(files);
-        add(&context.statistics.prefetches, 1);
+        add(&self.storage.statistics.prefetches, 1);
         lock(&self.queue).0.push_back(job);
         self.wake.notify_one();
-    }
-
-    /// Bytes of packets in memory, those of other servers left out.
-    pub(super) fn held_bytes(&self) -> u64 {
-        self.held.load(Ordering::SeqCst)
     }
 
     /// A request has come: what was prepared for it, here and elsewhere.
     pub(super) fn take(
         &self,
-        context: &Context,
         entry: &FileEntry,
         known: &Known,
         lead: &Lead,
         wanted: Wanted,
     ) -> Option<Ready> {
         let leader = lead.ranks.first()?.client;
-        let (job, ready) = match self.take_own(context, entry, known, lead) {
+        let (job, ready) = match self.take_own(entry, known, lead) {
             Some((job, ready)) => (Some(job), ready),
             None => (None, None),
         };
@@ -321,7 +333,7 @@ impl Prefetch {
             return ready.filter(|_| is_all_here);
         }
         let ready = match (job, ready) {
-            (Some(job), ready) => self.confirm(context, &job, lead, leader, ready),
+            (Some(job), ready) => self.confirm(&job, lead, leader, ready),
             (None, ready) => ready,
         };
         let packets = self.deposits.take(entry.id(), lead, leader);
@@ -330,7 +342,7 @@ impl Prefetch {
         }
         let mut ready = ready.unwrap_or_else(|| Ready::empty(&self.held));
         let whole = packets.iter().flatten().map(|p| p.bytes.len() as u64).sum();
-        add(&context.statistics.prefetch_exchanged_bytes, whole);
+        add(&self.storage.statistics.prefetch_exchanged_bytes, whole);
         let walk = ready
             .rounds
             .front()
@@ -349,7 +361,6 @@ impl Prefetch {
     /// cannot send them any more are built again.
     fn confirm(
         &self,
-        context: &Context,
         job: &Job,
         lead: &Lead,
         leader: ClientId,
@@ -365,15 +376,15 @@ impl Prefetch {
             let request = Confirm {
                 file: job.entry.id(),
                 key: exchange::key(&job.lead),
-                from: context.server,
+                from: self.server(),
                 serial: job.serial,
                 packets: if is_good { count as u64 } else { 0 },
                 leader,
                 operation: lead.operation,
             };
-            let is_sent = match server == context.server {
+            let is_sent = match server == self.server() {
                 true => self.deposits.confirm(&request),
-                false => matches!(context.ask_member(server, &request), Ok(true)),
+                false => matches!(self.cluster.ask_member(server, &request), Ok(true)),
             };
             if !is_sent {
                 refused.push(server);
@@ -381,7 +392,7 @@ impl Prefetch {
         }
         if let Some(some) = &mut ready
             && !refused.is_empty()
-            && !self.rebuild(context, job, &refused, &mut some.rounds)
+            && !self.rebuild(job, &refused, &mut some.rounds)
         {
             return None;
         }
@@ -390,15 +401,9 @@ impl Prefetch {
 
     /// Builds packets again that others were to send; whether all could be. If not, nobody sends them: the
     /// ranks get everything as ever, and what others do send is sent twice, which is the same bytes.
-    fn rebuild(
-        &self,
-        context: &Context,
-        job: &Job,
-        refused: &[ServerId],
-        rounds: &mut VecDeque<ReadyRound>,
-    ) -> bool {
-        let compiled: &Compiled = &context.operations.compiled;
-        let steps = context.limits.search_steps;
+    fn rebuild(&self, job: &Job, refused: &[ServerId], rounds: &mut VecDeque<ReadyRound>) -> bool {
+        let compiled = &*self.compiled;
+        let steps = self.storage.limits.search_steps;
         let made = Distribution::new(compiled, &job.known, &job.lead, u64::MAX, steps);
         let Ok(distribution) = made else {
             return false;
@@ -408,7 +413,7 @@ impl Prefetch {
                 if !refused.contains(&server) {
                     continue;
                 }
-                let Some(pinned) = pin_all(context, job, &round.parts) else {
+                let Some(pinned) = pin_all(&self.storage, job, &round.parts) else {
                     return false;
                 };
                 match pack(&distribution, rank, &round.parts, &pinned) {
@@ -422,7 +427,6 @@ impl Prefetch {
 
     fn take_own(
         &self,
-        context: &Context,
         entry: &FileEntry,
         known: &Known,
         lead: &Lead,
@@ -460,7 +464,7 @@ impl Prefetch {
         let is_over = state.is_over;
         state.is_over = true;
         drop(state);
-        let statistics = &context.statistics;
+        let statistics = &self.storage.statistics;
         if !is_same(&job.lead, lead) {
             add(&statistics.prefetches_wrong, 1);
             return Some((job, None));
@@ -474,7 +478,7 @@ impl Prefetch {
     }
 
     /// Prepares until [`Prefetch::stop`].
-    pub(crate) fn run(&self, context: &Context) {
+    pub(crate) fn run(&self) {
         loop {
             let job = {
                 let mut queue = lock(&self.queue);
@@ -496,7 +500,7 @@ impl Prefetch {
             if std::mem::replace(&mut lock(&job.state).is_begun, true) {
                 continue;
             }
-            self.prepare(context, &job);
+            self.prepare(&job);
             lock(&job.state).is_over = true;
             job.changed.notify_all();
         }
@@ -514,7 +518,7 @@ impl Prefetch {
     }
 
     /// Another server deposits a packet here; whether it is kept.
-    pub(crate) fn deposit(&self, context: &Context, request: Deposit) -> bool {
+    pub(crate) fn deposit(&self, request: &Deposit) -> bool {
         // The same read, and the limit that the client of the file gave, as far as that is known here.
         let job = {
             let files = lock(&self.files);
@@ -522,29 +526,28 @@ impl Prefetch {
             next.cloned()
         };
         match job {
-            Some(job) if exchange::key(&job.lead) == request.key => {
-                self.keep(context, &job, &request)
-            }
+            Some(job) if exchange::key(&job.lead) == request.key => self.keep(&job, request),
             _ => false,
         }
     }
 
     /// Keeps a packet of a rank whose server this is; whether there is room for it.
-    fn keep(&self, context: &Context, job: &Job, request: &Deposit) -> bool {
-        let most = most_bytes(context, job.wanted.bytes);
-        let homes = job.homes(context);
-        self.deposits
-            .deposit(context, request, &job.lead, homes, most)
+    fn keep(&self, job: &Job, request: &Deposit) -> bool {
+        let most = most_bytes(&self.storage, job.wanted.bytes);
+        let homes = job.homes(&self.storage);
+        self.deposits.deposit(
+            &self.storage.statistics,
+            &self.held,
+            request,
+            &job.lead,
+            homes,
+            most,
+        )
     }
 
     /// Deposits packets of a round at the servers of their ranks; those that were kept there.
-    fn send_away(
-        &self,
-        context: &Context,
-        job: &Job,
-        packets: &mut [Option<Packed>],
-    ) -> Vec<(usize, ServerId)> {
-        let homes = job.homes(context);
+    fn send_away(&self, job: &Job, packets: &mut [Option<Packed>]) -> Vec<(usize, ServerId)> {
+        let homes = job.homes(&self.storage);
         let key = exchange::key(&job.lead);
         let mut away = Vec::new();
         for (rank, home) in homes.of.iter().enumerate() {
@@ -559,21 +562,21 @@ impl Prefetch {
             let request = Deposit {
                 file: job.entry.id(),
                 key,
-                from: context.server,
+                from: self.server(),
                 serial: job.serial,
                 rank: rank as u64,
                 portion: Bytes(packet.portion),
                 bytes: Bytes(packet.bytes),
             };
-            let is_kept = match home == context.server {
+            let is_kept = match home == self.server() {
                 true => {
                     // It is counted there from now on.
                     self.held.fetch_sub(bytes, Ordering::SeqCst);
-                    let is_kept = self.keep(context, job, &request);
+                    let is_kept = self.keep(job, &request);
                     self.held.fetch_add(bytes, Ordering::SeqCst);
                     is_kept
                 }
-                false => matches!(context.ask_member(home, &request), Ok(true)),
+                false => matches!(self.cluster.ask_member(home, &request), Ok(true)),
             };
             match is_kept {
                 true => {
@@ -591,10 +594,10 @@ impl Prefetch {
         away
     }
 
-    fn prepare(&self, context: &Context, job: &Job) {
-        let most = most_bytes(context, job.wanted.bytes);
-        let compiled: &Compiled = &context.operations.compiled;
-        let steps = context.limits.search_steps;
+    fn prepare(&self, job: &Job) {
+        let most = most_bytes(&self.storage, job.wanted.bytes);
+        let compiled = &*self.compiled;
+        let steps = self.storage.limits.search_steps;
         let made = Distribution::new(compiled, &job.known, &job.lead, most, steps);
         let Ok(distribution) = made else {
             return;
@@ -610,7 +613,11 @@ impl Prefetch {
             let is_over = job.is_wanted.load(Ordering::SeqCst) || job.watch.is_void();
             let before = walk.clone();
             let found = distribution.next_round(&mut walk, &mut parts);
-            if is_over || found.is_err() || parts.is_empty() || !is_inside(context, job, &parts) {
+            if is_over
+                || found.is_err()
+                || parts.is_empty()
+                || !is_inside(&self.storage, job, &parts)
+            {
                 return;
             }
             let bytes: u64 = (0..distribution.ranks.len())
@@ -626,7 +633,7 @@ impl Prefetch {
                     .iter()
                     .map(|p| p.subfile.end - p.subfile.start)
                     .sum::<u64>();
-                if loaded > most || !load(context, job, &parts) {
+                if loaded > most || !load(&self.storage, job, &parts) {
                     return;
                 }
                 continue;
@@ -634,7 +641,7 @@ impl Prefetch {
             let held = self.held.fetch_add(bytes, Ordering::SeqCst) + bytes;
             let held = held + self.deposits.bytes();
             let packets = match held <= most {
-                true => pack_all(context, &distribution, job, &parts),
+                true => pack_all(&self.storage, &distribution, job, &parts),
                 false => None,
             };
             let Some(mut packets) = packets else {
@@ -642,12 +649,12 @@ impl Prefetch {
                 return;
             };
             let away = match exchanges {
-                true => self.send_away(context, job, &mut packets),
+                true => self.send_away(job, &mut packets),
                 false => Vec::new(),
             };
             let left: u64 = packets.iter().flatten().map(|p| p.bytes.len() as u64).sum();
             self.held.fetch_sub(bytes - left, Ordering::SeqCst);
-            let statistics = &context.statistics;
+            let statistics = &self.storage.statistics;
             statistics
                 .prefetch_most_bytes
                 .fetch_max(held, Ordering::Relaxed);
@@ -671,8 +678,8 @@ impl Prefetch {
 }
 
 /// Bytes of packets that a server holds at most.
-fn most_bytes(context: &Context, wanted: u64) -> u64 {
-    let limit = context.stored.store().usage().memory_limit_bytes / SHARE;
+fn most_bytes(storage: &Storage, wanted: u64) -> u64 {
+    let limit = storage.stored.store().usage().memory_limit_bytes / SHARE;
     match wanted {
         0 => BYTES.min(limit),
         bytes => bytes.min(limit),
@@ -695,10 +702,10 @@ fn hull(lead: &Lead) -> Option<Range<u64>> {
 }
 
 /// Whether anything of a round was ever written here.
-fn is_inside(context: &Context, job: &Job, parts: &[RoundPart]) -> bool {
+fn is_inside(storage: &Storage, job: &Job, parts: &[RoundPart]) -> bool {
     parts.iter().any(|part| {
         let own = &job.known.own[part.slot];
-        match job.known.find(own, &context.stored) {
+        match job.known.find(own, &storage.stored) {
             Ok(Some(subfile)) => {
                 part.subfile.start < subfile.len() || job.entry.was_stored_directly()
             }
@@ -708,10 +715,10 @@ fn is_inside(context: &Context, job: &Job, parts: &[RoundPart]) -> bool {
 }
 
 /// Loads the blocks of a round; whether all of them could be.
-fn load(context: &Context, job: &Job, parts: &[RoundPart]) -> bool {
+fn load(storage: &Storage, job: &Job, parts: &[RoundPart]) -> bool {
     parts.iter().all(|part| {
         let own = &job.known.own[part.slot];
-        match job.known.find(own, &context.stored) {
+        match job.known.find(own, &storage.stored) {
             Ok(Some(subfile)) => subfile.read_ahead(part.subfile.clone()).is_ok(),
             Ok(None) => true,
             Err(_) => false,
@@ -721,23 +728,23 @@ fn load(context: &Context, job: &Job, parts: &[RoundPart]) -> bool {
 
 /// Reads a round and builds the packets of all ranks.
 fn pack_all(
-    context: &Context,
+    storage: &Storage,
     distribution: &Distribution,
     job: &Job,
     parts: &[RoundPart],
 ) -> Option<Vec<Option<Packed>>> {
-    let pinned = pin_all(context, job, parts)?;
+    let pinned = pin_all(storage, job, parts)?;
     (0..distribution.ranks.len())
         .map(|rank| pack(distribution, rank, parts, &pinned))
         .collect()
 }
 
-fn pin_all(context: &Context, job: &Job, parts: &[RoundPart]) -> Option<Vec<Pins>> {
+fn pin_all(storage: &Storage, job: &Job, parts: &[RoundPart]) -> Option<Vec<Pins>> {
     let mut pinned = Vec::with_capacity(parts.len());
     for part in parts {
         let mut pins = Pins::new();
         let own = &job.known.own[part.slot];
-        if let Some(subfile) = job.known.find(own, &context.stored).ok()? {
+        if let Some(subfile) = job.known.find(own, &storage.stored).ok()? {
             subfile.pin(part.subfile.clone(), &mut pins).ok()?;
         }
         pinned.push(pins);

@@ -26,10 +26,10 @@ use super::prefetch::Packed;
 use crate::access::write::receive_into;
 use crate::access::{Fault, Window, piece_range};
 use crate::buffers::Borrower;
-use crate::context::Context;
+use crate::context::Storage;
 use crate::refused::Refused;
 use crate::sealed::Payload;
-use crate::sessions::{Connection, Who};
+use crate::sessions::{Connection, Sessions, Who};
 use crate::statistics::add;
 
 /// Runs from this length on go straight.
@@ -41,7 +41,8 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// See the [module](self).
 pub(super) struct Transfer<'a> {
-    pub(super) context: &'a Context,
+    pub(super) storage: &'a Storage,
+    pub(super) sessions: &'a Sessions,
     pub(super) operation: &'a Operation,
     pub(super) plan: &'a Plan,
     pub(super) rank: usize,
@@ -62,8 +63,7 @@ struct Mine {
 
 impl Transfer<'_> {
     fn progress(&self) {
-        let now = self.context.sessions.now_ms();
-        self.connection.busy_with(self.file, now);
+        self.connection.busy_with(self.file);
     }
 
     fn share(&self, round: &Round, mine: &Mine) -> &Share {
@@ -133,8 +133,8 @@ impl Transfer<'_> {
 
     fn count(&self, bytes: u64) {
         self.operation.packets.fetch_add(1, Ordering::Relaxed);
-        add(&self.context.statistics.directed_packets, 1);
-        add(&self.context.statistics.directed_bytes, bytes);
+        add(&self.storage.statistics.directed_packets, 1);
+        add(&self.storage.statistics.directed_bytes, bytes);
     }
 
     /// Sends everything of this rank.
@@ -142,8 +142,8 @@ impl Transfer<'_> {
         let operation = self.operation;
         let mut list = Vec::new();
         let mut number = 0;
-        while let Some(round) = operation.round(self.context, who, number)? {
-            let sent = operation.rank_step(self.context, || {
+        while let Some(round) = operation.round(self.sessions, who, number)? {
+            let sent = operation.rank_step(&self.storage.statistics, || {
                 if let Memory::Packets(packets) = &round.memory {
                     if let Some(packet) = &packets[self.rank] {
                         self.send_ready(exchange, packet)?;
@@ -215,9 +215,9 @@ impl Transfer<'_> {
             return send_straight(to, &pins[mine.part], run..run + bytes, head);
         }
         let borrower = Borrower::new(self.who, self.connection);
-        let (mut buffer, waited) = self.context.buffers.borrow(&borrower);
+        let (mut buffer, waited) = self.storage.buffers.borrow(&borrower);
         if waited {
-            add(&self.context.statistics.buffer_waits, 1);
+            add(&self.storage.statistics.buffer_waits, 1);
         }
         let mut filled = 0;
         let mut is_begun = false;
@@ -304,7 +304,7 @@ impl Transfer<'_> {
             Default::default();
         let result = loop {
             let found = match asked.is_empty() {
-                true => operation.round(self.context, who, next),
+                true => operation.round(self.sessions, who, next),
                 // Packets come in the order in which they were asked for, so all of a round first.
                 false if self.plan.by_record => Ok(None),
                 false => operation.round_now(next),
@@ -323,8 +323,9 @@ impl Transfer<'_> {
                 Ok(None) => match asked.pop_front() {
                     None => break Ok(()),
                     Some((number, round, packets)) => {
-                        let stored = operation
-                            .rank_step(self.context, || self.fill(exchange, &round, packets));
+                        let stored = operation.rank_step(&self.storage.statistics, || {
+                            self.fill(exchange, &round, packets)
+                        });
                         drop(round);
                         self.through(number, &stored);
                         match stored {
@@ -410,9 +411,9 @@ impl Transfer<'_> {
             return receive_straight(exchange, &grants[mine.part], run..run + bytes);
         }
         let borrower = Borrower::new(self.who, self.connection);
-        let (mut buffer, waited) = self.context.buffers.borrow(&borrower);
+        let (mut buffer, waited) = self.storage.buffers.borrow(&borrower);
         if waited {
-            add(&self.context.statistics.buffer_waits, 1);
+            add(&self.storage.statistics.buffer_waits, 1);
         }
         let mut there = 0..0;
         for mine in packet {

@@ -15,7 +15,8 @@ use wire::message::Bytes;
 use wire::message::mapping::{Choose, ChooseServer, Chosen, Upcoming, Whole};
 
 use super::Split;
-use crate::context::Context;
+use crate::context::Storage;
+use crate::files::Files;
 use crate::files::lock;
 use crate::refused::Refused;
 use crate::sessions::Session;
@@ -37,7 +38,7 @@ impl History {
 
 /// After an operation of a client: the server for its next one if it is another, and the history for it.
 pub(super) fn after(
-    context: &Context,
+    storage: &Storage,
     view: &Registered,
     split: &Split,
     whole: &Whole<'_>,
@@ -48,15 +49,15 @@ pub(super) fn after(
     }
     view.history.bring(whole.history);
     lock(&view.history.0).observe(ends.offset, ends.size);
-    let chosen = best(context, view, split, whole.by, whole.size, whole.upcoming);
-    leave(context, view, chosen)
+    let chosen = best(storage, view, split, whole.by, whole.size, whole.upcoming);
+    leave(storage, view, chosen)
 }
 
 /// The server for an answer, if the client is to leave this one.
-fn leave(context: &Context, view: &Registered, chosen: Option<u64>) -> (Option<u64>, Vec<u8>) {
-    match chosen.filter(|server| *server != context.server.0) {
+fn leave(storage: &Storage, view: &Registered, chosen: Option<u64>) -> (Option<u64>, Vec<u8>) {
+    match chosen.filter(|server| *server != storage.identity.server.0) {
         Some(server) => {
-            add(&context.statistics.remapped, 1);
+            add(&storage.statistics.remapped, 1);
             (Some(server), lock(&view.history.0).export())
         }
         None => (None, Vec::new()),
@@ -65,7 +66,7 @@ fn leave(context: &Context, view: &Registered, chosen: Option<u64>) -> (Option<u
 
 /// The server with most of the bytes that are expected next; `None` if nothing is.
 fn best(
-    context: &Context,
+    storage: &Storage,
     view: &Registered,
     split: &Split,
     by: Choose,
@@ -84,18 +85,19 @@ fn best(
     };
     let (offset, len) = expected?;
     split
-        .matching(view, offset, len, context.limits.search_steps)?
-        .choose(Some(context.server.0))
+        .matching(view, offset, len, storage.limits.search_steps)?
+        .choose(Some(storage.identity.server.0))
 }
 
 /// Answers a client that has opened a file, set a view, or knows what it will access.
 pub(crate) fn choose_server(
-    context: &Context,
+    files: &Files,
+    storage: &Storage,
     session: &Session,
     request: &ChooseServer,
 ) -> Result<Chosen, Refused> {
     let view = session.client.view(request.view)?;
-    let known = context.known(&view.entry)?;
+    let known = files.known(&view.entry)?;
     let split = Split::new(&view, &known);
     view.history.bring(&request.history.0);
     // Straight after a view was set a hint strategy begins like a predicted one: with its first byte.
@@ -103,10 +105,10 @@ pub(crate) fn choose_server(
         (Choose::ByHint, None) => Choose::ByHistory,
         (by, _) => by,
     };
-    let chosen = best(context, &view, &split, by, request.size, request.upcoming);
-    let (next, history) = leave(context, &view, chosen);
+    let chosen = best(storage, &view, &split, by, request.size, request.upcoming);
+    let (next, history) = leave(storage, &view, chosen);
     Ok(Chosen {
-        server: next.map_or(context.server, ServerId),
+        server: next.map_or(storage.identity.server, ServerId),
         history: Bytes(history),
     })
 }

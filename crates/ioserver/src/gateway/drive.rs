@@ -22,7 +22,7 @@ use wire::seal::{SEAL_BYTES, SEALED, Seal};
 use super::broken;
 use super::foes::Foe;
 use super::split::Route;
-use crate::context::Context;
+use crate::context::Cluster;
 use crate::refused::Refused;
 use crate::views::Registered;
 
@@ -72,7 +72,7 @@ fn refused_early(refused: Refused) -> State {
 impl<'a> Forward<'a> {
     /// Finds a connection and writes the frame; nothing is sent yet.
     pub(super) fn begin(
-        context: &Context,
+        cluster: &Cluster,
         view: &Arc<Registered>,
         access: &Access<'_>,
         kind: u16,
@@ -94,7 +94,7 @@ impl<'a> Forward<'a> {
         if !is_write {
             forward.route.room();
         }
-        match context.foes.take(context, forward.route.server, view) {
+        match cluster.foes.take(cluster, forward.route.server, view) {
             Ok((mut foe, view)) => {
                 let part = Access {
                     view,
@@ -287,13 +287,13 @@ impl<'a> Forward<'a> {
     }
 
     /// Gives the connection back and says how it ended.
-    pub(super) fn end(mut self, context: &Context) -> Result<Ended, Refused> {
+    pub(super) fn end(mut self, cluster: &Cluster) -> Result<Ended, Refused> {
         if let State::Failed(refused) = self.state {
             return Err(refused);
         }
         let start = self.foe.as_ref().map(|foe| foe.incarnation);
         if let Some(foe) = self.foe.take() {
-            context.foes.give(self.route.server, foe);
+            cluster.foes.give(self.route.server, foe);
         }
         match self.refused {
             Some(refused) => Err(refused),

@@ -18,7 +18,7 @@ use wire::message::Bytes;
 use wire::message::file::{DropView, SetView, SetViewPart};
 use wire::{ServerId, Status, describe};
 
-use crate::context::Context;
+use crate::context::Cluster;
 use crate::files::lock;
 use crate::views::Registered;
 
@@ -54,11 +54,11 @@ impl Foes {
     /// A connection to a member, with a view registered on it, and the number of the view there.
     pub(super) fn take(
         &self,
-        context: &Context,
+        cluster: &Cluster,
         server: u64,
         view: &Arc<Registered>,
     ) -> Result<(Foe, u64), AskError> {
-        let member = context.member(ServerId(server))?;
+        let member = cluster.member(ServerId(server))?;
         loop {
             let found = lock(&self.0).entry(server).or_default().pop();
             let found = found.filter(|foe| foe.address == member.address && foe.is_quiet());
@@ -66,7 +66,7 @@ impl Foes {
             let mut foe = match found {
                 Some(foe) => foe,
                 None => {
-                    let (link, welcome) = context.peers.connect(&member)?;
+                    let (link, welcome) = cluster.peers.connect(&member)?;
                     Foe {
                         is_sealed: checksums().unwrap_or(link.is_tcp()),
                         link,

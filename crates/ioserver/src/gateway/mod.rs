@@ -48,11 +48,12 @@ use wire::{Rights, Status};
 
 use crate::access::{Fault, Opened, Spent, admit, find_parts, nanos, read, write};
 use crate::bounded::Searching;
-use crate::context::Context;
+use crate::context::{Cluster, Context, Storage};
+use crate::ops::with_asker;
 use crate::refused::Refused;
 use crate::service::IoService;
 use crate::sessions::Session;
-use crate::statistics::add;
+use crate::statistics::{Statistics, add};
 use crate::views::Registered;
 use drive::{Forward, drive, push_all};
 
@@ -83,7 +84,6 @@ pub(crate) fn serve(
     kind: Kind,
 ) -> Outcome {
     let started = Instant::now();
-    let context = &*service.context;
     let flags = exchange.header().flags;
     // The frame of an announced payload takes the place of the request.
     let mut control = std::mem::take(&mut session.scratch.control);
@@ -107,7 +107,7 @@ pub(crate) fn serve(
         Ok(()) => Ok(()),
         Err(Fault::Refused(refused)) => service.refuse(exchange, refused),
         Err(Fault::Link(error)) => {
-            add(&context.statistics.whole_broken, 1);
+            add(&service.context.statistics.whole_broken, 1);
             Err(error)
         }
     }
@@ -123,7 +123,13 @@ fn serve_decoded(
     own_stage: &mut Stage,
     started: Instant,
 ) -> Result<(), Fault> {
-    let context = &*service.context;
+    let Context {
+        files,
+        storage,
+        owner,
+        cluster,
+        ..
+    } = &*service.context;
     if session.is_server() {
         return Err(Fault::Refused(Refused::new(
             Status::PermissionDenied,
@@ -148,17 +154,17 @@ fn serve_decoded(
     };
     let mut spent = Spent::default();
     let waiting = Instant::now();
-    let mut lent = (access.bytes > SMALL).then(|| context.stages.borrow(&session.borrower()));
+    let mut lent = (access.bytes > SMALL).then(|| storage.stages.borrow(&session.borrower()));
     spent.waited += waiting.elapsed();
     let stage = match &mut lent {
         Some(lent) => &mut **lent,
         None => own_stage,
     };
-    let mut opened = admit(context, session, &access, rights, 0)?;
+    let mut opened = admit(files, storage, owner, session, &access, rights, 0)?;
     if kind == Kind::Write {
         // Whoever waits for a stage need not wait for a client that stands still.
         let _due = session.connection.waits_for(access.bytes);
-        receive(context, exchange, &access, flags, stage)?;
+        receive(storage, exchange, &access, flags, stage)?;
     } else {
         exchange.skip_payload()?;
     }
@@ -167,7 +173,7 @@ fn serve_decoded(
     let known = Arc::clone(&opened.known);
     let newer = opened.flags();
     let connection = &session.connection;
-    let base = context.limits.search_steps;
+    let base = storage.limits.search_steps;
     let described = view.description_bytes();
     let mut searching = Searching::new(base, access.bytes, described, Some(connection));
     split.routes(
@@ -176,9 +182,11 @@ fn serve_decoded(
         &mut searching,
         &mut stage.routes,
     )?;
-    opened.bytes = stage.routes.bytes_of(context.server.0);
-    find_parts(context, connection, &opened, &mut session.scratch.parts)?;
+    opened.bytes = stage.routes.bytes_of(storage.identity.server.0);
+    find_parts(storage, connection, &opened, &mut session.scratch.parts)?;
     let whose = Whose {
+        cluster,
+        storage,
         split: &split,
         view: &view,
         // Foes get what was split here, so by the state it was split with.
@@ -188,17 +196,17 @@ fn serve_decoded(
         },
     };
     let outcomes = match kind {
-        Kind::Read => read_all(context, session, opened, &whose, stage, &mut spent)?,
-        Kind::Write => write_all(context, session, opened, &whose, stage, &mut spent)?,
+        Kind::Read => read_all(session, opened, &whose, stage, &mut spent)?,
+        Kind::Write => write_all(session, opened, &whose, stage, &mut spent)?,
     };
     if flags & GROW != 0 && kind == Kind::Write {
-        service.with_asker(session, &view, |owner, asker| {
+        with_asker(owner, session, &view, |owner, asker| {
             owner.grow(asker, access.epoch, access.end)
         })?;
     }
-    count(context, kind, &access, &outcomes, spent.rounds);
+    count(&storage.statistics, kind, &access, &outcomes, spent.rounds);
     let (next, history) = match whole.ends {
-        Some(ends) => choose::after(context, &view, &split, &whole, ends),
+        Some(ends) => choose::after(storage, &view, &split, &whole, ends),
         None => (None, Vec::new()),
     };
     let routed = Routed {
@@ -229,6 +237,8 @@ fn serve_decoded(
 
 /// What the parts of a request have in common.
 struct Whose<'a> {
+    cluster: &'a Cluster,
+    storage: &'a Storage,
     split: &'a Split,
     view: &'a Arc<Registered>,
     access: &'a Access<'a>,
@@ -236,7 +246,7 @@ struct Whose<'a> {
 
 /// Takes the payload of a write, after saying that there is room for one that was announced.
 fn receive(
-    context: &Context,
+    storage: &Storage,
     exchange: &mut Exchange,
     access: &Access<'_>,
     flags: u16,
@@ -255,7 +265,7 @@ fn receive(
         if exchange.payload_left() > 0 {
             return Err(wrong(exchange.payload_left()));
         }
-        add(&context.statistics.announced, 1);
+        add(&storage.statistics.announced, 1);
         exchange.send(Status::Ok, GO, &[], &[])?;
         exchange.receive_next()?;
         if exchange.header().kind != DATA {
@@ -273,12 +283,11 @@ fn receive(
 
 /// Begins a request at every foe that has a part.
 fn forward_all<'s>(
-    context: &Context,
     whose: &Whose<'_>,
     kind: Kind,
     stage: &'s mut Stage,
 ) -> (Option<&'s mut split::Route>, Vec<Forward<'s>>) {
-    let own = context.server.0;
+    let own = whose.storage.identity.server.0;
     let mut mine = None;
     let mut forwards = Vec::new();
     for route in stage.routes.iter_mut() {
@@ -290,7 +299,7 @@ fn forward_all<'s>(
             Kind::Read => READ,
             Kind::Write => WRITE,
         };
-        let begun = Forward::begin(context, whose.view, whose.access, wire_kind, route);
+        let begun = Forward::begin(whose.cluster, whose.view, whose.access, wire_kind, route);
         forwards.push(begun);
     }
     push_all(&mut forwards);
@@ -298,7 +307,6 @@ fn forward_all<'s>(
 }
 
 fn read_all(
-    context: &Context,
     session: &mut Session,
     opened: Opened,
     whose: &Whose<'_>,
@@ -306,19 +314,19 @@ fn read_all(
     spent: &mut Spent,
 ) -> Result<Outcomes, Fault> {
     stage.room(whose.access.bytes as usize);
-    let (mine, mut forwards) = forward_all(context, whose, Kind::Read, stage);
+    let (mine, mut forwards) = forward_all(whose, Kind::Read, stage);
     let own = opened.bytes;
     let done = match mine {
         Some(route) => {
             let packet = route.room();
-            read::read_packed(context, session, &opened, spent, packet)
+            read::read_packed(whose.storage, session, &opened, spent, packet)
         }
         None => Ok(()),
     };
     // Whoever changes the file need not wait for foes here: each of them has a gate of its own.
     drop(opened);
     drive(&mut forwards);
-    let outcomes = settle(context, forwards, own, done)?;
+    let outcomes = settle(whose, forwards, own, done)?;
     let copying = Instant::now();
     let Stage { memory, routes, .. } = stage;
     for route in routes.iter() {
@@ -329,7 +337,6 @@ fn read_all(
 }
 
 fn write_all(
-    context: &Context,
     session: &mut Session,
     opened: Opened,
     whose: &Whose<'_>,
@@ -342,17 +349,19 @@ fn write_all(
         whose.split.gather(route, memory, whose.access.lo)?;
     }
     spent.copied += copying.elapsed();
-    let (mine, mut forwards) = forward_all(context, whose, Kind::Write, stage);
+    let (mine, mut forwards) = forward_all(whose, Kind::Write, stage);
     let own = opened.bytes;
     let done = match mine {
-        Some(route) => write::write_packed(context, session, &opened, spent, route.packet()),
+        Some(route) => write::write_packed(whose.storage, session, &opened, spent, route.packet()),
         None => Ok(()),
     };
     drop(opened);
     drive(&mut forwards);
-    let mut outcomes = settle(context, forwards, own, done)?;
+    let mut outcomes = settle(whose, forwards, own, done)?;
     if own > 0 {
-        let here = (context.server.0, context.incarnation(), context.verifier());
+        let Storage { identity, .. } = whose.storage;
+        let verifier = whose.storage.verifier();
+        let here = (identity.server.0, identity.incarnation(), verifier);
         outcomes.written.push(here);
     }
     Ok(outcomes)
@@ -360,7 +369,7 @@ fn write_all(
 
 /// Gives connections back and makes one answer of all.
 fn settle(
-    context: &Context,
+    whose: &Whose<'_>,
     forwards: Vec<Forward<'_>>,
     own: u64,
     done: Result<(), Fault>,
@@ -375,7 +384,7 @@ fn settle(
     for forward in forwards {
         outcomes.internal += u64::from(forward.was_sent());
         let (server, bytes) = (forward.server(), forward.bytes());
-        match forward.end(context) {
+        match forward.end(whose.cluster) {
             Ok(ended) => {
                 outcomes.between += bytes;
                 if let Some((start, verifier)) = ended.written {
@@ -388,12 +397,18 @@ fn settle(
             }
         }
     }
-    add(&context.statistics.internal, outcomes.internal);
-    add(&context.statistics.between_bytes, outcomes.between);
+    let Storage {
+        identity,
+        statistics,
+        ..
+    } = whose.storage;
+    add(&statistics.internal, outcomes.internal);
+    add(&statistics.between_bytes, outcomes.between);
     match done {
         Ok(()) => {}
         Err(Fault::Refused(mut refused)) => {
-            refused.refusal.text = format!("server {}: {}", context.server.0, refused.refusal.text);
+            refused.refusal.text =
+                format!("server {}: {}", identity.server.0, refused.refusal.text);
             failed.push(refused);
         }
         Err(link) => return Err(link),
@@ -426,8 +441,13 @@ fn combine(mut failed: Vec<Refused>) -> Option<Refused> {
     Some(first)
 }
 
-fn count(context: &Context, kind: Kind, access: &Access<'_>, outcomes: &Outcomes, rounds: u64) {
-    let statistics = &context.statistics;
+fn count(
+    statistics: &Statistics,
+    kind: Kind,
+    access: &Access<'_>,
+    outcomes: &Outcomes,
+    rounds: u64,
+) {
     statistics.served(kind == Kind::Write, outcomes.own, rounds);
     add(&statistics.whole, 1);
     add(&statistics.whole_bytes, access.bytes);

@@ -21,8 +21,8 @@ use wire::url::Endpoint;
 use wire::{MOST_DESCRIPTORS, ServerId, Status};
 
 use super::{other_round, ranges};
-use crate::context::Context;
-use crate::files::lock;
+use crate::context::{Cluster, Storage};
+use crate::files::{Files, lock};
 use crate::refused::Refused;
 use crate::service::IoService;
 use crate::sessions::Session;
@@ -36,11 +36,11 @@ pub(crate) struct LentSegments(HashMap<u64, Weak<Segment>>);
 
 /// Serves [`Lend`].
 pub(crate) fn lend(service: &IoService, session: &mut Session, exchange: &mut Exchange) -> Outcome {
-    let context = &service.context;
+    let (files, storage) = (&service.context.files, &service.context.storage);
     let result = exchange
         .request::<Lend>()
         .map_err(Refused::from)
-        .and_then(|r| make(context, session, &r));
+        .and_then(|r| make(files, storage, session, &r));
     match result {
         Ok((lent, descriptors)) => {
             let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
@@ -51,19 +51,20 @@ pub(crate) fn lend(service: &IoService, session: &mut Session, exchange: &mut Ex
 }
 
 fn make(
-    context: &Context,
+    files: &Files,
+    storage: &Storage,
     session: &mut Session,
     r: &Lend,
 ) -> Result<(Lent, Vec<OwnedFd>), Refused> {
-    if session.process.is_none() || !context.direct.is_on() {
+    if session.process.is_none() || !files.direct.is_on() {
         return Err(Refused::new(
             Status::Unsupported,
             "memory is lent over a Unix socket only, and by servers that share memory",
         ));
     }
-    let entry = context.entry(r.file);
+    let entry = files.entry(r.file);
     let is_current = || entry.round.load(Ordering::SeqCst) == r.round && entry.is_fenced();
-    let known = context.known(&entry)?;
+    let known = files.known(&entry)?;
     if !is_current() || known.step() != r.step || known.layout().pieces.len() != 2 {
         return Err(other_round(r.file));
     }
@@ -76,8 +77,8 @@ fn make(
     };
     let mut descriptors = Vec::new();
     for own in known.of_piece(0).1.iter().filter(|own| !known.stays(own)) {
-        known.check_place(own, context.kept_since(), context.incarnation())?;
-        let Some(subfile) = known.find(own, &context.stored)? else {
+        known.check_place(own, &files.identity)?;
+        let Some(subfile) = known.find(own, &storage.stored)? else {
             continue;
         };
         for window in &windows {
@@ -85,7 +86,7 @@ fn make(
             if part.is_empty() {
                 continue;
             }
-            let found = context.with_room(|| subfile.locate(part.clone(), &mut pins))?;
+            let found = storage.with_room(|| subfile.locate(part.clone(), &mut pins))?;
             for location in found {
                 let segment = &location.segment;
                 let id = segment.id();
@@ -206,11 +207,8 @@ pub(crate) struct Lenders(Mutex<HashMap<u64, Vec<Lender>>>);
 
 impl Lenders {
     /// A connection to a member of this host; `None` if its memory cannot be had.
-    pub(super) fn take(&self, context: &Context, server: u64) -> Option<Lender> {
-        if !context.direct.is_on() {
-            return None;
-        }
-        let member = context.member(ServerId(server)).ok()?;
+    pub(super) fn take(&self, cluster: &Cluster, server: u64) -> Option<Lender> {
+        let member = cluster.member(ServerId(server)).ok()?;
         let mut idle = lock(&self.0);
         let list = idle.entry(server).or_default();
         list.retain(|lender| lender.incarnation == member.incarnation);
@@ -225,7 +223,7 @@ impl Lenders {
         if !matches!(endpoint, Endpoint::Unix(_)) {
             return None;
         }
-        let (mut link, welcome) = context.peers.connect_at(&endpoint).ok()?;
+        let (mut link, welcome) = cluster.peers.connect_at(&endpoint).ok()?;
         link.expect_descriptors();
         Some(Lender {
             link,

@@ -26,10 +26,10 @@ use store::Pins;
 use wire::message::cluster::{ByteRange, FenceWindows, Fenced, Frozen};
 use wire::{FileId, Status};
 
-use crate::context::Context;
-use crate::files::{FileEntry, Known, MOVE};
+use crate::context::Storage;
+use crate::files::{FileEntry, Files, Known, MOVE};
+use crate::owner::Owner;
 use crate::refused::Refused;
-use crate::service::IoService;
 
 pub(crate) use lend::{Lenders, LentSegments, lend};
 use pull::Compiled;
@@ -68,9 +68,12 @@ fn other_round(file: FileId) -> Refused {
 }
 
 /// Serves [`FenceWindows`].
-pub(crate) fn fence_windows(service: &IoService, r: &FenceWindows) -> Result<Fenced, Refused> {
-    let context = &*service.context;
-    let entry = context.entry(r.file);
+pub(crate) fn fence_windows(
+    files: &Files,
+    owner: &Owner,
+    r: &FenceWindows,
+) -> Result<Fenced, Refused> {
+    let entry = files.entry(r.file);
     crash_point("server_before_fence");
     // Waits for a pull of the round before.
     let mut moving = crate::files::lock(&entry.moving);
@@ -78,10 +81,10 @@ pub(crate) fn fence_windows(service: &IoService, r: &FenceWindows) -> Result<Fen
         return Err(other_round(r.file));
     }
     let before = entry.known();
-    let is_found = learn(context, &entry, r)?;
+    let is_found = learn(files, &entry, r)?;
     if !is_found {
-        service.owner.removed(r.file);
-        context.applied.forget(r.file);
+        owner.removed(r.file);
+        files.applied.forget(r.file);
         return Err(Refused::new(
             Status::NotFound,
             format!("{} was removed", r.file),
@@ -93,33 +96,33 @@ pub(crate) fn fence_windows(service: &IoService, r: &FenceWindows) -> Result<Fen
         pins: Vec::new(),
     };
     let windows = ranges(&r.windows);
-    let hold_wait = context.hold_wait;
+    let hold_wait = files.hold_wait;
     let mut fenced = entry.fence_for_move(&windows, hold_wait);
     if let Some(client) = entry.slow_holder(&windows, hold_wait)
         && fenced.is_err()
     {
-        context.sessions.disconnect(client);
+        files.sessions.disconnect(client);
         fenced = entry.fence_for_move(&windows, hold_wait);
     }
-    context.direct.show(&entry);
+    files.direct.show(&entry);
     fenced?;
     if !r.frees.is_empty() {
         crash_point("server_before_free");
-        free(context, &entry, &ranges(&r.frees));
+        free(&files.storage, &entry, &ranges(&r.frees));
     }
     if let Some(before) = before {
-        free_rest(context, &entry, &before);
+        free_rest(&files.storage, &entry, &before);
     }
     let mut accesses = 0;
     if !windows.is_empty() {
         let fenced = entry
-            .drain_ranges(&windows, &context.hurry())
-            .and_then(|()| context.stop_claims(&entry));
+            .drain_ranges(&windows, &files.hurry())
+            .and_then(|()| files.stop_claims(&entry));
         match fenced {
             Ok(claims) => accesses += claims,
             Err(refused) => {
                 entry.fence(MOVE, Vec::new());
-                context.direct.show(&entry);
+                files.direct.show(&entry);
                 return Err(refused);
             }
         }
@@ -127,23 +130,24 @@ pub(crate) fn fence_windows(service: &IoService, r: &FenceWindows) -> Result<Fen
     if r.is_settling
         && let Some(known) = entry.known()
     {
-        service.owner.layout_is(r.file, known.layout());
+        owner.layout_is(r.file, known.layout());
         // The owner was told before.
         entry.taken(&known);
-        context.direct.show(&entry);
+        files.direct.show(&entry);
     }
     let size = match r.asks_size || r.hands_over {
-        true => service.size_at_rest(r.file, r.hands_over)?,
+        true => size_at_rest(files, owner, r)?,
         false => Frozen {
             size: 0,
             epoch: 0,
             end: 0,
         },
     };
-    let is_owner =
-        |known: std::sync::Arc<crate::files::Known>| known.owner().server == context.server.0;
+    let is_owner = |known: std::sync::Arc<crate::files::Known>| {
+        known.owner().server == files.identity.server.0
+    };
     let pointers = match r.hands_over && entry.known().is_some_and(is_owner) {
-        true => service.pointers_at_rest(r.file)?,
+        true => owner.pointers_of_frozen(r.file)?,
         false => Vec::new(),
     };
     let now = entry.accesses.load(Ordering::Relaxed);
@@ -158,7 +162,7 @@ pub(crate) fn fence_windows(service: &IoService, r: &FenceWindows) -> Result<Fen
 
 /// Has the state of a step, by what has moved since or by asking; `false` if there is no such file.
 fn learn(
-    context: &Context,
+    files: &Files,
     entry: &std::sync::Arc<FileEntry>,
     r: &FenceWindows,
 ) -> Result<bool, Refused> {
@@ -174,11 +178,11 @@ fn learn(
         }
         && next.step == r.step
     {
-        entry.learn(known.with_layout(next), context.server);
+        entry.learn(known.with_layout(next), files.identity.server);
     }
     let mut known = entry.known();
     if known.as_ref().is_none_or(|k| k.step() < r.step) {
-        known = match context.refresh_now(entry) {
+        known = match files.refresh_now(entry) {
             Ok(known) => Some(known),
             Err(refused) if refused.status == Status::NotFound => return Ok(false),
             Err(refused) => return Err(refused),
@@ -193,28 +197,45 @@ fn learn(
     }
 }
 
+/// How big a file is that nothing changes: exactly, if another server is to own it from now on.
+fn size_at_rest(files: &Files, owner: &Owner, r: &FenceWindows) -> Result<Frozen, Refused> {
+    let known = files.known(&files.entry(r.file))?;
+    let end = files.ask_end(r.file)?.end;
+    let (size, epoch) = match known.owner().server == files.identity.server.0 {
+        true => {
+            let size = match r.hands_over {
+                true => owner.size_of_frozen(r.file)?,
+                false => owner.size_now(r.file)?,
+            };
+            (size.size, size.epoch)
+        }
+        false => (0, 0),
+    };
+    Ok(Frozen { size, epoch, end })
+}
+
 /// When a move is over: gives back the space of what is not of the file any more. The metadata manager has it
 /// removed by and by, but the next move may need the memory at once.
-fn free_rest(context: &Context, entry: &FileEntry, before: &Known) {
+fn free_rest(storage: &Storage, entry: &FileEntry, before: &Known) {
     let Some(known) = entry.known() else {
         return;
     };
     let is_over = before.layout().pieces.len() == 2 && known.layout().pieces.len() == 1;
-    if !is_over || context.stored.is_durable() {
+    if !is_over || storage.stored.is_durable() {
         return;
     }
     for own in before.of_piece(0).1 {
         if known.names(own.store, std::slice::from_ref(&own.index)) {
             continue;
         }
-        if let Ok(Some(subfile)) = before.find(own, &context.stored) {
+        if let Ok(Some(subfile)) = before.find(own, &storage.stored) {
             let _ = subfile.truncate(0);
         }
     }
 }
 
 /// Gives back the space of bytes that have moved away. What cannot be given back now goes at the end.
-fn free(context: &Context, entry: &FileEntry, moved: &[Range<u64>]) {
+fn free(storage: &Storage, entry: &FileEntry, moved: &[Range<u64>]) {
     let Some(known) = entry.known() else {
         return;
     };
@@ -223,7 +244,7 @@ fn free(context: &Context, entry: &FileEntry, moved: &[Range<u64>]) {
         return;
     }
     for own in known.of_piece(0).1.iter().filter(|own| !known.stays(own)) {
-        let Ok(Some(subfile)) = known.find(own, &context.stored) else {
+        let Ok(Some(subfile)) = known.find(own, &storage.stored) else {
             continue;
         };
         // Never what the piece governs, whatever was asked for.

@@ -26,9 +26,10 @@ use wire::{ServerId, Status, describe};
 
 use super::lend::Lender;
 use super::{crash_point, other_round, ranges};
-use crate::context::Context;
-use crate::files::{Known, Own, Planned, lock};
+use crate::context::{Cluster, Storage};
+use crate::files::{Files, Known, Own, Planned, lock};
 use crate::links::Links;
+use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::statistics::add;
 
@@ -136,14 +137,19 @@ impl Filling {
 }
 
 /// Serves [`PullWindows`].
-pub(crate) fn pull_windows(context: &Arc<Context>, r: &PullWindows) -> Result<u64, Refused> {
-    let entry = context.entry(r.file);
+pub(crate) fn pull_windows(
+    files: &Files,
+    cluster: &Cluster,
+    owner: &Owner,
+    r: &PullWindows,
+) -> Result<u64, Refused> {
+    let entry = files.entry(r.file);
     let mut moving = lock(&entry.moving);
     let is_current = || entry.round.load(Ordering::SeqCst) == r.round;
     if !is_current() || !entry.is_fenced() {
         return Err(other_round(r.file));
     }
-    let known = context.known(&entry)?;
+    let known = files.known(&entry)?;
     if known.step() != r.step || known.layout().pieces.len() != 2 {
         return Err(other_round(r.file));
     }
@@ -158,7 +164,7 @@ pub(crate) fn pull_windows(context: &Arc<Context>, r: &PullWindows) -> Result<u6
         is_server: true,
         only_reads: false,
     };
-    let (running, known, _) = context.enter(&entry, &planned)?;
+    let (running, known, _) = files.enter(owner, &entry, &planned)?;
     if known.step() != r.step {
         return Err(other_round(r.file));
     }
@@ -166,7 +172,9 @@ pub(crate) fn pull_windows(context: &Arc<Context>, r: &PullWindows) -> Result<u6
     // Cut where ranges of the first piece touch: of each the servers that have it send subfile after subfile.
     let windows = control::moves::meeting(&ranges(&r.windows), &known.layout().pieces[0].ranges);
     let pull = Pull {
-        context,
+        cluster,
+        storage: &files.storage,
+        lends: files.direct.is_on(),
         known: &known,
         r,
         windows: &windows,
@@ -175,15 +183,18 @@ pub(crate) fn pull_windows(context: &Arc<Context>, r: &PullWindows) -> Result<u6
     drop(running);
     // Somebody may have mapped what an earlier attempt had left.
     if has_cleared {
-        context.void_maps(&entry)?;
+        files.void_maps(&entry)?;
     }
-    add(&context.statistics.pulled_bytes, pulled);
+    add(&files.storage.statistics.pulled_bytes, pulled);
     crash_point("server_after_pull");
     Ok(pulled)
 }
 
 struct Pull<'a> {
-    context: &'a Arc<Context>,
+    cluster: &'a Cluster,
+    storage: &'a Storage,
+    /// Memory of other servers of this host may be used.
+    lends: bool,
     known: &'a Known,
     r: &'a PullWindows,
     windows: &'a [Range<u64>],
@@ -199,13 +210,15 @@ impl Pull<'_> {
         // Whose memory can be had is asked for all at once.
         let mut lenders: BTreeMap<u64, Lender> = BTreeMap::new();
         let mut pins: BTreeMap<u32, Pins> = BTreeMap::new();
-        let own_server = self.context.server.0;
+        let own_server = self.storage.identity.server.0;
         for (&server, subfiles) in &servers {
             if server == own_server {
                 for &index in subfiles {
                     pins.insert(index, self.pin_own(index)?);
                 }
-            } else if let Some(mut lender) = self.context.lenders.take(self.context, server) {
+            } else if self.lends
+                && let Some(mut lender) = self.cluster.lenders.take(self.cluster, server)
+            {
                 let lend = Lend {
                     file: self.r.file,
                     round: self.r.round,
@@ -236,9 +249,7 @@ impl Pull<'_> {
         }
         let mut jobs = Vec::new();
         for own in targets {
-            let incarnation = self.context.incarnation();
-            let kept_since = self.context.kept_since();
-            self.known.check_place(own, kept_since, incarnation)?;
+            self.known.check_place(own, &self.storage.identity)?;
             let mut pairs = Vec::new();
             for (server, subfiles) in &servers {
                 for &index in subfiles {
@@ -256,8 +267,7 @@ impl Pull<'_> {
                     });
                 }
             }
-            let incarnation = self.context.incarnation();
-            let subfile = self.known.make(own, &self.context.stored, incarnation)?;
+            let subfile = self.known.make(own, self.storage)?;
             jobs.push(Job {
                 own,
                 subfile: Arc::clone(subfile),
@@ -268,9 +278,9 @@ impl Pull<'_> {
         drop(jobs);
         drop(extents);
         for (server, lender) in lenders {
-            self.context.lenders.give(server, lender);
+            self.cluster.lenders.give(server, lender);
         }
-        self.context.stored.wrote();
+        self.storage.stored.wrote();
         Ok((sum, has_cleared))
     }
 
@@ -311,20 +321,20 @@ impl Pull<'_> {
 
     /// Own bytes of the first piece.
     fn pin_own(&self, index: u32) -> Result<Pins, Refused> {
-        let (known, context) = (self.known, self.context);
+        let (known, storage) = (self.known, self.storage);
         let mut pins = Pins::new();
         let own = known.of_piece(0).1.iter().find(|own| own.index == index);
         let Some(own) = own else {
             return Ok(pins);
         };
-        known.check_place(own, context.kept_since(), context.incarnation())?;
-        let Some(subfile) = known.find(own, &context.stored)? else {
+        known.check_place(own, &storage.identity)?;
+        let Some(subfile) = known.find(own, &storage.stored)? else {
             return Ok(pins);
         };
         for window in self.windows {
             let part = own.bytes.rank(window.start)..own.bytes.rank(window.end);
             if !part.is_empty() {
-                context.with_room(|| subfile.pin(part.clone(), &mut pins))?;
+                storage.with_room(|| subfile.pin(part.clone(), &mut pins))?;
             }
         }
         Ok(pins)
@@ -341,7 +351,7 @@ impl Pull<'_> {
                 let part = own.bytes.rank(window.start)..own.bytes.rank(window.end);
                 let most = match job.is_in_memory() {
                     true => CHUNK,
-                    false => CHUNK.min(self.context.message_bytes),
+                    false => CHUNK.min(self.storage.message_bytes),
                 };
                 sum += part.end - part.start;
                 parts.extend(chunks(part, most).map(|chunk| (job, chunk)));
@@ -388,7 +398,7 @@ impl Pull<'_> {
                 .map(|helper| helper.join().unwrap_or_else(panicked));
             theirs.fold(own, Result::and)
         })?;
-        if self.context.stored.is_durable() {
+        if self.storage.stored.is_durable() {
             jobs.iter().try_for_each(|job| job.subfile.sync())?;
         }
         Ok((sum, filling.has_cleared.into_inner()))
@@ -403,9 +413,9 @@ impl Pull<'_> {
         servers.dedup();
         let host = identity::local_host();
         let is_here = |server: &u64| {
-            *server == self.context.server.0
+            *server == self.storage.identity.server.0
                 || self
-                    .context
+                    .cluster
                     .member(ServerId(*server))
                     .is_ok_and(|m| m.local.as_ref().is_some_and(|l| l.host == host))
         };
@@ -438,7 +448,7 @@ impl Pull<'_> {
             })?;
         }
         if covered == chunk.end - chunk.start {
-            self.context.with_room(|| {
+            self.storage.with_room(|| {
                 grant.abandon();
                 subfile.grant_apart(chunk.clone(), grant)
             })?;
@@ -455,7 +465,7 @@ impl Pull<'_> {
             }
             return Ok(());
         }
-        self.context.with_room(|| {
+        self.storage.with_room(|| {
             grant.abandon();
             subfile.grant_gaps(chunk.clone(), grant)
         })?;
@@ -515,7 +525,7 @@ impl Pull<'_> {
         let mut offset = chunk.start;
         for part in buffer.chunks(UNIT as usize) {
             if part.iter().any(|&b| b != 0) {
-                self.context.with_room(|| subfile.write_at(offset, part))?;
+                self.storage.with_room(|| subfile.write_at(offset, part))?;
             }
             offset += part.len() as u64;
         }
@@ -536,7 +546,7 @@ impl Pull<'_> {
         if bytes == 0 {
             return Ok(());
         }
-        let links: Arc<Links> = self.context.peers.to(&self.context.member(server)?)?;
+        let links: Arc<Links> = self.cluster.peers.to(&self.cluster.member(server)?)?;
         let access = Access {
             view: VIEW,
             lo: chunk.start,
@@ -565,7 +575,7 @@ impl Pull<'_> {
             refused.refusal.text = format!("{server}: {}", refused.refusal.text);
             return Err(refused);
         }
-        add(&self.context.peers.asked, 2);
+        add(&self.cluster.peers.asked, 2);
         let mut packed = &packet[..];
         for share in shares {
             let n = share.count(file.clone()) as usize;

@@ -9,7 +9,6 @@ use wire::message::access::{Access, FORWARDED, READ, WHOLE};
 use wire::message::cluster::Fence;
 use wire::message::file::SetView;
 use wire::message::mapping::{Choose, Whole};
-use wire::message::session::Role;
 use wire::message::{self, Bytes, Refusal};
 use wire::{ServerId, Status, describe};
 
@@ -17,14 +16,7 @@ use crate::rig::{File, Rig, header, pattern};
 
 /// A connection as a server of the cluster.
 fn as_server(rig: &Rig, to: usize) -> Link {
-    let key = std::fs::read(rig.dir.path().join("meta/key")).unwrap();
-    let key = control::capability::ClusterKey::new(key.try_into().unwrap());
-    let seal = control::capability::server_seal(&key, ServerId(7));
-    let role = Role::Server {
-        server: ServerId(7),
-        seal: Bytes(seal.to_vec()),
-    };
-    rig.client().connect(rig.number(to), role).unwrap().0
+    rig.connect_as_server(ServerId(7), to)
 }
 
 fn set_view(link: &mut Link, file: &File, view: u64, capability: Bytes) {

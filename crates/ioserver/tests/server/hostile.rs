@@ -222,14 +222,7 @@ fn strangers_and_fenced_clients_are_refused() {
     client.ask(rig.number(0), &all).unwrap();
 
     // A server of the cluster can.
-    let key = std::fs::read(rig.dir.path().join("meta/key")).unwrap();
-    let key = control::capability::ClusterKey::new(key.try_into().unwrap());
-    let seal = control::capability::server_seal(&key, wire::ServerId(0));
-    let role = Role::Server {
-        server: wire::ServerId(0),
-        seal: Bytes(seal.to_vec()),
-    };
-    let (mut manager, _) = client.connect(rig.number(0), role).unwrap();
+    let mut manager = rig.connect_as_server(wire::ServerId::MANAGER, 0);
     manager.ask(1, &fence, &mut Vec::new()).unwrap();
     let lane = client.lanes.get_mut(&rig.number(0)).unwrap();
     assert!(lane.ask(1, &Ping {}, &mut Vec::new()).is_err());

@@ -13,6 +13,7 @@ mod gateway;
 mod holds;
 mod hostile;
 mod hostile_views;
+mod kinds;
 mod life;
 mod limits;
 mod rig;

@@ -118,6 +118,16 @@ impl Rig {
         Client::new(&self.meta_endpoint)
     }
 
+    /// A connection to a server as another server of the cluster.
+    pub(crate) fn connect_as_server(&self, server: ServerId, to: usize) -> Link {
+        let key = std::fs::read(self.dir.path().join("meta/key")).unwrap();
+        let key = control::capability::ClusterKey::new(key.try_into().unwrap());
+        let seal = control::capability::server_seal(&key, server);
+        let seal = Bytes(seal.to_vec());
+        let role = Role::Server { server, seal };
+        self.client().connect(self.number(to), role).unwrap().0
+    }
+
     /// The number of a server in the service.
     pub(crate) fn number(&self, server: usize) -> u64 {
         self.servers[server].as_ref().unwrap().server().0

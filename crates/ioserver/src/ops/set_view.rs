@@ -10,7 +10,8 @@ use wire::describe::{self, Assembly};
 use wire::message::file::{DropView, SetView, SetViewPart, Verifiers};
 use wire::{ClientId, FileId, Reader, Rights, Status};
 
-use crate::context::{Context, now};
+use crate::context::{Identity, Storage, now};
+use crate::files::Files;
 use crate::refused::Refused;
 use crate::sessions::{Pending, Session};
 use crate::views::Registered;
@@ -33,11 +34,12 @@ fn whole_file() -> Vec<u8> {
 
 /// Registers a view, or begins to.
 pub(crate) fn set_view(
-    context: &Context,
+    files: &Files,
+    storage: &Storage,
     session: &Session,
     request: SetView,
 ) -> Result<(), Refused> {
-    let permit = check_capability(context, session, &request)?;
+    let permit = check_capability(&files.identity, session, &request)?;
     let client = &session.client;
     let described = request.description.0.len() as u64;
     let announced = request.description_bytes;
@@ -55,7 +57,7 @@ pub(crate) fn set_view(
         let description = whole_file();
         client.take_quota(description.len() as u64)?;
         return register(
-            context,
+            files,
             session,
             request.view,
             request.file,
@@ -66,7 +68,7 @@ pub(crate) fn set_view(
     client.take_quota(announced)?;
     if described == announced {
         return register(
-            context,
+            files,
             session,
             request.view,
             request.file,
@@ -74,7 +76,7 @@ pub(crate) fn set_view(
             request.description.0,
         );
     }
-    let mut assembly = Assembly::new(announced, context.limits.view_bytes)?;
+    let mut assembly = Assembly::new(announced, storage.limits.view_bytes)?;
     assembly.add(&request.description.0)?;
     let pending = Pending {
         file: request.file,
@@ -87,7 +89,7 @@ pub(crate) fn set_view(
 
 /// Adds a part; the last one registers the view.
 pub(crate) fn set_view_part(
-    context: &Context,
+    files: &Files,
     session: &Session,
     request: &SetViewPart,
 ) -> Result<(), Refused> {
@@ -104,7 +106,7 @@ pub(crate) fn set_view_part(
     }
     match pending.assembly.complete().map(<[u8]>::to_vec) {
         Some(description) => register(
-            context,
+            files,
             session,
             request.view,
             pending.file,
@@ -117,16 +119,16 @@ pub(crate) fn set_view_part(
 
 /// Forgets a view.
 pub(crate) fn drop_view(
-    context: &Context,
+    identity: &Identity,
     session: &Session,
     request: &DropView,
 ) -> Result<Verifiers, Refused> {
     session.client.drop_view(request.view)?;
-    Ok(context.verifiers)
+    Ok(identity.verifiers)
 }
 
 fn check_capability(
-    context: &Context,
+    identity: &Identity,
     session: &Session,
     request: &SetView,
 ) -> Result<Permit, Refused> {
@@ -140,7 +142,7 @@ fn check_capability(
             });
         }
         // Another server works for whomever the capability was issued to.
-        true => match Capability::unseal(token, &context.key) {
+        true => match Capability::unseal(token, &identity.key) {
             Ok(capability) => Some(capability.client),
             Err(e) => return Err(Refused::new(e.status(), e.to_string())),
         },
@@ -153,7 +155,7 @@ fn check_capability(
         client: works_for.unwrap_or(session.client.id),
     };
     let now_ms = u64::try_from(now().0 / 1_000_000).unwrap_or(0);
-    match Capability::verify(token, &context.key, now_ms, &wanted) {
+    match Capability::verify(token, &identity.key, now_ms, &wanted) {
         Ok(capability) => Ok(Permit {
             rights: capability.rights,
             works_for,
@@ -165,7 +167,7 @@ fn check_capability(
 
 /// Validates a description whose quota was taken, and binds the number to it.
 fn register(
-    context: &Context,
+    files: &Files,
     session: &Session,
     number: u64,
     file: FileId,
@@ -176,7 +178,7 @@ fn register(
     let view = describe::view(&mut reader).and_then(|view| reader.finish().map(|()| view));
     match view {
         Ok(view) => {
-            let entry = context.entry(file);
+            let entry = files.entry(file);
             let description = Arc::from(description);
             let registered = Registered::new(
                 entry,
@@ -184,7 +186,7 @@ fn register(
                 description,
                 permit,
                 session.client.id,
-                Arc::clone(&context.seen_uses),
+                Arc::clone(&files.sessions.seen_uses),
             );
             session.client.register(number, registered);
             Ok(())

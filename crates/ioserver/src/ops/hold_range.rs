@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use wire::message::directed::{HoldRange, LetGo};
 use wire::{FileId, Rights, Status};
 
-use crate::context::Context;
-use crate::files::Holding;
+use crate::files::{Files, Holding};
+use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::sessions::Session;
 
@@ -42,7 +42,8 @@ pub(crate) fn holder(session: &Session, file: FileId) -> u64 {
 
 /// Serves [`HoldRange`].
 pub(crate) fn hold(
-    context: &Context,
+    files: &Files,
+    owner: &Owner,
     session: &mut Session,
     request: &HoldRange,
 ) -> Result<u64, Refused> {
@@ -68,7 +69,7 @@ pub(crate) fn hold(
         ));
     }
     let entry = &view.entry;
-    context.known(entry)?;
+    files.known(entry)?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let range = request.lo..request.hi;
     let mut looks = 0;
@@ -78,11 +79,11 @@ pub(crate) fn hold(
             Holding::No(refused) => return Err(refused),
             Holding::Behind if looks < 3 => {
                 looks += 1;
-                context.refresh(entry)?;
+                files.refresh(entry)?;
             }
             Holding::New if looks < 3 => {
                 looks += 1;
-                context.be_taken(entry)?;
+                files.be_taken(owner, entry)?;
             }
             Holding::Behind | Holding::New => {
                 return Err(Refused::new(
@@ -92,12 +93,12 @@ pub(crate) fn hold(
             }
         }
     }
-    context.direct.show(entry);
+    files.direct.show(entry);
     let held = entry
-        .drain_ranges(std::slice::from_ref(&range), &context.hurry())
-        .and_then(|()| context.stop_claims(entry));
+        .drain_ranges(std::slice::from_ref(&range), &files.hurry())
+        .and_then(|()| files.stop_claims(entry));
     if let Err(refused) = held {
-        release(context, view.file, number);
+        release(files, view.file, number);
         return Err(refused);
     }
     session.holds.push(Hold {
@@ -108,11 +109,7 @@ pub(crate) fn hold(
 }
 
 /// Serves [`LetGo`].
-pub(crate) fn let_go(
-    context: &Context,
-    session: &mut Session,
-    request: &LetGo,
-) -> Result<(), Refused> {
+pub(crate) fn let_go(files: &Files, session: &mut Session, request: &LetGo) -> Result<(), Refused> {
     let found = session
         .holds
         .iter()
@@ -124,14 +121,14 @@ pub(crate) fn let_go(
         ));
     };
     let hold = session.holds.remove(found);
-    release(context, hold.file, hold.number);
+    release(files, hold.file, hold.number);
     Ok(())
 }
 
 /// Lets others in again.
-pub(crate) fn release(context: &Context, file: FileId, number: u64) {
-    if let Some(entry) = context.files.get(file) {
+pub(crate) fn release(files: &Files, file: FileId, number: u64) {
+    if let Some(entry) = files.get(file) {
         entry.fence(number, Vec::new());
-        context.direct.show(&entry);
+        files.direct.show(&entry);
     }
 }

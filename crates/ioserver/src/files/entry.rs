@@ -1,4 +1,4 @@
-//! What this server knows about each file: the layout state, and who may run accesses right now.
+//! The gate of one file: what is known about it, and who may run accesses right now.
 //!
 //! A [`FileEntry`] is the gate of one file. An access enters, which checks everything that can turn
 //! it away, and leaves; in between it is counted. Whoever has to be sure that nothing older runs
@@ -13,9 +13,9 @@
 //!
 //! Cost on the hot path: one short mutex when an access enters, one when it leaves.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -28,16 +28,12 @@ use wire::{ClientId, FileId, Reader, ServerId, StateVersion, Status};
 use crate::directed::Watch;
 use crate::refused::Refused;
 
-pub(crate) use crate::known::{Known, Own};
+use super::{Known, lock};
 
 /// How long a request waits for a gate that is closed.
 const CLOSED: Duration = Duration::from_secs(2);
 /// How long a drain waits for slow peers before their connections are ended.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What accesses of a file are checked against.
 #[derive(Default)]
@@ -288,7 +284,7 @@ impl FileEntry {
     }
 
     /// Whether a gate that is made anew with this epoch would let in and keep out the same.
-    fn is_like_new(&self, epoch: u64) -> bool {
+    pub(super) fn is_like_new(&self, epoch: u64) -> bool {
         let gate = lock(&self.gate);
         gate.epoch == epoch
             && gate.number == 0
@@ -802,67 +798,3 @@ fn step_of(version: &[u8]) -> Option<u64> {
     let version = StateVersion::read(&mut Reader::new(version));
     version.ok().map(|version| version.step)
 }
-
-/// All files that this server has to do with.
-///
-/// Gates of files that nobody uses and that say nothing which a new one would not say are forgotten when there are
-/// many, so their number is bounded by what clients have registered.
-#[derive(Default)]
-pub(crate) struct Files {
-    entries: Mutex<HashMap<FileId, Arc<FileEntry>>>,
-    /// How many there may be before it is looked which are needed.
-    look_at: AtomicUsize,
-}
-
-/// Gates that are kept whether they are needed or not.
-const KEPT_GATES: usize = 1 << 14;
-
-impl Files {
-    /// The gate of a file, made if there is none; `before` says what was applied at earlier starts, and which start
-    /// this is.
-    pub(crate) fn entry(
-        &self,
-        file: FileId,
-        before: impl Fn(FileId) -> (u64, u64),
-    ) -> Arc<FileEntry> {
-        let mut entries = lock(&self.entries);
-        if let Some(entry) = entries.get(&file) {
-            return Arc::clone(entry);
-        }
-        if entries.len() >= self.look_at.load(Ordering::Relaxed).max(KEPT_GATES) {
-            entries.retain(|id, entry| {
-                Arc::strong_count(entry) > 1 || !entry.is_like_new(before(*id).0)
-            });
-            // So that looking costs each newcomer a constant.
-            self.look_at.store(2 * entries.len(), Ordering::Relaxed);
-        }
-        let (epoch, start) = before(file);
-        let made = Arc::new(FileEntry::new(file, epoch, start));
-        entries.insert(file, Arc::clone(&made));
-        made
-    }
-
-    /// The gate of a file that was used before.
-    pub(crate) fn get(&self, file: FileId) -> Option<Arc<FileEntry>> {
-        lock(&self.entries).get(&file).cloned()
-    }
-
-    /// All gates.
-    pub(crate) fn all(&self) -> Vec<Arc<FileEntry>> {
-        lock(&self.entries).values().cloned().collect()
-    }
-
-    /// Forgets a file that nobody here uses any more.
-    pub(crate) fn drop_unused(&self, file: FileId) {
-        let mut entries = lock(&self.entries);
-        if entries
-            .get(&file)
-            .is_some_and(|e| Arc::strong_count(e) == 1)
-        {
-            entries.remove(&file);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

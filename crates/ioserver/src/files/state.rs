@@ -13,10 +13,11 @@ use falls::Periodic;
 use kernels::Share;
 use layout::FileSpan;
 use plan::access::{Pieces, Shares};
-use store::{Domain, Identity, Subfile, SubfileId};
+use store::{Domain, Subfile, SubfileId};
 use wire::message::cluster::FileStateIs;
 use wire::{FileId, LayoutState, Piece, Place, ServerId, Status};
 
+use crate::context::{Identity, Storage};
 use crate::refused::Refused;
 use crate::stored::Stored;
 
@@ -288,18 +289,18 @@ impl Known {
     pub(crate) fn make<'a>(
         &self,
         own: &'a Own,
-        store: &Stored,
-        incarnation: u64,
+        storage: &Storage,
     ) -> store::Result<&'a Arc<dyn Subfile>> {
         if let Some(open) = own.open.get() {
             return Ok(open);
         }
-        let id = self.id(own);
+        let (id, store) = (self.id(own), &storage.stored);
         let made = match store.open_bound(id, own.place.incarnation) {
             Err(store::Error::NotFound(_)) => {
-                let mut identity = Identity::new(id, self.domain(), incarnation);
+                let start = storage.identity.incarnation();
+                let mut identity = store::Identity::new(id, self.domain(), start);
                 identity.note = self.told.note.0.clone();
-                identity.note.truncate(store::NOTE_BYTES);
+                identity.note.truncate(::store::NOTE_BYTES);
                 match store.create(&identity) {
                     Err(store::Error::Exists(_)) => store.open(id)?,
                     other => other?,
@@ -331,12 +332,8 @@ impl Known {
     }
 
     /// Refuses a subfile whose bytes are not those of this start of the server.
-    pub(crate) fn check_place(
-        &self,
-        own: &Own,
-        kept_since: u64,
-        incarnation: u64,
-    ) -> Result<(), Refused> {
+    pub(crate) fn check_place(&self, own: &Own, server: &Identity) -> Result<(), Refused> {
+        let (kept_since, incarnation) = (server.kept_since(), server.incarnation());
         let bound = own.place.incarnation;
         if (kept_since..=incarnation).contains(&bound) {
             return Ok(());

@@ -1,0 +1,85 @@
+//! The way to others: the metadata manager, the members of the cluster, and the connections that are kept to them.
+//!
+//! Left to others: what is asked, and what a server answers itself without a socket ([`super::Others`]).
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use wire::ServerId;
+use wire::ask::AskError;
+use wire::message::Request;
+use wire::message::catalogue::{Member, MemberState};
+
+use super::Reports;
+use crate::files::lock;
+use crate::gateway::Foes;
+use crate::links::{Links, Peers, no_member};
+use crate::moving::Lenders;
+
+/// How long a question waits for a member that is not in the list.
+const COMING: Duration = Duration::from_secs(1);
+
+/// See the [module](self).
+pub(crate) struct Cluster {
+    pub(crate) manager: Links,
+    pub(crate) peers: Peers,
+    /// Connections for requests that this server forwards.
+    pub(crate) foes: Foes,
+    /// Connections to servers that lend memory.
+    pub(crate) lenders: Lenders,
+    pub(crate) reports: Arc<Reports>,
+    members: Mutex<Arc<Vec<Member>>>,
+}
+
+impl Cluster {
+    pub(crate) fn new(
+        manager: Links,
+        peers: Peers,
+        members: Vec<Member>,
+        reports: Arc<Reports>,
+    ) -> Self {
+        Cluster {
+            manager,
+            peers,
+            foes: Foes::default(),
+            lenders: Lenders::default(),
+            reports,
+            members: Mutex::new(Arc::new(members)),
+        }
+    }
+
+    /// The list of members, as of the last report.
+    pub(crate) fn members(&self) -> Arc<Vec<Member>> {
+        Arc::clone(&lock(&self.members))
+    }
+
+    /// Takes another list; the one before.
+    pub(crate) fn replace_members(&self, members: Vec<Member>) -> Arc<Vec<Member>> {
+        std::mem::replace(&mut *lock(&self.members), Arc::new(members))
+    }
+
+    /// Asks a member.
+    pub(crate) fn ask_member<R: Request>(
+        &self,
+        server: ServerId,
+        request: &R,
+    ) -> Result<R::Answer, AskError> {
+        let member = self.member(server)?;
+        self.peers.to(&member)?.ask(request)
+    }
+
+    /// A member that is there. One that joined since the last report is found by another report.
+    pub(crate) fn member(&self, server: ServerId) -> Result<Member, AskError> {
+        let find = || {
+            let members = lock(&self.members);
+            let mut members = members.iter();
+            let found = members.find(|m| m.server == server && m.state != MemberState::Dead);
+            found.cloned()
+        };
+        if let Some(member) = find() {
+            return Ok(member);
+        }
+        self.reports.report_now(COMING);
+        find().ok_or_else(|| no_member(server))
+    }
+}

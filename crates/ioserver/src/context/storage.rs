@@ -1,0 +1,73 @@
+//! Where bytes are and what they pass through: the store, buffers, stages, what is read ahead, and the limits on memory.
+//!
+//! A request that finds no room waits here a little: the metadata manager is told, which may have something removed,
+//! and what is dirty is written back. Left to others: which file and which gate (`files`).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Identity, Reports};
+use crate::ahead::Ahead;
+use crate::buffers::Buffers;
+use crate::gateway::Stages;
+use crate::limits::Limits;
+use crate::statistics::{Statistics, add};
+use crate::stored::Stored;
+
+/// See the [module](self).
+pub(crate) struct Storage {
+    /// Whose bytes they are.
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) stored: Stored,
+    pub(crate) buffers: Buffers,
+    pub(crate) stages: Stages,
+    pub(crate) ahead: Ahead,
+    pub(crate) limits: Limits,
+    pub(crate) rendezvous_bytes: u64,
+    pub(crate) message_bytes: u64,
+    pub(crate) write_through: bool,
+    /// What a client is told where there is no memory.
+    pub(crate) when_full: Option<String>,
+    /// How long a write waits for room.
+    pub(crate) room_wait: Duration,
+    pub(crate) reports: Arc<Reports>,
+    pub(crate) statistics: Arc<Statistics>,
+}
+
+impl Storage {
+    /// Whether clients may store into extents by themselves.
+    pub(crate) fn allows_direct_writes(&self) -> bool {
+        // Where a write is answered when its bytes are safe, storing alone is no write.
+        !self.stored.is_durable() || !self.write_through
+    }
+
+    /// What bytes live and die with that are written here now, until they are synced.
+    pub(crate) fn verifier(&self) -> u64 {
+        match self.stored.is_durable() && self.write_through {
+            true => self.identity.verifiers.kept,
+            false => self.identity.verifiers.life,
+        }
+    }
+
+    /// Does what can be done about a lack of room, until `try_again` has what it wants or the time
+    /// is over.
+    pub(crate) fn with_room<T>(
+        &self,
+        mut try_again: impl FnMut() -> store::Result<T>,
+    ) -> store::Result<T> {
+        let mut result = try_again();
+        let deadline = Instant::now() + self.room_wait;
+        while let Err(store::Error::NoSpace { .. }) = result {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            add(&self.statistics.room_waits, 1);
+            self.reports
+                .report_now(left.min(Duration::from_millis(100)));
+            let _ = self.stored.store().write_back(16 << 20);
+            result = try_again();
+        }
+        result
+    }
+}

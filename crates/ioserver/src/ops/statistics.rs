@@ -1,0 +1,69 @@
+//! `Statistics`: everything that a server has counted, and what it has at this moment.
+//!
+//! Names are stable: scripts and benchmarks read them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wire::message::session::Counter;
+
+use crate::context::Context;
+use crate::statistics::counter;
+
+/// Serves [`Statistics`](wire::message::session::Statistics).
+pub(crate) fn statistics(context: &Context) -> Vec<Counter> {
+    let Context {
+        identity,
+        cluster,
+        storage,
+        files,
+        ..
+    } = context;
+    let mut list = context.statistics.list();
+    let (connections, clients, views) = context.sessions.counts();
+    let usage = storage.stored.store().usage();
+    let (capacity, used) = storage.stored.room();
+    let (most_lent, buffers) = storage.buffers.most_lent();
+    let asked = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    list.extend([
+        counter("server", identity.server.0),
+        counter("incarnation", identity.incarnation()),
+        counter("connections", connections as u64),
+        counter("clients", clients as u64),
+        counter("views", views as u64),
+        counter("subfiles", storage.stored.count() as u64),
+        counter("capacity_bytes", capacity),
+        counter("used_bytes", used),
+        counter("memory_bytes", usage.memory_bytes),
+        counter("memory_limit_bytes", usage.memory_limit_bytes),
+        counter("dirty_bytes", usage.dirty_bytes),
+        counter("cache_hit_bytes", usage.cache.hit_bytes),
+        counter("cache_miss_bytes", usage.cache.miss_bytes),
+        counter("cache_evicted_bytes", usage.cache.evicted_bytes),
+        counter("cache_returned_extents", usage.cache.returned),
+        counter("ahead_bytes", usage.cache.ahead_bytes),
+        counter("ahead_hit_bytes", usage.cache.ahead_hit_bytes),
+        counter("ahead_wasted_bytes", usage.cache.ahead_wasted_bytes),
+        counter("written_back_bytes", usage.cache.written_bytes),
+        counter("rendezvous_bytes", storage.rendezvous_bytes),
+        counter("message_bytes", storage.message_bytes),
+        counter("buffer_bytes", storage.buffers.buffer_bytes() as u64),
+        counter("buffers", buffers as u64),
+        counter("buffers_made_bytes", storage.buffers.made_bytes()),
+        counter("buffers_lent", storage.buffers.lent() as u64),
+        counter("buffers_lent_most", most_lent as u64),
+        counter("requests_to_servers", asked(&cluster.peers.asked)),
+        counter("requests_to_manager", asked(&cluster.manager.asked)),
+    ]);
+    let (disks, failed) = storage.stored.disks();
+    if disks > 0 {
+        let missing = storage.stored.missing().len() as u64;
+        list.extend([
+            counter("disks", disks),
+            counter("disks_failed", failed),
+            counter("disks_missing", missing),
+        ]);
+    }
+    list.extend(files.direct.statistics());
+    list.extend(context.owner.statistics());
+    list
+}
