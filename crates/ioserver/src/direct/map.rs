@@ -177,16 +177,11 @@ fn make(
             "too much memory waits for threads of this client that were revoked; go by message",
         ));
     }
+    // Where bytes are in memory is no access to them.
     let planned = Planned {
         version: &request.version.0,
-        // Where bytes are in memory is no access to them.
-        file: None,
-        holder: 0,
-        works_for: None,
         epoch: request.epoch,
-        number: 0,
-        is_server: false,
-        only_reads: false,
+        ..Planned::default()
     };
     let (_running, known, _) = files.enter(owner, &view.entry, &planned)?;
     check_domain(session.who, &known.domain())?;

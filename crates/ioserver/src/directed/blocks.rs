@@ -129,12 +129,9 @@ impl Blocks<'_> {
         let planned = Planned {
             version: self.version,
             file: Some(self.plan.distribution.hull()),
-            holder: 0,
-            works_for: None,
             epoch: self.epoch,
-            number: 0,
-            is_server: false,
             only_reads: !self.plan.writes,
+            ..Planned::default()
         };
         let (running, known, _) = self.files.enter(self.owner, self.entry, &planned)?;
         Ok((running, known))

@@ -174,13 +174,9 @@ fn begin(
     check_right(&view, lead.view, lead.writes)?;
     let planned = Planned {
         version: &lead.version.0,
-        file: None,
-        holder: 0,
-        works_for: None,
         epoch: lead.epoch,
-        number: 0,
-        is_server: false,
         only_reads: !lead.writes,
+        ..Planned::default()
     };
     let (files, storage) = (&context.files, &context.storage);
     let (_running, known, _) = files.enter(&context.owner, &view.entry, &planned)?;

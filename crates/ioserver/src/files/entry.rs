@@ -1,34 +1,31 @@
 //! The gate of one file: what is known about it, and who may run accesses right now.
 //!
 //! A [`FileEntry`] is the gate of one file. An access enters, which checks everything that can turn
-//! it away, and leaves; in between it is counted. Whoever has to be sure that nothing older runs
+//! it away, and leaves; in between it is counted. A request that has to be sure that nothing older runs
 //! (truncate, a new lease number) changes what is checked and then *drains*.
 //!
-//! Invariants
-//! - Two counters, used in turn: a drain switches to the other one and waits for the first to reach
-//!   zero, so accesses that come later never hold it up. One drain at a time.
-//! - [`Known`] is never changed, only replaced; what is derived from it (shares, open subfiles) lives
-//!   and dies with it.
-//! - The truncate epoch that was applied here only grows.
+//! It is composed of what is known ([`Version`]), ranges that are kept for somebody ([`Fences`]) and accesses that run
+//! ([`Drain`]); waiting is done here, on one condition.
+//!
+//! Invariant: the truncate epoch that was applied here only grows.
 //!
 //! Cost on the hot path: one short mutex when an access enters, one when it leaves.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use control::moves::meets;
-use plan::access::Pieces;
 use wire::message::cluster::FileStateIs;
 use wire::message::file::SizeIs;
-use wire::{ClientId, FileId, Reader, ServerId, StateVersion, Status};
+use wire::{ClientId, FileId, ServerId, Status};
 
+use super::drain::{Drain, Place};
+use super::fences::{Fences, MOVE};
+use super::version::{Age, Version};
+use super::{Known, lock};
 use crate::directed::Watch;
 use crate::refused::Refused;
-
-use super::{Known, lock};
 
 /// How long a request waits for a gate that is closed.
 const CLOSED: Duration = Duration::from_secs(2);
@@ -38,25 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What accesses of a file are checked against.
 #[derive(Default)]
 struct Gate {
-    known: Option<Arc<Known>>,
-    /// What is known may be older than what happened.
-    is_stale: bool,
-    /// Ranges that nobody but their holders gets into.
-    fences: Vec<Held>,
-    /// The step of the state with which a move has fenced.
-    fenced_at: u64,
-    /// Ranges that a move is about to fence.
-    wanted: Vec<Range<u64>>,
-    /// The generation with which the owner has taken this server among those of the file.
-    taken: u64,
-    /// The start of this server.
-    start: u64,
-    /// The owner has told this start who is fenced and which lease numbers are refused.
-    is_told: bool,
-    /// Steps that were known here, oldest first.
-    earlier: VecDeque<Earlier>,
-    /// File ranges of accesses that run, where they are known; free ones are empty.
-    inside: Vec<Range<u64>>,
+    version: Version,
+    fences: Fences,
+    drain: Drain,
     /// The truncate epoch that was applied here.
     epoch: u64,
     /// Size that the last truncate set, told to those who are late.
@@ -65,106 +46,14 @@ struct Gate {
     number: u64,
     /// A truncate is being applied, or maps are taken back.
     is_cutting: bool,
-    /// Which counter takes accesses that enter.
-    phase: usize,
-    running: [u64; 2],
 }
-
-/// Ranges that are fenced.
-struct Held {
-    who: u64,
-    /// The client that holds them, if it is one: what other servers forward for it gets in too.
-    client: Option<ClientId>,
-    ranges: Vec<Range<u64>>,
-    since: Instant,
-}
-
-/// What requests that were planned with an earlier step looked like.
-struct Earlier {
-    step: u64,
-    pieces: Arc<Pieces>,
-}
-
-/// Steps that are remembered.
-const REMEMBERED: usize = 256;
-/// Who fences windows because they move.
-pub(crate) const MOVE: u64 = 0;
 
 impl Gate {
-    fn is_fenced(&self, planned: &Planned<'_>) -> bool {
-        let Some(file) = &planned.file else {
-            return false;
-        };
-        let meets = |r: &Range<u64>| r.start < file.end && file.start < r.end;
-        let mut fences = self.fences.iter();
-        fences.any(|held| {
-            let is_own = held.who != MOVE
-                && (held.who == planned.holder
-                    || (held.client.is_some() && held.client == planned.works_for));
-            !is_own && held.ranges.iter().any(meets)
+    fn keeps_out(&self, planned: &Planned<'_>) -> bool {
+        planned.file.as_ref().is_some_and(|file| {
+            let (holder, works_for) = (planned.holder, planned.works_for);
+            self.fences.keep_out(file, holder, works_for)
         })
-    }
-
-    /// Whether a request for a range that was planned with an earlier step has the same parts in the same order now.
-    fn is_unchanged(&self, since: u64, file: Option<&Range<u64>>) -> bool {
-        let Some(file) = file else {
-            return true;
-        };
-        // A step that was passed over here is not known.
-        let (Ok(at), Some(known)) = (
-            self.earlier.binary_search_by_key(&since, |e| e.step),
-            &self.known,
-        ) else {
-            return false;
-        };
-        let earlier = &self.earlier[at].pieces;
-        earlier.is_same_within(known.pieces(), file.clone().into())
-    }
-
-    /// Takes another state.
-    fn replace(&mut self, known: Arc<Known>) {
-        if let Some(before) = &self.known
-            && before.step() < known.step()
-        {
-            match known.has_places_of(before) {
-                true => self.earlier.push_back(Earlier {
-                    step: before.step(),
-                    pieces: Arc::clone(before.pieces()),
-                }),
-                false => self.earlier.clear(),
-            }
-            if self.earlier.len() > REMEMBERED {
-                self.earlier.pop_front();
-            }
-        }
-        // Whoever fenced with an earlier step has made a later one durable since, or has given up.
-        if known.step() > self.fenced_at {
-            self.fences.retain(|held| held.who != MOVE);
-        }
-        self.known = Some(known);
-        self.is_stale = false;
-    }
-
-    /// What direct clients compare: twice the step, and one more while something is fenced, there may be a later
-    /// step, or the owner does not know of this server.
-    fn word(&self) -> u64 {
-        let step = self.known.as_ref().map_or(0, |known| known.step());
-        let is_closed = !self.fences.is_empty() || self.is_stale || self.is_new_here();
-        step << 1 | u64::from(is_closed)
-    }
-
-    /// Whether the owner has still to take this server among those of the file: until then a truncate or a lease
-    /// number would not come here.
-    fn is_new_here(&self) -> bool {
-        let known = self.known.as_ref();
-        known.is_some_and(|known| {
-            known.newcomer().is_some_and(|g| g != self.taken) || self.is_untold(known)
-        })
-    }
-
-    /// Whether an earlier start of this server was told fences and lease numbers, which this one does not know yet.
-    fn is_untold(&self, known: &Known) -> bool {
-        !self.is_told && known.earliest < self.start
     }
 }
 
@@ -198,7 +87,7 @@ impl std::fmt::Debug for FileEntry {
 }
 
 /// What an access was planned with.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Planned<'a> {
     pub(crate) version: &'a [u8],
     /// File range of its bytes; `None` if it touches none.
@@ -215,10 +104,10 @@ pub(crate) struct Planned<'a> {
     pub(crate) only_reads: bool,
 }
 
-/// What has to happen before an access can be let in.
-pub(crate) enum Entering {
-    /// It is in; whether it was planned with an earlier state.
-    In(Running, Arc<Known>, bool),
+/// What has to happen before an access can be let in, or a client can have a range for itself.
+pub(crate) enum Entering<T> {
+    /// It is in, with what it gets.
+    In(T),
     /// This server knows less than the client.
     Behind,
     /// The owner has to take this server among those of the file first.
@@ -227,34 +116,22 @@ pub(crate) enum Entering {
     No(Refused),
 }
 
-/// Whether a client has got a range for itself.
-pub(crate) enum Holding {
-    Held,
-    /// This server knows less than the client.
-    Behind,
-    /// The owner has to take this server among those of the file first.
-    New,
-    /// Turned away.
-    No(Refused),
-}
+/// An access that was let in: what counts it, what it works with, and whether it was planned with an earlier state.
+pub(crate) type Entered = (Running, Arc<Known>, bool);
 
 /// An access that runs; leaves the gate when dropped.
 pub(crate) struct Running {
     entry: Arc<FileEntry>,
-    phase: usize,
-    inside: Option<usize>,
+    place: Place,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         let mut gate = lock(&self.entry.gate);
-        gate.running[self.phase] -= 1;
-        if let Some(slot) = self.inside {
-            gate.inside[slot] = 0..0;
-        }
-        let is_waited_for = self.inside.is_some() && !gate.fences.is_empty();
-        if is_waited_for || (gate.running[self.phase] == 0 && self.phase != gate.phase) {
-            drop(gate);
+        let may_end_drain = gate.drain.leave(self.place);
+        let is_waited_for = self.place.has_range() && !gate.fences.is_empty();
+        drop(gate);
+        if is_waited_for || may_end_drain {
             self.entry.changed.notify_all();
         }
     }
@@ -266,8 +143,8 @@ impl FileEntry {
         FileEntry {
             file,
             gate: Mutex::new(Gate {
+                version: Version::new(start),
                 epoch,
-                start,
                 ..Gate::default()
             }),
             changed: Condvar::new(),
@@ -288,10 +165,9 @@ impl FileEntry {
         let gate = lock(&self.gate);
         gate.epoch == epoch
             && gate.number == 0
-            && gate.taken == 0
-            && gate.fences.is_empty()
-            && gate.wanted.is_empty()
-            && gate.running == [0, 0]
+            && gate.version.is_untaken()
+            && gate.fences.is_unused()
+            && gate.drain.is_idle()
             && !gate.is_cutting
             && self.round.load(Ordering::SeqCst) == 0
             && !self.was_stored_directly()
@@ -338,13 +214,15 @@ impl FileEntry {
 
     /// What is known about the file, if anything was asked yet.
     pub(crate) fn known(&self) -> Option<Arc<Known>> {
-        let gate = lock(&self.gate);
-        gate.known.clone().filter(|_| !gate.is_stale)
+        lock(&self.gate).version.known().cloned()
     }
 
-    /// What direct clients compare.
+    /// What direct clients compare: twice the step, and one more while something is fenced, there may be a later
+    /// step, or the owner does not know of this server.
     pub(crate) fn word(&self) -> u64 {
-        lock(&self.gate).word()
+        let gate = lock(&self.gate);
+        let is_closed = !gate.fences.is_empty() || gate.version.is_closed();
+        gate.version.step() << 1 | u64::from(is_closed)
     }
 
     /// The truncate epoch that was applied here.
@@ -365,25 +243,18 @@ impl FileEntry {
     /// Takes what the metadata manager said, unless it is older than what is known.
     pub(crate) fn learn(&self, told: FileStateIs, server: ServerId) -> Arc<Known> {
         let mut gate = lock(&self.gate);
-        if let Some(known) = &gate.known
-            && (known.is(&told) || told.layout.step < known.step())
-        {
-            let known = Arc::clone(known);
-            gate.is_stale = false;
-            return known;
+        let is_new = gate.version.learn(self.file, told, server);
+        let known = Arc::clone(gate.version.known().expect("just learnt"));
+        if is_new {
+            gate.fences.reach(known.step());
+            self.changed.notify_all();
         }
-        let known = Arc::new(Known::new(self.file, told, server, gate.known.as_deref()));
-        gate.replace(Arc::clone(&known));
-        drop(gate);
-        self.changed.notify_all();
         known
     }
 
     /// The owner knows of this server, in what is known now.
     pub(crate) fn taken(&self, known: &Known) {
-        if let Some(generation) = known.newcomer() {
-            lock(&self.gate).taken = generation;
-        }
+        lock(&self.gate).version.taken(known);
     }
 
     /// The owner has told this start everything that earlier ones knew, this lease number included.
@@ -391,35 +262,28 @@ impl FileEntry {
         let mut gate = lock(&self.gate);
         // No atomic handle was let in before.
         gate.number = gate.number.max(number);
-        gate.is_told = true;
+        gate.version.told();
     }
 
     /// The start of this server, if an earlier one had bytes of the file and was told things that are not known here.
     pub(crate) fn untold_start(&self, known: &Known) -> Option<u64> {
-        let gate = lock(&self.gate);
-        gate.is_untold(known).then_some(gate.start)
+        lock(&self.gate).version.untold_start(known)
     }
 
     /// Forgets the layout; the next access asks for it.
     pub(crate) fn forget(&self) {
-        lock(&self.gate).is_stale = true;
+        lock(&self.gate).version.forget();
     }
 
     /// Keeps accesses out of ranges, in place of what `who` kept them out of before; empty lets all in. Nobody is
     /// waited for.
-    pub(crate) fn fence(&self, who: u64, ranges: Vec<Range<u64>>) {
+    pub(crate) fn fence(&self, who: u64, ranges: &[Range<u64>]) {
         let mut gate = lock(&self.gate);
-        gate.fences.retain(|held| held.who != who);
-        if !ranges.is_empty() {
-            gate.fences.push(Held {
-                who,
-                client: None,
-                ranges,
-                since: Instant::now(),
-            });
-        }
+        gate.fences.lift(who);
+        gate.fences.put(who, None, ranges);
         if who == MOVE {
-            gate.fenced_at = gate.known.as_ref().map_or(0, |known| known.step());
+            let step = gate.version.step();
+            gate.fences.moves_at(step);
         }
         drop(gate);
         self.changed.notify_all();
@@ -433,43 +297,33 @@ impl FileEntry {
         client: ClientId,
         range: &Range<u64>,
         version: &[u8],
-    ) -> Holding {
+    ) -> Entering<()> {
         let busy = || {
             let Range { start, end } = range;
             let text = format!("bytes {start}..{end} are held by another client or move; repeat");
-            Holding::No(Refused::new(Status::Busy, text))
+            Entering::No(Refused::new(Status::Busy, text))
         };
         let mut gate = lock(&self.gate);
         if gate.is_cutting {
             return busy();
         }
-        let known = match &gate.known {
-            Some(known) if !gate.is_stale => known,
-            _ => return Holding::Behind,
+        let Some(known) = gate.version.known() else {
+            return Entering::Behind;
         };
-        if gate.is_new_here() {
-            return Holding::New;
+        if gate.version.is_new_here() {
+            return Entering::New;
         }
-        match step_of(version) {
-            None => return Holding::No(known.stale()),
-            Some(step) if step > known.step() => return Holding::Behind,
-            Some(step) if step < known.step() && !gate.is_unchanged(step, Some(range)) => {
-                return Holding::No(known.stale());
-            }
-            Some(_) => {}
+        match gate.version.age(version, Some(range)) {
+            Age::Newer => return Entering::Behind,
+            Age::Changed => return Entering::No(known.stale()),
+            Age::Same | Age::Older => {}
         }
-        let one = std::slice::from_ref(range);
-        let is_taken = gate.fences.iter().any(|held| meets(&held.ranges, one));
-        if is_taken || meets(&gate.wanted, one) {
+        if gate.fences.is_taken(range) {
             return busy();
         }
-        gate.fences.push(Held {
-            who,
-            client: Some(client),
-            ranges: one.to_vec(),
-            since: Instant::now(),
-        });
-        Holding::Held
+        let ranges = std::slice::from_ref(range);
+        gate.fences.put(who, Some(client), ranges);
+        Entering::In(())
     }
 
     /// Keeps accesses out of ranges for a move, in place of those it kept them out of before. Clients that hold bytes
@@ -481,28 +335,22 @@ impl FileEntry {
         hold_wait: Duration,
     ) -> Result<(), Refused> {
         let mut gate = lock(&self.gate);
-        gate.fences.retain(|held| held.who != MOVE);
+        gate.fences.lift(MOVE);
         self.changed.notify_all();
-        gate.wanted = ranges.to_vec();
-        let is_held = |gate: &mut Gate| gate.fences.iter().any(|held| meets(&held.ranges, ranges));
-        let (mut gate, _) = self
+        gate.fences.want(ranges);
+        let is_held = |gate: &mut Gate| gate.fences.meet(ranges);
+        let (mut gate, waited) = self
             .changed
             .wait_timeout_while(gate, hold_wait, is_held)
             .unwrap_or_else(PoisonError::into_inner);
-        gate.wanted.clear();
-        if gate.fences.iter().any(|held| meets(&held.ranges, ranges)) {
+        gate.fences.want(&[]);
+        if waited.timed_out() {
             let text = format!("bytes of {} are held by a client", self.file);
             return Err(Refused::new(Status::Busy, text));
         }
-        if !ranges.is_empty() {
-            gate.fences.push(Held {
-                who: MOVE,
-                client: None,
-                ranges: ranges.to_vec(),
-                since: Instant::now(),
-            });
-        }
-        gate.fenced_at = gate.known.as_ref().map_or(0, |known| known.step());
+        gate.fences.put(MOVE, None, ranges);
+        let step = gate.version.step();
+        gate.fences.moves_at(step);
         Ok(())
     }
 
@@ -512,24 +360,17 @@ impl FileEntry {
         ranges: &[Range<u64>],
         hold_wait: Duration,
     ) -> Option<ClientId> {
-        let gate = lock(&self.gate);
-        let mut fences = gate.fences.iter();
-        let slow = fences.find(|held| {
-            meets(&held.ranges, ranges) && held.since.elapsed() >= hold_wait && held.who != MOVE
-        });
-        slow.and_then(|held| held.client)
+        lock(&self.gate).fences.slow_holder(ranges, hold_wait)
     }
 
     /// Lets accesses in that a round of a move keeps out, unless another one has begun; whether it did. The round may
     /// have been made durable, so the first of them asks for the state.
     pub(crate) fn lift(&self, round: u64) -> bool {
         let mut gate = lock(&self.gate);
-        let is_held = gate.fences.iter().any(|held| held.who == MOVE);
-        if !is_held || self.round.load(Ordering::SeqCst) != round {
+        if self.round.load(Ordering::SeqCst) != round || !gate.fences.lift(MOVE) {
             return false;
         }
-        gate.fences.retain(|held| held.who != MOVE);
-        gate.is_stale = true;
+        gate.version.forget();
         drop(gate);
         self.changed.notify_all();
         true
@@ -537,7 +378,7 @@ impl FileEntry {
 
     /// Whether a move has fenced.
     pub(crate) fn is_fenced(&self) -> bool {
-        lock(&self.gate).fences.iter().any(|held| held.who == MOVE)
+        lock(&self.gate).fences.has_move()
     }
 
     /// Waits until every access has left that meets ranges which are fenced.
@@ -546,25 +387,27 @@ impl FileEntry {
         ranges: &[Range<u64>],
         hurry: &dyn Fn(FileId),
     ) -> Result<(), Refused> {
-        let mut gate = lock(&self.gate);
-        let mut hurried = 0;
-        let runs = |gate: &Gate| {
-            let meets = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
-            let mut inside = gate.inside.iter();
-            inside.any(|a| ranges.iter().any(|b| meets(a, b)))
-        };
+        self.wait_patiently(lock(&self.gate), hurry, |gate| gate.drain.runs_in(ranges))
+    }
+
+    /// Waits while accesses run. `hurry` ends the connections of those that take too long.
+    fn wait_patiently<'a>(
+        &'a self,
+        mut gate: MutexGuard<'a, Gate>,
+        hurry: &dyn Fn(FileId),
+        runs: impl Fn(&Gate) -> bool,
+    ) -> Result<(), Refused> {
         let mut since = Instant::now();
+        let mut hurried = 0;
         while runs(&gate) {
-            gate = self
-                .changed
-                .wait_timeout(gate, PATIENCE)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            let waited = self.changed.wait_timeout(gate, PATIENCE);
+            gate = waited.unwrap_or_else(PoisonError::into_inner).0;
             if since.elapsed() >= PATIENCE && runs(&gate) {
                 drop(gate);
                 hurried += 1;
                 if hurried > 3 {
-                    return Err(slow(self.file));
+                    let text = format!("accesses to {} do not end", self.file);
+                    return Err(Refused::new(Status::TimedOut, text));
                 }
                 hurry(self.file);
                 since = Instant::now();
@@ -575,7 +418,7 @@ impl FileEntry {
     }
 
     /// Lets an access in, or says what is in its way. Waits while the gate is closed.
-    pub(crate) fn enter(self: &Arc<Self>, planned: &Planned<'_>) -> Entering {
+    pub(crate) fn enter(self: &Arc<Self>, planned: &Planned<'_>) -> Entering<Entered> {
         if !planned.is_server {
             // Whoever waits counts: a move has to know of him.
             self.accesses.fetch_add(1, Ordering::Relaxed);
@@ -583,11 +426,9 @@ impl FileEntry {
         let mut gate = lock(&self.gate);
         let mut deadline = None;
         loop {
-            let is_held = !planned.is_server && gate.is_fenced(planned);
+            let is_held = !planned.is_server && gate.keeps_out(planned);
             // Whoever knows more than this server need not wait for what it is about to learn.
-            let is_newer = gate.known.as_ref().is_some_and(|known| {
-                step_of(planned.version).is_some_and(|step| step > known.step())
-            });
+            let is_newer = gate.version.age(planned.version, None) == Age::Newer;
             if !gate.is_cutting && (!is_held || is_newer) {
                 break;
             }
@@ -608,31 +449,26 @@ impl FileEntry {
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
-        let known = match &gate.known {
-            Some(known) if !gate.is_stale => known,
-            _ => return Entering::Behind,
+        let Some(known) = gate.version.known().cloned() else {
+            return Entering::Behind;
         };
-        let Some(step) = step_of(planned.version) else {
-            return Entering::No(known.stale());
-        };
-        if step > known.step() {
+        let age = gate.version.age(planned.version, planned.file.as_ref());
+        if age == Age::Newer {
             return Entering::Behind;
         }
         if planned.is_server {
             // A round is of one step: in another one the bytes may come in another order.
-            if step < known.step() {
-                return Entering::No(known.stale());
-            }
-            let known = Arc::clone(known);
-            return self.count(gate, known, None, false);
+            return match age == Age::Same {
+                true => self.count(gate, known, None, false),
+                false => Entering::No(known.stale()),
+            };
         }
         // What only reads and is not atomic needs neither fences nor numbers, and may be here before the owner.
         let is_plain_read = planned.only_reads && planned.number == 0 && known.newcomer().is_none();
-        if !is_plain_read && gate.is_new_here() {
+        if !is_plain_read && gate.version.is_new_here() {
             return Entering::New;
         }
-        let is_older = step < known.step();
-        if is_older && !gate.is_unchanged(step, planned.file.as_ref()) {
+        if age == Age::Changed {
             return Entering::No(known.stale());
         }
         if planned.epoch > gate.epoch {
@@ -658,8 +494,7 @@ impl FileEntry {
                 "the lease of this atomic handle is over; ask to be admitted again",
             ));
         }
-        let known = Arc::clone(known);
-        self.count(gate, known, planned.file.clone(), is_older)
+        self.count(gate, known, planned.file.clone(), age == Age::Older)
     }
 
     fn count(
@@ -668,25 +503,12 @@ impl FileEntry {
         known: Arc<Known>,
         file: Option<Range<u64>>,
         is_older: bool,
-    ) -> Entering {
-        let phase = gate.phase;
-        gate.running[phase] += 1;
-        let inside = file.map(|file| match gate.inside.iter().position(Range::is_empty) {
-            Some(slot) => {
-                gate.inside[slot] = file;
-                slot
-            }
-            None => {
-                gate.inside.push(file);
-                gate.inside.len() - 1
-            }
-        });
+    ) -> Entering<Entered> {
         let running = Running {
             entry: Arc::clone(self),
-            phase,
-            inside,
+            place: gate.drain.enter(file),
         };
-        Entering::In(running, known, is_older)
+        Entering::In((running, known, is_older))
     }
 
     /// Waits until every access has left that entered before. `hurry` ends the connections of those
@@ -694,26 +516,8 @@ impl FileEntry {
     fn drain(&self, hurry: &dyn Fn(FileId)) -> Result<(), Refused> {
         let _one = lock(&self.drain);
         let mut gate = lock(&self.gate);
-        let before = gate.phase;
-        gate.phase = 1 - before;
-        let mut hurried = 0;
-        while gate.running[before] > 0 {
-            let (next, timeout) = self
-                .changed
-                .wait_timeout(gate, PATIENCE)
-                .unwrap_or_else(PoisonError::into_inner);
-            gate = next;
-            if timeout.timed_out() && gate.running[before] > 0 {
-                drop(gate);
-                hurried += 1;
-                if hurried > 3 {
-                    return Err(slow(self.file));
-                }
-                hurry(self.file);
-                gate = lock(&self.gate);
-            }
-        }
-        Ok(())
+        let phase = gate.drain.begin();
+        self.wait_patiently(gate, hurry, |gate| !gate.drain.is_over(phase))
     }
 
     /// Runs something while no access runs. Accesses that come meanwhile wait.
@@ -788,13 +592,4 @@ impl FileEntry {
             gate.cut_to = size;
         }
     }
-}
-
-fn slow(file: FileId) -> Refused {
-    Refused::new(Status::TimedOut, format!("accesses to {file} do not end"))
-}
-
-fn step_of(version: &[u8]) -> Option<u64> {
-    let version = StateVersion::read(&mut Reader::new(version));
-    version.ok().map(|version| version.step)
 }

@@ -5,17 +5,23 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `entry` | the gate of one file |
+//! | `entry` | the gate of one file, composed of the next three |
+//! | `version` | which state is known, and how old a request is |
+//! | `fences` | ranges that are kept for a move or a client |
+//! | `drain` | accesses that run |
 //! | `state` | what the metadata manager said about a file, ready for use |
 //! | `truncate` | cutting the subfiles of a file, and how far they reach |
 //! | `remove` | removing bytes that the metadata manager has no use for |
 //!
 //! Left to others: the memory that clients of this host share (`direct`), what is done with bytes (`access`).
 
+mod drain;
 mod entry;
+mod fences;
 mod remove;
 mod state;
 mod truncate;
+mod version;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +38,8 @@ use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::sessions::Sessions;
 
-pub(crate) use entry::{Entering, FileEntry, Holding, MOVE, Planned, Running};
+pub(crate) use entry::{Entered, Entering, FileEntry, Planned, Running};
+pub(crate) use fences::MOVE;
 pub(crate) use state::{Known, Own};
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -153,10 +160,10 @@ impl Files {
         owner: &Owner,
         entry: &Arc<FileEntry>,
         planned: &Planned<'_>,
-    ) -> Result<(Running, Arc<Known>, bool), Refused> {
+    ) -> Result<Entered, Refused> {
         for _ in 0..3 {
             match entry.enter(planned) {
-                Entering::In(running, known, is_older) => return Ok((running, known, is_older)),
+                Entering::In(entered) => return Ok(entered),
                 Entering::No(refused) => {
                     let file = planned
                         .file

@@ -121,7 +121,7 @@ pub(crate) fn fence_windows(
         match fenced {
             Ok(claims) => accesses += claims,
             Err(refused) => {
-                entry.fence(MOVE, Vec::new());
+                entry.fence(MOVE, &[]);
                 files.direct.show(&entry);
                 return Err(refused);
             }

@@ -156,13 +156,8 @@ pub(crate) fn pull_windows(
     // Counted, so that a truncate waits.
     let planned = Planned {
         version: known.version(),
-        file: None,
-        holder: 0,
-        works_for: None,
-        epoch: 0,
-        number: 0,
         is_server: true,
-        only_reads: false,
+        ..Planned::default()
     };
     let (running, known, _) = files.enter(owner, &entry, &planned)?;
     if known.step() != r.step {

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use wire::message::directed::{HoldRange, LetGo};
 use wire::{FileId, Rights, Status};
 
-use crate::files::{Files, Holding};
+use crate::files::{Entering, Files};
 use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::sessions::Session;
@@ -75,17 +75,17 @@ pub(crate) fn hold(
     let mut looks = 0;
     loop {
         match entry.hold(number, session.client.id, &range, &request.version.0) {
-            Holding::Held => break,
-            Holding::No(refused) => return Err(refused),
-            Holding::Behind if looks < 3 => {
+            Entering::In(()) => break,
+            Entering::No(refused) => return Err(refused),
+            Entering::Behind if looks < 3 => {
                 looks += 1;
                 files.refresh(entry)?;
             }
-            Holding::New if looks < 3 => {
+            Entering::New if looks < 3 => {
                 looks += 1;
                 files.be_taken(owner, entry)?;
             }
-            Holding::Behind | Holding::New => {
+            Entering::Behind | Entering::New => {
                 return Err(Refused::new(
                     Status::Busy,
                     "the metadata manager does not know the state of the request yet",
@@ -128,7 +128,7 @@ pub(crate) fn let_go(files: &Files, session: &mut Session, request: &LetGo) -> R
 /// Lets others in again.
 pub(crate) fn release(files: &Files, file: FileId, number: u64) {
     if let Some(entry) = files.get(file) {
-        entry.fence(number, Vec::new());
+        entry.fence(number, &[]);
         files.direct.show(&entry);
     }
 }

@@ -33,17 +33,10 @@ pub(crate) fn preallocate(
         ));
     }
     let known = files.known(&view.entry)?;
-    let mut version = Vec::new();
-    known.layout().version().put(&mut version);
     let planned = Planned {
-        version: &version,
-        file: None,
-        holder: 0,
-        works_for: None,
+        version: known.version(),
         epoch: request.epoch,
-        number: 0,
-        is_server: false,
-        only_reads: false,
+        ..Planned::default()
     };
     let (_running, known, _) = files.enter(owner, &view.entry, &planned)?;
     // A disk is not filled up to find out that it is too small.
