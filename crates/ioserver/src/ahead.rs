@@ -5,7 +5,7 @@
 //! planned for the view is forgotten and the reach begins anew. Hints name ranges outright.
 //!
 //! Invariants
-//! - A range becomes loads of extents of the store and nothing else, so no byte that anybody reads depends on
+//! - A range becomes loads of extents of the store and nothing else, so no byte that a client reads depends on
 //!   it: writes, cuts and changes of layout are the store's and the gate's affair as ever.
 //! - What was loaded and not yet asked for is at most an eighth of the store's memory; jobs beyond are dropped,
 //!   never waited for, and at most a few hundred wait.
@@ -29,7 +29,7 @@ use crate::files::lock;
 use crate::refused::Refused;
 use crate::sessions::Session;
 use crate::statistics::add;
-use crate::views::Registered;
+use crate::views::RegisteredView;
 
 /// Reach at the beginning, in bytes.
 const FIRST_REACH: u64 = 256 << 10;
@@ -95,10 +95,10 @@ impl Default for Reading {
 }
 
 struct Job {
-    view: Arc<Registered>,
+    view: Arc<RegisteredView>,
     /// In view space.
     range: Range<u64>,
-    /// The round it was planned in; `None` if somebody said so.
+    /// The round it was planned in; `None` if a client said so.
     round: Option<u64>,
 }
 
@@ -117,7 +117,7 @@ struct Jobs {
 
 impl Ahead {
     /// A view was read through.
-    pub(crate) fn observe(&self, view: &Arc<Registered>, lo: u64, hi: u64) {
+    pub(crate) fn observe(&self, view: &Arc<RegisteredView>, lo: u64, hi: u64) {
         let mut state = lock(&view.reading.state);
         let ahead = state.reach.observe(lo, hi);
         drop(state);
@@ -132,7 +132,7 @@ impl Ahead {
 
     fn push(
         &self,
-        view: &Arc<Registered>,
+        view: &Arc<RegisteredView>,
         ranges: impl IntoIterator<Item = Range<u64>>,
         round: Option<u64>,
     ) {
@@ -182,7 +182,7 @@ impl Ahead {
     }
 }
 
-/// Loads what a job wants; whether it came to the end. What cannot be read is for whoever wants it to hear.
+/// Loads what a job wants; whether it came to the end. What cannot be read is for the client that wants it to hear.
 fn load(storage: &Storage, job: &Job) -> bool {
     let view = &job.view;
     let is_void = || {

@@ -25,7 +25,7 @@ struct State {
 }
 
 /// The epochs that were applied.
-pub(crate) struct Applied(Mutex<State>);
+pub(crate) struct AppliedTruncates(Mutex<State>);
 
 fn record(file: FileId, epoch: u64) -> [u8; RECORD] {
     let mut out = [0; RECORD];
@@ -36,10 +36,10 @@ fn record(file: FileId, epoch: u64) -> [u8; RECORD] {
     out
 }
 
-impl Applied {
+impl AppliedTruncates {
     /// In memory only.
     pub(crate) fn volatile() -> Self {
-        Applied(Mutex::new(State {
+        AppliedTruncates(Mutex::new(State {
             epochs: HashMap::new(),
             logs: Vec::new(),
         }))
@@ -77,7 +77,7 @@ impl Applied {
             File::open(dir)?.sync_all()?;
             logs.push(OpenOptions::new().append(true).open(dir.join(NAME))?);
         }
-        Ok(Applied(Mutex::new(State { epochs, logs })))
+        Ok(AppliedTruncates(Mutex::new(State { epochs, logs })))
     }
 
     /// The epoch of a file; 0 if none was ever applied here.
@@ -119,7 +119,7 @@ mod tests {
         // Of a process with the same number that was killed.
         let _ = std::fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap();
-        let applied = Applied::load(std::slice::from_ref(&dir)).unwrap();
+        let applied = AppliedTruncates::load(std::slice::from_ref(&dir)).unwrap();
         assert_eq!(applied.epoch(FileId(1)), 0);
         applied.put(FileId(1), 3).unwrap();
         applied.put(FileId(2), 1).unwrap();
@@ -130,7 +130,7 @@ mod tests {
             .open(dir.join(NAME))
             .unwrap();
         torn.write_all(&record(FileId(1), 9)[..20]).unwrap();
-        let applied = Applied::load(std::slice::from_ref(&dir)).unwrap();
+        let applied = AppliedTruncates::load(std::slice::from_ref(&dir)).unwrap();
         assert_eq!(applied.epoch(FileId(1)), 4);
         assert_eq!(applied.epoch(FileId(2)), 1);
         fs::remove_dir_all(&dir).unwrap();

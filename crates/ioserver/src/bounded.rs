@@ -129,7 +129,7 @@ fn gone() -> Refused {
     )
 }
 
-/// Between the windows of a long access: whether anybody still waits for it.
+/// Between the windows of a long access: whether its client still waits for it.
 pub(crate) struct Patience<'a> {
     connection: &'a Connection,
     until_look: u32,

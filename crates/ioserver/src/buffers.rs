@@ -1,16 +1,16 @@
 //! Staging buffers: a bounded number, lent first come first served, for one round at a time.
 //!
-//! Whoever waits stands in a queue and nobody in it is overtaken, but by those whose client or user has no share left:
+//! Borrowers that wait stand in a queue and none of them is overtaken, but by those whose client or user has no share left:
 //! they let others pass until they have given a buffer back. Since a borrower gives its buffer back after each
-//! round and queues again, a long request cannot keep others out. Nobody holds a buffer while waiting for
+//! round and queues again, a long request cannot keep others out. No thread holds a buffer while waiting for
 //! another, so there is no deadlock however small the pool is.
 //!
-//! A borrower holds its buffer while its peer sends or takes the bytes, and a peer may stand still. As long as nobody
-//! needs the buffer that is its own affair. When somebody has waited for long, the connections of borrowers whose
+//! A borrower holds its buffer while its peer sends or takes the bytes, and a peer may stand still. As long as no other
+//! needs the buffer that is its own affair. When a borrower has waited for long, the connections of borrowers whose
 //! peers are overdue ([`Connection::waits_for`]) are ended, and their buffers come back.
 //!
 //! Invariants
-//! - No more than `count` buffers exist, whoever asks.
+//! - No more than `count` buffers exist, however many ask.
 //! - A client has at most a quarter of them at a time and a user at most half, at least one each: others always
 //!   find some. Other servers are not limited; they hold buffers for clients that are, elsewhere.
 
@@ -37,7 +37,7 @@ pub(crate) struct Borrower {
 }
 
 impl Borrower {
-    /// Somebody, over his connection.
+    /// A client or server, over its connection.
     pub(crate) fn new(who: Who, connection: &Arc<Connection>) -> Borrower {
         Borrower {
             who: match who {
@@ -77,7 +77,7 @@ pub(crate) struct Buffers {
 }
 
 /// A buffer that goes back when dropped.
-pub(crate) struct Lent<'a> {
+pub(crate) struct BufferLoan<'a> {
     pool: &'a Buffers,
     ticket: u64,
     bytes: Vec<u8>,
@@ -135,7 +135,7 @@ impl Buffers {
         (lock(&self.state).made * self.buffer_bytes) as u64
     }
 
-    /// Whether somebody of this client and user may have another one.
+    /// Whether this client and user may have another one.
     fn has_share(&self, state: &State, who: Option<(u64, u32)>) -> bool {
         let Some((client, user)) = who else {
             return true;
@@ -148,7 +148,7 @@ impl Buffers {
             && of(&|(_, u)| u == user) < (self.count / USER_SHARE).max(1)
     }
 
-    /// Whether it is the turn of a ticket: a buffer is there, and nobody before it could take it.
+    /// Whether it is the turn of a ticket: a buffer is there, and no earlier one could take it.
     fn is_turn(&self, state: &State, ticket: u64) -> bool {
         if state.free.is_empty() && state.made >= self.count {
             return false;
@@ -161,7 +161,7 @@ impl Buffers {
     }
 
     /// A buffer, when it is this caller's turn; and whether it had to wait.
-    pub(crate) fn borrow(&self, borrower: &Borrower) -> (Lent<'_>, bool) {
+    pub(crate) fn borrow(&self, borrower: &Borrower) -> (BufferLoan<'_>, bool) {
         let mut state = lock(&self.state);
         let ticket = state.next_ticket;
         state.next_ticket += 1;
@@ -170,10 +170,8 @@ impl Buffers {
         let mut since: Option<Instant> = None;
         while !self.is_turn(&state, ticket) {
             let since = *since.get_or_insert_with(Instant::now);
-            let (next, timeout) = self
-                .changed
-                .wait_timeout(state, LOOK.min(self.patience))
-                .unwrap_or_else(PoisonError::into_inner);
+            let waited = self.changed.wait_timeout(state, LOOK.min(self.patience));
+            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = next;
             if timeout.timed_out() && since.elapsed() >= self.patience {
                 for (_, held) in &state.held {
@@ -195,7 +193,7 @@ impl Buffers {
             self.changed.notify_all();
         }
         let bytes = found.unwrap_or_else(|| vec![0; self.buffer_bytes]);
-        let lent = Lent {
+        let lent = BufferLoan {
             pool: self,
             ticket,
             bytes,
@@ -204,7 +202,7 @@ impl Buffers {
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for BufferLoan<'_> {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         let mut state = lock(&self.pool.state);
@@ -221,7 +219,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-impl Deref for Lent<'_> {
+impl Deref for BufferLoan<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -229,7 +227,7 @@ impl Deref for Lent<'_> {
     }
 }
 
-impl DerefMut for Lent<'_> {
+impl DerefMut for BufferLoan<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }

@@ -2,7 +2,7 @@
 //!
 //! Numbers of clients ascend and are never given out twice, and sooner or later nearly all of them are dead, so they
 //! are kept as ranges. Where there are too many ranges the oldest two become one: a client in between, older than
-//! tens of thousands that have died since, counts as dead too. It hears so and connects as a new one; nobody who was
+//! tens of thousands that have died since, counts as dead too. It hears so and connects as a new one; no client that was
 //! fenced is ever let in.
 
 use std::collections::BTreeMap;
@@ -14,12 +14,12 @@ const MOST: usize = 1 << 16;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct Fenced {
+pub(crate) struct FencedClients {
     /// By first number, one past the last.
     ranges: BTreeMap<u64, u64>,
 }
 
-impl Fenced {
+impl FencedClients {
     /// Whether a client is one of them.
     pub(crate) fn contains(&self, client: ClientId) -> bool {
         let before = self.ranges.range(..=client.0).next_back();
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn the_dead_stay_dead_in_bounded_memory() {
-        let mut fenced = Fenced::default();
+        let mut fenced = FencedClients::default();
         for id in [5, 7, 6, 5, 9] {
             fenced.insert(ClientId(id));
         }

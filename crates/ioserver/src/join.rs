@@ -37,7 +37,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(10);
 /// File in the state directory.
 const NAME: &str = "server";
-/// The file beside it that nobody else can read.
+/// The file beside it that no other user can read.
 const IDENTITY: &str = "identity";
 
 /// What a server says about itself when it joins.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use control::capability::{ClusterKey, server_seal};
@@ -20,6 +20,8 @@ use wire::message::session::{Credentials, Role, Welcome};
 use wire::message::{Bytes, Refusal};
 use wire::url::Endpoint;
 use wire::{ServerId, Status};
+
+use crate::files::lock;
 
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -59,10 +61,6 @@ pub(crate) struct Links {
     pub(crate) asked: Arc<AtomicU64>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Links {
     pub(crate) fn new(endpoint: Endpoint, role: Role, keys: Keys, asked: Arc<AtomicU64>) -> Self {
         Links {
@@ -80,7 +78,7 @@ impl Links {
         self.with(|link, number, out| link.ask(number, request, out))
     }
 
-    /// Lends a connection to whoever asks several things or receives payloads.
+    /// Lends a connection to a caller that asks several things or receives payloads.
     pub(crate) fn with<T>(
         &self,
         mut run: impl FnMut(&mut Link, u64, &mut Vec<u8>) -> Result<T, AskError>,
@@ -94,7 +92,7 @@ impl Links {
             };
             idle.number += 1;
             match run(&mut idle.link, idle.number, &mut idle.out) {
-                // It was closed while nobody used it: others may be as well.
+                // It was closed while it was idle: others may be as well.
                 Err(AskError::Link(LinkError::Closed | LinkError::Io(_))) if !is_fresh => {
                     lock(&self.idle).clear();
                 }
@@ -188,7 +186,7 @@ pub(crate) fn server_role(server: ServerId, key: &ClusterKey) -> Role {
     }
 }
 
-/// What a question to somebody who is no member gets.
+/// What a question to a server that is no member gets.
 pub(crate) fn no_member(server: ServerId) -> AskError {
     let text = format!("{server} is no member of the service at present");
     AskError::Refused(Status::Unreachable, Refusal::new(text))

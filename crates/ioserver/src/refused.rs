@@ -7,7 +7,7 @@ use wire::ask::AskError;
 use wire::message::{self, Bytes, Field, Refusal};
 use wire::{DecodeError, Status};
 
-/// A refusal on its way to whoever asked.
+/// A refusal on its way to the client or server that asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// What a program acts on.
@@ -72,7 +72,7 @@ impl From<Refused> for AskError {
 impl From<Error> for Refused {
     fn from(error: Error) -> Self {
         let status = match &error {
-            // It was removed under an access that began before: whoever repeats it learns where the bytes are, or
+            // It was removed under an access that began before: a client that repeats it learns where the bytes are, or
             // that there is no such file.
             Error::NotFound(_) => Status::Busy,
             Error::Argument { .. } => Status::InvalidArgument,

@@ -18,15 +18,15 @@ use wire::{ClientId, FileId, ServerId, Status};
 use crate::access::Part;
 use crate::buffers::Borrower;
 use crate::context::Identity;
-use crate::direct::{Attachment, Given};
-use crate::fenced::Fenced;
+use crate::direct::{Attachment, GivenSegments};
+use crate::fenced::FencedClients;
 use crate::files::lock;
 use crate::limits::Limits;
 use crate::moving::LentSegments;
 use crate::ops::{Hold, Permit};
 use crate::refused::Refused;
 use crate::seen_uses::SeenUses;
-use crate::views::Registered;
+use crate::views::RegisteredView;
 
 /// Descriptions of one client that may be on their way in parts at a time.
 const ASSEMBLIES: usize = 16;
@@ -48,7 +48,7 @@ pub(crate) enum Who {
 }
 
 /// A description of which parts are missing.
-pub(crate) struct Pending {
+pub(crate) struct PendingView {
     pub(crate) file: FileId,
     pub(crate) permit: Permit,
     pub(crate) announced: u64,
@@ -58,8 +58,8 @@ pub(crate) struct Pending {
 /// One client, over all its connections.
 pub(crate) struct Client {
     pub(crate) id: ClientId,
-    views: RwLock<HashMap<u64, Arc<Registered>>>,
-    pending: Mutex<HashMap<u64, Pending>>,
+    views: RwLock<HashMap<u64, Arc<RegisteredView>>>,
+    pending: Mutex<HashMap<u64, PendingView>>,
     described_bytes: Mutex<u64>,
     most_views: usize,
     most_view_bytes: u64,
@@ -97,7 +97,7 @@ impl Client {
     }
 
     /// A registered view.
-    pub(crate) fn view(&self, number: u64) -> Result<Arc<Registered>, Refused> {
+    pub(crate) fn view(&self, number: u64) -> Result<Arc<RegisteredView>, Refused> {
         let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
         views.get(&number).cloned().ok_or_else(|| {
             Refused::new(
@@ -150,7 +150,7 @@ impl Client {
     }
 
     /// Binds a number to a view whose quota was taken.
-    pub(crate) fn register(&self, number: u64, view: Registered) {
+    pub(crate) fn register(&self, number: u64, view: RegisteredView) {
         let mut views = self.views.write().unwrap_or_else(PoisonError::into_inner);
         let before = views.insert(number, Arc::new(view));
         drop(views);
@@ -179,7 +179,7 @@ impl Client {
     }
 
     /// Keeps a description whose parts are still to come; its quota was taken.
-    pub(crate) fn put_pending(&self, number: u64, pending: Pending) -> Result<(), Refused> {
+    pub(crate) fn put_pending(&self, number: u64, pending: PendingView) -> Result<(), Refused> {
         let mut all = lock(&self.pending);
         if all.len() >= ASSEMBLIES && !all.contains_key(&number) {
             drop(all);
@@ -197,7 +197,7 @@ impl Client {
     }
 
     /// Takes a description that is on its way.
-    pub(crate) fn take_pending(&self, number: u64) -> Option<Pending> {
+    pub(crate) fn take_pending(&self, number: u64) -> Option<PendingView> {
         lock(&self.pending).remove(&number)
     }
 
@@ -369,8 +369,8 @@ pub(crate) struct Session {
     /// Ranges that are held through this connection.
     pub(crate) holds: Vec<Hold>,
     /// Segments that went over this connection.
-    pub(crate) given: Given,
-    /// The same for servers that pull.
+    pub(crate) given: GivenSegments,
+    /// Segments that were lent over this connection to a server that pulls.
     pub(crate) lent: LentSegments,
 }
 
@@ -393,7 +393,7 @@ impl Session {
         }
     }
 
-    /// Refuses everybody but root and the user who runs this server.
+    /// Refuses all but root and the user who runs this server.
     pub(crate) fn demand_operator(&self) -> Result<(), Refused> {
         let own = rustix::process::geteuid().as_raw();
         match self.who {
@@ -412,7 +412,7 @@ struct Table {
     connections: HashMap<u64, Arc<Connection>>,
     /// Clients that other servers work for here at this moment.
     forwarded: HashMap<ClientId, Arc<Client>>,
-    fenced: Fenced,
+    fenced: FencedClients,
     next: u64,
 }
 
@@ -426,7 +426,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// A connection of somebody who was found to be who he says; whether it is his first.
+    /// A connection of a client or server whose identity was proven; whether it is its first.
     pub(crate) fn open(&self, who: Who, limits: &Limits) -> Result<(Session, bool), Refused> {
         let mut table = lock(&self.table);
         let (client, is_first) = match who {
@@ -463,7 +463,7 @@ impl Sessions {
             process: None,
             taken: None,
             holds: Vec::new(),
-            given: Given::default(),
+            given: GivenSegments::default(),
             lent: LentSegments::default(),
         };
         Ok((session, is_first))
@@ -563,16 +563,11 @@ impl Sessions {
             while found.running.load(Ordering::SeqCst) > 0 {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
-                    return Err(Refused::new(
-                        Status::TimedOut,
-                        format!("something of {client} still runs here"),
-                    ));
+                    let text = format!("something of {client} still runs here");
+                    return Err(Refused::new(Status::TimedOut, text));
                 }
-                waiting = found
-                    .idle
-                    .wait_timeout(waiting, left)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0;
+                let waited = found.idle.wait_timeout(waiting, left);
+                waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
         Ok(())

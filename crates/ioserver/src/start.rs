@@ -28,7 +28,7 @@ use wire::message::session::Counter;
 use wire::url::Endpoint;
 
 use crate::ahead::Ahead;
-use crate::applied::Applied;
+use crate::applied::AppliedTruncates;
 use crate::buffers::Buffers;
 use crate::context::{Cluster, Context, Identity, Others, Reports, Storage};
 use crate::direct::Direct;
@@ -47,7 +47,7 @@ use crate::rendezvous;
 use crate::service::IoService;
 use crate::sessions::Sessions;
 use crate::statistics::Statistics;
-use crate::stored::Stored;
+use crate::stored::SubfileStore;
 
 /// How long a server tries to join before it gives up.
 const JOIN_PATIENCE: Duration = Duration::from_secs(30);
@@ -107,7 +107,7 @@ pub struct Options {
     pub distance: u64,
     /// Shares memory with clients of its host. `PARIO_DIRECT=0` in its environment forbids it too.
     pub direct: bool,
-    /// How long somebody who copies from or to shared memory is waited for before what he copies counts no more.
+    /// How long a client that copies from or to shared memory is waited for before what it copies counts no more.
     pub claim_wait: Duration,
     /// How long a client may hold a range that others wait for; a client that stands still is not waited for.
     pub hold_wait: Duration,
@@ -124,7 +124,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// With another time after which a client elsewhere that nobody hears of is dead: most of it may pass in
+    /// With another time after which a client elsewhere that is not heard of is dead: most of it may pass in
     /// silence, the rest is for coming back.
     pub fn with_client_lease(mut self, lease: Duration) -> Self {
         self.client_grace = lease / 4;
@@ -218,7 +218,7 @@ pub fn start(options: Options) -> Result<IoServer, StartError> {
     start_on(options, |directory| Arc::new(directory))
 }
 
-/// The same on disks that are made of the directories, for those who look at what a disk has to do.
+/// Starts like [`start`] on disks that `disk` makes of the directories, for tests that look at what a disk has to do.
 pub fn start_on(
     options: Options,
     disk: impl Fn(Directory) -> Arc<dyn Disk>,
@@ -245,10 +245,10 @@ pub fn start_on(
         .filter(|_| stored.is_durable());
     let applied = match stored.is_durable() {
         true => {
-            let loaded = Applied::load(&state_dirs);
+            let loaded = AppliedTruncates::load(&state_dirs);
             loaded.map_err(|e| StartError::State(state_dirs[0].clone(), e))?
         }
-        false => Applied::volatile(),
+        false => AppliedTruncates::volatile(),
     };
     let listener = listen(&options.listen)?;
     let endpoint = listener.endpoint().map_err(StartError::System)?;
@@ -381,7 +381,7 @@ pub fn start_on(
     })
 }
 
-/// A socket that everybody may connect to; what he may do, his session and his capabilities say.
+/// A socket that every user may connect to; what a client may do, its session and its capabilities say.
 fn listen(endpoint: &Endpoint) -> Result<Listener, StartError> {
     let failed = |e| StartError::Listen(endpoint.clone(), e);
     let listener = Listener::bind(endpoint).map_err(failed)?;
@@ -443,7 +443,7 @@ fn open_store(
     options: &Options,
     last_start: Option<u64>,
     make: &dyn Fn(Directory) -> Arc<dyn Disk>,
-) -> Result<Stored, StartError> {
+) -> Result<SubfileStore, StartError> {
     let pool = |limit_bytes: u64| {
         let usual = PoolOptions::default();
         Pool::new(PoolOptions {
@@ -453,9 +453,9 @@ fn open_store(
         })
     };
     match &options.store {
-        StoreOptions::Memory { limit_bytes } => Ok(Stored::memory(Arc::new(MemoryStore::new(
-            pool(*limit_bytes),
-        )))),
+        StoreOptions::Memory { limit_bytes } => Ok(SubfileStore::memory(Arc::new(
+            MemoryStore::new(pool(*limit_bytes)),
+        ))),
         StoreOptions::Disk {
             dirs,
             memory_limit_bytes,
@@ -493,7 +493,7 @@ fn open_store(
                 // One that cannot be measured is declared failed when it is used.
                 set.declare(k, speed.unwrap_or(1), 0);
             }
-            Ok(Stored::disk(Arc::new(disk)))
+            Ok(SubfileStore::disk(Arc::new(disk)))
         }
     }
 }
@@ -518,7 +518,7 @@ fn join_patiently(
     }
 }
 
-/// Nothing tells when somebody who is not there comes: a manager that is to listen, a client that is
+/// Nothing tells when a peer that is not there comes: a manager that is to listen, a client that is
 /// to connect again.
 pub(crate) fn wait(pause: Duration) {
     let (never, condition) = (Mutex::new(()), Condvar::new());
@@ -542,7 +542,7 @@ impl IoServer {
         self.running.service().context.storage.stored.missing()
     }
 
-    /// Waits until somebody asks for the end.
+    /// Waits until an operator asks for the end.
     pub fn wait(&self) {
         self.running.service().wait();
     }

@@ -5,7 +5,7 @@
 //!
 //! The thread that writes back dirty bytes is here too. Bytes gather for a moment, or until a tenth of memory is
 //! dirty; then they go to the disk in its order while writers go on. Where a third of memory is dirty the
-//! writer that made it so writes back as much as it has written before it is answered: nobody can make
+//! writer that made it so writes back as much as it has written before it is answered: no writer can make
 //! bytes faster than the disk takes them for long. What could not be written stays dirty, is tried again, and
 //! is reported by the next `sync`.
 
@@ -28,13 +28,13 @@ const BUDGET: u64 = 32 << 20;
 const DELAY: Duration = Duration::from_millis(200);
 /// One part in so many of memory is dirty: writing back begins at once.
 const BEGIN_SHARE: u64 = 10;
-/// Fewest bytes that somebody who helps writes back.
+/// Fewest bytes that a writer which helps writes back.
 const HELP_LEAST: u64 = 1 << 20;
 /// One part in so many of memory is dirty: writers help.
 const HELP_SHARE: u64 = 3;
 
 /// A store and what is in it.
-pub(crate) struct Stored {
+pub(crate) struct SubfileStore {
     store: Arc<dyn Store>,
     disk: Option<Arc<DiskStore>>,
     /// Of a store in memory.
@@ -46,17 +46,17 @@ pub(crate) struct Stored {
     wake: Condvar,
 }
 
-impl Stored {
+impl SubfileStore {
     pub(crate) fn memory(store: Arc<dyn Store>) -> Self {
-        Stored::of(store, None)
+        SubfileStore::of(store, None)
     }
 
     pub(crate) fn disk(disk: Arc<DiskStore>) -> Self {
-        Stored::of(Arc::clone(&disk) as Arc<dyn Store>, Some(disk))
+        SubfileStore::of(Arc::clone(&disk) as Arc<dyn Store>, Some(disk))
     }
 
     fn of(store: Arc<dyn Store>, disk: Option<Arc<DiskStore>>) -> Self {
-        Stored {
+        SubfileStore {
             store,
             disk,
             index: Mutex::default(),
@@ -81,7 +81,7 @@ impl Stored {
         self.store.open(id)
     }
 
-    /// The same of one whose layout binds it to a start of this server.
+    /// Opens a subfile whose layout binds it to a start of this server.
     pub(crate) fn open_bound(&self, id: SubfileId, bound: u64) -> store::Result<Arc<dyn Subfile>> {
         match &self.disk {
             Some(disk) => disk.open_bound(id, bound),
@@ -259,7 +259,7 @@ impl Stored {
         }
     }
 
-    /// Whether more may be read before anybody asks: what waits already is less than one part in `share` of
+    /// Whether more may be read before a client asks: what waits already is less than one part in `share` of
     /// memory.
     pub(crate) fn may_read_ahead(&self, share: u64) -> bool {
         let Some(disk) = &self.disk else {
@@ -287,8 +287,8 @@ impl Stored {
         }
     }
 
-    /// Writes back about `bytes` if too much is dirty, for somebody who has just written so many. Failures
-    /// are those of other bytes, and are for whoever syncs them.
+    /// Writes back about `bytes` if too much is dirty, for a client that has just written so many. Failures
+    /// are those of other bytes, and are for the client that syncs them.
     pub(crate) fn help(&self, statistics: &Statistics, bytes: u64) {
         let Some(disk) = &self.disk else { return };
         if disk.dirty_bytes() > disk.memory_limit_bytes() / HELP_SHARE {
@@ -299,16 +299,14 @@ impl Stored {
         }
     }
 
-    /// Writes back in the background until [`Stored::stop`]. `collect` makes dirty what clients have
+    /// Writes back in the background until [`SubfileStore::stop`]. `collect` makes dirty what clients have
     /// stored by themselves, and says whether there was anything.
     pub(crate) fn write_back(&self, statistics: &Statistics, collect: impl Fn() -> bool) {
         let mut is_stopping = lock(&self.is_stopping);
         loop {
             while !*is_stopping && !self.has_dirty.load(Ordering::SeqCst) {
-                is_stopping = self
-                    .wake
-                    .wait(is_stopping)
-                    .unwrap_or_else(PoisonError::into_inner);
+                let waited = self.wake.wait(is_stopping);
+                is_stopping = waited.unwrap_or_else(PoisonError::into_inner);
             }
             if *is_stopping {
                 return;
@@ -320,7 +318,7 @@ impl Stored {
             self.has_dirty.store(false, Ordering::SeqCst);
             self.is_urgent.store(false, Ordering::SeqCst);
             if collect() {
-                // Nobody says when they go on.
+                // Nothing says when they go on.
                 self.has_dirty.store(true, Ordering::SeqCst);
             }
             loop {
@@ -328,7 +326,7 @@ impl Stored {
                     Ok(0) => break,
                     Ok(_) => {}
                     Err(_) => {
-                        // What could not be written stays dirty and is tried again; whoever syncs is
+                        // What could not be written stays dirty and is tried again; the client that syncs is
                         // told why.
                         add(&statistics.write_back_errors, 1);
                         self.has_dirty.store(true, Ordering::SeqCst);

@@ -33,7 +33,7 @@ fn of(boot: &str, start: u64) -> Verifiers {
     Verifiers { kept, life }
 }
 
-/// The same for the same bytes in every build, never 0 (FNV-1a).
+/// A number of bytes that is equal in every build and never 0 (FNV-1a).
 fn number(parts: &[&[u8]]) -> u64 {
     let bytes = parts.iter().flat_map(|part| part.iter());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {

@@ -9,16 +9,17 @@ use std::sync::{Arc, Mutex};
 
 use layout::View;
 use plan::access::{AccessPlan, Shares};
-use wire::{ClientId, FileId, Rights};
+use wire::{ClientId, FileId, Rights, Status};
 
 use crate::ahead::Reading;
-use crate::files::{Known, lock};
+use crate::files::{LocalState, lock};
 use crate::gateway::History;
 use crate::ops::Permit;
+use crate::refused::Refused;
 use crate::seen_uses::{SeenUses, ViewUse};
 
 /// A view that a client registered.
-pub(crate) struct Registered {
+pub(crate) struct RegisteredView {
     /// Of which file.
     pub file: FileId,
     /// What its capability allows.
@@ -45,24 +46,14 @@ pub(crate) struct Registered {
     latest: Mutex<Option<(u64, Arc<Shares>)>>,
 }
 
-impl Drop for Registered {
+impl Drop for RegisteredView {
     fn drop(&mut self) {
         self.used
             .end(&self.seen, self.client, self.file, &self.view);
     }
 }
 
-impl std::fmt::Debug for Registered {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Registered")
-            .field("file", &self.file)
-            .field("rights", &self.rights)
-            .field("view", &self.view)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Registered {
+impl RegisteredView {
     pub(crate) fn new(
         entry: Arc<crate::files::FileEntry>,
         view: View,
@@ -72,7 +63,7 @@ impl Registered {
         seen: Arc<SeenUses>,
     ) -> Self {
         static SERIAL: AtomicU64 = AtomicU64::new(1);
-        Registered {
+        RegisteredView {
             file: entry.id(),
             rights: permit.rights,
             view,
@@ -90,6 +81,15 @@ impl Registered {
         }
     }
 
+    /// Refuses what the capability of the view does not allow.
+    pub(crate) fn demand(&self, number: u64, rights: Rights) -> Result<(), Refused> {
+        if self.rights.allow(rights) {
+            return Ok(());
+        }
+        let text = format!("view {number} allows {}, not {rights}", self.rights);
+        Err(Refused::new(Status::PermissionDenied, text))
+    }
+
     /// Bytes that count against the quota of its client.
     pub(crate) fn description_bytes(&self) -> u64 {
         self.description.len() as u64
@@ -101,7 +101,7 @@ impl Registered {
     }
 
     /// What it shares with the subfiles of a layout.
-    pub(crate) fn shares(&self, known: &Known) -> Arc<Shares> {
+    pub(crate) fn shares(&self, known: &LocalState) -> Arc<Shares> {
         let mut latest = lock(&self.latest);
         if let Some((serial, shares)) = &*latest
             && *serial == known.serial
@@ -114,18 +114,18 @@ impl Registered {
     }
 
     /// Which bytes of it lie where, at whatever server.
-    pub(crate) fn plan(&self, known: &Known) -> AccessPlan {
+    pub(crate) fn plan(&self, known: &LocalState) -> AccessPlan {
         AccessPlan::new(Arc::clone(known.pieces()), self.shares(known))
     }
 }
 
 /// What a view with this description shares with the subfiles of a layout; made once for all who have it.
-pub(crate) fn shares_of(known: &Known, view: &View, description: &Arc<[u8]>) -> Arc<Shares> {
+pub(crate) fn shares_of(known: &LocalState, view: &View, description: &Arc<[u8]>) -> Arc<Shares> {
     let mut all = lock(&known.shares);
     match all.get(description) {
         Some(shares) => Arc::clone(shares),
         None => {
-            // Nobody but this table knows a set whose views are gone.
+            // Only this table knows a set whose views are gone.
             all.retain(|_, shares| Arc::strong_count(shares) > 1);
             let made = Arc::new(Shares::new(view.bytes(), known.pieces(), None));
             all.insert(Arc::clone(description), Arc::clone(&made));

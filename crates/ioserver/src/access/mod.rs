@@ -28,17 +28,18 @@ use wire::{Rights, Status};
 
 use crate::bounded::Searching;
 use crate::context::{Context, Storage};
-use crate::files::{Files, Known, Planned, Running};
+use crate::files::{AccessTerms, Files, GatePass, LocalState};
 use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::sessions::{Busy, Connection, Session};
 use crate::statistics::add;
-use crate::views::Registered;
+use crate::views::RegisteredView;
 use plan::access::Shares;
 
 /// Subfile bytes that are granted or pinned at a time.
 const WINDOW: u64 = 2 << 20;
-/// The same where bytes lie far apart: extents between them shall not be allocated.
+/// Subfile bytes that are granted or pinned at a time where bytes lie far apart: extents between them shall not be
+/// allocated.
 const SPARSE_WINDOW: u64 = store::UNIT;
 /// Payloads up to this go through a buffer of the connection.
 const SMALL: usize = 64 << 10;
@@ -74,7 +75,7 @@ pub(crate) enum Fault {
 impl From<LinkError> for Fault {
     fn from(error: LinkError) -> Self {
         match error {
-            // The connection is in step: whoever sent it is told, and may send it again.
+            // The connection is in step: the sender is told, and may send it again.
             LinkError::Damaged => Fault::Refused(Refused::new(
                 Status::Damaged,
                 "bytes were damaged on the way here: they do not fit their checksum; send them again",
@@ -111,13 +112,13 @@ pub(crate) struct Spent {
 }
 
 /// An access that was let in.
-pub(crate) struct Opened {
-    _running: Running,
+pub(crate) struct OpenAccess {
+    _running: GatePass,
     _busy: Busy,
-    /// The same for the client that another server works for.
+    /// Counts it for the client that another server works for.
     _busy_for: Option<Busy>,
-    pub(crate) view: Arc<Registered>,
-    pub(crate) known: Arc<Known>,
+    pub(crate) view: Arc<RegisteredView>,
+    pub(crate) known: Arc<LocalState>,
     pub(crate) shares: Arc<Shares>,
     /// View range of the request.
     pub(crate) range: Range<u64>,
@@ -136,7 +137,7 @@ impl Part {
     }
 }
 
-impl Opened {
+impl OpenAccess {
     /// Flags that every answer to it has.
     pub(crate) fn flags(&self) -> u16 {
         if self.is_older { NEWER } else { 0 }
@@ -157,7 +158,7 @@ pub(crate) fn open(
     session: &mut Session,
     exchange: &Exchange,
     rights: Rights,
-) -> Result<Opened, Refused> {
+) -> Result<OpenAccess, Refused> {
     let access = Access::decode(exchange.control())?;
     let Context {
         files,
@@ -181,7 +182,7 @@ pub(crate) fn admit(
     access: &Access<'_>,
     rights: Rights,
     flags: u16,
-) -> Result<Opened, Refused> {
+) -> Result<OpenAccess, Refused> {
     let busy = session.client.begin()?;
     let view = session.client.view(access.view)?;
     let is_forwarded = flags & FORWARDED != 0;
@@ -193,10 +194,8 @@ pub(crate) fn admit(
             Some(files.sessions.begin_for(client)?)
         }
         (true, false, _) => {
-            return Err(Refused::new(
-                Status::PermissionDenied,
-                "only servers forward requests",
-            ));
+            let text = "only servers forward requests";
+            return Err(Refused::new(Status::PermissionDenied, text));
         }
         (true, true, None) | (false, _, Some(_)) => {
             return Err(Refused::new(
@@ -206,32 +205,23 @@ pub(crate) fn admit(
             ));
         }
     };
-    if !view.rights.allow(rights) {
-        return Err(Refused::new(
-            Status::PermissionDenied,
-            format!("view {} allows {}, not {rights}", access.view, view.rights),
-        ));
-    }
+    view.demand(access.view, rights)?;
     if access.bytes > storage.message_bytes {
-        return Err(Refused::new(
-            Status::TooLarge,
-            format!(
-                "{} bytes in one message; at most {} are taken",
-                access.bytes, storage.message_bytes
-            ),
-        ));
+        let text = format!(
+            "{} bytes in one message; at most {} are taken",
+            access.bytes, storage.message_bytes
+        );
+        return Err(Refused::new(Status::TooLarge, text));
     }
     let range = ViewOffset(access.lo)..ViewOffset(access.hi);
     let Some(file) = view.view.file_range(range) else {
-        return Err(Refused::new(
-            Status::InvalidArgument,
-            format!(
-                "range {}..{} has no bytes in view {}",
-                access.lo, access.hi, access.view
-            ),
-        ));
+        let text = format!(
+            "range {}..{} has no bytes in view {}",
+            access.lo, access.hi, access.view
+        );
+        return Err(Refused::new(Status::InvalidArgument, text));
     };
-    let planned = Planned {
+    let planned = AccessTerms {
         version: access.version,
         file: Some(file.start.0..file.end.0),
         holder: crate::ops::holder(session, view.file),
@@ -249,7 +239,7 @@ pub(crate) fn admit(
         view.used
             .record(writes, access.lo, access.bytes, files.identity.server);
     }
-    Ok(Opened {
+    Ok(OpenAccess {
         _running: running,
         _busy: busy,
         _busy_for: busy_for,
@@ -269,7 +259,7 @@ pub(crate) fn admit(
 pub(crate) fn find_parts(
     storage: &Storage,
     connection: &Connection,
-    opened: &Opened,
+    opened: &OpenAccess,
     parts: &mut Vec<Part>,
 ) -> Result<(), Refused> {
     parts.clear();
@@ -282,13 +272,11 @@ pub(crate) fn find_parts(
         let share = known.share(&opened.shares, slot);
         let count = searching.count(share, file.raw(), opened.bytes - sum)?;
         if count > opened.bytes - sum {
-            return Err(Refused::new(
-                Status::InvalidArgument,
-                format!(
-                    "bytes: the request says {}, but more of its range are here",
-                    opened.bytes
-                ),
-            ));
+            let text = format!(
+                "bytes: the request says {}, but more of its range are here",
+                opened.bytes
+            );
+            return Err(Refused::new(Status::InvalidArgument, text));
         }
         if count > 0 {
             sum += count;
@@ -306,13 +294,11 @@ pub(crate) fn find_parts(
         known.check_place(own, &storage.identity)?;
     }
     if sum != opened.bytes {
-        return Err(Refused::new(
-            Status::InvalidArgument,
-            format!(
-                "bytes: the request says {}, but {sum} bytes of its range are here",
-                opened.bytes
-            ),
-        ));
+        let text = format!(
+            "bytes: the request says {}, but {sum} bytes of its range are here",
+            opened.bytes
+        );
+        return Err(Refused::new(Status::InvalidArgument, text));
     }
     Ok(())
 }
@@ -383,7 +369,7 @@ impl Cursor {
     /// The next up to `bytes` bytes, of one part: the part, its file range, and how many.
     pub(crate) fn take(
         &mut self,
-        opened: &Opened,
+        opened: &OpenAccess,
         parts: &[Part],
         bytes: u64,
     ) -> (Part, Range<u64>, u64) {

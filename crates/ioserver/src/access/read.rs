@@ -18,8 +18,8 @@ use wire::message::access::Done;
 
 use super::write::{first_window, internal};
 use super::{
-    Cursor, Fault, Opened, PLACES, Part, Spent, Stretch, WINDOW, buffer_bytes, nanos, piece_range,
-    spend, stretches, windows,
+    Cursor, Fault, OpenAccess, PLACES, Part, Spent, Stretch, WINDOW, buffer_bytes, nanos,
+    piece_range, spend, stretches, windows,
 };
 use crate::bounded::Patience;
 use crate::buffers::Borrower;
@@ -92,11 +92,11 @@ pub(crate) fn serve(
     }
 }
 
-/// Packs the bytes of an access that were found to be here, for whoever answers by himself.
+/// Packs the bytes of an access that were found to be here, for a gateway, which answers by itself.
 pub(crate) fn read_packed(
     storage: &Storage,
     session: &mut Session,
-    opened: &Opened,
+    opened: &OpenAccess,
     spent: &mut Spent,
     packed: &mut [u8],
 ) -> Result<(), Fault> {
@@ -126,7 +126,7 @@ struct Reader<'a> {
     storage: &'a Storage,
     who: Who,
     connection: &'a Arc<Connection>,
-    opened: &'a Opened,
+    opened: &'a OpenAccess,
     parts: &'a [Part],
     pins: &'a mut Pins,
     spent: &'a mut Spent,
@@ -195,7 +195,7 @@ impl Reader<'_> {
         if let Some(payload) = &mut self.payload {
             return Ok(payload.send(exchange, &[], places)?);
         }
-        // Whoever has his bytes finds the read counted.
+        // A client that has its bytes finds the read counted.
         let statistics = &self.storage.statistics;
         statistics.served(false, self.opened.bytes, self.spent.rounds);
         if self.is_for_server {

@@ -17,11 +17,11 @@ use wire::message::file::SizeIs;
 use wire::{Rights, Status};
 
 use super::{
-    Cursor, Fault, Opened, PLACES, Part, Spent, Stretch, WINDOW, buffer_bytes, nanos, piece_range,
-    spend, stretches, windows,
+    Cursor, Fault, OpenAccess, PLACES, Part, Spent, Stretch, WINDOW, buffer_bytes, nanos,
+    piece_range, spend, stretches, windows,
 };
 use crate::bounded::Patience;
-use crate::buffers::{Borrower, Lent};
+use crate::buffers::{Borrower, BufferLoan};
 use crate::context::Storage;
 use crate::files::FileEntry;
 use crate::ops::with_asker;
@@ -31,9 +31,9 @@ use crate::sessions::{Connection, Scratch, Session, Who};
 use crate::statistics::add;
 
 /// What an announced write has in its hands when it says `GO`.
-enum Reserved<'a> {
+enum Reservation<'a> {
     Nothing,
-    Buffer(Lent<'a>),
+    Buffer(BufferLoan<'a>),
     /// The grant of the scratch holds the first window.
     Window,
 }
@@ -92,7 +92,7 @@ fn write(
     storage: &Storage,
     session: &mut Session,
     exchange: &mut Exchange,
-    opened: &Opened,
+    opened: &OpenAccess,
     flags: u16,
     spent: &mut Spent,
 ) -> Result<(), Fault> {
@@ -112,7 +112,7 @@ fn write(
         grant,
         spent,
     };
-    let mut reserved = Reserved::Nothing;
+    let mut reserved = Reservation::Nothing;
     if flags & ANNOUNCED != 0 {
         if exchange.payload_left() > 0 {
             return Err(wrong_payload(0, exchange.payload_left()));
@@ -124,10 +124,8 @@ fn write(
         exchange.send(Status::Ok, GO, &[], &[])?;
         exchange.receive_next()?;
         if exchange.header().kind != DATA {
-            return Err(Fault::Refused(Refused::new(
-                Status::Malformed,
-                "an announced write is followed by its data",
-            )));
+            let text = "an announced write is followed by its data";
+            return Err(Fault::Refused(Refused::new(Status::Malformed, text)));
         }
     }
     if exchange.payload_left() != opened.bytes {
@@ -136,13 +134,13 @@ fn write(
     for stretch in stretches(writer.parts) {
         match stretch {
             Stretch::Straight(part, offset) => {
-                let is_granted = matches!(reserved, Reserved::Window);
-                reserved = Reserved::Nothing;
+                let is_granted = matches!(reserved, Reservation::Window);
+                reserved = Reservation::Nothing;
                 writer.straight(exchange, &writer.parts[part], offset, is_granted)?;
             }
             Stretch::Staged(range, bytes) => {
-                let lent = match std::mem::replace(&mut reserved, Reserved::Nothing) {
-                    Reserved::Buffer(lent) => Some(lent),
+                let lent = match std::mem::replace(&mut reserved, Reservation::Nothing) {
+                    Reservation::Buffer(lent) => Some(lent),
                     _ => None,
                 };
                 writer.staged(exchange, range.start, bytes, buffer, lent)?;
@@ -152,11 +150,11 @@ fn write(
     writer.finish()
 }
 
-/// Spreads packed bytes of an access whose places were found, for whoever received them by himself.
+/// Spreads packed bytes of an access whose places were found, for a gateway, which has received them.
 pub(crate) fn write_packed(
     storage: &Storage,
     session: &mut Session,
-    opened: &Opened,
+    opened: &OpenAccess,
     spent: &mut Spent,
     packed: &[u8],
 ) -> Result<(), Fault> {
@@ -184,11 +182,11 @@ fn wrong_payload(said: u64, sent: u64) -> Fault {
 }
 
 /// A commit that came too late for a truncation.
-fn overtaken(error: store::Error, opened: &Opened) -> Fault {
+fn overtaken(error: store::Error, opened: &OpenAccess) -> Fault {
     Fault::Refused(overtaken_entry(error, &opened.view.entry))
 }
 
-/// The same for whoever has the gate of the file only.
+/// What a commit that came too late for a truncation is refused with, by the gate of the file.
 pub(crate) fn overtaken_entry(error: store::Error, entry: &FileEntry) -> Refused {
     match error {
         store::Error::Stale | store::Error::NotFound(_) => {
@@ -213,7 +211,7 @@ struct Writer<'a> {
     storage: &'a Storage,
     who: Who,
     connection: &'a Arc<Connection>,
-    opened: &'a Opened,
+    opened: &'a OpenAccess,
     parts: &'a [Part],
     grant: &'a mut Grant,
     spent: &'a mut Spent,
@@ -221,14 +219,14 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// Takes what the first stretch needs.
-    fn reserve(&mut self) -> Result<Reserved<'a>, Fault> {
+    fn reserve(&mut self) -> Result<Reservation<'a>, Fault> {
         match stretches(self.parts).next() {
             Some(Stretch::Straight(part, offset)) => {
                 let part = self.parts[part];
                 let end = first_window(offset, part.count, WINDOW);
                 // A window that is too large is tried again in smaller ones later.
                 match self.take(&part, offset..end, true) {
-                    Ok(()) => Ok(Reserved::Window),
+                    Ok(()) => Ok(Reservation::Window),
                     Err(Fault::Refused(r)) if r.status == Status::NoMemory => {
                         self.take(
                             &part,
@@ -236,16 +234,16 @@ impl<'a> Writer<'a> {
                             true,
                         )?;
                         self.grant.abandon();
-                        Ok(Reserved::Nothing)
+                        Ok(Reservation::Nothing)
                     }
                     Err(fault) => Err(fault),
                 }
             }
             Some(Stretch::Staged(_, bytes)) => match buffer_bytes(self.storage, bytes) {
-                (_, true) => Ok(Reserved::Nothing),
-                (_, false) => Ok(Reserved::Buffer(self.borrow())),
+                (_, true) => Ok(Reservation::Nothing),
+                (_, false) => Ok(Reservation::Buffer(self.borrow())),
             },
-            None => Ok(Reserved::Nothing),
+            None => Ok(Reservation::Nothing),
         }
     }
 
@@ -266,7 +264,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn borrow(&mut self) -> Lent<'a> {
+    fn borrow(&mut self) -> BufferLoan<'a> {
         let start = Instant::now();
         let borrower = Borrower::new(self.who, self.connection);
         let (lent, waited) = self.storage.buffers.borrow(&borrower);
@@ -353,7 +351,7 @@ impl<'a> Writer<'a> {
         first: usize,
         bytes: u64,
         small: &mut Vec<u8>,
-        mut lent: Option<Lent<'a>>,
+        mut lent: Option<BufferLoan<'a>>,
     ) -> Result<(), Fault> {
         let (size, is_small) = buffer_bytes(self.storage, bytes);
         let mut cursor = Cursor::new(self.parts, first);

@@ -1,4 +1,4 @@
-//! When the next report to the metadata manager is due: at its interval, or at once if somebody needs its answer.
+//! When the next report to the metadata manager is due: at its interval, or at once if a request needs its answer.
 //!
 //! The thread that reports waits here; a request that lacks room or does not find a member asks for a report and
 //! waits for the answer. Left to others: what is reported (`join`).

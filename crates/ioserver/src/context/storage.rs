@@ -12,13 +12,13 @@ use crate::buffers::Buffers;
 use crate::gateway::Stages;
 use crate::limits::Limits;
 use crate::statistics::{Statistics, add};
-use crate::stored::Stored;
+use crate::stored::SubfileStore;
 
 /// See the [module](self).
 pub(crate) struct Storage {
     /// Whose bytes they are.
     pub(crate) identity: Arc<Identity>,
-    pub(crate) stored: Stored,
+    pub(crate) stored: SubfileStore,
     pub(crate) buffers: Buffers,
     pub(crate) stages: Stages,
     pub(crate) ahead: Ahead,

@@ -1,7 +1,7 @@
 //! One client that shares memory: its page, and whether its process lives.
 //!
 //! Death is seen by a descriptor of the process, so a number that is given to another process later
-//! deceives nobody. Left to others: what the page says.
+//! deceives no one but itself. Left to others: what the page says.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::refused::Refused;
 
 /// A client with a page.
 #[derive(Debug)]
-pub(crate) struct Attached {
+pub(crate) struct AttachedClient {
     /// Differs for any two of a server.
     pub(super) number: u64,
     pub(super) page: ServerPage,
@@ -24,9 +24,9 @@ pub(crate) struct Attached {
     process: OwnedFd,
 }
 
-impl Attached {
+impl AttachedClient {
     /// A page for the process at the other end of a Unix socket.
-    pub(super) fn new(number: u64, pid: u64) -> Result<Attached, Refused> {
+    pub(super) fn new(number: u64, pid: u64) -> Result<AttachedClient, Refused> {
         let failed = |what: &str, e: std::io::Error| {
             Refused::new(
                 Status::Unsupported,
@@ -41,7 +41,7 @@ impl Attached {
         let process = pidfd_open(pid, PidfdFlags::empty())
             .map_err(|e| failed("the process of the client", e.into()))?;
         let page = ServerPage::new().map_err(|e| failed("a client page", e))?;
-        Ok(Attached {
+        Ok(AttachedClient {
             number,
             page,
             marks: Mutex::new(FreeMarks::new()),

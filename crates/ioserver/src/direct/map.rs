@@ -15,11 +15,11 @@ use wire::message::direct::{
 };
 use wire::{MOST_DESCRIPTORS, Rights, Status};
 
-use super::Attached;
+use super::AttachedClient;
 use super::marks::Handing;
 use super::revoke::Stores;
 use crate::context::{Context, Storage};
-use crate::files::{Known, Planned};
+use crate::files::{AccessTerms, LocalState};
 use crate::refused::Refused;
 use crate::service::IoService;
 use crate::sessions::{Session, Who};
@@ -41,9 +41,9 @@ const MOST_QUARANTINED: u64 = 1 << 30;
 
 /// The segments that a connection was given, and whether for writing.
 #[derive(Default)]
-pub(crate) struct Given(HashMap<u64, (Weak<Segment>, bool)>);
+pub(crate) struct GivenSegments(HashMap<u64, (Weak<Segment>, bool)>);
 
-impl Given {
+impl GivenSegments {
     /// Those that are closed since.
     fn take_gone(&mut self) -> Vec<u64> {
         let is_gone = |given: &(Weak<Segment>, bool)| given.0.strong_count() == 0;
@@ -60,7 +60,7 @@ impl Given {
     }
 }
 
-/// Who asks, if it is somebody with whom memory can be shared.
+/// The process that asks, if it is one with which memory can be shared.
 fn asker(session: &Session) -> Result<u64, Refused> {
     match (session.who, session.process) {
         (Who::Client { .. }, Some(pid)) => Ok(pid),
@@ -148,12 +148,7 @@ fn make(
         true => Rights::WRITE,
         false => Rights::READ,
     };
-    if !view.rights.allow(wanted) {
-        return Err(Refused::new(
-            Status::PermissionDenied,
-            format!("view {} allows {}, not {wanted}", request.view, view.rights),
-        ));
-    }
+    view.demand(request.view, wanted)?;
     check(request)?;
     let Context {
         files,
@@ -166,10 +161,8 @@ fn make(
     // A view that may write and a map that is not for that: the client may use it for both.
     let may_store = view.rights.allow(Rights::WRITE) && storage.allows_direct_writes();
     if request.writes && !may_store {
-        return Err(Refused::new(
-            Status::Unsupported,
-            "the bytes of this server are written by message only",
-        ));
+        let text = "the bytes of this server are written by message only";
+        return Err(Refused::new(Status::Unsupported, text));
     }
     if may_store && direct.quarantined_by(&attached) > MOST_QUARANTINED {
         return Err(Refused::new(
@@ -178,10 +171,10 @@ fn make(
         ));
     }
     // Where bytes are in memory is no access to them.
-    let planned = Planned {
+    let planned = AccessTerms {
         version: &request.version.0,
         epoch: request.epoch,
-        ..Planned::default()
+        ..AccessTerms::default()
     };
     let (_running, known, _) = files.enter(owner, &view.entry, &planned)?;
     check_domain(session.who, &known.domain())?;
@@ -243,8 +236,8 @@ fn make(
 }
 
 /// Refuses a user who could reach files of others through the memory of this one. A segment holds many
-/// files of one domain, now and later, and a mapping cannot be taken back; so whoever is neither root nor
-/// the user of the server gets memory of files that belong to him, and reads others by message.
+/// files of one domain, now and later, and a mapping cannot be taken back; so a user who is neither root nor
+/// the one of the server gets memory of files that belong to him, and reads others by message.
 fn check_domain(who: Who, domain: &Domain) -> Result<(), Refused> {
     let own = rustix::process::geteuid().as_raw();
     match who {
@@ -289,7 +282,7 @@ struct Part {
 }
 
 /// Brings what is asked for into memory; what is missing is made if the client wants to store.
-fn prepare(storage: &Storage, known: &Known, request: &Map) -> Result<(), Refused> {
+fn prepare(storage: &Storage, known: &LocalState, request: &Map) -> Result<(), Refused> {
     let is_durable = storage.stored.is_durable();
     let most_of_range = match is_durable {
         false => MADE_OF_RANGE,
@@ -320,7 +313,7 @@ fn prepare(storage: &Storage, known: &Known, request: &Map) -> Result<(), Refuse
 /// The extents that an answer is about.
 fn find(
     storage: &Storage,
-    known: &Known,
+    known: &LocalState,
     request: &Map,
     number: u64,
     is_first: bool,
@@ -351,7 +344,7 @@ fn find(
 
 /// The subfiles that a map is about, as far as they exist.
 fn subfiles<'a>(
-    known: &'a Known,
+    known: &'a LocalState,
     request: &'a Map,
 ) -> impl Iterator<Item = (SubfileId, Arc<dyn Subfile>)> + 'a {
     request.ranges.iter().filter_map(|asked| {
@@ -364,7 +357,7 @@ fn subfiles<'a>(
 fn load(subfile: &dyn Subfile, range: &Range<u64>) {
     let start = range.start / CHUNK * CHUNK;
     let end = range.end.next_multiple_of(CHUNK).min(MAX_LEN);
-    // What cannot be loaded is not handed out, and whoever reads it by message hears why.
+    // What cannot be loaded is not handed out, and a client that reads it by message hears why.
     let _ = subfile.pin(start..end, &mut Pins::new());
 }
 
@@ -403,7 +396,7 @@ impl Around<'_> {
 
 /// Which descriptors go with an answer. Extents in segments for which there is no room are left out.
 fn hand_over(
-    given: &mut Given,
+    given: &mut GivenSegments,
     list: &mut Vec<Part>,
 ) -> Result<(Vec<SegmentIs>, Vec<Descriptor>), Refused> {
     let mut segments: Vec<SegmentIs> = Vec::new();
@@ -469,7 +462,7 @@ fn merge(list: &[Part]) -> Vec<MappedExtent> {
 
 impl crate::sessions::Client {
     /// The page of the client, if it attached.
-    fn attached(&self) -> Option<Arc<Attached>> {
+    fn attached(&self) -> Option<Arc<AttachedClient>> {
         match &*crate::files::lock(&self.attached) {
             super::Attachment::Open(attached) => Some(Arc::clone(attached)),
             _ => None,

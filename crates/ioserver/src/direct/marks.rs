@@ -8,7 +8,7 @@
 //! Invariants
 //! - An extent of such a store is handed out for storing with a mark of its own in the page of the
 //!   client, or for reading only.
-//! - A mark is taken and its extent made dirty under the lock of the state. So whoever syncs finds what
+//! - A mark is taken and its extent made dirty under the lock of the state. So a sync finds what
 //!   was stored before in one of the two.
 //! - A mark that is taken while a claim that may store is under way is set again at once: that claim may
 //!   have marked before and store later. A claim that begins later marks by itself, and the stores of one
@@ -26,7 +26,7 @@ use store::{Location, MAX_LEN, Subfile, SubfileId};
 use wire::FileId;
 use wire::message::direct::READ_ONLY;
 
-use super::attached::Attached;
+use super::attached::AttachedClient;
 use super::{Direct, FileMaps};
 use crate::files::lock;
 use crate::statistics::add;
@@ -62,7 +62,7 @@ impl FreeMarks {
 
 /// The marked extents of a file and a client.
 pub(super) struct ClientMarks {
-    attached: Arc<Attached>,
+    attached: Arc<AttachedClient>,
     subfiles: HashMap<SubfileId, SubfileMarks>,
 }
 
@@ -123,7 +123,7 @@ impl FileMaps {
         collected
     }
 
-    /// Gives back the marks of clients without maps. Nobody may be waiting for their claims.
+    /// Gives back the marks of clients without maps. No thread may be waiting for their claims.
     pub(super) fn free_marks(&mut self) {
         let clients = &self.clients;
         let gone = self.marks.extract_if(|n, _| !clients.contains_key(n));
@@ -144,14 +144,14 @@ impl Direct {
     pub(super) fn mark<'a>(
         &self,
         file: FileId,
-        attached: &Arc<Attached>,
+        attached: &Arc<AttachedClient>,
         map: u64,
         stores: bool,
         list: impl Iterator<Item = Handing<'a>>,
     ) -> Vec<u32> {
         let mut state = lock(&self.state);
         let maps = state.files.get_mut(&file);
-        // Whoever was revoked meanwhile has a void map.
+        // A client that was revoked meanwhile has a void map.
         let maps = maps.filter(|maps| maps.clients.contains_key(&attached.number));
         let Some(maps) = maps else {
             return list.map(|_| READ_ONLY).collect();
@@ -201,7 +201,7 @@ impl Direct {
         }
     }
 
-    /// The same for all files; whether anything may come of asking again soon.
+    /// Collects the marks of all files; whether anything may come of asking again soon.
     pub(crate) fn collect_all(&self) -> bool {
         let files: Vec<FileId> = {
             let state = lock(&self.state);
@@ -213,7 +213,7 @@ impl Direct {
         };
         let mut is_busy = false;
         for file in files {
-            // One by one, so that nobody waits long for the lock.
+            // One by one, so that no thread waits long for the lock.
             let state = lock(&self.state);
             if let Some(maps) = state.files.get(&file) {
                 let collected = maps.collect();
@@ -270,7 +270,7 @@ mod tests {
             .table
             .get_or_init(|| ::direct::ServerTable::new().ok());
         let pid = u64::from(std::process::id());
-        let attached = Arc::new(Attached::new(1, pid).unwrap());
+        let attached = Arc::new(AttachedClient::new(1, pid).unwrap());
         lock(&attached.marks).end = 3;
         let file = FileId(1);
         let ask = |range: std::ops::Range<u64>| {

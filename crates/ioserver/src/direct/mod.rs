@@ -8,16 +8,16 @@
 //! ```
 //!
 //! Invariants
-//! - A map is made inside the gate of its file, and whoever moves bytes closes the gate first. So no
+//! - A map is made inside the gate of its file, and an operation that moves bytes closes the gate first. So no
 //!   map can come between a revocation and what it was made for.
 //! - A client with maps of a file is in the list of the file until its claims were looked at.
 //! - Memory that a revoked writer may store into is in the quarantine, not in the file, when the gate
 //!   opens again; or the operation fails and the next one finds the same writer.
-//! - Extents stay where they are while somebody who had them mapped may store into them: a revocation
+//! - Extents stay where they are while a client that had them mapped may store into them: a revocation
 //!   lets go of them when it is over, and no other of the same file is under way.
 //! - Nothing that a client writes into its page is more than a reason to wait a little, once.
 //!
-//! The state has one lock, and nobody waits for a client while he holds it.
+//! The state has one lock, and no thread waits for a client while it holds it.
 //!
 //! Left to others: the words in shared memory (`direct`), extents (`store`), the gate (`files`).
 
@@ -42,12 +42,12 @@ use crate::refused::Refused;
 use crate::sessions::Client;
 use crate::statistics::counter;
 
-pub(crate) use map::{Given, attach, map};
+pub(crate) use map::{GivenSegments, attach, map};
 
-pub(crate) use attached::Attached;
+pub(crate) use attached::AttachedClient;
 use marks::ClientMarks;
-use quarantine::Quarantined;
-use revoke::{Stores, Stuck};
+use quarantine::QuarantinedMemory;
+use revoke::{Stores, StuckWriter};
 
 /// Clients that may share memory with a server at a time. Each costs it two descriptors and a page.
 const MOST_CLIENTS: usize = 4096;
@@ -61,7 +61,7 @@ pub(crate) enum Attachment {
     #[default]
     None,
     /// With this page.
-    Open(Arc<Attached>),
+    Open(Arc<AttachedClient>),
     /// No longer.
     Over,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Counters {
 
 /// One client with maps of a file.
 struct Mapper {
-    attached: Arc<Attached>,
+    attached: Arc<AttachedClient>,
     /// What it may store into.
     stores: Stores,
 }
@@ -96,7 +96,7 @@ struct FileMaps {
     /// By the number of their page.
     clients: HashMap<u64, Mapper>,
     /// Revoked writers whose memory could not be replaced yet.
-    unsettled: Vec<Stuck>,
+    unsettled: Vec<StuckWriter>,
     /// By the number of their page, of clients that may have stored since their marks were collected.
     marks: HashMap<u64, ClientMarks>,
     /// Revocations that are not over.
@@ -110,7 +110,7 @@ struct State {
     /// How many have a page.
     clients: usize,
     files: HashMap<FileId, FileMaps>,
-    quarantine: Vec<Quarantined>,
+    quarantine: Vec<QuarantinedMemory>,
     uses: u64,
 }
 
@@ -140,13 +140,17 @@ impl Direct {
         self.is_on
     }
 
-    /// The table, if anybody ever attached.
+    /// The table, if a client ever attached.
     fn table(&self) -> Option<&ServerTable> {
         self.table.get()?.as_ref()
     }
 
     /// The page of a client, made if it has none, and the table.
-    fn attach(&self, client: &Client, pid: u64) -> Result<(Arc<Attached>, &ServerTable), Refused> {
+    fn attach(
+        &self,
+        client: &Client,
+        pid: u64,
+    ) -> Result<(Arc<AttachedClient>, &ServerTable), Refused> {
         let off = || {
             let text = "this server shares no memory; go by message";
             Refused::new(Status::Unsupported, text)
@@ -164,20 +168,18 @@ impl Direct {
         }
         let mut state = lock(&self.state);
         if state.clients >= MOST_CLIENTS {
-            return Err(Refused::new(
-                Status::QuotaExceeded,
-                format!("{MOST_CLIENTS} clients share memory already; go by message"),
-            ));
+            let text = format!("{MOST_CLIENTS} clients share memory already; go by message");
+            return Err(Refused::new(Status::QuotaExceeded, text));
         }
         state.uses += 1;
-        let attached = Arc::new(Attached::new(state.uses, pid)?);
+        let attached = Arc::new(AttachedClient::new(state.uses, pid)?);
         state.clients += 1;
         *found = Attachment::Open(Arc::clone(&attached));
         Ok((attached, table))
     }
 
     /// The client gets no further page, and the one it has counts no longer.
-    fn close(&self, client: &Client) -> Option<Arc<Attached>> {
+    fn close(&self, client: &Client) -> Option<Arc<AttachedClient>> {
         let before = std::mem::replace(&mut *lock(&client.attached), Attachment::Over);
         match before {
             Attachment::Open(attached) => {
@@ -189,7 +191,7 @@ impl Direct {
     }
 
     /// Whether a client has no map of a file that is still good.
-    fn is_first_map(&self, file: FileId, attached: &Attached) -> bool {
+    fn is_first_map(&self, file: FileId, attached: &AttachedClient) -> bool {
         let state = lock(&self.state);
         let maps = state.files.get(&file);
         maps.is_none_or(|maps| !maps.clients.contains_key(&attached.number))
@@ -199,7 +201,7 @@ impl Direct {
     fn register(
         &self,
         of: &FileEntry,
-        attached: &Arc<Attached>,
+        attached: &Arc<AttachedClient>,
     ) -> Result<(u64, u32, u64), Refused> {
         let file = of.id();
         let none = || {
@@ -232,7 +234,7 @@ impl Direct {
         }
         let maps = state.files.get_mut(&file).expect("made above");
         maps.used_at = state.uses;
-        // Under the lock: whoever changes the word of the file comes here afterwards, or has come before.
+        // Under the lock: what changes the word of the file comes here afterwards, or has come before.
         table.set_fence(maps.entry, of.word());
         maps.clients
             .entry(attached.number)
@@ -259,7 +261,7 @@ impl Direct {
     fn note(
         &self,
         file: FileId,
-        attached: &Attached,
+        attached: &AttachedClient,
         stores: Stores,
         subfiles: impl Iterator<Item = (SubfileId, Arc<dyn Subfile>)>,
     ) {
@@ -274,7 +276,7 @@ impl Direct {
     }
 
     /// Files that a client has maps of.
-    fn files_of(&self, attached: &Attached) -> Vec<FileId> {
+    fn files_of(&self, attached: &AttachedClient) -> Vec<FileId> {
         let state = lock(&self.state);
         let of = state.files.iter();
         of.filter(|(_, maps)| maps.clients.contains_key(&attached.number))
@@ -282,14 +284,14 @@ impl Direct {
             .collect()
     }
 
-    /// Whether anybody has maps of a file, or may still store into it.
+    /// Whether a client has maps of a file, or may still store into it.
     fn has_maps(&self, file: FileId) -> bool {
         let state = lock(&self.state);
         let maps = state.files.get(&file);
         maps.is_some_and(|maps| !maps.clients.is_empty() || !maps.unsettled.is_empty())
     }
 
-    /// Whether anybody shares memory.
+    /// Whether a client shares memory.
     pub(crate) fn is_in_use(&self) -> bool {
         !lock(&self.state).files.is_empty()
     }
@@ -317,7 +319,7 @@ impl Direct {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.counters;
         let state = lock(&self.state);
-        let aside: u64 = state.quarantine.iter().map(Quarantined::bytes).sum();
+        let aside: u64 = state.quarantine.iter().map(QuarantinedMemory::bytes).sum();
         let marked: u64 = state.files.values().map(FileMaps::marked).sum();
         vec![
             counter("direct_clients", state.clients as u64),
@@ -336,8 +338,8 @@ impl Direct {
     }
 }
 
-/// Frees entries of files that were mapped longest ago and that nobody copies at the moment. Nothing
-/// of them moves, so nobody has to be waited for.
+/// Frees entries of files that were mapped longest ago and that no client copies at the moment. Nothing
+/// of them moves, so no client has to be waited for.
 fn give_up_some(table: &ServerTable, state: &mut State) {
     let mut oldest: Vec<(u64, FileId)> = state
         .files
@@ -373,7 +375,7 @@ mod tests {
     fn entries_of_files_that_nobody_copies_are_used_again() {
         let direct = Direct::new(true, Duration::from_secs(60));
         let pid = u64::from(std::process::id());
-        let attached = Arc::new(Attached::new(1, pid).unwrap());
+        let attached = Arc::new(AttachedClient::new(1, pid).unwrap());
         let page = ClientPage::map(attached.page.descriptor(), attached.page.len()).unwrap();
         let table = direct.table.get_or_init(|| ServerTable::new().ok());
         let table = table.as_ref().unwrap();

@@ -1,37 +1,37 @@
 //! Memory that revoked writers may still store into.
 //!
 //! Extents stay here until every one of these writers has freed its slot or is dead. Their memory is
-//! given back as soon as nobody reads it.
+//! given back as soon as nothing reads it.
 
 use std::sync::Arc;
 
 use store::Aside;
 
 use super::Direct;
-use super::attached::Attached;
+use super::attached::AttachedClient;
 use crate::files::lock;
 
 /// Extents, and those who may store into them.
-pub(super) struct Quarantined {
-    writers: Vec<(Arc<Attached>, Vec<usize>)>,
+pub(super) struct QuarantinedMemory {
+    writers: Vec<(Arc<AttachedClient>, Vec<usize>)>,
     aside: Aside,
 }
 
-impl Quarantined {
-    pub(super) fn new(writers: Vec<(Arc<Attached>, Vec<usize>)>, aside: Aside) -> Self {
-        Quarantined { writers, aside }
+impl QuarantinedMemory {
+    pub(super) fn new(writers: Vec<(Arc<AttachedClient>, Vec<usize>)>, aside: Aside) -> Self {
+        QuarantinedMemory { writers, aside }
     }
 
     pub(super) fn bytes(&self) -> u64 {
         self.aside.bytes()
     }
 
-    fn is_of(&self, attached: &Arc<Attached>) -> bool {
+    fn is_of(&self, attached: &Arc<AttachedClient>) -> bool {
         let mut writers = self.writers.iter();
         writers.any(|(writer, _)| Arc::ptr_eq(writer, attached))
     }
 
-    /// Whether nobody can store any more.
+    /// Whether no writer can store any more.
     fn is_over(&mut self) -> bool {
         self.writers
             .retain(|(writer, slots)| may_store(writer, slots));
@@ -40,12 +40,12 @@ impl Quarantined {
 }
 
 /// Whether a revoked writer has not noticed yet.
-pub(super) fn may_store(writer: &Attached, slots: &[usize]) -> bool {
+pub(super) fn may_store(writer: &AttachedClient, slots: &[usize]) -> bool {
     slots.iter().any(|&slot| writer.page.is_revoked(slot)) && !writer.is_dead()
 }
 
 impl Direct {
-    /// Frees what nobody can store into any more.
+    /// Frees what no writer can store into any more.
     pub(crate) fn sweep(&self) {
         let mut over = Vec::new();
         let mut state = lock(&self.state);
@@ -63,16 +63,16 @@ impl Direct {
         drop(over);
     }
 
-    pub(super) fn put_aside(&self, quarantined: Quarantined) {
+    pub(super) fn put_aside(&self, quarantined: QuarantinedMemory) {
         if !quarantined.aside.is_empty() {
             lock(&self.state).quarantine.push(quarantined);
         }
     }
 
     /// Bytes of address space that wait for a client.
-    pub(super) fn quarantined_by(&self, attached: &Arc<Attached>) -> u64 {
+    pub(super) fn quarantined_by(&self, attached: &Arc<AttachedClient>) -> u64 {
         let state = lock(&self.state);
         let of = state.quarantine.iter().filter(|q| q.is_of(attached));
-        of.map(Quarantined::bytes).sum()
+        of.map(QuarantinedMemory::bytes).sum()
     }
 }

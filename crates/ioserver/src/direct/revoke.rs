@@ -1,6 +1,6 @@
 //! Taking maps back: raise the epoch, wait a little for those who copy, replace what they may store into.
 //!
-//! Whoever calls [`Files::take_back`] has closed the gate of the file and drained it. What happens
+//! The caller of [`Files::take_back`] has closed the gate of the file and drained it. What happens
 //! outside a gate ([`Files::detach`]) moves nothing unless a writer is stuck, and then closes it.
 
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use store::{Aside, SubfileId};
 use wire::{ClientId, FileId};
 
-use super::attached::Attached;
-use super::quarantine::{Quarantined, may_store};
+use super::attached::AttachedClient;
+use super::quarantine::{QuarantinedMemory, may_store};
 use super::{Direct, Mapper};
 use crate::files::Files;
-use crate::files::{FileEntry, Known, lock};
+use crate::files::{FileEntry, LocalState, lock};
 use crate::refused::Refused;
 use crate::sessions::Client;
 use crate::statistics::add;
@@ -60,23 +60,23 @@ impl Stores {
 }
 
 /// A writer that was revoked and may still store.
-pub(super) struct Stuck {
-    attached: Arc<Attached>,
+pub(super) struct StuckWriter {
+    attached: Arc<AttachedClient>,
     slots: Vec<usize>,
     stores: Stores,
 }
 
 /// A client with claims that are looked at.
-struct Watched {
+struct WatchedMapper {
     mapper: Mapper,
     claims: Vec<Active>,
 }
 
 impl Direct {
     /// Makes all maps of a file void and waits for those who copy, then collects their marks. Writers that
-    /// did not end and may store on are returned; nobody else touches the file's memory any more. It is
+    /// did not end and may store on are returned; no other client touches the file's memory any more. It is
     /// over with [`Direct::finish`].
-    fn revoke(&self, file: FileId) -> Option<Vec<Stuck>> {
+    fn revoke(&self, file: FileId) -> Option<Vec<StuckWriter>> {
         let table = self.table()?;
         let (mappers, mut stuck, entry, epoch) = {
             let mut state = lock(&self.state);
@@ -99,9 +99,9 @@ impl Direct {
         Some(stuck)
     }
 
-    /// A revocation is over. Writers whose memory was not replaced are left for whoever revokes next; if
+    /// A revocation is over. Writers whose memory was not replaced are left for the next revocation; if
     /// there are none, extents can be evicted again.
-    fn finish(&self, file: FileId, stuck: Vec<Stuck>) {
+    fn finish(&self, file: FileId, stuck: Vec<StuckWriter>) {
         let mut state = lock(&self.state);
         let Some(maps) = state.files.get_mut(&file) else {
             return;
@@ -156,9 +156,9 @@ impl Direct {
         true
     }
 
-    /// The same for one client, whose claims alone are looked at. Nothing may be moved afterwards. Maps of
+    /// Takes back the maps of one client, whose claims alone are looked at. Nothing may be moved afterwards. Maps of
     /// others stay good if the client copies nothing any more: `is_over` says that it left in order.
-    fn revoke_client(&self, file: FileId, client: &Attached, is_over: bool) -> bool {
+    fn revoke_client(&self, file: FileId, client: &AttachedClient, is_over: bool) -> bool {
         let Some(table) = self.table() else {
             return false;
         };
@@ -188,12 +188,12 @@ impl Direct {
     }
 
     /// Waits for claims that were made before `epoch`, then revokes them; the writers among these.
-    fn wait_for(&self, mappers: Vec<Mapper>, entry: u32, epoch: u64) -> Vec<Stuck> {
-        let mut watched: Vec<Watched> = mappers
+    fn wait_for(&self, mappers: Vec<Mapper>, entry: u32, epoch: u64) -> Vec<StuckWriter> {
+        let mut watched: Vec<WatchedMapper> = mappers
             .into_iter()
             .map(|mapper| {
                 let claims = mapper.attached.page.active(entry, epoch).collect();
-                Watched { mapper, claims }
+                WatchedMapper { mapper, claims }
             })
             .collect();
         watched.retain(|w| !w.claims.is_empty());
@@ -215,14 +215,14 @@ impl Direct {
             });
         }
         let mut stuck = Vec::new();
-        for Watched { mapper, claims } in watched {
+        for WatchedMapper { mapper, claims } in watched {
             let page = &mapper.attached.page;
             let revoked: Vec<Active> = claims.into_iter().filter(|c| page.revoke(c)).collect();
             add(&self.counters.claims_revoked, revoked.len() as u64);
             let writers = revoked.iter().filter(|c| c.writes());
             let slots: Vec<usize> = writers.map(Active::slot).collect();
             if !slots.is_empty() && !mapper.stores.is_empty() {
-                stuck.push(Stuck {
+                stuck.push(StuckWriter {
                     attached: mapper.attached,
                     slots,
                     stores: mapper.stores,
@@ -233,7 +233,7 @@ impl Direct {
     }
 }
 
-fn wait_for_death(watched: &[Watched], pause: Duration) {
+fn wait_for_death(watched: &[WatchedMapper], pause: Duration) {
     poll_for_death(watched.iter().map(|w| w.mapper.attached.process()), pause);
 }
 
@@ -250,7 +250,7 @@ fn poll_for_death<'a>(processes: impl Iterator<Item = BorrowedFd<'a>>, pause: Du
 }
 
 impl Direct {
-    /// Waits for those who copy from or to a file at this moment, after its word says that nobody may begin; how
+    /// Waits for those who copy from or to a file at this moment, after its word says that none may begin; how
     /// many there were, and whether one did not end.
     fn wait_for_claims(&self, file: FileId) -> (u64, bool) {
         let (mappers, entry) = {
@@ -258,14 +258,14 @@ impl Direct {
             let Some(maps) = state.files.get(&file) else {
                 return (0, false);
             };
-            let mappers: Vec<Arc<Attached>> = maps
+            let mappers: Vec<Arc<AttachedClient>> = maps
                 .clients
                 .values()
                 .map(|mapper| Arc::clone(&mapper.attached))
                 .collect();
             (mappers, maps.entry)
         };
-        let mut watched: Vec<(Arc<Attached>, Vec<Active>)> = mappers
+        let mut watched: Vec<(Arc<AttachedClient>, Vec<Active>)> = mappers
             .into_iter()
             .map(|attached| {
                 let claims = attached.page.claims(entry).collect();
@@ -295,8 +295,8 @@ impl Direct {
 }
 
 impl Files {
-    /// Lets nobody copy by himself what he may not after the word of a file has changed; returns when nobody does,
-    /// with how many did. Maps stay good, unless somebody does not end.
+    /// Keeps clients from copying by themselves what they may not after the word of a file has changed; returns when
+    /// none does, with how many did. Maps stay good, unless a client does not end.
     pub(crate) fn stop_claims(&self, entry: &FileEntry) -> Result<u64, Refused> {
         self.direct.show(entry);
         let file = entry.id();
@@ -308,8 +308,8 @@ impl Files {
         Ok(found)
     }
 
-    /// Takes back all maps of a file whose gate is closed: when this returns nobody stores into it by
-    /// himself. Bytes of a subfile from `keep` on are not needed any more.
+    /// Takes back all maps of a file whose gate is closed: when this returns no client stores into it by
+    /// itself. Bytes of a subfile from `keep` on are not needed any more.
     pub(crate) fn take_back(
         &self,
         file: FileId,
@@ -342,7 +342,7 @@ impl Files {
             .iter()
             .map(|s| (Arc::clone(&s.attached), s.slots.clone()))
             .collect();
-        direct.put_aside(Quarantined::new(writers, aside));
+        direct.put_aside(QuarantinedMemory::new(writers, aside));
         direct.finish(file, replaced.as_ref().map_or(stuck, |()| Vec::new()));
         if let Err(error) = replaced {
             let mut refused = Refused::from(error);
@@ -365,7 +365,7 @@ impl Files {
     }
 
     /// Moves the bytes of a file to segments of its present domain, as far as they are in others.
-    pub(crate) fn move_domain(&self, entry: &FileEntry, known: &Known) -> Result<(), Refused> {
+    pub(crate) fn move_domain(&self, entry: &FileEntry, known: &LocalState) -> Result<(), Refused> {
         let domain = known.domain();
         let mut moving = Vec::new();
         for own in &known.own {
@@ -387,7 +387,7 @@ impl Files {
     /// Asks whom a file belongs to now, and keeps its bytes accordingly.
     pub(crate) fn redomain(&self, file: FileId) -> Result<(), Refused> {
         let Some(entry) = self.get(file) else {
-            // Whoever uses it first learns it then.
+            // The first access learns it then.
             return Ok(());
         };
         let known = self.refresh_now(&entry)?;
@@ -397,7 +397,7 @@ impl Files {
     /// Ends the sharing with a client: nothing of it is stored when this returns.
     pub(crate) fn detach(&self, client: &Client) -> Result<(), Refused> {
         let direct = &self.direct;
-        // Whoever comes second waits for what the first does.
+        // The second caller waits for what the first does.
         let _one = lock(&client.detaching);
         let Some(attached) = direct.close(client) else {
             return Ok(());

@@ -18,7 +18,7 @@ use super::distribution::{RoundPart, Walk};
 use super::operation::{Memory, Operation, Plan, Round};
 use super::prefetch::Ready;
 use crate::access::write::overtaken_entry;
-use crate::files::{FileEntry, Files, Known, Planned, Running};
+use crate::files::{AccessTerms, FileEntry, Files, GatePass, LocalState};
 use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::statistics::add;
@@ -98,7 +98,7 @@ impl Blocks<'_> {
         };
         let mut parts = Vec::new();
         loop {
-            // Whoever closes the gate waits for the rounds in memory, and the next one for him.
+            // What closes the gate waits for the rounds in memory, and the next one for it.
             let is_last = self.entry.is_closed();
             while let Some(oldest) = operation.oldest(sessions, is_last)? {
                 operation.store_step(statistics, || self.end(oldest))?;
@@ -125,13 +125,13 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    fn enter(&self) -> Result<(Running, Arc<Known>), Refused> {
-        let planned = Planned {
+    fn enter(&self) -> Result<(GatePass, Arc<LocalState>), Refused> {
+        let planned = AccessTerms {
             version: self.version,
             file: Some(self.plan.distribution.hull()),
             epoch: self.epoch,
             only_reads: !self.plan.writes,
-            ..Planned::default()
+            ..AccessTerms::default()
         };
         let (running, known, _) = self.files.enter(self.owner, self.entry, &planned)?;
         Ok((running, known))
@@ -185,7 +185,7 @@ impl Blocks<'_> {
         })
     }
 
-    fn pin(&self, known: &Known, part: &RoundPart) -> Result<Pins, Refused> {
+    fn pin(&self, known: &LocalState, part: &RoundPart) -> Result<Pins, Refused> {
         let storage = &self.files.storage;
         let mut pins = Pins::new();
         let subfile = known.find(&known.own[part.slot], &storage.stored)?;
@@ -198,7 +198,7 @@ impl Blocks<'_> {
         Ok(pins)
     }
 
-    fn grant(&self, known: &Known, part: &mut RoundPart) -> Result<Grant, Refused> {
+    fn grant(&self, known: &LocalState, part: &mut RoundPart) -> Result<Grant, Refused> {
         let storage = &self.files.storage;
         let own = &known.own[part.slot];
         let (range, is_full) = self.plan.distribution.written(part);
@@ -218,10 +218,8 @@ impl Blocks<'_> {
     /// A round that all ranks are through with.
     fn end(&self, round: Arc<Round>) -> Result<(), Refused> {
         let Some(round) = Arc::into_inner(round) else {
-            return Err(Refused::new(
-                Status::Internal,
-                "a round is used by somebody",
-            ));
+            let text = "a round that has ended is still in use";
+            return Err(Refused::new(Status::Internal, text));
         };
         let Memory::Write(grants) = round.memory else {
             return Ok(());

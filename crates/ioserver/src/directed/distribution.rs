@@ -22,7 +22,7 @@ use wire::message::directed::Lead;
 use wire::{ClientId, FileId, Status, describe};
 
 use crate::bounded::Searching;
-use crate::files::{Known, lock};
+use crate::files::{LocalState, lock};
 use crate::refused::Refused;
 use crate::views::shares_of;
 use plan::access::Shares;
@@ -49,10 +49,10 @@ pub(super) struct Views {
 
 /// The latest ones.
 #[derive(Default)]
-pub(super) struct Compiled(Mutex<VecDeque<Arc<Views>>>);
+pub(super) struct CompiledViews(Mutex<VecDeque<Arc<Views>>>);
 
-impl Compiled {
-    fn get(&self, known: &Known, lead: &Lead) -> Arc<Views> {
+impl CompiledViews {
+    fn get(&self, known: &LocalState, lead: &Lead) -> Arc<Views> {
         let mut description = Vec::new();
         for view in &lead.views {
             describe::put_view(&mut description, view);
@@ -102,7 +102,7 @@ pub(super) struct RankHere {
 
 /// What all ranks access at this server.
 pub(super) struct Distribution {
-    pub(super) known: Arc<Known>,
+    pub(super) known: Arc<LocalState>,
     views: Arc<Views>,
     pub(super) ranks: Vec<RankHere>,
     hull: Range<u64>,
@@ -138,8 +138,8 @@ fn wrong(text: String) -> Refused {
 
 impl Distribution {
     pub(super) fn new(
-        compiled: &Compiled,
-        known: &Arc<Known>,
+        compiled: &CompiledViews,
+        known: &Arc<LocalState>,
         lead: &Lead,
         most_bytes: u64,
         search_steps: u64,
@@ -331,7 +331,7 @@ impl Distribution {
             let bytes = &self.known.own[part.slot].bytes;
             part.subfile.start = bytes.rank(part.file.start);
             part.subfile.end = part.subfile.end.min(bytes.rank(part.file.end));
-            // Whoever counts in this part later finds that it was counted.
+            // A later count in this part finds that it was counted.
             for rank in 0..self.ranks.len() {
                 let range = self.range(rank, part);
                 let share = self.share(rank, part.slot);

@@ -1,12 +1,12 @@
 //! The exchange among servers: packets of a rank gather at one of them, which sends them in one message.
 //!
 //! ```text
-//!  owner   Deposit (packet of a rank)  -->  the rank's server      every round, while nobody asks
+//!  owner   Deposit (packet of a rank)  -->  the rank's server      every round, before a rank asks
 //!          Confirm (this operation)    -->                          when the request has come
 //! ```
 //!
 //! A rank's server is one of those that have bytes of it, so the rank talks to it anyway; all servers choose
-//! the same. What is deposited counts when its owner confirms it for the operation at hand: then nobody wrote
+//! the same. What is deposited counts when its owner confirms it for the operation at hand: then no client wrote
 //! into it, and the owner sends nothing of it itself. What is not confirmed in time is dropped, and the owner
 //! hears that and sends it.
 //!
@@ -26,9 +26,9 @@ use wire::{ClientId, FileId, ServerId};
 use falls::Steps;
 use kernels::{Share, SharedBytes, SharedBytesMut};
 
-use super::distribution::{Compiled, Distribution};
-use super::prefetch::Packed;
-use crate::files::{Known, lock};
+use super::distribution::{CompiledViews, Distribution};
+use super::prefetch::PackedBytes;
+use crate::files::{LocalState, lock};
 use crate::statistics::Statistics;
 
 /// How long a rank's server waits for the owners of what it holds.
@@ -67,7 +67,7 @@ pub(super) struct Homes {
 }
 
 /// Finds the servers of all ranks.
-pub(super) fn homes(known: &Known, lead: &Lead, here: ServerId, search_steps: u64) -> Homes {
+pub(super) fn homes(known: &LocalState, lead: &Lead, here: ServerId, search_steps: u64) -> Homes {
     let places = known.layout().pieces.iter().flat_map(|p| &p.places);
     let mut servers: Vec<u64> = places.filter_map(|p| p.first()).map(|p| p.server).collect();
     servers.sort_unstable();
@@ -76,7 +76,7 @@ pub(super) fn homes(known: &Known, lead: &Lead, here: ServerId, search_steps: u6
     let mut all = Vec::new();
     for server in servers {
         let theirs = Arc::new(known.at_server(ServerId(server)));
-        let compiled = Compiled::default();
+        let compiled = CompiledViews::default();
         let Ok(there) = Distribution::new(&compiled, &theirs, lead, u64::MAX, search_steps) else {
             continue;
         };
@@ -105,7 +105,7 @@ pub(super) fn homes(known: &Known, lead: &Lead, here: ServerId, search_steps: u6
     Homes { of, shares }
 }
 
-struct Held {
+struct HeldPacket {
     rank: usize,
     portion: Portion,
     bytes: u64,
@@ -131,7 +131,7 @@ impl Request {
 #[derive(Default)]
 struct FromOwner {
     serial: u64,
-    packets: Vec<Held>,
+    packets: Vec<HeldPacket>,
     /// The operation it was confirmed for, and how many packets.
     confirmed: Option<(ClientId, u64, u64)>,
     confirmed_at: Option<Instant>,
@@ -187,7 +187,7 @@ impl Deposits {
         lock(&self.state).bytes
     }
 
-    /// The file is read in another form: nobody takes what is held for it.
+    /// The file is read in another form: no rank takes what is held for it.
     pub(super) fn forget(&self, file: FileId) {
         lock(&self.state).drop_others(file, None);
     }
@@ -258,7 +258,7 @@ impl Deposits {
         });
         match kept {
             Some(from) if is_put => {
-                from.packets.push(Held {
+                from.packets.push(HeldPacket {
                     rank,
                     portion,
                     bytes,
@@ -296,7 +296,12 @@ impl Deposits {
     }
 
     /// Takes what owners have confirmed for an operation: a packet per rank.
-    pub(super) fn take(&self, file: FileId, lead: &Lead, leader: ClientId) -> Vec<Option<Packed>> {
+    pub(super) fn take(
+        &self,
+        file: FileId,
+        lead: &Lead,
+        leader: ClientId,
+    ) -> Vec<Option<PackedBytes>> {
         let request = (file, key(lead));
         let operation = (leader, lead.operation);
         let deadline = Instant::now() + PATIENCE;
@@ -346,7 +351,13 @@ impl Deposits {
 }
 
 /// The packet of a rank: all its bytes in the order of its view, or those that are good.
-fn packet(lead: &Lead, homes: &Homes, rank: usize, portion: Portion, ordered: Vec<u8>) -> Packed {
+fn packet(
+    lead: &Lead,
+    homes: &Homes,
+    rank: usize,
+    portion: Portion,
+    ordered: Vec<u8>,
+) -> PackedBytes {
     let (portion, bytes) = match whole(lead, rank, &portion) {
         Some(whole) => (whole, ordered),
         None => {
@@ -366,7 +377,7 @@ fn packet(lead: &Lead, homes: &Homes, rank: usize, portion: Portion, ordered: Ve
     };
     let mut control = Vec::new();
     wire::message::encode(&portion, &mut control);
-    Packed {
+    PackedBytes {
         portion: control,
         bytes,
     }

@@ -34,12 +34,12 @@ use wire::{ClientId, Rights, Status};
 
 use crate::access::Fault;
 use crate::context::Context;
-use crate::files::Planned;
+use crate::files::AccessTerms;
 use crate::refused::Refused;
 use crate::service::IoService;
 use crate::sessions::Session;
 use crate::statistics::add;
-use crate::views::Registered;
+use crate::views::RegisteredView;
 use blocks::Blocks;
 use distribution::Distribution;
 use operation::{Operation, Plan, Waiting};
@@ -128,7 +128,7 @@ pub(crate) fn follow(
         Ok(follow) => follow,
         Err(error) => return service.refuse(exchange, error.into()),
     };
-    // Whoever is no member of it learns nothing and changes nothing.
+    // A client that is no member of it learns nothing and changes nothing.
     let (operation, plan) = match be_member(context, session, &follow) {
         Ok(found) => found,
         Err(refused) => return service.refuse(exchange, refused),
@@ -153,7 +153,7 @@ fn right(writes: bool) -> Rights {
     }
 }
 
-fn check_right(view: &Registered, number: u64, writes: bool) -> Result<(), Refused> {
+fn check_right(view: &RegisteredView, number: u64, writes: bool) -> Result<(), Refused> {
     let wanted = right(writes);
     if view.rights.allow(wanted) && view.works_for.is_none() {
         return Ok(());
@@ -169,14 +169,14 @@ fn begin(
     session: &Session,
     operation: &Operation,
     lead: &Lead,
-) -> Result<(Arc<Registered>, Arc<Plan>), Refused> {
+) -> Result<(Arc<RegisteredView>, Arc<Plan>), Refused> {
     let view = session.client.view(lead.view)?;
     check_right(&view, lead.view, lead.writes)?;
-    let planned = Planned {
+    let planned = AccessTerms {
         version: &lead.version.0,
         epoch: lead.epoch,
         only_reads: !lead.writes,
-        ..Planned::default()
+        ..AccessTerms::default()
     };
     let (files, storage) = (&context.files, &context.storage);
     let (_running, known, _) = files.enter(&context.owner, &view.entry, &planned)?;
@@ -191,10 +191,8 @@ fn begin(
     let (compiled, steps) = (&context.operations.compiled, storage.limits.search_steps);
     let distribution = Distribution::new(compiled, &known, lead, most, steps)?;
     if distribution.ranks[0].client != session.client.id {
-        return Err(Refused::new(
-            Status::PermissionDenied,
-            "rank 0 itself brings the distribution",
-        ));
+        let text = "rank 0 itself brings the distribution";
+        return Err(Refused::new(Status::PermissionDenied, text));
     }
     let plan = operation.begin(Plan::new(distribution, lead.writes, lead.by_record))?;
     Ok((view, plan))
@@ -220,7 +218,7 @@ fn be_member(
         Status::PermissionDenied,
         format!("{client} is not rank {rank} of this operation"),
     );
-    // A member that takes itself for another rank would do what nobody expects.
+    // A member that takes itself for another rank would do what no other expects.
     if ranks.iter().any(|here| here.client == client) {
         operation.fail(refused.clone());
     }
@@ -232,14 +230,12 @@ fn join(
     operation: &Operation,
     plan: &Plan,
     follow: &Follow,
-) -> Result<Arc<Registered>, Refused> {
+) -> Result<Arc<RegisteredView>, Refused> {
     let view = session.client.view(follow.view)?;
     let rank = usize::try_from(follow.rank).unwrap_or(usize::MAX);
     if plan.distribution.known.file() != view.file {
-        return Err(Refused::new(
-            Status::InvalidArgument,
-            format!("view {} is not of the file of this operation", follow.view),
-        ));
+        let text = format!("view {} is not of the file of this operation", follow.view);
+        return Err(Refused::new(Status::InvalidArgument, text));
     }
     check_right(&view, follow.view, plan.writes)?;
     operation.join(rank)?;
@@ -252,7 +248,7 @@ fn run(
     session: &mut Session,
     exchange: &mut Exchange,
     operation: &Operation,
-    view: &Registered,
+    view: &RegisteredView,
     plan: &Plan,
     rank: Option<usize>,
 ) -> Result<(), Fault> {

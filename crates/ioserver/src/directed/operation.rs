@@ -9,9 +9,9 @@
 //! done when every rank that has bytes here is through with it.
 //!
 //! Invariants
-//! - The first failure counts, and everybody hears of it at his next step. Nobody waits without looking at
+//! - The first failure counts, and every rank hears of it at its next step. No thread waits without looking at
 //!   his own connection, at those who have not come, and at the time.
-//! - A round holds the gate of the file: nobody gives the file another size or layout while one is in memory.
+//! - A round holds the gate of the file: the file gets no other size or layout while one is in memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -21,17 +21,17 @@ use std::time::{Duration, Instant};
 use store::{Grant, Pins};
 use wire::{ClientId, Status};
 
-use super::distribution::{Compiled, Distribution, RoundPart};
-use super::prefetch::{Packed, Prefetch};
+use super::distribution::{CompiledViews, Distribution, RoundPart};
+use super::prefetch::{PackedBytes, Prefetch};
 use crate::context::{Cluster, Storage};
-use crate::files::{Running, lock};
+use crate::files::{GatePass, lock};
 use crate::refused::Refused;
 use crate::sessions::{Connection, Sessions};
 use crate::statistics::{Statistics, add};
 
 /// How long ranks that have not come are waited for.
 const COMING: Duration = Duration::from_secs(20);
-/// Between two looks at whether everybody is still there.
+/// Between two looks at whether all ranks are still there.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a failure is remembered for those who come late.
 const REMEMBERED: Duration = Duration::from_secs(60);
@@ -44,7 +44,7 @@ const BUFFERS: usize = 2;
 pub(super) enum Memory {
     Read(Vec<Pins>),
     /// Packets that are ready, by rank.
-    Packets(Vec<Option<Packed>>),
+    Packets(Vec<Option<PackedBytes>>),
     Write(Vec<Grant>),
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Memory {
 pub(super) struct Round {
     pub(super) parts: Vec<RoundPart>,
     pub(super) memory: Memory,
-    pub(super) _running: Running,
+    pub(super) _running: GatePass,
 }
 
 impl Round {
@@ -141,10 +141,8 @@ impl Operation {
             return Err(refused.clone());
         }
         if state.plan.is_some() {
-            return Err(Refused::new(
-                Status::InvalidArgument,
-                "operation: there was one with this number",
-            ));
+            let text = "operation: there was one with this number";
+            return Err(Refused::new(Status::InvalidArgument, text));
         }
         let plan = Arc::new(plan);
         state.came = vec![false; plan.distribution.ranks.len()];
@@ -192,10 +190,8 @@ impl Operation {
     pub(super) fn join(&self, rank: usize) -> Result<(), Refused> {
         let mut state = lock(&self.state);
         if std::mem::replace(&mut state.came[rank], true) {
-            return Err(Refused::new(
-                Status::InvalidArgument,
-                format!("rank {rank} is here already"),
-            ));
+            let text = format!("rank {rank} is here already");
+            return Err(Refused::new(Status::InvalidArgument, text));
         }
         Ok(())
     }
@@ -215,10 +211,8 @@ impl Operation {
             if let Some(found) = ready(&mut state) {
                 return Ok(found);
             }
-            let (next, timeout) = self
-                .changed
-                .wait_timeout(state, LOOK)
-                .unwrap_or_else(PoisonError::into_inner);
+            let waited = self.changed.wait_timeout(state, LOOK);
+            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = next;
             if timeout.timed_out() && state.failed.is_none() {
                 let trouble = self.look(sessions, &who, &state);
@@ -394,16 +388,16 @@ pub(super) enum Waiting<'a> {
 /// All collective accesses at this server.
 pub(crate) struct Operations {
     table: Mutex<HashMap<(ClientId, u64), Arc<Operation>>>,
-    /// The table has changed, or somebody in it has said something.
+    /// The table has changed, or a leader in it has said something.
     told: Condvar,
-    pub(super) compiled: Arc<Compiled>,
+    pub(super) compiled: Arc<CompiledViews>,
     /// What comes next.
     pub(crate) prefetch: Prefetch,
 }
 
 impl Operations {
     pub(crate) fn new(cluster: &Arc<Cluster>, storage: &Arc<Storage>) -> Self {
-        let compiled = Arc::<Compiled>::default();
+        let compiled = Arc::<CompiledViews>::default();
         Operations {
             table: Mutex::default(),
             told: Condvar::new(),
@@ -412,8 +406,8 @@ impl Operations {
         }
     }
 
-    /// The operation that a leader begins. Only leaders make operations, so nobody fills the table with some that
-    /// nobody leads.
+    /// The operation that a leader begins. Only leaders make operations, so no client fills the table with some that
+    /// have no leader.
     pub(super) fn lead(&self, leader: ClientId, number: u64) -> Result<Arc<Operation>, Refused> {
         let mut table = lock(&self.table);
         table.retain(|_, operation| {
@@ -423,14 +417,12 @@ impl Operations {
             table.keys().filter(|(who, _)| *who == leader).count()
         };
         if of_leader(&table) >= MOST_OF_LEADER {
-            // What has ended is forgotten before its time; those who come late hear that nobody leads.
+            // What has ended is forgotten before its time; those who come late hear that there is no leader.
             table.retain(|(who, _), operation| *who != leader || Arc::strong_count(operation) > 1);
         }
         if of_leader(&table) >= MOST_OF_LEADER {
-            return Err(Refused::new(
-                Status::QuotaExceeded,
-                format!("{leader} leads {MOST_OF_LEADER} collective accesses here already"),
-            ));
+            let text = format!("{leader} leads {MOST_OF_LEADER} collective accesses here already");
+            return Err(Refused::new(Status::QuotaExceeded, text));
         }
         let operation = table.entry((leader, number));
         Ok(Arc::clone(
@@ -438,8 +430,8 @@ impl Operations {
         ))
     }
 
-    /// Waits until the leader has said what is accessed. Nothing is kept for those who wait, so whoever names an
-    /// operation that does not exist costs a thread for a while and nobody else anything.
+    /// Waits until the leader has said what is accessed. Nothing is kept for those who wait, so a client that names
+    /// an operation which does not exist costs a thread for a while and no other client anything.
     pub(super) fn wait_for(
         &self,
         sessions: &Sessions,

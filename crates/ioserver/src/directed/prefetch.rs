@@ -17,7 +17,7 @@
 //! Invariants
 //! - Packets in memory are at most `prefetch_bytes`, and at most an eighth of the store's memory.
 //! - What was prepared is used for exactly the request that was predicted, with the layout it was prepared with,
-//!   and not when anybody wrote into its range since: a write marks it void before it is answered.
+//!   and not when a client wrote into its range since: a write marks it void before it is answered.
 //!   Files that clients store into by themselves get the form `disk`.
 //! - A wrong prediction costs what was prepared; after two in a row nothing is prepared until the history is
 //!   regular again.
@@ -36,12 +36,12 @@ use wire::message::ahead::{Collective, Confirm, Deposit};
 use wire::message::directed::{Lead, Portion, PortionPart};
 use wire::{ClientId, FileId, ServerId};
 
-use super::distribution::{Compiled, Distribution, RoundPart, Walk};
+use super::distribution::{CompiledViews, Distribution, RoundPart, Walk};
 use super::exchange::{self, Deposits, Homes};
 use crate::access::{Window, piece_range};
 use crate::ahead::Wanted;
 use crate::context::{Cluster, Storage};
-use crate::files::{FileEntry, Known, lock};
+use crate::files::{FileEntry, LocalState, lock};
 use crate::statistics::add;
 
 /// Bytes of packets unless the client says otherwise.
@@ -56,7 +56,7 @@ const WRONG: u32 = 2;
 const IN_HAND: Duration = Duration::from_secs(5);
 
 /// The packet of a rank: its portion, and its bytes.
-pub(super) struct Packed {
+pub(super) struct PackedBytes {
     pub(super) portion: Vec<u8>,
     pub(super) bytes: Vec<u8>,
 }
@@ -65,7 +65,7 @@ pub(super) struct Packed {
 pub(super) struct ReadyRound {
     pub(super) parts: Vec<RoundPart>,
     /// By rank.
-    pub(super) packets: Vec<Option<Packed>>,
+    pub(super) packets: Vec<Option<PackedBytes>>,
     /// Where the walk stood before it.
     walk: Walk,
     /// Ranks whose packets another server has.
@@ -93,7 +93,7 @@ impl Ready {
         }
     }
 
-    /// Whether somebody has written into its range.
+    /// Whether a client has written into its range.
     fn is_void(&self) -> bool {
         self.watch.is_void()
     }
@@ -141,7 +141,7 @@ impl Watch {
 /// The preparation of one request.
 struct Job {
     entry: Arc<FileEntry>,
-    known: Arc<Known>,
+    known: Arc<LocalState>,
     lead: Lead,
     wanted: Wanted,
     watch: Arc<Watch>,
@@ -194,7 +194,7 @@ struct History {
 pub(crate) struct Prefetch {
     cluster: Arc<Cluster>,
     storage: Arc<Storage>,
-    compiled: Arc<Compiled>,
+    compiled: Arc<CompiledViews>,
     files: Mutex<HashMap<FileId, History>>,
     queue: Mutex<(VecDeque<Arc<Job>>, bool)>,
     wake: Condvar,
@@ -250,7 +250,7 @@ impl Prefetch {
     pub(super) fn new(
         cluster: &Arc<Cluster>,
         storage: &Arc<Storage>,
-        compiled: &Arc<Compiled>,
+        compiled: &Arc<CompiledViews>,
     ) -> Self {
         Prefetch {
             cluster: Arc::clone(cluster),
@@ -316,7 +316,7 @@ impl Prefetch {
     pub(super) fn take(
         &self,
         entry: &FileEntry,
-        known: &Known,
+        known: &LocalState,
         lead: &Lead,
         wanted: Wanted,
     ) -> Option<Ready> {
@@ -326,7 +326,7 @@ impl Prefetch {
             None => (None, None),
         };
         if wanted.collective != Collective::Exchanged {
-            // What was exchanged for an earlier form would keep the buffer from this one, and nobody sends it: what
+            // What was exchanged for an earlier form would keep the buffer from this one, and no server sends it: what
             // lacks it is no good either.
             self.deposits.forget(entry.id());
             let is_all_here = job.is_none_or(|job| lock(&job.away).is_empty());
@@ -399,7 +399,7 @@ impl Prefetch {
         ready
     }
 
-    /// Builds packets again that others were to send; whether all could be. If not, nobody sends them: the
+    /// Builds packets again that others were to send; whether all could be. If not, no server sends them: the
     /// ranks get everything as ever, and what others do send is sent twice, which is the same bytes.
     fn rebuild(&self, job: &Job, refused: &[ServerId], rounds: &mut VecDeque<ReadyRound>) -> bool {
         let compiled = &*self.compiled;
@@ -428,7 +428,7 @@ impl Prefetch {
     fn take_own(
         &self,
         entry: &FileEntry,
-        known: &Known,
+        known: &LocalState,
         lead: &Lead,
     ) -> Option<(Arc<Job>, Option<Ready>)> {
         let job = {
@@ -489,10 +489,8 @@ impl Prefetch {
                     match queue.0.pop_front() {
                         Some(job) => break job,
                         None => {
-                            queue = self
-                                .wake
-                                .wait(queue)
-                                .unwrap_or_else(PoisonError::into_inner);
+                            let waited = self.wake.wait(queue);
+                            queue = waited.unwrap_or_else(PoisonError::into_inner);
                         }
                     }
                 }
@@ -546,7 +544,7 @@ impl Prefetch {
     }
 
     /// Deposits packets of a round at the servers of their ranks; those that were kept there.
-    fn send_away(&self, job: &Job, packets: &mut [Option<Packed>]) -> Vec<(usize, ServerId)> {
+    fn send_away(&self, job: &Job, packets: &mut [Option<PackedBytes>]) -> Vec<(usize, ServerId)> {
         let homes = job.homes(&self.storage);
         let key = exchange::key(&job.lead);
         let mut away = Vec::new();
@@ -584,7 +582,7 @@ impl Prefetch {
                     lock(&job.away).push(home);
                 }
                 false => {
-                    packets[rank] = Some(Packed {
+                    packets[rank] = Some(PackedBytes {
                         portion: request.portion.0,
                         bytes: request.bytes.0,
                     });
@@ -661,7 +659,7 @@ impl Prefetch {
             add(&statistics.prefetched_bytes, bytes);
             let mut state = lock(&job.state);
             if state.is_over {
-                // Nobody waits for it any more.
+                // The request has gone on without it.
                 self.held.fetch_sub(left, Ordering::SeqCst);
                 return;
             }
@@ -732,7 +730,7 @@ fn pack_all(
     distribution: &Distribution,
     job: &Job,
     parts: &[RoundPart],
-) -> Option<Vec<Option<Packed>>> {
+) -> Option<Vec<Option<PackedBytes>>> {
     let pinned = pin_all(storage, job, parts)?;
     (0..distribution.ranks.len())
         .map(|rank| pack(distribution, rank, parts, &pinned))
@@ -758,7 +756,7 @@ fn pack(
     rank: usize,
     parts: &[RoundPart],
     pinned: &[Pins],
-) -> Option<Option<Packed>> {
+) -> Option<Option<PackedBytes>> {
     let mut portion = Portion::default();
     let mut packed = Vec::new();
     for (part, pins) in parts.iter().zip(pinned) {
@@ -805,7 +803,7 @@ fn pack(
     }
     let mut control = Vec::new();
     wire::message::encode(&portion, &mut control);
-    Some(Some(Packed {
+    Some(Some(PackedBytes {
         portion: control,
         bytes: packed,
     }))

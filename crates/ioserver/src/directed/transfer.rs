@@ -22,7 +22,7 @@ use wire::{FileId, Status};
 
 use super::internal;
 use super::operation::{Memory, Operation, Plan, Round, Waiting};
-use super::prefetch::Packed;
+use super::prefetch::PackedBytes;
 use crate::access::write::receive_into;
 use crate::access::{Fault, Window, piece_range};
 use crate::buffers::Borrower;
@@ -53,7 +53,7 @@ pub(super) struct Transfer<'a> {
 }
 
 /// What a rank has in one part of a round.
-struct Mine {
+struct RankPart {
     /// Position of the part.
     part: usize,
     /// File range.
@@ -66,18 +66,18 @@ impl Transfer<'_> {
         self.connection.busy_with(self.file);
     }
 
-    fn share(&self, round: &Round, mine: &Mine) -> &Share {
+    fn share(&self, round: &Round, mine: &RankPart) -> &Share {
         let part = &round.parts[mine.part];
         self.plan.distribution.share(self.rank, part.slot)
     }
 
-    fn mine(&self, round: &Round, list: &mut Vec<Mine>) {
+    fn mine(&self, round: &Round, list: &mut Vec<RankPart>) {
         list.clear();
         let distribution = &self.plan.distribution;
         for (number, part) in round.parts.iter().enumerate() {
             let bytes = distribution.count(self.rank, part);
             if bytes > 0 {
-                list.push(Mine {
+                list.push(RankPart {
                     part: number,
                     file: distribution.range(self.rank, part),
                     bytes,
@@ -87,7 +87,7 @@ impl Transfer<'_> {
     }
 
     /// Cuts what a rank has in a round into packets.
-    fn packets(&self, round: &Round, mut list: Vec<Mine>) -> Vec<Vec<Mine>> {
+    fn packets(&self, round: &Round, mut list: Vec<RankPart>) -> Vec<Vec<RankPart>> {
         if !self.plan.by_record {
             return match list.is_empty() {
                 true => Vec::new(),
@@ -104,7 +104,7 @@ impl Transfer<'_> {
                     .bytes
                     .select(right + len - 1)
                     .expect("a byte of the subfile");
-                packets.push(vec![Mine {
+                packets.push(vec![RankPart {
                     part: mine.part,
                     file: start..last + 1,
                     bytes: len,
@@ -116,7 +116,7 @@ impl Transfer<'_> {
     }
 
     /// Writes the control part of a portion; its bytes.
-    fn describe(&mut self, round: &Round, packet: &[Mine]) -> u64 {
+    fn describe(&mut self, round: &Round, packet: &[RankPart]) -> u64 {
         let known = &self.plan.distribution.known;
         let parts = packet.iter().map(|mine| PortionPart {
             subfile: known.own[round.parts[mine.part].slot].index,
@@ -167,7 +167,7 @@ impl Transfer<'_> {
     }
 
     /// Sends a packet that was built before it was asked for.
-    fn send_ready(&self, exchange: &Exchange, packet: &Packed) -> Result<(), Fault> {
+    fn send_ready(&self, exchange: &Exchange, packet: &PackedBytes) -> Result<(), Fault> {
         self.count(packet.bytes.len() as u64);
         let header = exchange.answer_header(MORE, &packet.portion, packet.bytes.len() as u64);
         let head = header.encode(&packet.portion);
@@ -180,7 +180,7 @@ impl Transfer<'_> {
         &mut self,
         exchange: &mut Exchange,
         round: &Round,
-        packet: &[Mine],
+        packet: &[RankPart],
     ) -> Result<(), Fault> {
         let Memory::Read(pins) = &round.memory else {
             return Err(wrong_way());
@@ -203,7 +203,7 @@ impl Transfer<'_> {
         &self,
         to: &mut To<'_>,
         round: &Round,
-        packet: &[Mine],
+        packet: &[RankPart],
         pins: &[Pins],
         head: &[&[u8]],
         bytes: u64,
@@ -300,7 +300,7 @@ impl Transfer<'_> {
         let operation = self.operation;
         let mut next = 0;
         // Rounds that were asked for and have not been received.
-        let mut asked: std::collections::VecDeque<(u64, Arc<Round>, Vec<Vec<Mine>>)> =
+        let mut asked: std::collections::VecDeque<(u64, Arc<Round>, Vec<Vec<RankPart>>)> =
             Default::default();
         let result = loop {
             let found = match asked.is_empty() {
@@ -352,7 +352,7 @@ impl Transfer<'_> {
         &mut self,
         exchange: &mut Exchange,
         round: &Round,
-        packet: &[Mine],
+        packet: &[RankPart],
     ) -> Result<(), Fault> {
         self.describe(round, packet);
         let out = std::mem::take(self.out);
@@ -370,7 +370,7 @@ impl Transfer<'_> {
         &mut self,
         exchange: &mut Exchange,
         round: &Round,
-        packets: Vec<Vec<Mine>>,
+        packets: Vec<Vec<RankPart>>,
     ) -> Result<(), Fault> {
         for (number, packet) in packets.iter().enumerate() {
             if number > 0 {
@@ -398,7 +398,7 @@ impl Transfer<'_> {
         &self,
         exchange: &mut Exchange,
         round: &Round,
-        packet: &[Mine],
+        packet: &[RankPart],
         bytes: u64,
     ) -> Result<(), Fault> {
         let Memory::Write(grants) = &round.memory else {
@@ -457,7 +457,7 @@ impl Transfer<'_> {
     }
 }
 
-fn window(subfile: Range<u64>, mine: &Mine) -> Window {
+fn window(subfile: Range<u64>, mine: &RankPart) -> Window {
     Window {
         file: mine.file.clone(),
         subfile,

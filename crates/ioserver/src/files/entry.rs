@@ -4,7 +4,7 @@
 //! it away, and leaves; in between it is counted. A request that has to be sure that nothing older runs
 //! (truncate, a new lease number) changes what is checked and then *drains*.
 //!
-//! It is composed of what is known ([`Version`]), ranges that are kept for somebody ([`Fences`]) and accesses that run
+//! It is composed of what is known ([`Version`]), ranges that are kept for a move or a client ([`Fences`]) and accesses that run
 //! ([`Drain`]); waiting is done here, on one condition.
 //!
 //! Invariant: the truncate epoch that was applied here only grows.
@@ -23,7 +23,7 @@ use wire::{ClientId, FileId, ServerId, Status};
 use super::drain::{Drain, Place};
 use super::fences::{Fences, MOVE};
 use super::version::{Age, Version};
-use super::{Known, lock};
+use super::{LocalState, lock};
 use crate::directed::Watch;
 use crate::refused::Refused;
 
@@ -49,7 +49,7 @@ struct Gate {
 }
 
 impl Gate {
-    fn keeps_out(&self, planned: &Planned<'_>) -> bool {
+    fn keeps_out(&self, planned: &AccessTerms<'_>) -> bool {
         planned.file.as_ref().is_some_and(|file| {
             let (holder, works_for) = (planned.holder, planned.works_for);
             self.fences.keep_out(file, holder, works_for)
@@ -64,7 +64,7 @@ pub(crate) struct FileEntry {
     changed: Condvar,
     drain: Mutex<()>,
     fetch: Mutex<()>,
-    /// Held by whoever fences or fetches for a move.
+    /// Held while windows are fenced or fetched for a move.
     pub(crate) moving: Mutex<crate::moving::Moving>,
     /// The last round of a move that was begun here.
     pub(crate) round: AtomicU64,
@@ -73,22 +73,14 @@ pub(crate) struct FileEntry {
     pub(crate) accesses: AtomicU64,
     /// Clients may have stored behind the ends of subfiles.
     was_stored_directly: AtomicBool,
-    /// Ranges that somebody has prepared something of, and whether there are any.
+    /// Ranges that a prefetch has prepared something of, and whether there are any.
     watched: Mutex<Vec<Weak<Watch>>>,
     is_watched: AtomicBool,
 }
 
-impl std::fmt::Debug for FileEntry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FileEntry")
-            .field("file", &self.file)
-            .finish_non_exhaustive()
-    }
-}
-
 /// What an access was planned with.
 #[derive(Clone, Default)]
-pub(crate) struct Planned<'a> {
+pub(crate) struct AccessTerms<'a> {
     pub(crate) version: &'a [u8],
     /// File range of its bytes; `None` if it touches none.
     pub(crate) file: Option<Range<u64>>,
@@ -105,7 +97,7 @@ pub(crate) struct Planned<'a> {
 }
 
 /// What has to happen before an access can be let in, or a client can have a range for itself.
-pub(crate) enum Entering<T> {
+pub(crate) enum Entrance<T> {
     /// It is in, with what it gets.
     In(T),
     /// This server knows less than the client.
@@ -117,15 +109,15 @@ pub(crate) enum Entering<T> {
 }
 
 /// An access that was let in: what counts it, what it works with, and whether it was planned with an earlier state.
-pub(crate) type Entered = (Running, Arc<Known>, bool);
+pub(crate) type Entered = (GatePass, Arc<LocalState>, bool);
 
 /// An access that runs; leaves the gate when dropped.
-pub(crate) struct Running {
+pub(crate) struct GatePass {
     entry: Arc<FileEntry>,
     place: Place,
 }
 
-impl Drop for Running {
+impl Drop for GatePass {
     fn drop(&mut self) {
         let mut gate = lock(&self.entry.gate);
         let may_end_drain = gate.drain.leave(self.place);
@@ -181,7 +173,7 @@ impl FileEntry {
         self.is_watched.store(true, Ordering::SeqCst);
     }
 
-    /// Bytes of a file range were written, and nobody has been told yet.
+    /// Bytes of a file range were written, and the client has not been told yet.
     pub(crate) fn wrote(&self, range: &Range<u64>) {
         if !self.is_watched.load(Ordering::SeqCst) {
             return;
@@ -213,7 +205,7 @@ impl FileEntry {
     }
 
     /// What is known about the file, if anything was asked yet.
-    pub(crate) fn known(&self) -> Option<Arc<Known>> {
+    pub(crate) fn known(&self) -> Option<Arc<LocalState>> {
         lock(&self.gate).version.known().cloned()
     }
 
@@ -241,7 +233,7 @@ impl FileEntry {
     }
 
     /// Takes what the metadata manager said, unless it is older than what is known.
-    pub(crate) fn learn(&self, told: FileStateIs, server: ServerId) -> Arc<Known> {
+    pub(crate) fn learn(&self, told: FileStateIs, server: ServerId) -> Arc<LocalState> {
         let mut gate = lock(&self.gate);
         let is_new = gate.version.learn(self.file, told, server);
         let known = Arc::clone(gate.version.known().expect("just learnt"));
@@ -253,7 +245,7 @@ impl FileEntry {
     }
 
     /// The owner knows of this server, in what is known now.
-    pub(crate) fn taken(&self, known: &Known) {
+    pub(crate) fn taken(&self, known: &LocalState) {
         lock(&self.gate).version.taken(known);
     }
 
@@ -266,7 +258,7 @@ impl FileEntry {
     }
 
     /// The start of this server, if an earlier one had bytes of the file and was told things that are not known here.
-    pub(crate) fn untold_start(&self, known: &Known) -> Option<u64> {
+    pub(crate) fn untold_start(&self, known: &LocalState) -> Option<u64> {
         lock(&self.gate).version.untold_start(known)
     }
 
@@ -275,8 +267,8 @@ impl FileEntry {
         lock(&self.gate).version.forget();
     }
 
-    /// Keeps accesses out of ranges, in place of what `who` kept them out of before; empty lets all in. Nobody is
-    /// waited for.
+    /// Keeps accesses out of ranges, in place of what `who` kept them out of before; empty lets all in. Accesses that
+    /// run are not waited for.
     pub(crate) fn fence(&self, who: u64, ranges: &[Range<u64>]) {
         let mut gate = lock(&self.gate);
         gate.fences.lift(who);
@@ -289,33 +281,33 @@ impl FileEntry {
         self.changed.notify_all();
     }
 
-    /// Keeps everybody but `who` out of a range, unless somebody has fenced or waits for bytes of it or they have
-    /// moved since it was planned.
+    /// Keeps all but `who` out of a range, unless bytes of it are fenced, a move waits for them, or they have moved
+    /// since it was planned.
     pub(crate) fn hold(
         &self,
         who: u64,
         client: ClientId,
         range: &Range<u64>,
         version: &[u8],
-    ) -> Entering<()> {
+    ) -> Entrance<()> {
         let busy = || {
             let Range { start, end } = range;
             let text = format!("bytes {start}..{end} are held by another client or move; repeat");
-            Entering::No(Refused::new(Status::Busy, text))
+            Entrance::No(Refused::new(Status::Busy, text))
         };
         let mut gate = lock(&self.gate);
         if gate.is_cutting {
             return busy();
         }
         let Some(known) = gate.version.known() else {
-            return Entering::Behind;
+            return Entrance::Behind;
         };
         if gate.version.is_new_here() {
-            return Entering::New;
+            return Entrance::New;
         }
         match gate.version.age(version, Some(range)) {
-            Age::Newer => return Entering::Behind,
-            Age::Changed => return Entering::No(known.stale()),
+            Age::Newer => return Entrance::Behind,
+            Age::Changed => return Entrance::No(known.stale()),
             Age::Same | Age::Older => {}
         }
         if gate.fences.is_taken(range) {
@@ -323,7 +315,7 @@ impl FileEntry {
         }
         let ranges = std::slice::from_ref(range);
         gate.fences.put(who, Some(client), ranges);
-        Entering::In(())
+        Entrance::In(())
     }
 
     /// Keeps accesses out of ranges for a move, in place of those it kept them out of before. Clients that hold bytes
@@ -418,16 +410,16 @@ impl FileEntry {
     }
 
     /// Lets an access in, or says what is in its way. Waits while the gate is closed.
-    pub(crate) fn enter(self: &Arc<Self>, planned: &Planned<'_>) -> Entering<Entered> {
+    pub(crate) fn enter(self: &Arc<Self>, planned: &AccessTerms<'_>) -> Entrance<Entered> {
         if !planned.is_server {
-            // Whoever waits counts: a move has to know of him.
+            // An access that waits counts: a move has to know of it.
             self.accesses.fetch_add(1, Ordering::Relaxed);
         }
         let mut gate = lock(&self.gate);
         let mut deadline = None;
         loop {
             let is_held = !planned.is_server && gate.keeps_out(planned);
-            // Whoever knows more than this server need not wait for what it is about to learn.
+            // A client that knows more than this server need not wait for what it is about to learn.
             let is_newer = gate.version.age(planned.version, None) == Age::Newer;
             if !gate.is_cutting && (!is_held || is_newer) {
                 break;
@@ -435,7 +427,7 @@ impl FileEntry {
             let now = Instant::now();
             let until = *deadline.get_or_insert(now + CLOSED);
             if now >= until {
-                return Entering::No(Refused::new(
+                return Entrance::No(Refused::new(
                     Status::Busy,
                     format!(
                         "{} is being given another layout or size; repeat later",
@@ -443,43 +435,40 @@ impl FileEntry {
                     ),
                 ));
             }
-            gate = self
-                .changed
-                .wait_timeout(gate, until - now)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            let waited = self.changed.wait_timeout(gate, until - now);
+            gate = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let Some(known) = gate.version.known().cloned() else {
-            return Entering::Behind;
+            return Entrance::Behind;
         };
         let age = gate.version.age(planned.version, planned.file.as_ref());
         if age == Age::Newer {
-            return Entering::Behind;
+            return Entrance::Behind;
         }
         if planned.is_server {
             // A round is of one step: in another one the bytes may come in another order.
             return match age == Age::Same {
                 true => self.count(gate, known, None, false),
-                false => Entering::No(known.stale()),
+                false => Entrance::No(known.stale()),
             };
         }
         // What only reads and is not atomic needs neither fences nor numbers, and may be here before the owner.
         let is_plain_read = planned.only_reads && planned.number == 0 && known.newcomer().is_none();
         if !is_plain_read && gate.version.is_new_here() {
-            return Entering::New;
+            return Entrance::New;
         }
         if age == Age::Changed {
-            return Entering::No(known.stale());
+            return Entrance::No(known.stale());
         }
         if planned.epoch > gate.epoch {
-            return Entering::Behind;
+            return Entrance::Behind;
         }
         if planned.epoch < gate.epoch {
             let now = SizeIs {
                 size: gate.cut_to,
                 epoch: gate.epoch,
             };
-            return Entering::No(Refused::with_detail(
+            return Entrance::No(Refused::with_detail(
                 Status::StaleEpoch,
                 format!(
                     "{} was truncated since; ask its owner for the size",
@@ -489,7 +478,7 @@ impl FileEntry {
             ));
         }
         if planned.number != 0 && planned.number < gate.number {
-            return Entering::No(Refused::new(
+            return Entrance::No(Refused::new(
                 Status::StaleLease,
                 "the lease of this atomic handle is over; ask to be admitted again",
             ));
@@ -500,15 +489,15 @@ impl FileEntry {
     fn count(
         self: &Arc<Self>,
         mut gate: MutexGuard<'_, Gate>,
-        known: Arc<Known>,
+        known: Arc<LocalState>,
         file: Option<Range<u64>>,
         is_older: bool,
-    ) -> Entering<Entered> {
-        let running = Running {
+    ) -> Entrance<Entered> {
+        let running = GatePass {
             entry: Arc::clone(self),
             place: gate.drain.enter(file),
         };
-        Entering::In((running, known, is_older))
+        Entrance::In((running, known, is_older))
     }
 
     /// Waits until every access has left that entered before. `hurry` ends the connections of those
@@ -533,14 +522,12 @@ impl FileEntry {
         done
     }
 
-    /// Closes the gate, after whoever has closed it, if `is_wanted` still; whether it did.
+    /// Closes the gate, after another thread has opened it again, if `is_wanted` still; whether it did.
     fn close_gate(&self, is_wanted: impl FnOnce(&Gate) -> bool) -> bool {
         let mut gate = lock(&self.gate);
         while gate.is_cutting {
-            gate = self
-                .changed
-                .wait(gate)
-                .unwrap_or_else(PoisonError::into_inner);
+            let waited = self.changed.wait(gate);
+            gate = waited.unwrap_or_else(PoisonError::into_inner);
         }
         gate.is_cutting = is_wanted(&gate);
         gate.is_cutting

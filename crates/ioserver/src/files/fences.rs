@@ -1,4 +1,4 @@
-//! Ranges of a file that are kept for somebody: windows that move, and ranges that a client holds.
+//! Ranges of a file that accesses are kept out of: windows that move, and ranges that a client holds.
 //!
 //! A fence of a client lets that client in, by its own requests and by what other servers forward for it. Fences of a
 //! move let in no client; they end with the step that makes the round durable, or with the round.

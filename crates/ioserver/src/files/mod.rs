@@ -31,17 +31,18 @@ use std::time::Duration;
 use wire::message::cluster::{FileState, TakeServer, Tell};
 use wire::{FileId, LayoutState, ServerId, Status};
 
-use crate::applied::Applied;
+use crate::applied::AppliedTruncates;
 use crate::context::{Cluster, Identity, Storage};
 use crate::direct::Direct;
 use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::sessions::Sessions;
 
-pub(crate) use entry::{Entered, Entering, FileEntry, Planned, Running};
+pub(crate) use entry::{AccessTerms, Entered, Entrance, FileEntry, GatePass};
 pub(crate) use fences::MOVE;
-pub(crate) use state::{Known, Own};
+pub(crate) use state::{LocalState, OwnSubfile};
 
+/// A panic elsewhere does not make what is behind a mutex wrong: it is changed as a whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -53,7 +54,7 @@ pub(crate) struct Files {
     /// Memory that is shared with clients of this host.
     pub(crate) direct: Arc<Direct>,
     /// Truncates that must survive beside the store.
-    pub(crate) applied: Applied,
+    pub(crate) applied: AppliedTruncates,
     /// How long a client may hold a range that others wait for.
     pub(crate) hold_wait: Duration,
     /// Where their bytes are.
@@ -68,7 +69,7 @@ impl Files {
         storage: &Arc<Storage>,
         sessions: &Arc<Sessions>,
         direct: Direct,
-        applied: Applied,
+        applied: AppliedTruncates,
         hold_wait: Duration,
     ) -> Self {
         Files {
@@ -100,7 +101,7 @@ impl Files {
     }
 
     /// What is known about a file; the metadata manager is asked if nothing is.
-    pub(crate) fn known(&self, entry: &Arc<FileEntry>) -> Result<Arc<Known>, Refused> {
+    pub(crate) fn known(&self, entry: &Arc<FileEntry>) -> Result<Arc<LocalState>, Refused> {
         match entry.known() {
             Some(known) => Ok(known),
             None => self.refresh(entry),
@@ -108,7 +109,7 @@ impl Files {
     }
 
     /// Asks the metadata manager about a file, and applies a truncate that this server has missed.
-    pub(crate) fn refresh(&self, entry: &Arc<FileEntry>) -> Result<Arc<Known>, Refused> {
+    pub(crate) fn refresh(&self, entry: &Arc<FileEntry>) -> Result<Arc<LocalState>, Refused> {
         let before = entry.known().map(|k| k.serial);
         let _one = entry.fetching();
         // The thread that held it before may have learnt what is needed.
@@ -122,12 +123,12 @@ impl Files {
 
     /// Asks about a file even if another thread has just done so: what that one was told may be older than the
     /// change that this is about.
-    pub(crate) fn refresh_now(&self, entry: &Arc<FileEntry>) -> Result<Arc<Known>, Refused> {
+    pub(crate) fn refresh_now(&self, entry: &Arc<FileEntry>) -> Result<Arc<LocalState>, Refused> {
         let _one = entry.fetching();
         self.ask_state(entry)
     }
 
-    fn ask_state(&self, entry: &Arc<FileEntry>) -> Result<Arc<Known>, Refused> {
+    fn ask_state(&self, entry: &Arc<FileEntry>) -> Result<Arc<LocalState>, Refused> {
         let file = entry.id();
         let told = self.cluster.manager.ask(&FileState { file })?;
         let size = told.size;
@@ -159,12 +160,12 @@ impl Files {
         &self,
         owner: &Owner,
         entry: &Arc<FileEntry>,
-        planned: &Planned<'_>,
+        planned: &AccessTerms<'_>,
     ) -> Result<Entered, Refused> {
         for _ in 0..3 {
             match entry.enter(planned) {
-                Entering::In(entered) => return Ok(entered),
-                Entering::No(refused) => {
+                Entrance::In(entered) => return Ok(entered),
+                Entrance::No(refused) => {
                     let file = planned
                         .file
                         .as_ref()
@@ -176,10 +177,10 @@ impl Files {
                     };
                     self.sessions.disconnect(holder);
                 }
-                Entering::Behind => {
+                Entrance::Behind => {
                     self.refresh(entry)?;
                 }
-                Entering::New => self.be_taken(owner, entry)?,
+                Entrance::New => self.be_taken(owner, entry)?,
             }
         }
         Err(Refused::new(

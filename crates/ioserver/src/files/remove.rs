@@ -55,7 +55,7 @@ impl Files {
         done
     }
 
-    /// Removes the subfiles of a generation. Those of one that clients may have mapped go when nobody
+    /// Removes the subfiles of a generation. Those of one that clients may have mapped go when no client
     /// can get a map of them.
     fn remove_subfiles(
         &self,

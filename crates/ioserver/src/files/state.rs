@@ -1,6 +1,6 @@
 //! What the metadata manager said about a file, ready for use: its layout state and the subfiles that are here.
 //!
-//! A [`Known`] is never changed, only replaced; what is derived from it (shares, open subfiles) lives with its
+//! A [`LocalState`] is never changed, only replaced; what is derived from it (shares, open subfiles) lives with its
 //! [`Shape`], which later steps of the same move share.
 //!
 //! Left to others: who may use it when (`files`).
@@ -19,10 +19,10 @@ use wire::{FileId, LayoutState, Piece, Place, ServerId, Status};
 
 use crate::context::{Identity, Storage};
 use crate::refused::Refused;
-use crate::stored::Stored;
+use crate::stored::SubfileStore;
 
 /// One subfile of a layout whose place is this server.
-pub(crate) struct Own {
+pub(crate) struct OwnSubfile {
     /// Its index in the layout.
     pub(crate) index: u32,
     /// Its piece of the layout state.
@@ -39,7 +39,7 @@ pub(crate) struct Own {
 /// the same, over many steps of a move.
 pub(crate) struct Shape {
     /// By piece, ascending by index.
-    pub(crate) own: Vec<Own>,
+    pub(crate) own: Vec<OwnSubfile>,
     /// Where the second piece begins in `own`.
     second: usize,
     pub(crate) shares: Mutex<HashMap<Arc<[u8]>, Arc<Shares>>>,
@@ -50,7 +50,7 @@ pub(crate) struct Shape {
 }
 
 /// What the metadata manager said about a file, ready for use.
-pub(crate) struct Known {
+pub(crate) struct LocalState {
     file: FileId,
     told: FileStateIs,
     version: Vec<u8>,
@@ -59,17 +59,11 @@ pub(crate) struct Known {
     newcomer: Option<u64>,
 }
 
-impl std::ops::Deref for Known {
+impl std::ops::Deref for LocalState {
     type Target = Shape;
 
     fn deref(&self) -> &Shape {
         &self.shape
-    }
-}
-
-impl std::fmt::Debug for Known {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Known").field("told", &self.told).finish()
     }
 }
 
@@ -109,20 +103,20 @@ fn is_same_shape(a: &LayoutState, b: &LayoutState) -> bool {
     a.pieces.len() == b.pieces.len() && a.pieces.iter().zip(&b.pieces).all(same)
 }
 
-impl Known {
+impl LocalState {
     pub(crate) fn new(
         file: FileId,
         told: FileStateIs,
         server: ServerId,
-        before: Option<&Known>,
-    ) -> Known {
+        before: Option<&LocalState>,
+    ) -> LocalState {
         let mut version = Vec::new();
         told.layout.version().put(&mut version);
         let shape = match before.filter(|b| is_same_shape(&b.told.layout, &told.layout)) {
             Some(before) => Arc::clone(&before.shape),
             None => Arc::new(Shape::new(&told.layout, server)),
         };
-        Known {
+        LocalState {
             file,
             pieces: Arc::new(told.layout.plan_pieces()),
             newcomer: newcomer(&told.layout, server),
@@ -137,12 +131,12 @@ impl Known {
         self.newcomer
     }
 
-    /// The same file as another server has it.
-    pub(crate) fn at_server(&self, server: ServerId) -> Known {
-        Known::new(self.file, self.told.clone(), server, None)
+    /// The state of the file as another server has it.
+    pub(crate) fn at_server(&self, server: ServerId) -> LocalState {
+        LocalState::new(self.file, self.told.clone(), server, None)
     }
 
-    /// The same file in another step.
+    /// What the metadata manager would say about the file in another step.
     pub(crate) fn with_layout(&self, layout: LayoutState) -> FileStateIs {
         FileStateIs {
             layout,
@@ -171,7 +165,7 @@ impl Known {
     }
 
     /// Whether every generation that both have has the same subfiles at the same places.
-    pub(crate) fn has_places_of(&self, before: &Known) -> bool {
+    pub(crate) fn has_places_of(&self, before: &LocalState) -> bool {
         let (mine, theirs) = (&self.told.layout.pieces, &before.told.layout.pieces);
         mine.iter().all(|a| {
             let mut same = theirs.iter().filter(|b| b.generation == a.generation);
@@ -180,7 +174,7 @@ impl Known {
     }
 
     /// The subfiles of one piece, with the position of the first in `own`.
-    pub(crate) fn of_piece(&self, piece: usize) -> (usize, &[Own]) {
+    pub(crate) fn of_piece(&self, piece: usize) -> (usize, &[OwnSubfile]) {
         match piece {
             0 => (0, &self.own[..self.second]),
             _ => (self.second, &self.own[self.second..]),
@@ -189,14 +183,14 @@ impl Known {
 
     /// Whether bytes that are stored under a generation here belong to the file.
     pub(crate) fn names(&self, store: u64, subfiles: &[u32]) -> bool {
-        let is_meant = |own: &Own| subfiles.is_empty() || subfiles.contains(&own.index);
+        let is_meant = |own: &OwnSubfile| subfiles.is_empty() || subfiles.contains(&own.index);
         self.own
             .iter()
             .any(|own| own.store == store && is_meant(own))
     }
 
     /// Whether the subfile of a piece has the same stored bytes in the other one.
-    pub(crate) fn stays(&self, own: &Own) -> bool {
+    pub(crate) fn stays(&self, own: &OwnSubfile) -> bool {
         match &self.told.layout.pieces[..] {
             [first, second] => control::moves::stays(first, second, own.index as usize),
             _ => true,
@@ -224,7 +218,7 @@ impl Known {
         })
     }
 
-    /// [`Known::try_visit_own`] where no visit fails.
+    /// [`LocalState::try_visit_own`] where no visit fails.
     pub(crate) fn visit_own(&self, file: FileSpan, mut visit: impl FnMut(usize, FileSpan)) {
         let visited: Result<(), std::convert::Infallible> =
             self.try_visit_own(file, |slot, met| {
@@ -256,7 +250,7 @@ impl Known {
     }
 
     /// Name of a subfile in the store.
-    pub(crate) fn id(&self, own: &Own) -> SubfileId {
+    pub(crate) fn id(&self, own: &OwnSubfile) -> SubfileId {
         SubfileId {
             file: self.file.0,
             generation: own.store,
@@ -267,8 +261,8 @@ impl Known {
     /// The subfile if anything was ever written to it. One that may be on a disk that is missing is an error.
     pub(crate) fn find<'a>(
         &self,
-        own: &'a Own,
-        store: &Stored,
+        own: &'a OwnSubfile,
+        store: &SubfileStore,
     ) -> Result<Option<&'a Arc<dyn Subfile>>, Refused> {
         if let Some(open) = own.open.get() {
             return Ok(Some(open));
@@ -281,14 +275,14 @@ impl Known {
     }
 
     /// The subfile if it was used before.
-    pub(crate) fn opened(&self, own: &Own) -> Option<Arc<dyn Subfile>> {
+    pub(crate) fn opened(&self, own: &OwnSubfile) -> Option<Arc<dyn Subfile>> {
         own.open.get().cloned()
     }
 
     /// The subfile, made if there is none.
     pub(crate) fn make<'a>(
         &self,
-        own: &'a Own,
+        own: &'a OwnSubfile,
         storage: &Storage,
     ) -> store::Result<&'a Arc<dyn Subfile>> {
         if let Some(open) = own.open.get() {
@@ -312,7 +306,7 @@ impl Known {
     }
 
     /// The subfile of an index whose stored bytes carry a generation; it must be here.
-    pub(crate) fn own_at(&self, generation: u64, index: u32) -> Result<&Own, Refused> {
+    pub(crate) fn own_at(&self, generation: u64, index: u32) -> Result<&OwnSubfile, Refused> {
         let mut own = self.own.iter();
         let found = own.find(|own| own.index == index && own.store == generation);
         found.ok_or_else(|| {
@@ -332,20 +326,18 @@ impl Known {
     }
 
     /// Refuses a subfile whose bytes are not those of this start of the server.
-    pub(crate) fn check_place(&self, own: &Own, server: &Identity) -> Result<(), Refused> {
+    pub(crate) fn check_place(&self, own: &OwnSubfile, server: &Identity) -> Result<(), Refused> {
         let (kept_since, incarnation) = (server.kept_since(), server.incarnation());
         let bound = own.place.incarnation;
         if (kept_since..=incarnation).contains(&bound) {
             return Ok(());
         }
         if bound < kept_since {
-            return Err(Refused::new(
-                Status::Lost,
-                format!(
-                    "subfile {} of {} was in the memory of an earlier start of this server and is lost",
-                    own.index, self.file
-                ),
-            ));
+            let text = format!(
+                "subfile {} of {} was in the memory of an earlier start of this server and is lost",
+                own.index, self.file
+            );
+            return Err(Refused::new(Status::Lost, text));
         }
         Err(Refused::new(
             Status::WrongIncarnation,
@@ -365,7 +357,7 @@ impl Known {
 }
 
 /// The subfiles of one piece of a state whose place is `server`.
-pub(crate) fn own_of(layout: &LayoutState, number: usize, server: ServerId) -> Vec<Own> {
+pub(crate) fn own_of(layout: &LayoutState, number: usize, server: ServerId) -> Vec<OwnSubfile> {
     let Some(piece) = layout.pieces.get(number) else {
         return Vec::new();
     };
@@ -373,7 +365,7 @@ pub(crate) fn own_of(layout: &LayoutState, number: usize, server: ServerId) -> V
     places
         .filter_map(|(index, places)| {
             let place = places.iter().find(|p| p.server == server.0)?;
-            Some(Own {
+            Some(OwnSubfile {
                 index: u32::try_from(index).ok()?,
                 piece: number,
                 store: piece.stores[index],

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wire::message::cluster::{ApplyTruncate, EndIs};
 use wire::{FileId, Status};
 
-use super::{FileEntry, Files, Known};
+use super::{FileEntry, Files, LocalState};
 use crate::refused::Refused;
 
 impl Files {
@@ -16,7 +16,7 @@ impl Files {
     pub(super) fn cut(
         &self,
         entry: &Arc<FileEntry>,
-        known: &Known,
+        known: &LocalState,
         epoch: u64,
         to: u64,
     ) -> Result<(), Refused> {
@@ -79,7 +79,7 @@ impl Files {
     }
 
     /// How far the bytes of a file reach here at this moment.
-    fn end_now(&self, known: &Known) -> Result<u64, Refused> {
+    fn end_now(&self, known: &LocalState) -> Result<u64, Refused> {
         let mut end = 0;
         for own in &known.own {
             if known.check_place(own, &self.identity).is_err() {
@@ -98,7 +98,7 @@ impl Files {
 
 /// Looks how far bytes reach, again while a truncate is applied meanwhile. An end from before it that is told with the
 /// epoch after it would bring the size back that was cut off; one from after it that is told with the epoch before it
-/// would not be counted. While a truncate is being applied its epoch has not begun: whoever asks caps what he hears.
+/// would not be counted. While a truncate is being applied its epoch has not begun: the owner caps what it hears.
 fn end_in_one_epoch(
     epoch: impl Fn() -> u64,
     mut end: impl FnMut() -> Result<u64, Refused>,

@@ -13,7 +13,7 @@ use plan::access::Pieces;
 use wire::message::cluster::FileStateIs;
 use wire::{FileId, Reader, ServerId, StateVersion};
 
-use super::Known;
+use super::LocalState;
 
 /// Steps that are remembered.
 const REMEMBERED: usize = 256;
@@ -21,7 +21,7 @@ const REMEMBERED: usize = 256;
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct Version {
-    known: Option<Arc<Known>>,
+    known: Option<Arc<LocalState>>,
     /// What is known may be older than what happened.
     is_stale: bool,
     /// Steps that were known here, oldest first, with what requests of that step were planned by.
@@ -56,7 +56,7 @@ impl Version {
     }
 
     /// What is known, if nothing newer has to be asked for.
-    pub(super) fn known(&self) -> Option<&Arc<Known>> {
+    pub(super) fn known(&self) -> Option<&Arc<LocalState>> {
         self.known.as_ref().filter(|_| !self.is_stale)
     }
 
@@ -72,7 +72,7 @@ impl Version {
         if before.is_some_and(|known| known.is(&told) || told.layout.step < known.step()) {
             return false;
         }
-        let known = Known::new(file, told, server, before.map(|known| &**known));
+        let known = LocalState::new(file, told, server, before.map(|known| &**known));
         if let Some(before) = before.filter(|before| before.step() < known.step()) {
             match known.has_places_of(before) {
                 true => {
@@ -137,12 +137,12 @@ impl Version {
 
     /// The start of this server, if an earlier one had bytes of the file and was told fences and lease numbers, which
     /// this one does not know yet.
-    pub(super) fn untold_start(&self, known: &Known) -> Option<u64> {
+    pub(super) fn untold_start(&self, known: &LocalState) -> Option<u64> {
         (!self.is_told && known.earliest < self.start).then_some(self.start)
     }
 
     /// The owner knows of this server, in what is known now.
-    pub(super) fn taken(&mut self, known: &Known) {
+    pub(super) fn taken(&mut self, known: &LocalState) {
         self.taken = known.newcomer().unwrap_or(self.taken);
     }
 

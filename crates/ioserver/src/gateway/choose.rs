@@ -21,7 +21,7 @@ use crate::files::lock;
 use crate::refused::Refused;
 use crate::sessions::Session;
 use crate::statistics::add;
-use crate::views::Registered;
+use crate::views::RegisteredView;
 
 /// What a client accessed through one view.
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl History {
 /// After an operation of a client: the server for its next one if it is another, and the history for it.
 pub(super) fn after(
     storage: &Storage,
-    view: &Registered,
+    view: &RegisteredView,
     split: &Split,
     whole: &Whole<'_>,
     ends: Upcoming,
@@ -54,7 +54,7 @@ pub(super) fn after(
 }
 
 /// The server for an answer, if the client is to leave this one.
-fn leave(storage: &Storage, view: &Registered, chosen: Option<u64>) -> (Option<u64>, Vec<u8>) {
+fn leave(storage: &Storage, view: &RegisteredView, chosen: Option<u64>) -> (Option<u64>, Vec<u8>) {
     match chosen.filter(|server| *server != storage.identity.server.0) {
         Some(server) => {
             add(&storage.statistics.remapped, 1);
@@ -67,7 +67,7 @@ fn leave(storage: &Storage, view: &Registered, chosen: Option<u64>) -> (Option<u
 /// The server with most of the bytes that are expected next; `None` if nothing is.
 fn best(
     storage: &Storage,
-    view: &Registered,
+    view: &RegisteredView,
     split: &Split,
     by: Choose,
     size: u64,

@@ -24,7 +24,7 @@ use super::foes::Foe;
 use super::split::Route;
 use crate::context::Cluster;
 use crate::refused::Refused;
-use crate::views::Registered;
+use crate::views::RegisteredView;
 
 /// Without any progress for so long, foes count as gone.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -60,7 +60,7 @@ pub(super) struct Forward<'a> {
 }
 
 /// How a request to a foe ended.
-pub(super) struct Ended {
+pub(super) struct ForwardOutcome {
     /// The start of the foe, and the verifier of what it has taken.
     pub(super) written: Option<(u64, u64)>,
 }
@@ -73,7 +73,7 @@ impl<'a> Forward<'a> {
     /// Finds a connection and writes the frame; nothing is sent yet.
     pub(super) fn begin(
         cluster: &Cluster,
-        view: &Arc<Registered>,
+        view: &Arc<RegisteredView>,
         access: &Access<'_>,
         kind: u16,
         route: &'a mut Route,
@@ -287,7 +287,7 @@ impl<'a> Forward<'a> {
     }
 
     /// Gives the connection back and says how it ended.
-    pub(super) fn end(mut self, cluster: &Cluster) -> Result<Ended, Refused> {
+    pub(super) fn end(mut self, cluster: &Cluster) -> Result<ForwardOutcome, Refused> {
         if let State::Failed(refused) = self.state {
             return Err(refused);
         }
@@ -297,7 +297,7 @@ impl<'a> Forward<'a> {
         }
         match self.refused {
             Some(refused) => Err(refused),
-            None => Ok(Ended {
+            None => Ok(ForwardOutcome {
                 written: start
                     .filter(|_| self.is_write)
                     .map(|start| (start, self.verifier)),

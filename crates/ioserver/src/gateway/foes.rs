@@ -20,7 +20,7 @@ use wire::{ServerId, Status, describe};
 
 use crate::context::Cluster;
 use crate::files::lock;
-use crate::views::Registered;
+use crate::views::RegisteredView;
 
 /// Connections that are kept per foe.
 const IDLE: usize = 8;
@@ -56,7 +56,7 @@ impl Foes {
         &self,
         cluster: &Cluster,
         server: u64,
-        view: &Arc<Registered>,
+        view: &Arc<RegisteredView>,
     ) -> Result<(Foe, u64), AskError> {
         let member = cluster.member(ServerId(server))?;
         loop {
@@ -118,7 +118,7 @@ impl Foe {
         matches!(poll(&mut fds, Some(&now)), Ok(0))
     }
 
-    fn register(&mut self, view: &Registered) -> Result<u64, AskError> {
+    fn register(&mut self, view: &RegisteredView) -> Result<u64, AskError> {
         if let Some((_, number)) = self.views.iter().find(|(serial, _)| *serial == view.serial) {
             return Ok(*number);
         }
@@ -128,7 +128,7 @@ impl Foe {
         registered
     }
 
-    fn register_new(&mut self, view: &Registered, out: &mut Vec<u8>) -> Result<u64, AskError> {
+    fn register_new(&mut self, view: &RegisteredView, out: &mut Vec<u8>) -> Result<u64, AskError> {
         if self.views.len() == VIEWS {
             let (_, oldest) = self.views.remove(0);
             let number = self.number();

@@ -17,7 +17,7 @@
 //! Invariants
 //! - Only a request of a client is split. What another server sends is served here or refused, so nothing
 //!   goes round, and one request causes at most one request per other server of the file. The owners of all
-//!   bytes stand in the layout state, so nobody is ever asked by broadcast.
+//!   bytes stand in the layout state, so no server is ever asked by broadcast.
 //! - A foe gets the request under the client's own capability, and counts it as running for the client: rights
 //!   are checked and the dead are fenced where the bytes are.
 //! - No thread waits for one server while another could wait for it: foes are polled together, and what
@@ -46,7 +46,7 @@ use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, READ, WRITE
 use wire::message::mapping::{Routed, Whole};
 use wire::{Rights, Status};
 
-use crate::access::{Fault, Opened, Spent, admit, find_parts, nanos, read, write};
+use crate::access::{Fault, OpenAccess, Spent, admit, find_parts, nanos, read, write};
 use crate::bounded::Searching;
 use crate::context::{Cluster, Context, Storage};
 use crate::ops::with_asker;
@@ -54,7 +54,7 @@ use crate::refused::Refused;
 use crate::service::IoService;
 use crate::sessions::Session;
 use crate::statistics::{Statistics, add};
-use crate::views::Registered;
+use crate::views::RegisteredView;
 use drive::{Forward, drive, push_all};
 
 /// Requests up to this are put together in memory of the connection.
@@ -139,14 +139,12 @@ fn serve_decoded(
     let whole = Whole::decode(control).map_err(Refused::from)?;
     let access = whole.access;
     if access.bytes != access.hi - access.lo {
-        return Err(Fault::Refused(Refused::new(
-            Status::InvalidArgument,
-            format!(
-                "bytes: a whole request of {} bytes says {}",
-                access.hi - access.lo,
-                access.bytes
-            ),
-        )));
+        let text = format!(
+            "bytes: a whole request of {} bytes says {}",
+            access.hi - access.lo,
+            access.bytes
+        );
+        return Err(Fault::Refused(Refused::new(Status::InvalidArgument, text)));
     }
     let rights = match kind {
         Kind::Read => Rights::READ,
@@ -162,7 +160,7 @@ fn serve_decoded(
     };
     let mut opened = admit(files, storage, owner, session, &access, rights, 0)?;
     if kind == Kind::Write {
-        // Whoever waits for a stage need not wait for a client that stands still.
+        // A thread that waits for a stage need not wait for a client that stands still.
         let _due = session.connection.waits_for(access.bytes);
         receive(storage, exchange, &access, flags, stage)?;
     } else {
@@ -240,7 +238,7 @@ struct Whose<'a> {
     cluster: &'a Cluster,
     storage: &'a Storage,
     split: &'a Split,
-    view: &'a Arc<Registered>,
+    view: &'a Arc<RegisteredView>,
     access: &'a Access<'a>,
 }
 
@@ -269,10 +267,8 @@ fn receive(
         exchange.send(Status::Ok, GO, &[], &[])?;
         exchange.receive_next()?;
         if exchange.header().kind != DATA {
-            return Err(Fault::Refused(Refused::new(
-                Status::Malformed,
-                "an announced write is followed by its data",
-            )));
+            let text = "an announced write is followed by its data";
+            return Err(Fault::Refused(Refused::new(Status::Malformed, text)));
         }
     }
     if exchange.payload_left() != access.bytes {
@@ -308,7 +304,7 @@ fn forward_all<'s>(
 
 fn read_all(
     session: &mut Session,
-    opened: Opened,
+    opened: OpenAccess,
     whose: &Whose<'_>,
     stage: &mut Stage,
     spent: &mut Spent,
@@ -323,7 +319,7 @@ fn read_all(
         }
         None => Ok(()),
     };
-    // Whoever changes the file need not wait for foes here: each of them has a gate of its own.
+    // A change of the file need not wait for foes here: each of them has a gate of its own.
     drop(opened);
     drive(&mut forwards);
     let outcomes = settle(whose, forwards, own, done)?;
@@ -338,7 +334,7 @@ fn read_all(
 
 fn write_all(
     session: &mut Session,
-    opened: Opened,
+    opened: OpenAccess,
     whose: &Whose<'_>,
     stage: &mut Stage,
     spent: &mut Spent,

@@ -15,14 +15,14 @@ use wire::Status;
 
 use super::Fault;
 use crate::bounded::Searching;
-use crate::files::Known;
+use crate::files::LocalState;
 use crate::refused::Refused;
-use crate::views::Registered;
+use crate::views::RegisteredView;
 
 /// See the [module](self).
 pub(crate) struct Split {
     plan: AccessPlan,
-    known: Arc<Known>,
+    known: Arc<LocalState>,
 }
 
 /// The part of a request at one server.
@@ -94,18 +94,18 @@ impl Routes {
 }
 
 /// Bytes that no server has.
-pub(crate) struct Nobody(u64);
+pub(crate) struct MissingBytes(u64);
 
-impl From<Nobody> for Refused {
-    fn from(nobody: Nobody) -> Self {
-        let text = format!("{} bytes lie in subfiles that no server holds", nobody.0);
+impl From<MissingBytes> for Refused {
+    fn from(missing: MissingBytes) -> Self {
+        let text = format!("{} bytes lie in subfiles that no server holds", missing.0);
         Refused::new(Status::Lost, text)
     }
 }
 
 impl Split {
     /// Of the requests through a view, for a layout.
-    pub(crate) fn new(view: &Registered, known: &Arc<Known>) -> Split {
+    pub(crate) fn new(view: &RegisteredView, known: &Arc<LocalState>) -> Split {
         Split {
             plan: view.plan(known),
             known: Arc::clone(known),
@@ -153,15 +153,15 @@ impl Split {
         })?;
         match bytes - found.min(bytes) {
             0 => Ok(()),
-            missing => Err(Nobody(missing).into()),
+            missing => Err(MissingBytes(missing).into()),
         }
     }
 
-    /// Where the bytes of a view range lie; nothing if that takes more than `steps` to find out. Nobody has to move
+    /// Where the bytes of a view range lie; nothing if that takes more than `steps` to find out. No client has to move
     /// the bytes that a hint names, so nothing else pays for the search.
     pub(crate) fn matching(
         &self,
-        view: &Registered,
+        view: &RegisteredView,
         offset: u64,
         size: u64,
         steps: u64,

@@ -1,7 +1,7 @@
 //! Memory in which whole requests are put together: a bounded number of stages, lent first come first served.
 //!
 //! A stage holds one message in view order and its parts as packets, so it is at most twice a message.
-//! Whoever waits for one holds nothing that a stage's holder could need. Short requests use a stage of
+//! A thread that waits for one holds nothing that a stage's holder could need. Short requests use a stage of
 //! their connection and never wait.
 
 use std::ops::{Deref, DerefMut};
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::split::Routes;
-use crate::buffers::{Borrower, Buffers, Lent};
+use crate::buffers::{Borrower, BufferLoan, Buffers};
 use crate::files::lock;
 
 /// Stages beyond this do not make a server faster.
@@ -41,10 +41,10 @@ pub(crate) struct Stages {
 }
 
 /// A stage that goes back when dropped.
-pub(crate) struct LentStage<'a> {
+pub(crate) struct StageLoan<'a> {
     stages: &'a Stages,
     stage: Option<Stage>,
-    _turn: Lent<'a>,
+    _turn: BufferLoan<'a>,
 }
 
 impl Stages {
@@ -58,10 +58,10 @@ impl Stages {
     }
 
     /// A stage, when it is this caller's turn.
-    pub(crate) fn borrow(&self, borrower: &Borrower) -> LentStage<'_> {
+    pub(crate) fn borrow(&self, borrower: &Borrower) -> StageLoan<'_> {
         let (turn, _) = self.turns.borrow(borrower);
         let stage = lock(&self.free).pop().unwrap_or_default();
-        LentStage {
+        StageLoan {
             stages: self,
             stage: Some(stage),
             _turn: turn,
@@ -69,13 +69,13 @@ impl Stages {
     }
 }
 
-impl Drop for LentStage<'_> {
+impl Drop for StageLoan<'_> {
     fn drop(&mut self) {
         lock(&self.stages.free).extend(self.stage.take());
     }
 }
 
-impl Deref for LentStage<'_> {
+impl Deref for StageLoan<'_> {
     type Target = Stage;
 
     fn deref(&self) -> &Stage {
@@ -83,7 +83,7 @@ impl Deref for LentStage<'_> {
     }
 }
 
-impl DerefMut for LentStage<'_> {
+impl DerefMut for StageLoan<'_> {
     fn deref_mut(&mut self) -> &mut Stage {
         self.stage.as_mut().expect("until it is dropped")
     }

@@ -57,10 +57,8 @@ fn make(
     r: &Lend,
 ) -> Result<(Lent, Vec<OwnedFd>), Refused> {
     if session.process.is_none() || !files.direct.is_on() {
-        return Err(Refused::new(
-            Status::Unsupported,
-            "memory is lent over a Unix socket only, and by servers that share memory",
-        ));
+        let text = "memory is lent over a Unix socket only, and by servers that share memory";
+        return Err(Refused::new(Status::Unsupported, text));
     }
     let entry = files.entry(r.file);
     let is_current = || entry.round.load(Ordering::SeqCst) == r.round && entry.is_fenced();

@@ -9,7 +9,7 @@
 //! Invariants
 //! - One round after the other: a request of an earlier round that comes late is refused, and a fence waits for
 //!   a pull that still runs. So nothing of an abandoned round is stored after the next one has begun.
-//! - What is pulled belongs to nobody before the state says so, and all of a window is written or cleared: what an
+//! - What is pulled belongs to no piece before the state says so, and all of a window is written or cleared: what an
 //!   earlier attempt has left is never read.
 //! - Lent memory stays where it is until the next round.
 //! - A truncate waits for a pull, and a pull of a state from before it is refused.
@@ -27,18 +27,18 @@ use wire::message::cluster::{ByteRange, FenceWindows, Fenced, Frozen};
 use wire::{FileId, Status};
 
 use crate::context::Storage;
-use crate::files::{FileEntry, Files, Known, MOVE};
+use crate::files::{FileEntry, Files, LocalState, MOVE};
 use crate::owner::Owner;
 use crate::refused::Refused;
 
 pub(crate) use lend::{Lenders, LentSegments, lend};
-use pull::Compiled;
+use pull::CompiledShares;
 pub(crate) use pull::pull_windows;
 
 /// What a server keeps of a move of one file.
 #[derive(Default)]
 pub(crate) struct Moving {
-    compiled: Compiled,
+    compiled: CompiledShares,
     /// Accesses that were told.
     accesses: u64,
 }
@@ -85,10 +85,8 @@ pub(crate) fn fence_windows(
     if !is_found {
         owner.removed(r.file);
         files.applied.forget(r.file);
-        return Err(Refused::new(
-            Status::NotFound,
-            format!("{} was removed", r.file),
-        ));
+        let text = format!("{} was removed", r.file);
+        return Err(Refused::new(Status::NotFound, text));
     }
     entry.round.store(r.round, Ordering::SeqCst);
     *crate::files::lock(&entry.lending) = Lending {
@@ -143,7 +141,7 @@ pub(crate) fn fence_windows(
             end: 0,
         },
     };
-    let is_owner = |known: std::sync::Arc<crate::files::Known>| {
+    let is_owner = |known: std::sync::Arc<crate::files::LocalState>| {
         known.owner().server == files.identity.server.0
     };
     let pointers = match r.hands_over && entry.known().is_some_and(is_owner) {
@@ -216,7 +214,7 @@ fn size_at_rest(files: &Files, owner: &Owner, r: &FenceWindows) -> Result<Frozen
 
 /// When a move is over: gives back the space of what is not of the file any more. The metadata manager has it
 /// removed by and by, but the next move may need the memory at once.
-fn free_rest(storage: &Storage, entry: &FileEntry, before: &Known) {
+fn free_rest(storage: &Storage, entry: &FileEntry, before: &LocalState) {
     let Some(known) = entry.known() else {
         return;
     };
@@ -259,7 +257,7 @@ fn free(storage: &Storage, entry: &FileEntry, moved: &[Range<u64>]) {
             let start = rank(range.start);
             let start = since.max(start / store::CHUNK * store::CHUNK);
             let part = start..rank(range.end).min(subfile.len().max(start));
-            // Nobody reads it before it is fetched again, which stores or clears all of it.
+            // No client reads it before it is fetched again, which stores or clears all of it.
             if !part.is_empty() {
                 let _ = subfile.release(part);
             }

@@ -27,7 +27,7 @@ use wire::{ServerId, Status, describe};
 use super::lend::Lender;
 use super::{crash_point, other_round, ranges};
 use crate::context::{Cluster, Storage};
-use crate::files::{Files, Known, Own, Planned, lock};
+use crate::files::{AccessTerms, Files, LocalState, OwnSubfile, lock};
 use crate::links::Links;
 use crate::owner::Owner;
 use crate::refused::Refused;
@@ -49,30 +49,30 @@ const PART_BYTES: usize = 512 << 10;
 
 /// Shares of subfiles of the first piece with subfiles of the second, kept from round to round.
 #[derive(Default)]
-pub(super) struct Compiled {
+pub(super) struct CompiledShares {
     serial: u64,
     shares: HashMap<(u32, u32), Arc<Share>>,
     /// The elements of the first piece, by index.
     elements: HashMap<u32, Arc<Periodic>>,
 }
 
-impl Compiled {
-    fn of(&mut self, known: &Known) -> &mut Compiled {
+impl CompiledShares {
+    fn of(&mut self, known: &LocalState) -> &mut CompiledShares {
         if self.serial != known.serial {
-            *self = Compiled {
+            *self = CompiledShares {
                 serial: known.serial,
-                ..Compiled::default()
+                ..CompiledShares::default()
             };
         }
         self
     }
 
-    fn element(&mut self, known: &Known, source: u32) -> Arc<Periodic> {
+    fn element(&mut self, known: &LocalState, source: u32) -> Arc<Periodic> {
         let make = || Arc::new(known.layout().pieces[0].partition.subfile(source as usize));
         Arc::clone(self.elements.entry(source).or_insert_with(make))
     }
 
-    fn share(&mut self, known: &Known, source: u32, own: &Own) -> Arc<Share> {
+    fn share(&mut self, known: &LocalState, source: u32, own: &OwnSubfile) -> Arc<Share> {
         let element = self.element(known, source);
         let make = || Arc::new(Share::new(&element, &own.bytes));
         Arc::clone(self.shares.entry((source, own.index)).or_insert_with(make))
@@ -107,7 +107,7 @@ enum From<'a> {
 
 /// A subfile of the second piece, and where its bytes come from.
 struct Job<'a> {
-    own: &'a Own,
+    own: &'a OwnSubfile,
     subfile: Arc<dyn Subfile>,
     pairs: Vec<Pair<'a>>,
 }
@@ -121,7 +121,7 @@ impl Job<'_> {
 
 /// What the threads of a pull share.
 struct Filling {
-    /// The first chunk that nobody has taken.
+    /// The first chunk that no thread has taken.
     next: AtomicUsize,
     /// So much is fetched that it does not stay in the caches.
     is_large: bool,
@@ -154,10 +154,10 @@ pub(crate) fn pull_windows(
         return Err(other_round(r.file));
     }
     // Counted, so that a truncate waits.
-    let planned = Planned {
+    let planned = AccessTerms {
         version: known.version(),
         is_server: true,
-        ..Planned::default()
+        ..AccessTerms::default()
     };
     let (running, known, _) = files.enter(owner, &entry, &planned)?;
     if known.step() != r.step {
@@ -176,7 +176,7 @@ pub(crate) fn pull_windows(
     };
     let (pulled, has_cleared) = pull.run(moving.compiled.of(&known))?;
     drop(running);
-    // Somebody may have mapped what an earlier attempt had left.
+    // A client may have mapped what an earlier attempt had left.
     if has_cleared {
         files.void_maps(&entry)?;
     }
@@ -190,14 +190,14 @@ struct Pull<'a> {
     storage: &'a Storage,
     /// Memory of other servers of this host may be used.
     lends: bool,
-    known: &'a Known,
+    known: &'a LocalState,
     r: &'a PullWindows,
     windows: &'a [Range<u64>],
 }
 
 impl Pull<'_> {
-    fn run(&self, compiled: &mut Compiled) -> Result<(u64, bool), Refused> {
-        let targets: Vec<&Own> = self.targets();
+    fn run(&self, compiled: &mut CompiledShares) -> Result<(u64, bool), Refused> {
+        let targets: Vec<&OwnSubfile> = self.targets();
         if targets.is_empty() {
             return Ok((0, false));
         }
@@ -280,7 +280,7 @@ impl Pull<'_> {
     }
 
     /// Own subfiles of the second piece that get bytes.
-    fn targets(&self) -> Vec<&Own> {
+    fn targets(&self) -> Vec<&OwnSubfile> {
         let own = self.known.of_piece(1).1.iter();
         let own = own.filter(|own| !self.known.stays(own));
         own.filter(|own| {
@@ -532,7 +532,7 @@ impl Pull<'_> {
         &self,
         server: ServerId,
         shares: &[&Share],
-        own: &Own,
+        own: &OwnSubfile,
         chunk: &Range<u64>,
         file: &Range<u64>,
         buffer: &mut [u8],

@@ -13,20 +13,18 @@ use crate::owner::{Asker, Owner};
 use crate::refused::Refused;
 use crate::service::IoService;
 use crate::sessions::Session;
-use crate::views::Registered;
+use crate::views::RegisteredView;
 
 /// Runs something of the owner's role for the client of a view.
 pub(crate) fn with_asker<T>(
     owner: &Owner,
     session: &Session,
-    view: &Registered,
+    view: &RegisteredView,
     run: impl FnOnce(&Owner, &Asker<'_>) -> Result<T, (Status, Refusal)>,
 ) -> Result<T, Refused> {
     if session.is_server() {
-        return Err(Refused::new(
-            Status::PermissionDenied,
-            "servers do not ask the owner through views",
-        ));
+        let text = "servers do not ask the owner through views";
+        return Err(Refused::new(Status::PermissionDenied, text));
     }
     let is_connected = || session.connection.is_open();
     let asker = Asker {

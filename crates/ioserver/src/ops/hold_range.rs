@@ -1,24 +1,24 @@
-//! Ranges of a file that one connection holds: nobody else reads or writes there from the answer on, by message or
+//! Ranges of a file that one connection holds: no other reads or writes there from the answer on, by message or
 //! through shared memory, until the range is let go of or the connection ends.
 //!
 //! What a sieved write needs between reading a window and writing it back. Built on the fences of the gate, like
 //! the windows of a move; an access that meets one waits a little and is told to repeat.
 //!
 //! Invariants
-//! - Ranges of two holders do not meet: whoever comes second is told to repeat.
+//! - Ranges of two holders do not meet: the second is told to repeat.
 //! - What is held does not move. A move waits for holders, at every server of the file, before it fences; and
-//!   whoever wants to hold a range that is fenced or has moved since he looked is told to repeat. So the servers that
+//!   a client that wants to hold a range which is fenced or has moved since it looked is told to repeat. So the servers that
 //!   a client has asked are those of the range until it lets go.
 //! - What other servers forward for the client that holds a range gets in: its requests may go through one of them.
-//! - A hold ends with its connection, so a client that dies keeps nobody out. One that stands still loses its
-//!   connections when somebody has waited for it for two seconds; it finds that out before it writes.
+//! - A hold ends with its connection, so a client that dies keeps no one out. One that stands still loses its
+//!   connections when another has waited for it for two seconds; it finds that out before it writes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::message::directed::{HoldRange, LetGo};
 use wire::{FileId, Rights, Status};
 
-use crate::files::{Entering, Files};
+use crate::files::{Entrance, Files};
 use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::sessions::Session;
@@ -50,23 +50,14 @@ pub(crate) fn hold(
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let _busy = session.client.begin()?;
     let view = session.client.view(request.view)?;
-    if !view.rights.allow(Rights::WRITE) {
-        return Err(Refused::new(
-            Status::PermissionDenied,
-            format!("view {} does not allow to write", request.view),
-        ));
-    }
+    view.demand(request.view, Rights::WRITE)?;
     if request.lo >= request.hi || request.hi > falls::MAX_OFFSET {
-        return Err(Refused::new(
-            Status::InvalidArgument,
-            format!("{}..{} is no range of a file", request.lo, request.hi),
-        ));
+        let text = format!("{}..{} is no range of a file", request.lo, request.hi);
+        return Err(Refused::new(Status::InvalidArgument, text));
     }
     if session.holds.len() >= MOST {
-        return Err(Refused::new(
-            Status::QuotaExceeded,
-            format!("{MOST} ranges are held on this connection; let go of one first"),
-        ));
+        let text = format!("{MOST} ranges are held on this connection; let go of one first");
+        return Err(Refused::new(Status::QuotaExceeded, text));
     }
     let entry = &view.entry;
     files.known(entry)?;
@@ -75,21 +66,19 @@ pub(crate) fn hold(
     let mut looks = 0;
     loop {
         match entry.hold(number, session.client.id, &range, &request.version.0) {
-            Entering::In(()) => break,
-            Entering::No(refused) => return Err(refused),
-            Entering::Behind if looks < 3 => {
+            Entrance::In(()) => break,
+            Entrance::No(refused) => return Err(refused),
+            Entrance::Behind if looks < 3 => {
                 looks += 1;
                 files.refresh(entry)?;
             }
-            Entering::New if looks < 3 => {
+            Entrance::New if looks < 3 => {
                 looks += 1;
                 files.be_taken(owner, entry)?;
             }
-            Entering::Behind | Entering::New => {
-                return Err(Refused::new(
-                    Status::Busy,
-                    "the metadata manager does not know the state of the request yet",
-                ));
+            Entrance::Behind | Entrance::New => {
+                let text = "the metadata manager does not know the state of the request yet";
+                return Err(Refused::new(Status::Busy, text));
             }
         }
     }
@@ -115,10 +104,8 @@ pub(crate) fn let_go(files: &Files, session: &mut Session, request: &LetGo) -> R
         .iter()
         .position(|hold| hold.number == request.number);
     let Some(found) = found else {
-        return Err(Refused::new(
-            Status::InvalidArgument,
-            format!("number {} is not held on this connection", request.number),
-        ));
+        let text = format!("number {} is not held on this connection", request.number);
+        return Err(Refused::new(Status::InvalidArgument, text));
     };
     let hold = session.holds.remove(found);
     release(files, hold.file, hold.number);

@@ -1,16 +1,16 @@
 //! `Allocated`, `Scrub` and `ListSubfiles`: what the store has of a file, whether it is whole, and what is there at all.
 //!
-//! Nothing is changed. Whoever may read a file may scrub it; lists of subfiles are for operators.
+//! Nothing is changed. A client that may read a file may scrub it; lists of subfiles are for operators.
 
 use wire::message::file::{
     Allocated, ListSubfiles, Scrub, Scrubbed, SubfileEntry, SubfileList, SubfileState,
 };
-use wire::{FileId, Rights, Status};
+use wire::{FileId, Rights};
 
 use crate::files::Files;
 use crate::refused::Refused;
 use crate::sessions::Session;
-use crate::stored::Stored;
+use crate::stored::SubfileStore;
 
 /// Most subfiles in one answer.
 const LISTED_MOST: u64 = 4096;
@@ -39,12 +39,7 @@ pub(crate) fn scrub(
     request: &Scrub,
 ) -> Result<Scrubbed, Refused> {
     let view = session.client.view(request.view)?;
-    if !view.rights.allow(Rights::READ) {
-        return Err(Refused::new(
-            Status::PermissionDenied,
-            format!("view {} does not allow to read", request.view),
-        ));
-    }
+    view.demand(request.view, Rights::READ)?;
     let known = files.known(&view.entry)?;
     let mut found = Scrubbed {
         blocks: 0,
@@ -62,7 +57,7 @@ pub(crate) fn scrub(
 
 /// Serves [`ListSubfiles`].
 pub(crate) fn list_subfiles(
-    stored: &Stored,
+    stored: &SubfileStore,
     session: &Session,
     request: &ListSubfiles,
 ) -> Result<SubfileList, Refused> {

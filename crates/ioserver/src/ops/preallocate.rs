@@ -5,7 +5,7 @@
 use wire::message::file::Preallocate;
 use wire::{Rights, Status};
 
-use crate::files::{Files, Own, Planned};
+use crate::files::{AccessTerms, Files, OwnSubfile};
 use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::sessions::Session;
@@ -20,36 +20,27 @@ pub(crate) fn preallocate(
     let _busy = session.client.begin()?;
     let storage = &*files.storage;
     let view = session.client.view(request.view)?;
-    if !view.rights.allow(Rights::WRITE) {
-        return Err(Refused::new(
-            Status::PermissionDenied,
-            format!("view {} does not allow to write", request.view),
-        ));
-    }
+    view.demand(request.view, Rights::WRITE)?;
     if request.size > falls::MAX_OFFSET {
-        return Err(Refused::new(
-            Status::InvalidArgument,
-            format!("size: {} is beyond {}", request.size, falls::MAX_OFFSET),
-        ));
+        let text = format!("size: {} is beyond {}", request.size, falls::MAX_OFFSET);
+        return Err(Refused::new(Status::InvalidArgument, text));
     }
     let known = files.known(&view.entry)?;
-    let planned = Planned {
+    let planned = AccessTerms {
         version: known.version(),
         epoch: request.epoch,
-        ..Planned::default()
+        ..AccessTerms::default()
     };
     let (_running, known, _) = files.enter(owner, &view.entry, &planned)?;
     // A disk is not filled up to find out that it is too small.
     let (capacity, _) = storage.stored.room();
-    let wanted = |own: &Own| own.bytes.rank(request.size);
+    let wanted = |own: &OwnSubfile| own.bytes.rank(request.size);
     let wanted = known.own.iter().map(wanted).fold(0, u64::saturating_add);
     if wanted > capacity {
-        return Err(Refused::new(
-            Status::NoSpace,
-            format!(
-                "size: {wanted} bytes of it come to this server, which has room for {capacity}"
-            ),
-        ));
+        let text = format!(
+            "size: {wanted} bytes of it come to this server, which has room for {capacity}"
+        );
+        return Err(Refused::new(Status::NoSpace, text));
     }
     for own in &known.own {
         known.check_place(own, &files.identity)?;

@@ -13,8 +13,8 @@ use wire::{ClientId, FileId, Reader, Rights, Status};
 use crate::context::{Identity, Storage, now};
 use crate::files::Files;
 use crate::refused::Refused;
-use crate::sessions::{Pending, Session};
-use crate::views::Registered;
+use crate::sessions::{PendingView, Session};
+use crate::views::RegisteredView;
 
 /// What a capability allows, and to whom.
 pub(crate) struct Permit {
@@ -44,10 +44,8 @@ pub(crate) fn set_view(
     let described = request.description.0.len() as u64;
     let announced = request.description_bytes;
     if described > announced {
-        return Err(Refused::new(
-            Status::InvalidArgument,
-            format!("description: {described} bytes where {announced} were announced"),
-        ));
+        let text = format!("description: {described} bytes where {announced} were announced");
+        return Err(Refused::new(Status::InvalidArgument, text));
     }
     // A number that is used again stands for the new view only.
     if let Some(before) = client.take_pending(request.view) {
@@ -78,7 +76,7 @@ pub(crate) fn set_view(
     }
     let mut assembly = Assembly::new(announced, storage.limits.view_bytes)?;
     assembly.add(&request.description.0)?;
-    let pending = Pending {
+    let pending = PendingView {
         file: request.file,
         permit,
         announced,
@@ -95,10 +93,8 @@ pub(crate) fn set_view_part(
 ) -> Result<(), Refused> {
     let client = &session.client;
     let Some(mut pending) = client.take_pending(request.view) else {
-        return Err(Refused::new(
-            Status::UnknownView,
-            format!("view {} has no description on its way", request.view),
-        ));
+        let text = format!("view {} has no description on its way", request.view);
+        return Err(Refused::new(Status::UnknownView, text));
     };
     if let Err(e) = pending.assembly.add(&request.part.0) {
         client.give_up(pending.announced);
@@ -141,7 +137,7 @@ fn check_capability(
                 capability: Vec::new(),
             });
         }
-        // Another server works for whomever the capability was issued to.
+        // Another server works for the client that the capability was issued to.
         true => match Capability::unseal(token, &identity.key) {
             Ok(capability) => Some(capability.client),
             Err(e) => return Err(Refused::new(e.status(), e.to_string())),
@@ -180,7 +176,7 @@ fn register(
         Ok(view) => {
             let entry = files.entry(file);
             let description = Arc::from(description);
-            let registered = Registered::new(
+            let registered = RegisteredView::new(
                 entry,
                 view,
                 description,

@@ -5,8 +5,8 @@
 //! a time limit has passed; none is called while a lock of the owner is held.
 //!
 //! What the status of a failure means to the owner
-//! - `Unreachable`: nobody is there. Nothing of the server's runs any more, as far as locks go.
-//! - anything else: it is there and did not do it. It is asked again later; until then nobody is
+//! - `Unreachable`: no server is there. Nothing of the server's runs any more, as far as locks go.
+//! - anything else: it is there and did not do it. It is asked again later; until then no client is
 //!   granted what depends on it.
 
 use wire::message::Refusal;

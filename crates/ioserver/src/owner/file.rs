@@ -120,7 +120,7 @@ pub(super) struct State {
     pub(super) reported: u64,
     pub(super) modified: Time,
     pub(super) is_reporting: bool,
-    /// Since when the size is told to whoever gives the file another layout; no place is reserved until that is
+    /// Since when the size is told to the manager, which gives the file another layout; no place is reserved until that is
     /// over, since the next owner would not know it.
     pub(super) frozen: Option<Instant>,
     /// The next owner may know the shared pointers already.
@@ -230,7 +230,7 @@ impl OwnedFile {
         }
     }
 
-    /// The end of this owner for the file; everybody who waits is told.
+    /// The end of this owner for the file; all who wait are told.
     pub(super) fn end(&self, refused: Refused) {
         let mut state = self.lock();
         state.phase = Phase::Over(refused);
@@ -239,7 +239,7 @@ impl OwnedFile {
     }
 }
 
-/// A server whose disk is missing or whose bytes are lost says the same however long somebody waits.
+/// A server whose disk is missing or whose bytes are lost says the same however long a client waits.
 fn refused_for_good(state: &State) -> Option<Refused> {
     state.servers.values().find_map(|part| match &part.late {
         Some((status @ (Status::Lost | Status::Io | Status::Corrupt), why)) => {
@@ -341,7 +341,7 @@ impl State {
         }
         for effect in effects {
             match effect {
-                // Writes are counted without an event, and nobody caches sizes beside this server.
+                // Writes are counted without an event, and no client caches sizes beside this server.
                 Effect::Counted(_) | Effect::TooOld { .. } | Effect::Hint(_) => {}
                 Effect::Intend { ticket, .. } => {
                     if let Some(found) = self.truncate_waits.get_mut(&ticket) {

@@ -3,7 +3,7 @@
 //! If the file was made while this very start of the server owned it, and was never let go, then
 //! everything that happened to it is known here and the durable size is the size. Otherwise there
 //! was an owner before: the servers are asked for their ends and lease numbers. A truncate that is
-//! pending is applied in both cases, before anybody is told a size that depends on it.
+//! pending is applied in both cases, before a client is told a size that depends on it.
 //!
 //! One thread loads; others who ask about the file wait for it.
 //!
@@ -27,7 +27,7 @@ use super::file::{OwnedFile, Part, Phase};
 use super::work::Work;
 use super::{Owner, Refused, lock, refuse};
 
-/// After so long a frozen file may be owned elsewhere without anybody having said so.
+/// After so long a frozen file may be owned elsewhere without the manager having said so.
 const FROZEN: Duration = Duration::from_secs(2);
 
 /// Ends the loading of a file even if the thread panics.
@@ -162,7 +162,7 @@ impl Owner {
         if layout.owner.server == here.0 {
             return Ok(());
         }
-        // Whoever asks here knows a layout from before a move; the answer has the present one.
+        // A client that asks here knows a layout from before a move; the answer has the present one.
         let mut detail = Vec::new();
         layout.put(&mut detail);
         let text = format!(
@@ -193,7 +193,7 @@ impl Owner {
         }
     }
 
-    /// The file is owned elsewhere from now on; everybody who waits here is told.
+    /// The file is owned elsewhere from now on; all who wait here are told.
     pub(super) fn let_go(&self, file: FileId, refused: Refused) {
         lock(&self.let_go).insert(file);
         let found = lock(&self.files).get(&file).cloned();
@@ -257,7 +257,7 @@ impl Owner {
         files.filter_map(since).collect()
     }
 
-    /// Whoever has frozen a file is not there any more. If it is still owned here it goes on, unless it was frozen
+    /// The manager that froze a file is not there any more. If it is still owned here it goes on, unless it was frozen
     /// once more.
     pub(crate) fn thaw(&self, file: FileId, since: Instant) -> Result<(), Refused> {
         let FileStateIs { layout, .. } = match self.cluster.file_state(file) {
@@ -282,7 +282,7 @@ impl Owner {
         Ok(())
     }
 
-    /// Looks whether a file that has been frozen for long is owned elsewhere by now, and nobody could say so.
+    /// Looks whether a file that has been frozen for long is owned elsewhere by now, and the manager could not say so.
     pub(super) fn review_frozen(&self, file: &OwnedFile) {
         let since = file.lock().frozen;
         if since.is_none_or(|since| since.elapsed() < FROZEN) {

@@ -31,7 +31,7 @@ impl Owner {
         });
     }
 
-    /// A server has died, or nobody can reach it.
+    /// A server has died, or it cannot be reached.
     pub fn server_gone(&self, server: ServerId) {
         self.for_all_files(|state, work| {
             if state.servers.get(&server).is_some_and(|p| !p.is_gone) {

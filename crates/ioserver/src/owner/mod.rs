@@ -3,7 +3,7 @@
 //! The machines are in `control`; here they get threads. A request runs in the thread of its
 //! connection: it takes the file's mutex, gives the machine an event, and does outside of the mutex
 //! what the machine wants from others ([`Cluster`]), feeding the answers back until nothing is left.
-//! Whoever waits (for a lock, for admission, for a truncate) waits on a bell of its own.
+//! A request that waits (for a lock, for admission, for a truncate) waits on a bell of its own.
 //!
 //! ```text
 //! request --event--> machine --effects-+--> answers for waiting requests: outcome, bell
@@ -20,12 +20,12 @@
 //! | `file`, `work`, `load` | one file and its waiting requests; asking others; the first question |
 //!
 //! Invariants
-//! - No mutex is held while anybody is asked. Locks are taken in the order table of files, file,
+//! - No mutex is held while others are asked. Locks are taken in the order table of files, file,
 //!   list of members or dead clients, and the table is never held together with a file.
 //! - One file's slowness is its own: nothing of one file waits for another.
 //! - A client that died gets nothing any more: it is in `dead` before any file hears of it, and each
 //!   request looks there under the file's mutex.
-//! - Nobody waits for ever for somebody who is not there: what depends on servers that cannot be
+//! - No request waits for ever for a server that is not there: what depends on servers that cannot be
 //!   asked is refused when the patience is over. Locks wait without limit, for their holders.
 //!
 //! What is left to others: decoding, rights behind a view number, and noticing death.
@@ -49,7 +49,7 @@ mod work;
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use layout::View;
@@ -58,6 +58,7 @@ use wire::message::catalogue::Member;
 use wire::message::cluster::PointerIs;
 use wire::{ClientId, FileId, Rights, ServerId, Status};
 
+use crate::files::lock;
 pub use cluster::{Cluster, Refused};
 use file::OwnedFile;
 use statistics::Counters;
@@ -147,7 +148,7 @@ impl Owner {
         }
     }
 
-    /// The same with another limit for requests that wait for servers which cannot be asked.
+    /// Sets another limit for requests that wait for servers which cannot be asked.
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
@@ -161,9 +162,4 @@ impl Owner {
     fn files(&self) -> Vec<Arc<OwnedFile>> {
         lock(&self.files).values().cloned().collect()
     }
-}
-
-/// A panic elsewhere does not make what is behind a mutex wrong: events are whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

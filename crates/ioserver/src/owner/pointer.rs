@@ -1,6 +1,6 @@
 //! The verbs of shared pointers: taking part, leaving, moving.
 //!
-//! Each is one step of `control::pointers` under the file's mutex; nobody is asked, nobody waits.
+//! Each is one step of `control::pointers` under the file's mutex; no server is asked, no client waits.
 
 use control::locks::Ticket;
 use control::pointers::GroupId;
@@ -80,13 +80,13 @@ impl Owner {
     pub fn pointers_of_frozen(&self, file: FileId) -> Result<Vec<PointerIs>, Refused> {
         let file = self.file(file)?;
         let mut state = file.lock();
-        // They stand still until somebody owns the file for good.
+        // They stand still until a server owns the file for good.
         state.has_told_pointers = true;
         Ok(state.pointers.told())
     }
 
-    /// Keeps what an owner before has told, until somebody asks about the file. What this server knows of an
-    /// earlier time as owner, if nobody told it that that was over, is void.
+    /// Keeps what an owner before has told, until a client asks about the file. What this server knows of an
+    /// earlier time as owner, if it was not told that that was over, is void.
     pub fn take_pointers(&self, file: FileId, pointers: Vec<PointerIs>) {
         let text = "the server is about to own the file again; repeat later";
         self.let_go(file, (Status::Busy, Refusal::new(text)));

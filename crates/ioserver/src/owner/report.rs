@@ -46,10 +46,8 @@ impl Owner {
     fn report(&self, file: &OwnedFile) -> Result<(), Refused> {
         let mut state = file.lock();
         while state.is_reporting {
-            state = file
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            let waited = file.changed.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
         }
         let (written, modified) = (state.written, state.modified);
         let Some((epoch, size)) = state.sizes.report().filter(|_| written != state.reported) else {
@@ -74,7 +72,7 @@ impl Owner {
                 state.size_event(Event::Overtaken(durable), &mut work);
                 Ok(())
             }
-            // Nobody needs the size of a file that is no longer.
+            // The manager does not need the size of a file that is no longer.
             Err((Status::NotFound, _)) => {
                 state.reported = written;
                 Ok(())

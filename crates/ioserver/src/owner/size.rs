@@ -1,6 +1,6 @@
 //! The verbs about a file's size: asking for it, and growing it.
 //!
-//! While the size is being found out (the owner has just started) whoever asks waits. A write of an
+//! While the size is being found out (the owner has just started) clients that ask wait. A write of an
 //! earlier epoch is refused with the present epoch and size, so that its client can repeat it.
 
 use std::sync::MutexGuard;

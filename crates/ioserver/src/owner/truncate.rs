@@ -6,7 +6,7 @@
 //!
 //! If the manager's answer to the intent is lost, whether it was recorded is *in doubt*. Until the
 //! manager says so, nothing that depends on the size is answered: a write that was counted in
-//! between could be cut off by an intent that nobody here knows of.
+//! between could be cut off by an intent that is not known here.
 
 use std::sync::{Arc, Condvar};
 
@@ -96,7 +96,7 @@ impl Owner {
             };
             self.intend(&file, ticket, &begin);
         }
-        // A server that went and came back meanwhile is asked by whoever noticed.
+        // A server that went and came back meanwhile is asked by the thread that noticed.
         let limit = Some(self.patience);
         let (mut state, outcome) = file.wait(file.lock(), &bell, asker, limit, |s| {
             let found = s.truncate_waits.get_mut(&ticket)?;

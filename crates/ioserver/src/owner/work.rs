@@ -76,7 +76,7 @@ impl Work {
         }
     }
 
-    /// The same for one server.
+    /// This work for one server alone.
     fn only_for(&self, server: ServerId) -> Work {
         let mut work = self.clone();
         if let Some(servers) = work.servers_mut() {
