@@ -204,13 +204,8 @@ pub(crate) fn may_succeed_later(error: &AskError) -> bool {
 
 /// Reports until the server stops.
 pub(crate) fn stay(context: &Context, candidate: &Candidate, link: Link) {
-    let Context {
-        cluster,
-        storage,
-        files,
-        owner,
-        ..
-    } = context;
+    let (cluster, storage) = (&context.cluster, &context.storage);
+    let (files, owner) = (&context.files, &context.owner);
     let mut link = Some(link);
     let mut removed: Vec<Removal> = Vec::new();
     let mut pause = Duration::from_millis(20);
@@ -328,14 +323,8 @@ fn members_are(cluster: &Arc<Cluster>, owner: &Arc<Owner>, members: Vec<Member>)
 
 /// Joins again as the same start; `None` if the manager is not there yet.
 fn rejoin(context: &Context, candidate: &Candidate) -> Option<Link> {
-    let Context {
-        identity,
-        cluster,
-        storage,
-        files,
-        owner,
-        ..
-    } = context;
+    let (identity, cluster, storage) = (&context.identity, &context.cluster, &context.storage);
+    let (files, owner) = (&context.files, &context.owner);
     let incarnation = identity.incarnation();
     let continues = Some(incarnation);
     let server = Some(identity.server);

@@ -1,6 +1,6 @@
 //! What one client or one user may take of a server.
 //!
-//! The defaults are far above what programs need; whoever meets one is told its name and the option that moves it.
+//! The defaults are far above what programs need; a client that meets one is told its name and the option that moves it.
 
 use std::time::Duration;
 

@@ -16,10 +16,11 @@ use wire::ask::AskError;
 use wire::link::{Link, LinkError};
 use wire::message::Request;
 use wire::message::catalogue::Member;
+use wire::message::file::{SetView, SetViewPart};
 use wire::message::session::{Credentials, Role, Welcome};
 use wire::message::{Bytes, Refusal};
 use wire::url::Endpoint;
-use wire::{ServerId, Status};
+use wire::{FileId, ServerId, Status, describe};
 
 use crate::files::lock;
 
@@ -190,4 +191,32 @@ pub(crate) fn server_role(server: ServerId, key: &ClusterKey) -> Role {
 pub(crate) fn no_member(server: ServerId) -> AskError {
     let text = format!("{server} is no member of the service at present");
     AskError::Refused(Status::Unreachable, Refusal::new(text))
+}
+
+/// Bytes of a description in one message.
+const PART_BYTES: usize = 256 << 10;
+
+/// Registers a view at another server, in parts if its description is long.
+pub(crate) fn register_view(
+    link: &mut Link,
+    mut number: impl FnMut() -> u64,
+    out: &mut Vec<u8>,
+    view: u64,
+    file: FileId,
+    capability: &[u8],
+    description: &[u8],
+) -> Result<(), AskError> {
+    let mut parts = describe::parts(description, PART_BYTES);
+    let first = SetView {
+        view,
+        file,
+        capability: Bytes(capability.to_vec()),
+        description_bytes: description.len() as u64,
+        description: Bytes(parts.next().unwrap_or_default().to_vec()),
+    };
+    link.ask(number(), &first, out)?;
+    parts.try_for_each(|part| {
+        let part = Bytes(part.to_vec());
+        link.ask(number(), &SetViewPart { view, part }, out)
+    })
 }

@@ -48,6 +48,12 @@ impl From<DecodeError> for Refused {
     }
 }
 
+impl From<kernels::BoundsError> for Refused {
+    fn from(error: kernels::BoundsError) -> Self {
+        Refused::new(Status::Internal, error.to_string())
+    }
+}
+
 impl From<AskError> for Refused {
     fn from(error: AskError) -> Self {
         match error {

@@ -132,15 +132,9 @@ impl IoService {
 
     /// Serves a request of the table of kinds, whose sender may send it.
     fn request(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
-        let Context {
-            identity,
-            cluster,
-            storage,
-            files,
-            owner,
-            operations,
-            ..
-        } = &*self.context;
+        let context = &*self.context;
+        let (identity, cluster, storage) = (&context.identity, &context.cluster, &context.storage);
+        let (files, owner, operations) = (&context.files, &context.owner, &context.operations);
         macro_rules! answers {
             ($($request:ident => $work:expr;)*) => {
                 match exchange.header().kind {
@@ -263,12 +257,8 @@ impl Service for IoService {
         hello: &Hello,
         proven: &Proven,
     ) -> Result<(Session, Welcome), (Status, Refusal)> {
-        let Context {
-            identity,
-            storage,
-            sessions,
-            ..
-        } = &*self.context;
+        let (identity, storage) = (&self.context.identity, &self.context.storage);
+        let sessions = &self.context.sessions;
         let who = ops::recognise(&identity.key, peer, hello, proven)?;
         // Before there is a session: a client that finds no room has not come, and so does not go.
         let taken = match who {

@@ -22,8 +22,9 @@ use falls::Periodic;
 use kernels::Share;
 use layout::{FileSpan, ViewOffset};
 use serving::Exchange;
+use store::Piece;
 use wire::link::LinkError;
-use wire::message::access::{Access, FORWARDED, NEWER};
+use wire::message::access::{Access, DATA, FORWARDED, GO, NEWER};
 use wire::{Rights, Status};
 
 use crate::bounded::Searching;
@@ -103,6 +104,37 @@ impl From<store::Error> for Fault {
     }
 }
 
+impl From<kernels::BoundsError> for Fault {
+    fn from(error: kernels::BoundsError) -> Self {
+        Fault::Refused(error.into())
+    }
+}
+
+/// Where a piece of a subfile begins, and its length.
+pub(crate) fn place_of(piece: &Piece<'_>) -> (u64, u64) {
+    match piece {
+        Piece::Bytes { offset, bytes } => (*offset, bytes.len() as u64),
+        Piece::Hole { offset, len } => (*offset, *len),
+    }
+}
+
+/// Tells the sender of an announced write that there is room, and takes the frame that has its bytes.
+pub(crate) fn receive_announced(exchange: &mut Exchange) -> Result<(), Fault> {
+    exchange.send(Status::Ok, GO, &[], &[])?;
+    exchange.receive_next()?;
+    if exchange.header().kind != DATA {
+        let text = "an announced write is followed by its data";
+        return Err(Refused::new(Status::Malformed, text).into());
+    }
+    Ok(())
+}
+
+/// A payload of another length than the request says.
+pub(crate) fn wrong_payload(said: u64, sent: u64) -> Fault {
+    let text = format!("payload: {sent} bytes were sent where the request says {said}");
+    Refused::new(Status::InvalidArgument, text).into()
+}
+
 /// What was spent on an access so far.
 #[derive(Default)]
 pub(crate) struct Spent {
@@ -160,12 +192,7 @@ pub(crate) fn open(
     rights: Rights,
 ) -> Result<OpenAccess, Refused> {
     let access = Access::decode(exchange.control())?;
-    let Context {
-        files,
-        storage,
-        owner,
-        ..
-    } = context;
+    let (files, storage, owner) = (&context.files, &context.storage, &context.owner);
     let flags = exchange.header().flags;
     let opened = admit(files, storage, owner, session, &access, rights, flags)?;
     let (connection, parts) = (&session.connection, &mut session.scratch.parts);

@@ -16,13 +16,12 @@ use wire::frame::HEADER_BYTES;
 use wire::link::LinkError;
 use wire::message::access::Done;
 
-use super::write::{first_window, internal};
+use super::write::first_window;
 use super::{
     Cursor, Fault, OpenAccess, PLACES, Part, Spent, Stretch, WINDOW, buffer_bytes, nanos,
-    piece_range, spend, stretches, windows,
+    piece_range, place_of, spend, stretches, windows,
 };
 use crate::bounded::Patience;
-use crate::buffers::Borrower;
 use crate::context::Storage;
 use crate::sealed::Payload;
 use crate::service::IoService;
@@ -314,11 +313,7 @@ impl Reader<'_> {
                 self.send(exchange, &[SharedBytes::from_slice(&small[..n])])?;
             } else {
                 let start = Instant::now();
-                let borrower = Borrower::new(self.who, self.connection);
-                let (mut lent, waited) = self.storage.buffers.borrow(&borrower);
-                if waited {
-                    add(&self.storage.statistics.buffer_waits, 1);
-                }
+                let mut lent = self.storage.borrow(self.who, self.connection);
                 spend(&mut self.spent.waited, start);
                 self.gather(&mut cursor, &mut lent[..n])?;
                 let due = self.connection.waits_for(n as u64);
@@ -365,18 +360,15 @@ impl Reader<'_> {
                 stored.pin(window.subfile.clone(), self.pins)
             })?;
             for piece in self.pins.pieces() {
-                let (offset, len) = match &piece {
-                    Piece::Bytes { offset, bytes } => (*offset, bytes.len() as u64),
-                    Piece::Hole { offset, len } => (*offset, *len),
-                };
+                let (offset, len) = place_of(&piece);
                 let range = piece_range(subfile, &window, offset, len);
                 let n = share.count(range.clone()) as usize;
                 let middle = n.min(packed.len());
                 let (these, rest) = packed.split_at_mut(middle);
                 match piece {
-                    Piece::Bytes { offset, bytes } => share
-                        .gather_right(range, bytes, offset, these)
-                        .map_err(|e| internal(&e))?,
+                    Piece::Bytes { offset, bytes } => {
+                        share.gather_right(range, bytes, offset, these)?
+                    }
                     Piece::Hole { .. } => these.fill(0),
                 }
                 packed = rest;

@@ -12,16 +12,16 @@ use std::time::Instant;
 use kernels::SharedBytesMut;
 use serving::{Exchange, Outcome};
 use store::Grant;
-use wire::message::access::{ANNOUNCED, DATA, Done, GO, GROW};
+use wire::message::access::{ANNOUNCED, Done, GROW};
 use wire::message::file::SizeIs;
 use wire::{Rights, Status};
 
 use super::{
     Cursor, Fault, OpenAccess, PLACES, Part, Spent, Stretch, WINDOW, buffer_bytes, nanos,
-    piece_range, spend, stretches, windows,
+    piece_range, receive_announced, spend, stretches, windows, wrong_payload,
 };
 use crate::bounded::Patience;
-use crate::buffers::{Borrower, BufferLoan};
+use crate::buffers::BufferLoan;
 use crate::context::Storage;
 use crate::files::FileEntry;
 use crate::ops::with_asker;
@@ -121,12 +121,7 @@ fn write(
         reserved = writer.reserve()?;
         // What was reserved may be what others wait for.
         let _due = connection.waits_for(0);
-        exchange.send(Status::Ok, GO, &[], &[])?;
-        exchange.receive_next()?;
-        if exchange.header().kind != DATA {
-            let text = "an announced write is followed by its data";
-            return Err(Fault::Refused(Refused::new(Status::Malformed, text)));
-        }
+        receive_announced(exchange)?;
     }
     if exchange.payload_left() != opened.bytes {
         return Err(wrong_payload(opened.bytes, exchange.payload_left()));
@@ -172,13 +167,6 @@ pub(crate) fn write_packed(
     let mut cursor = Cursor::new(writer.parts, 0);
     writer.scatter(&mut cursor, packed)?;
     writer.finish()
-}
-
-fn wrong_payload(said: u64, sent: u64) -> Fault {
-    Fault::Refused(Refused::new(
-        Status::InvalidArgument,
-        format!("payload: {sent} bytes were sent where the request says {said}"),
-    ))
 }
 
 /// A commit that came too late for a truncation.
@@ -266,11 +254,7 @@ impl<'a> Writer<'a> {
 
     fn borrow(&mut self) -> BufferLoan<'a> {
         let start = Instant::now();
-        let borrower = Borrower::new(self.who, self.connection);
-        let (lent, waited) = self.storage.buffers.borrow(&borrower);
-        if waited {
-            add(&self.storage.statistics.buffer_waits, 1);
-        }
+        let lent = self.storage.borrow(self.who, self.connection);
         spend(&mut self.spent.waited, start);
         lent
     }
@@ -416,20 +400,13 @@ impl<'a> Writer<'a> {
                 let range = piece_range(subfile, &window, offset, bytes.len() as u64);
                 let n = share.count(range.clone()) as usize;
                 let (these, rest) = packed.split_at(n.min(packed.len()));
-                share
-                    .scatter_right(range, these, bytes, offset)
-                    .map_err(|e| internal(&e))?;
+                share.scatter_right(range, these, bytes, offset)?;
                 packed = rest;
             }
             self.grant.commit().map_err(|e| overtaken(e, opened))?;
         }
         Ok(())
     }
-}
-
-/// A bug: a share does not fit its own windows.
-pub(crate) fn internal(error: &kernels::BoundsError) -> Fault {
-    Fault::Refused(Refused::new(Status::Internal, error.to_string()))
 }
 
 /// End of the first window of a range.

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::{Identity, Reports};
 use crate::ahead::Ahead;
-use crate::buffers::Buffers;
+use crate::buffers::{Borrower, BufferLoan, Buffers};
 use crate::gateway::Stages;
 use crate::limits::Limits;
+use crate::sessions::{Connection, Who};
 use crate::statistics::{Statistics, add};
 use crate::stored::SubfileStore;
 
@@ -47,6 +48,15 @@ impl Storage {
             true => self.identity.verifiers.kept,
             false => self.identity.verifiers.life,
         }
+    }
+
+    /// A staging buffer, when it is the turn of a connection.
+    pub(crate) fn borrow(&self, who: Who, connection: &Arc<Connection>) -> BufferLoan<'_> {
+        let (lent, waited) = self.buffers.borrow(&Borrower::new(who, connection));
+        if waited {
+            add(&self.statistics.buffer_waits, 1);
+        }
+        lent
     }
 
     /// Does what can be done about a lack of room, until `try_again` has what it wants or the time

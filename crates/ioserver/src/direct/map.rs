@@ -150,12 +150,7 @@ fn make(
     };
     view.demand(request.view, wanted)?;
     check(request)?;
-    let Context {
-        files,
-        storage,
-        owner,
-        ..
-    } = context;
+    let (files, storage, owner) = (&context.files, &context.storage, &context.owner);
     let direct = &files.direct;
     direct.sweep();
     // A view that may write and a map that is not for that: the client may use it for both.

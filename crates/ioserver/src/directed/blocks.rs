@@ -49,9 +49,7 @@ impl Blocks<'_> {
 
     /// Hands out what was prepared before the request came; where the walk goes on.
     fn prepared(&self, mut ready: Ready) -> Result<Walk, Refused> {
-        let Files {
-            storage, sessions, ..
-        } = self.files;
+        let (storage, sessions) = (&self.files.storage, &self.files.sessions);
         let (operation, statistics) = (self.operation, &storage.statistics);
         while let Some(next) = ready.next() {
             let is_last = self.entry.is_closed();
@@ -85,9 +83,7 @@ impl Blocks<'_> {
     }
 
     fn all_rounds(&self, ready: Option<Ready>) -> Result<(), Refused> {
-        let Files {
-            storage, sessions, ..
-        } = self.files;
+        let (storage, sessions) = (&self.files.storage, &self.files.sessions);
         let (operation, statistics) = (self.operation, &storage.statistics);
         if self.plan.writes {
             operation.store_step(statistics, || self.allocate())?;

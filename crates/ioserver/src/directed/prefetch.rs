@@ -38,7 +38,7 @@ use wire::{ClientId, FileId, ServerId};
 
 use super::distribution::{CompiledViews, Distribution, RoundPart, Walk};
 use super::exchange::{self, Deposits, Homes};
-use crate::access::{Window, piece_range};
+use crate::access::{Window, piece_range, place_of};
 use crate::ahead::Wanted;
 use crate::context::{Cluster, Storage};
 use crate::files::{FileEntry, LocalState, lock};
@@ -782,10 +782,7 @@ fn pack(
             count: bytes,
         };
         for piece in pins.pieces() {
-            let (offset, len) = match &piece {
-                Piece::Bytes { offset, bytes } => (*offset, bytes.len() as u64),
-                Piece::Hole { offset, len } => (*offset, *len),
-            };
+            let (offset, len) = place_of(&piece);
             let range = piece_range(&own.bytes, &window, offset, len);
             if range.is_empty() {
                 continue;

@@ -24,8 +24,7 @@ use super::internal;
 use super::operation::{Memory, Operation, Plan, Round, Waiting};
 use super::prefetch::PackedBytes;
 use crate::access::write::receive_into;
-use crate::access::{Fault, Window, piece_range};
-use crate::buffers::Borrower;
+use crate::access::{Fault, Window, piece_range, place_of};
 use crate::context::Storage;
 use crate::refused::Refused;
 use crate::sealed::Payload;
@@ -214,11 +213,7 @@ impl Transfer<'_> {
         {
             return send_straight(to, &pins[mine.part], run..run + bytes, head);
         }
-        let borrower = Borrower::new(self.who, self.connection);
-        let (mut buffer, waited) = self.storage.buffers.borrow(&borrower);
-        if waited {
-            add(&self.storage.statistics.buffer_waits, 1);
-        }
+        let mut buffer = self.storage.borrow(self.who, self.connection);
         let mut filled = 0;
         let mut is_begun = false;
         let mut flush = |bytes: &[u8]| -> Result<(), Fault> {
@@ -244,10 +239,7 @@ impl Transfer<'_> {
             };
             let nothing = pins.is_empty().then_some(nothing);
             for piece in pins.pieces().chain(nothing) {
-                let (offset, len) = match &piece {
-                    Piece::Bytes { offset, bytes } => (*offset, bytes.len() as u64),
-                    Piece::Hole { offset, len } => (*offset, *len),
-                };
+                let (offset, len) = place_of(&piece);
                 let mut range = piece_range(bytes, &window, offset, len);
                 if range.is_empty() {
                     continue;
@@ -410,11 +402,7 @@ impl Transfer<'_> {
         {
             return receive_straight(exchange, &grants[mine.part], run..run + bytes);
         }
-        let borrower = Borrower::new(self.who, self.connection);
-        let (mut buffer, waited) = self.storage.buffers.borrow(&borrower);
-        if waited {
-            add(&self.storage.statistics.buffer_waits, 1);
-        }
+        let mut buffer = self.storage.borrow(self.who, self.connection);
         let mut there = 0..0;
         for mine in packet {
             let (part, share) = (&round.parts[mine.part], self.share(round, mine));
@@ -491,10 +479,7 @@ fn send_straight(
     };
     let nothing = pins.is_empty().then_some(nothing);
     for piece in pins.pieces().chain(nothing) {
-        let (offset, len) = match &piece {
-            Piece::Bytes { offset, bytes } => (*offset, bytes.len() as u64),
-            Piece::Hole { offset, len } => (*offset, *len),
-        };
+        let (offset, len) = place_of(&piece);
         let part = offset.max(range.start)..(offset + len).min(range.end);
         let mut at = part.start;
         while at < part.end {

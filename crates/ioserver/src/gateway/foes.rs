@@ -14,20 +14,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 use wire::ask::AskError;
 use wire::link::Link;
-use wire::message::Bytes;
-use wire::message::file::{DropView, SetView, SetViewPart};
-use wire::{ServerId, Status, describe};
+use wire::message::file::DropView;
+use wire::{ServerId, Status};
 
 use crate::context::Cluster;
 use crate::files::lock;
+use crate::links::register_view;
 use crate::views::RegisteredView;
 
 /// Connections that are kept per foe.
 const IDLE: usize = 8;
 /// Views that stay registered on a connection.
 const VIEWS: usize = 64;
-/// Bytes of a description in one message.
-const PART_BYTES: usize = 256 << 10;
 
 /// A connection to a foe.
 pub(super) struct Foe {
@@ -136,25 +134,21 @@ impl Foe {
         }
         let name = self.next_view;
         self.next_view += 1;
-        let description = view.description();
-        let mut parts = describe::parts(description, PART_BYTES);
-        let first = SetView {
-            view: name,
-            file: view.file,
-            capability: Bytes(view.capability.to_vec()),
-            description_bytes: description.len() as u64,
-            description: Bytes(parts.next().unwrap_or_default().to_vec()),
+        let Foe { link, number, .. } = self;
+        let mut next = || {
+            *number += 1;
+            *number
         };
-        let number = self.number();
-        self.link.ask(number, &first, out)?;
-        for part in parts {
-            let number = self.number();
-            let part = SetViewPart {
-                view: name,
-                part: Bytes(part.to_vec()),
-            };
-            self.link.ask(number, &part, out)?;
-        }
+        let (capability, description) = (&view.capability, view.description());
+        register_view(
+            link,
+            &mut next,
+            out,
+            name,
+            view.file,
+            capability,
+            description,
+        )?;
         self.views.push((view.serial, name));
         Ok(name)
     }

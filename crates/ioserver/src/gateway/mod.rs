@@ -42,13 +42,16 @@ use std::time::Instant;
 
 use serving::{Exchange, Outcome};
 use wire::link::LinkError;
-use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, READ, WRITE};
+use wire::message::access::{ANNOUNCED, Access, Done, GROW, READ, WRITE};
 use wire::message::mapping::{Routed, Whole};
 use wire::{Rights, Status};
 
-use crate::access::{Fault, OpenAccess, Spent, admit, find_parts, nanos, read, write};
+use crate::access::{
+    Fault, OpenAccess, Spent, admit, find_parts, nanos, read, receive_announced, write,
+    wrong_payload,
+};
 use crate::bounded::Searching;
-use crate::context::{Cluster, Context, Storage};
+use crate::context::{Cluster, Storage};
 use crate::ops::with_asker;
 use crate::refused::Refused;
 use crate::service::IoService;
@@ -123,13 +126,8 @@ fn serve_decoded(
     own_stage: &mut Stage,
     started: Instant,
 ) -> Result<(), Fault> {
-    let Context {
-        files,
-        storage,
-        owner,
-        cluster,
-        ..
-    } = &*service.context;
+    let (files, storage) = (&service.context.files, &service.context.storage);
+    let (owner, cluster) = (&service.context.owner, &service.context.cluster);
     if session.is_server() {
         return Err(Fault::Refused(Refused::new(
             Status::PermissionDenied,
@@ -250,29 +248,15 @@ fn receive(
     flags: u16,
     stage: &mut Stage,
 ) -> Result<(), Fault> {
-    let wrong = |sent| {
-        Fault::Refused(Refused::new(
-            Status::InvalidArgument,
-            format!(
-                "payload: {sent} bytes were sent where the request says {}",
-                access.bytes
-            ),
-        ))
-    };
     if flags & ANNOUNCED != 0 {
         if exchange.payload_left() > 0 {
-            return Err(wrong(exchange.payload_left()));
+            return Err(wrong_payload(access.bytes, exchange.payload_left()));
         }
         add(&storage.statistics.announced, 1);
-        exchange.send(Status::Ok, GO, &[], &[])?;
-        exchange.receive_next()?;
-        if exchange.header().kind != DATA {
-            let text = "an announced write is followed by its data";
-            return Err(Fault::Refused(Refused::new(Status::Malformed, text)));
-        }
+        receive_announced(exchange)?;
     }
     if exchange.payload_left() != access.bytes {
-        return Err(wrong(exchange.payload_left()));
+        return Err(wrong_payload(access.bytes, exchange.payload_left()));
     }
     Ok(exchange.receive_payload(stage.room(access.bytes as usize))?)
 }
@@ -355,7 +339,7 @@ fn write_all(
     drive(&mut forwards);
     let mut outcomes = settle(whose, forwards, own, done)?;
     if own > 0 {
-        let Storage { identity, .. } = whose.storage;
+        let identity = &whose.storage.identity;
         let verifier = whose.storage.verifier();
         let here = (identity.server.0, identity.incarnation(), verifier);
         outcomes.written.push(here);
@@ -393,11 +377,7 @@ fn settle(
             }
         }
     }
-    let Storage {
-        identity,
-        statistics,
-        ..
-    } = whose.storage;
+    let (identity, statistics) = (&whose.storage.identity, &whose.storage.statistics);
     add(&statistics.internal, outcomes.internal);
     add(&statistics.between_bytes, outcomes.between);
     match done {

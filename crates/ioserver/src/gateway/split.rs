@@ -187,8 +187,7 @@ impl Split {
             let packed = &mut packet[at..end];
             self.plan
                 .share(part)
-                .gather_left(part.file.raw(), memory.into(), base, packed)
-                .map_err(|e| crate::access::write::internal(&e))?;
+                .gather_left(part.file.raw(), memory.into(), base, packed)?;
             at = end;
         }
         Ok(())
@@ -203,8 +202,7 @@ impl Split {
             let target = SharedBytesMut::from_slice(&mut *memory);
             self.plan
                 .share(part)
-                .scatter_left(part.file.raw(), packed, target, base)
-                .map_err(|e| crate::access::write::internal(&e))?;
+                .scatter_left(part.file.raw(), packed, target, base)?;
             at = end;
         }
         Ok(())

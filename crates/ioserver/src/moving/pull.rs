@@ -17,10 +17,8 @@ use store::{Grant, Piece as StoredPiece, Pins, Subfile, UNIT};
 use wire::ask::{AskError, decode_answer};
 use wire::frame::Header;
 use wire::link::Link;
-use wire::message::Bytes;
 use wire::message::access::{Access, Done, READ};
 use wire::message::cluster::{Lend, PullWindows};
-use wire::message::file::{SetView, SetViewPart};
 use wire::seal::SEALED;
 use wire::{ServerId, Status, describe};
 
@@ -28,7 +26,7 @@ use super::lend::Lender;
 use super::{crash_point, other_round, ranges};
 use crate::context::{Cluster, Storage};
 use crate::files::{AccessTerms, Files, LocalState, OwnSubfile, lock};
-use crate::links::Links;
+use crate::links::{Links, register_view};
 use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::statistics::add;
@@ -44,8 +42,6 @@ const WORTH: u64 = 4 << 20;
 const MOST_THREADS: usize = 4;
 /// The view under which a pulling server registers.
 const VIEW: u64 = 1;
-/// Bytes of a description in one message.
-const PART_BYTES: usize = 512 << 10;
 
 /// Shares of subfiles of the first piece with subfiles of the second, kept from round to round.
 #[derive(Default)]
@@ -482,7 +478,7 @@ impl Pull<'_> {
                         };
                         let (source, target) = (extent.bytes, bytes.reborrow());
                         copy(&pair.share, part, source, extent.offset, target, offset)
-                            .map_err(internal)
+                            .map_err(Refused::from)
                     })?;
                 }
             }
@@ -507,7 +503,7 @@ impl Pull<'_> {
                     let target = SharedBytesMut::from_slice(&mut buffer);
                     pair.share
                         .copy_left_to_right(part, extent.bytes, extent.offset, target, chunk.start)
-                        .map_err(internal)
+                        .map_err(Refused::from)
                 })?,
                 // In ascending index, as the other side has them.
                 From::Message(server) => asked.entry(*server).or_default().push(&pair.share),
@@ -576,17 +572,11 @@ impl Pull<'_> {
             let n = share.count(file.clone()) as usize;
             let (these, rest) = packed.split_at(n);
             let target = SharedBytesMut::from_slice(&mut *buffer);
-            share
-                .scatter_right(file.clone(), these, target, chunk.start)
-                .map_err(internal)?;
+            share.scatter_right(file.clone(), these, target, chunk.start)?;
             packed = rest;
         }
         Ok(())
     }
-}
-
-fn internal(error: kernels::BoundsError) -> Refused {
-    Refused::new(Status::Internal, error.to_string())
 }
 
 fn pieces_of(pins: &Pins) -> Vec<Extent<'_>> {
@@ -694,22 +684,7 @@ fn read_once(
 ) -> Result<(), AskError> {
     let mut description = Vec::new();
     describe::put_periodic(&mut description, view);
-    let head = description.len().min(PART_BYTES);
-    let set_view = SetView {
-        view: VIEW,
-        file: r.file,
-        capability: Bytes::default(),
-        description_bytes: description.len() as u64,
-        description: Bytes(description[..head].to_vec()),
-    };
-    link.ask(number, &set_view, out)?;
-    for part in description[head..].chunks(PART_BYTES) {
-        let part = SetViewPart {
-            view: VIEW,
-            part: Bytes(part.to_vec()),
-        };
-        link.ask(number, &part, out)?;
-    }
+    register_view(link, || number, out, VIEW, r.file, &[], &description)?;
     access.encode(out);
     let header = Header {
         kind: READ,

@@ -11,13 +11,8 @@ use crate::statistics::counter;
 
 /// Serves [`Statistics`](wire::message::session::Statistics).
 pub(crate) fn statistics(context: &Context) -> Vec<Counter> {
-    let Context {
-        identity,
-        cluster,
-        storage,
-        files,
-        ..
-    } = context;
+    let (identity, cluster) = (&context.identity, &context.cluster);
+    let (storage, files) = (&context.storage, &context.files);
     let mut list = context.statistics.list();
     let (connections, clients, views) = context.sessions.counts();
     let usage = storage.stored.store().usage();
