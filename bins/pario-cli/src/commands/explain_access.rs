@@ -17,13 +17,12 @@ use std::time::{Duration, Instant};
 use advise::cost::{
     Access, DiskDirected, Home, Machine, Op, Prediction, Process, StoreKind, Way, alternatives,
 };
-use client::LayoutState;
 use client::{
-    Choice, Client, Collective, ConnectOptions, File, Hints, Member, OpenOptions, Phases, Places,
-    Team, View,
+    Choice, Client, Collective, ConnectOptions, File, Hints, LayoutState, Member, OpenOptions,
+    Phases, Places, Team, View,
 };
 use layout::{FileSpan, ViewOffset};
-use plan::access::{AccessPlan, Home, Part, Shares};
+use plan::access::{AccessPlan, Part, Shares};
 use serde_json::{Value, json};
 
 use super::Error;
@@ -94,7 +93,7 @@ fn parts_of(state: &LayoutState, processes: &[Process]) -> Option<BTreeMap<u64, 
         };
         let shares = Shares::new(process.view.bytes(), &pieces, None);
         let plan = AccessPlan::new(Arc::clone(&pieces), Arc::new(shares));
-        let count = |home: Home, file: FileSpan| {
+        let count = |home: plan::access::Home, file: FileSpan| {
             let share = plan.shares().with(home.piece, home.subfile);
             share.count_at_most(file.raw(), u64::MAX, &mut steps)
         };
