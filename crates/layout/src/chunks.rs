@@ -212,6 +212,13 @@ impl Chunks {
         Slice::new(axes).on(&self.array)
     }
 
+    /// The extents of chunk `number` inside the array.
+    pub fn extents(&self, number: u64) -> Result<Vec<u64>, LayoutError> {
+        let index = self.index(number)?;
+        let along = index.iter().enumerate();
+        Ok(along.map(|(d, &i)| self.chunk(d, i).2).collect())
+    }
+
     /// The bytes of all chunks.
     pub fn elements(&self) -> Result<Elements, LayoutError> {
         Elements::collect(self.period(), self.count, |number| self.element(number))

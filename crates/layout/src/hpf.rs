@@ -266,10 +266,19 @@ impl HpfElements {
 
     /// What processor `rank` owns.
     pub fn element(&self, rank: u64) -> Result<FallsSet, LayoutError> {
+        self.array.cross(&self.indices(rank)?)
+    }
+
+    /// How many indices processor `rank` owns of every dimension.
+    pub fn extents(&self, rank: u64) -> Result<Vec<u64>, LayoutError> {
+        Ok(self.indices(rank)?.iter().map(FallsSet::size).collect())
+    }
+
+    /// The indices of every dimension that processor `rank` owns, each as a set.
+    fn indices(&self, rank: u64) -> Result<Vec<FallsSet>, LayoutError> {
         check_element(rank, self.count())?;
         let coordinates = self.hpf.grid.coordinates(rank);
-        let indices = self.hpf.owned(self.array.extents(), &coordinates)?;
-        self.array.cross(&indices)
+        self.hpf.owned(self.array.extents(), &coordinates)
     }
 
     /// What every processor owns.

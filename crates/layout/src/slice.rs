@@ -192,6 +192,16 @@ impl Slice {
 
     /// The bytes of the slice.
     pub fn on(&self, array: &ArrayType) -> Result<FallsSet, LayoutError> {
+        array.cross(&self.indices(array)?)
+    }
+
+    /// How many indices it takes of every dimension.
+    pub fn extents(&self, array: &ArrayType) -> Result<Vec<u64>, LayoutError> {
+        Ok(self.indices(array)?.iter().map(FallsSet::size).collect())
+    }
+
+    /// The indices of every dimension, each as a set.
+    fn indices(&self, array: &ArrayType) -> Result<Vec<FallsSet>, LayoutError> {
         if self.axes.len() != array.dimensions() {
             return Err(LayoutError::argument(
                 "slice",
@@ -208,6 +218,6 @@ impl Slice {
             indices
                 .push(owned.map_err(|e| LayoutError::argument(format!("slice[{d}]"), e.detail()))?);
         }
-        array.cross(&indices)
+        Ok(indices)
     }
 }

@@ -56,6 +56,23 @@ impl View {
         self.0.rank(file_len)
     }
 
+    /// Whether the view shows whole units of so many bytes, counted from the first byte of the file: no entry of an array is
+    /// cut. Judged by the description, without listing pieces; a set that hides its units is said to cut them.
+    ///
+    /// ```
+    /// use layout::{FileOffset, View};
+    /// let view = |set: &str| View::new(FileOffset(0), 32, set.parse().unwrap()).unwrap();
+    /// assert!(view("{(0,7,16,2)}").has_whole_units(8));
+    /// assert!(!view("{(4,11,16,2)}").has_whole_units(8));
+    /// ```
+    pub fn has_whole_units(&self, unit_bytes: u64) -> bool {
+        let is_whole = |n: u64| n.is_multiple_of(unit_bytes.max(1));
+        let (bytes, set) = (&self.0, self.0.set());
+        is_whole(bytes.displacement())
+            && (set.size() == bytes.period()
+                || is_whole(bytes.period()) && is_in_units(&set.simplify(), &is_whole))
+    }
+
     /// The smallest file range that holds the view bytes `range`; `None` when it has none.
     pub fn file_range(&self, range: Range<ViewOffset>) -> Option<Range<FileOffset>> {
         if range.start >= range.end {
@@ -70,6 +87,18 @@ impl View {
     pub fn to_subfile(&self, partition: &Partition, element: usize) -> ViewToSubfile {
         ViewToSubfile(Meeting::new(&self.0, &partition.subfile(element)))
     }
+}
+
+/// Whether every block of a set, at every depth, begins and ends between units.
+fn is_in_units(set: &FallsSet, is_whole: &impl Fn(u64) -> bool) -> bool {
+    set.nodes().all(|node| {
+        is_whole(node.start)
+            && (node.count == 1 || is_whole(node.stride))
+            && match node.inner {
+                Some(inner) => is_in_units(inner, is_whole),
+                None => is_whole(node.len),
+            }
+    })
 }
 
 impl From<Periodic> for View {

@@ -4,9 +4,9 @@
 use falls::FallsSet;
 use falls::bytes_naive::bytes_naive;
 use layout::{
-    Alignment, ArrayType, BlockMap, ChunkAxis, ChunkGrid, Distribution, ElementType, Grid, Hpf,
-    Layout, LayoutForm, NestedStride, Order, OwnerRuns, Pattern, Servers, Slice, SliceAxis,
-    StridedRequest, Stripe, TemplateAxis, VestaCut, VestaFile,
+    Alignment, ArrayType, BlockMap, ChunkAxis, ChunkGrid, Distribution, ElementType, FileOffset,
+    Grid, Hpf, Layout, LayoutForm, NestedStride, Order, OwnerRuns, Pattern, Servers, Slice,
+    SliceAxis, StridedRequest, Stripe, TemplateAxis, VestaCut, VestaFile, View,
 };
 use proptest::prelude::*;
 
@@ -684,4 +684,71 @@ fn a_layout_says_which_server_has_which_element() {
     let chunks: Layout = "chunks(2) at [0,1,0]".parse().unwrap();
     assert!(chunks.on_array(&"u8[4]".parse().unwrap()).is_err());
     assert!(chunks.on_array(&"u8[5]".parse().unwrap()).is_ok());
+}
+
+/// An element that is a choice of indices in every dimension has as many entries as the product of its extents.
+#[test]
+fn the_shape_of_an_element_has_its_entries() {
+    let array: ArrayType = "f64[5,7]".parse().unwrap();
+    let shaped = [
+        "(block, *) onto 3",
+        "(cyclic(2), block) onto 2x2",
+        "(block, *) onto 9",
+        "chunks(2,3)",
+        "slice[1:5:2, 3]",
+        "slice[[0,3], 2:2]",
+        "whole",
+    ];
+    for text in shaped {
+        let applied = text.parse::<Layout>().unwrap().on_array(&array).unwrap();
+        for element in 0..applied.count() {
+            let extents = applied.extents(element).unwrap().expect(text);
+            let entries: u64 = extents.iter().product();
+            let bytes = applied.element(element).unwrap().size();
+            assert_eq!(
+                (extents.len(), entries * 8),
+                (2, bytes),
+                "{text} [{element}]"
+            );
+        }
+        assert!(applied.extents(applied.count()).is_err());
+    }
+    let chunk: Layout = "chunks(2,3) [5]".parse().unwrap();
+    let chunk = chunk.on_array(&array).unwrap();
+    assert_eq!(chunk.extents(0).unwrap(), Some(vec![2, 1]));
+    for text in ["striped(16) over 2", "chunks(2,3) over 2", "falls{(0,7)}"] {
+        let applied = text.parse::<Layout>().unwrap().on_array(&array).unwrap();
+        assert_eq!(applied.extents(0), Ok(None), "{text}");
+    }
+}
+
+/// Views by bytes may cut the entries of an array; those by indices never do.
+#[test]
+fn a_view_says_whether_it_cuts_entries() {
+    let array: ArrayType = "f64[5,7]".parse().unwrap();
+    let is_whole = |text: &str| {
+        let applied = text.parse::<Layout>().unwrap().on_array(&array).unwrap();
+        let set = applied.element(0).unwrap();
+        let view = View::new(FileOffset(0), applied.period(), set).unwrap();
+        view.has_whole_units(8)
+    };
+    for text in [
+        "(cyclic, cyclic) onto 2x2",
+        "slice[1:5:2, 0:7:3]",
+        "striped(24) over 2",
+        "striped(3) over 1",
+        "falls{(0,0,1,8)} period 16",
+        "whole",
+    ] {
+        assert!(is_whole(text), "{text}");
+    }
+    for text in [
+        "striped(12) over 2",
+        "falls{(4,11)} period 16",
+        "falls{(0,7)} period 20",
+        "strided(0, 8: 3x12) period 64",
+        "falls{(0,15,16,2,{(0,3,8,2)})} period 32",
+    ] {
+        assert!(!is_whole(text), "{text}");
+    }
 }

@@ -226,13 +226,15 @@ impl Layout {
             LayoutForm::Aligned(alignment) => Source::Aligned(alignment.on(array)?),
             LayoutForm::Chunks(grid, None) => Source::Chunks(grid.on(array)?),
             LayoutForm::Chunks(grid, Some(servers)) => Source::Dealt(grid.over(servers, array)?),
-            LayoutForm::Slice(slice) => Source::Sets {
+            LayoutForm::Slice(slice) => Source::One {
                 period: array.bytes(),
-                sets: [slice.on(array)?].into(),
+                set: slice.on(array)?,
+                extents: slice.extents(array)?,
             },
-            LayoutForm::Whole => Source::Sets {
+            LayoutForm::Whole => Source::One {
                 period: array.bytes(),
-                sets: [array.whole()].into(),
+                set: array.whole(),
+                extents: array.extents().to_vec(),
             },
             _ => return self.on_bytes(),
         };
@@ -305,7 +307,16 @@ enum Source {
     Dealt(DealtChunks),
     Blocks(BlockMap),
     Vesta(VestaGroups),
-    Sets { period: u64, sets: Arc<[FallsSet]> },
+    /// A choice of indices of an array.
+    One {
+        period: u64,
+        set: FallsSet,
+        extents: Vec<u64>,
+    },
+    Sets {
+        period: u64,
+        sets: Arc<[FallsSet]>,
+    },
 }
 
 impl Source {
@@ -318,6 +329,7 @@ impl Source {
             Source::Dealt(e) => e.count(),
             Source::Blocks(e) => e.count(),
             Source::Vesta(e) => e.count(),
+            Source::One { .. } => 1,
             Source::Sets { sets, .. } => sets.len() as u64,
         }
     }
@@ -331,6 +343,10 @@ impl Source {
             Source::Dealt(e) => e.element(index),
             Source::Blocks(e) => e.element(index),
             Source::Vesta(e) => e.element(index),
+            Source::One { set, .. } => {
+                check_element(index, 1)?;
+                Ok(set.clone())
+            }
             Source::Sets { sets, .. } => {
                 check_element(index, sets.len() as u64)?;
                 Ok(sets[index as usize].clone())
@@ -350,7 +366,7 @@ impl AppliedLayout {
             Source::Dealt(e) => e.period(),
             Source::Blocks(e) => e.period(),
             Source::Vesta(e) => e.period(),
-            Source::Sets { period, .. } => *period,
+            Source::One { period, .. } | Source::Sets { period, .. } => *period,
         }
     }
 
@@ -366,6 +382,25 @@ impl AppliedLayout {
     pub fn element(&self, index: u64) -> Result<FallsSet, LayoutError> {
         check_element(index, self.count())?;
         self.source.element(self.picked.unwrap_or(index))
+    }
+
+    /// How many indices of every dimension element `index` has, where it is a choice of indices in each: distributions,
+    /// chunks, slices and the whole array. Other elements have no shape.
+    ///
+    /// ```
+    /// let rows: layout::Layout = "(block, cyclic) onto 2x3 [1]".parse().unwrap();
+    /// let applied = rows.on_array(&"f64[5,7]".parse().unwrap()).unwrap();
+    /// assert_eq!(applied.extents(0).unwrap(), Some(vec![3, 2]));
+    /// ```
+    pub fn extents(&self, index: u64) -> Result<Option<Vec<u64>>, LayoutError> {
+        check_element(index, self.count())?;
+        let index = self.picked.unwrap_or(index);
+        match &self.source {
+            Source::Hpf(e) => e.extents(index).map(Some),
+            Source::Chunks(e) => e.extents(index).map(Some),
+            Source::One { extents, .. } => Ok(Some(extents.clone())),
+            _ => Ok(None),
+        }
     }
 
     /// What every element owns.
