@@ -17,6 +17,8 @@ use crate::{Complaint, File};
 ///     |
 ///   calibrate -> console         what programs for people share
 ///     |
+///   pario                        the library of Rust programs
+///     |
 ///   embedded -> job              the only ones that know client and servers
 ///     |            |
 ///   client     metaserver  ioserver     on serving
@@ -95,6 +97,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("mpiio", &["client", "embedded", "falls", "layout"]),
+    ("pario", &["client", "embedded", "job", "layout"]),
     ("console", &["client", "falls", "layout"]),
     (
         "calibrate",
@@ -167,12 +170,14 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// What tests of a member may use beyond the table: the client is tested against real servers, I/O
-/// servers against a real metadata manager, and forking, which takes unsafe code, where that may be.
+/// servers against a real metadata manager, the library against both and with all its features, and
+/// forking, which takes unsafe code, where that may be.
 pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("direct", &["client", "system-tests"]),
     ("client", &["ioserver", "metaserver", "store"]),
     ("ioserver", &["metaserver"]),
     ("mpiio", &["system-tests"]),
+    ("pario", &["ioserver", "metaserver", "pario"]),
     ("serving", &["certificates"]),
     ("identity", &["certificates"]),
     ("metaserver", &["certificates"]),

@@ -26,6 +26,7 @@ pub const UNSAFE_FORBIDDEN: &[&str] = &[
     "crates/lockfile",
     "crates/meta",
     "crates/metaserver",
+    "crates/pario",
     "crates/plan",
     "crates/serving",
     "crates/tidy",

@@ -1,0 +1,125 @@
+//! [`Pario`]: a connection, and everything that goes by path names.
+//!
+//! Paths are any UTF-8 with `/` between names, from the root of the service on. What is not here has [`Pario::client`].
+
+use client::{
+    Client, FileLayout, Kind, Listed, Metadata, MoveOptions, OpenOptions, Relayout, Result, Status,
+    Team,
+};
+
+use crate::array::Array;
+use crate::create_array::CreateArray;
+use crate::element::Element;
+use crate::open_file::OpenFile;
+
+/// A connection to a service, a directory or the servers of a job. Clones are the same connection, threads may share it, and
+/// it ends with the last clone and the last open file.
+#[derive(Clone, Debug)]
+pub struct Pario {
+    client: Client,
+}
+
+impl Pario {
+    pub(crate) fn of(client: Client) -> Pario {
+        Pario { client }
+    }
+
+    /// The client below, for servers, profiles, hints that are kept, and whatever else has no place here.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Describes a new array; [`CreateArray::create`] creates it.
+    pub fn create_array<T: Element>(&self, path: &str, shape: &[u64]) -> CreateArray<'_, T> {
+        CreateArray::new(&self.client, path, shape)
+    }
+
+    /// Opens an array for reading and writing.
+    pub fn open_array<T: Element>(&self, path: &str) -> Result<Array<T>> {
+        Array::open(&self.client, path, OpenOptions::new().read().write())
+    }
+
+    /// Opens an array for reading only.
+    pub fn read_array<T: Element>(&self, path: &str) -> Result<Array<T>> {
+        Array::open(&self.client, path, OpenOptions::new().read())
+    }
+
+    /// Describes how a file is opened; [`OpenFile::open`] opens it.
+    ///
+    /// ```no_run
+    /// # fn main() -> pario::Result<()> {
+    /// # let pario = pario::connect_default()?;
+    /// let log = pario.file("/run/log").write().create().open()?;
+    /// log.append(b"step 1\n")?;
+    /// log.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn file(&self, path: &str) -> OpenFile<'_> {
+        OpenFile::new(&self.client, path)
+    }
+
+    /// The names in a directory, ascending, fetched in parts while they are consumed.
+    pub fn list(&self, path: &str) -> Result<Listed> {
+        self.client.list(path)
+    }
+
+    /// Makes a directory and those above it; one that exists is fine.
+    pub fn make_directory(&self, path: &str) -> Result<()> {
+        self.client.mkdir_all(path, None)
+    }
+
+    /// Removes a file or an empty directory. The bytes of a file go when nobody has it open any more.
+    pub fn remove(&self, path: &str) -> Result<()> {
+        match self.client.attributes(path)?.kind {
+            Kind::Directory => self.client.rmdir(path),
+            _ => self.client.unlink(path),
+        }
+    }
+
+    /// Gives a file or directory another name. What has that name is replaced, in one step.
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.client.rename(from, to)
+    }
+
+    /// Kind, size, owner, permissions and times.
+    pub fn stat(&self, path: &str) -> Result<Metadata> {
+        self.client.stat(path)
+    }
+
+    /// Whether there is a file or directory of this name.
+    pub fn exists(&self, path: &str) -> Result<bool> {
+        match self.client.attributes(path) {
+            Ok(_) => Ok(true),
+            Err(e) if e.status() == Status::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// How a file is laid out, which servers have it, and why.
+    pub fn layout(&self, path: &str) -> Result<FileLayout> {
+        self.client.layout(path)
+    }
+
+    /// Begins to move a file into another layout; it is used as ever meanwhile. [`Relayout::wait`] waits for the end,
+    /// [`Relayout::progress`] tells how far it is.
+    pub fn relayout(&self, path: &str, layout: &str) -> Result<Relayout> {
+        self.relayout_with(path, layout, &MoveOptions::default())
+    }
+
+    /// Begins to move a file, no faster than the options say, or in little space.
+    pub fn relayout_with(
+        &self,
+        path: &str,
+        layout: &str,
+        options: &MoveOptions,
+    ) -> Result<Relayout> {
+        self.client.relayout_with(path, layout, options)
+    }
+
+    /// Joins a team of processes of one user: all give the same name and size, each a rank of its own, counted from 0.
+    /// Returns when all are there. Threads of one process have [`Team::threads`].
+    pub fn team(&self, name: &str, rank: usize, size: usize) -> Result<Team> {
+        Team::processes(&self.client, name, rank, size)
+    }
+}
