@@ -22,7 +22,7 @@ impl Claim {
         }
     }
 
-    /// The same with cells: what every row has reached that the goal speaks of.
+    /// A claim with cells: what every row has reached that the goal speaks of.
     pub(crate) fn of(
         text: &str,
         wanted: f64,

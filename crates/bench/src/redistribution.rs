@@ -93,7 +93,7 @@ pub(crate) struct Redistribution {
     target_sets: Vec<Periodic>,
     nests: Vec<Nest>,
     program: Program,
-    /// The same with the proof that threads need, if there is one.
+    /// The program with the proof that threads need, if there is one.
     proved: Option<Disjoint<Program>>,
     file_len: u64,
 }
@@ -106,7 +106,7 @@ impl Redistribution {
         Redistribution::with_sources(plan, sources)
     }
 
-    /// The same plan once more with fresh targets, untouched by anybody.
+    /// This plan once more with fresh targets, untouched by anybody.
     pub(crate) fn with_fresh_targets(self, plan: &Plan) -> Result<Redistribution, Error> {
         Redistribution::with_sources(plan, self.sources)
     }

@@ -185,7 +185,7 @@ impl Arguments {
         Job::new(site, self.clients(), array, view, self.ways(), effort)
     }
 
-    /// The same bytes, one run per process, one subfile per process.
+    /// As many bytes, one run per process, one subfile per process.
     fn contiguous(&self, bytes: u64, path: Path) -> Result<Measured, Error> {
         let servers = self.servers as usize;
         let site = Site::start(&Wanted::memory(servers, bytes), None)?;

@@ -301,7 +301,7 @@ impl Worker {
         Ok(opened.answer(answer, before))
     }
 
-    /// The same access or copy a number of times, in pieces if `bytes` says so; what came last is
+    /// One access or copy a number of times, in pieces if `bytes` says so; what came last is
     /// compared outside of the time.
     fn repeat(&mut self, order: &Order) -> Result<Value, Error> {
         self.prepare(order)?;

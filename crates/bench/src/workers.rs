@@ -102,7 +102,7 @@ impl Team {
         })
     }
 
-    /// The same order for all.
+    /// Gives all workers one order.
     pub(crate) fn every(&mut self, order: &Value) -> Result<Round, Error> {
         self.all(|_| order.clone())
     }
@@ -134,7 +134,7 @@ impl Team {
         )
     }
 
-    /// The same; one process makes it before the others look.
+    /// Creates a file at all workers; one process makes it before the others look.
     pub(crate) fn create(&mut self, name: &str, path: &str, layout: &str) -> Result<Round, Error> {
         let order =
             json!({ "do": "open", "name": name, "path": path, "layout": layout, "create": true });

@@ -26,6 +26,11 @@
 //! | `relayout` | moving a file into another layout |
 //! | `servers` | asking I/O servers |
 //! | `trust` | whom clients on other hosts work for |
+//! | `hints`, `profiles`, `calibration` | what files were hinted, how they were used, what hosts have measured |
+//! | `auto_layout` | layouts that follow the use of a file by themselves |
+//! | `teams` | processes that open files together |
+//! | `note` | what I/O servers keep with a subfile, to rebuild a directory from the stores |
+//! | `timer`, `statistics` | things to do later; what was counted |
 #![forbid(unsafe_code)]
 
 mod auto_layout;

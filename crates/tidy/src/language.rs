@@ -62,15 +62,22 @@ pub fn check_glossary(page: &File) -> Vec<Complaint> {
 
 /// The root of a crate whose table of modules misses one that is declared, or names one that is not.
 ///
-/// A table is lines of `//! | [`name`] | ... |`; a crate without one is not looked at.
+/// A table begins with `//! | module |`; a crate without one is not looked at. The first cell of a row names one module or
+/// several, each in backticks.
 pub fn check_module_table(root: &File) -> Vec<Complaint> {
     let mut listed = Vec::new();
     let mut declared = Vec::new();
+    let mut is_table = false;
     for (number, line) in root.text.lines().enumerate() {
-        if let Some(row) = line.strip_prefix("//! | [`")
-            && let Some(name) = row.split('`').next()
+        let row = line.strip_prefix("//! | ");
+        is_table = row.is_some_and(|row| is_table || row.starts_with("module |"))
+            || is_table && line.starts_with("//! |--");
+        if let Some(cell) = row
+            .filter(|_| is_table)
+            .and_then(|row| row.split(" | ").next())
         {
-            listed.push((number + 1, name));
+            let names = cell.split('`').skip(1).step_by(2);
+            listed.extend(names.map(|name| (number + 1, name)));
         }
         let line = line
             .strip_prefix("pub(crate) ")
@@ -142,14 +149,14 @@ mod tests {
     fn tables_of_modules_name_what_there_is() {
         let root = |text: &str| File::new("crates/a/src/lib.rs", text);
         assert!(check_module_table(&root("//! Prose.\nmod a;\n")).is_empty());
-        let good = "//! | [`a`] | does |\n//! | [`b`] | does |\nmod a;\npub mod b;\n";
+        let good = "//! | module | owns |\n//! |---|---|\n//! | [`a`](fn@a), `c` | does `x` |\n//! | [`b`] | does |\nmod a;\npub mod b;\nmod c;\n";
         assert!(check_module_table(&root(good)).is_empty());
-        let bad = "//! | [`a`] | does |\n//! | [`gone`] | did |\nmod a;\npub(crate) mod new;\n";
+        let bad = "//! | module | owns |\n//! |---|---|\n//! | [`a`] | does |\n//! | `gone` | did |\nmod a;\npub(crate) mod new;\n";
         let lines: Vec<usize> = check_module_table(&root(bad))
             .iter()
             .map(|c| c.line)
             .collect();
-        assert_eq!(lines, [2, 4]);
+        assert_eq!(lines, [4, 6]);
     }
 
     #[test]

@@ -136,6 +136,11 @@ fn statements_have_tests() {
 }
 
 #[test]
+fn doc_comments_stand_alone() {
+    hold(rust_files(), language::check_opening);
+}
+
+#[test]
 fn words_have_one_meaning() {
     hold(
         files(|f| f.path == "docs/glossary.md"),

@@ -367,6 +367,31 @@ fn what_is_synced_and_closed_is_there_for_the_next() {
     });
 }
 
+/// Only the handle that wrote bytes hears that they were lost, so all of them have to ask.
+#[test]
+fn a_sync_asks_for_every_handle_that_has_written() {
+    everywhere(|pario| {
+        let array = matrix(pario, "/m", "(block, *) onto 2");
+        let sync = || {
+            let before = pario.client().messages_sent().0;
+            array.sync().unwrap();
+            pario.client().messages_sent().0 - before
+        };
+        sync();
+        let one = sync();
+        assert!(one > 0, "what others have written is synced too");
+        let parts: Vec<_> = (0..3)
+            .map(|rank| array.part_of("(*, block) onto 3", rank).unwrap())
+            .collect();
+        for part in &parts {
+            part.write(&vec![1; part.len()]).unwrap();
+        }
+        drop(parts);
+        assert!(sync() >= 3 * one);
+        assert!(sync() < 3 * one, "nothing is left to ask for");
+    });
+}
+
 #[test]
 fn arrays_move_into_other_layouts_while_they_are_open() {
     everywhere(|pario| {

@@ -16,7 +16,7 @@ fn service() -> (Service, Relay) {
     service_with(None)
 }
 
-/// The same, and with servers that want checksums from others or not.
+/// A service behind a relay, with servers that want checksums from others or not.
 fn service_with(checksums: Option<&str>) -> (Service, Relay) {
     let options = ServiceOptions::new(2).disk().transport(Transport::Tcp);
     let mut service = options.start();
