@@ -2,7 +2,7 @@
 # The work is in scripts/, so that CI, people and make run the same thing.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full test-mpi fuzz mutants sanitize bench bench-check lint fmt doc clean
+.PHONY: help setup build demo test test-full test-crash test-mpi fuzz mutants sanitize bench bench-check lint fmt doc clean
 
 help: ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ test: ## set up what is missing, build, run every test (under 20 minutes on 2 co
 
 test-full: ## `make test` with many more random cases, then the tests marked as long
 	@scripts/test --full
+
+test-crash: ## processes killed, power cut and files moved under fire, with all that takes long
+	@scripts/test-crash
 
 test-mpi: ## MPI programs of every kind over every MPI that can be installed (about an hour)
 	@scripts/test-mpi

@@ -110,6 +110,20 @@ pub fn check_module_table(root: &File) -> Vec<Complaint> {
     absent.chain(unlisted).collect()
 }
 
+/// A decision (`docs/adr/NNNN-title.md`) that does not say its status, or that the page on the architecture does not link.
+pub fn check_decision(page: &File, architecture: &str) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    if !page.text.lines().any(|line| line.starts_with("Status: ")) {
+        let what = "has no line `Status: proposed`, `accepted` or `replaced by NNNN`";
+        complaints.push(Complaint::about(&page.path, what));
+    }
+    if !architecture.contains(&format!("({})", page.path)) {
+        let what = "is not linked in ARCHITECTURE.md, under Decisions";
+        complaints.push(Complaint::about(&page.path, what));
+    }
+    complaints
+}
+
 /// Longest subject of a commit.
 pub const LONGEST_SUBJECT: usize = 72;
 
@@ -157,6 +171,15 @@ mod tests {
             .map(|c| c.line)
             .collect();
         assert_eq!(lines, [4, 6]);
+    }
+
+    #[test]
+    fn decisions_have_a_status_and_a_link() {
+        let page = |text: &str| File::new("docs/adr/0001-x.md", text);
+        let links = "[x](docs/adr/0001-x.md)";
+        assert!(check_decision(&page("# X\n\nStatus: accepted.\n"), links).is_empty());
+        assert_eq!(check_decision(&page("# X\n"), links).len(), 1);
+        assert_eq!(check_decision(&page("Status: accepted"), "").len(), 1);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`layers`] | crates depend downwards only; every foreign crate has a reason |
 //! | [`sources`] | where `unsafe` may stand, module prose, lengths, names, left-over marks, purity |
-//! | [`language`] | doc comments that stand alone, words with one meaning, tables of modules, subjects of commits |
+//! | [`language`] | doc comments that stand alone, words with one meaning, tables of modules, decisions, subjects of commits |
 //! | [`lexer`] | Rust without comments and strings, for the rules |
 //! | [`tests_named`] | names of tests: golden cases, numbered statements |
 //! | [`links`] | relative links in Markdown lead somewhere |

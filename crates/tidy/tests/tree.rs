@@ -156,6 +156,17 @@ fn tables_of_modules_are_complete() {
     );
 }
 
+#[test]
+fn decisions_say_their_status_and_are_linked() {
+    let architecture = files(|f| f.path == "ARCHITECTURE.md").next();
+    let architecture = &architecture.expect("the page is there").text;
+    let is_decision =
+        |f: &File| f.path.starts_with("docs/adr/") && f.path != "docs/adr/0000-template.md";
+    hold(files(is_decision), |page| {
+        language::check_decision(page, architecture)
+    });
+}
+
 /// Commits since the rule exists; a copy of the tree without its history has none to look at.
 #[test]
 fn subjects_of_commits_fit_a_line() {
