@@ -32,6 +32,15 @@ const CLOSED: Duration = Duration::from_secs(2);
 /// How long a drain waits for slow peers before their connections are ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What the time of a drain is counted from.
+#[derive(Clone, Copy)]
+enum Patience {
+    /// Its beginning.
+    InAll,
+    /// The last change at the gate.
+    WithoutChange,
+}
+
 /// What accesses of a file are checked against.
 #[derive(Default)]
 struct Gate {
@@ -379,7 +388,8 @@ impl FileEntry {
         ranges: &[Range<u64>],
         hurry: &dyn Fn(FileId),
     ) -> Result<(), Refused> {
-        self.wait_patiently(lock(&self.gate), hurry, |gate| gate.drain.runs_in(ranges))
+        let runs = |gate: &Gate| gate.drain.runs_in(ranges);
+        self.wait_patiently(lock(&self.gate), hurry, Patience::InAll, runs)
     }
 
     /// Waits while accesses run. `hurry` ends the connections of those that take too long.
@@ -387,14 +397,20 @@ impl FileEntry {
         &'a self,
         mut gate: MutexGuard<'a, Gate>,
         hurry: &dyn Fn(FileId),
+        patience: Patience,
         runs: impl Fn(&Gate) -> bool,
     ) -> Result<(), Refused> {
         let mut since = Instant::now();
         let mut hurried = 0;
         while runs(&gate) {
             let waited = self.changed.wait_timeout(gate, PATIENCE);
-            gate = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if since.elapsed() >= PATIENCE && runs(&gate) {
+            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            gate = next;
+            let is_late = match patience {
+                Patience::InAll => since.elapsed() >= PATIENCE,
+                Patience::WithoutChange => timeout.timed_out(),
+            };
+            if is_late && runs(&gate) {
                 drop(gate);
                 hurried += 1;
                 if hurried > 3 {
@@ -506,7 +522,8 @@ impl FileEntry {
         let _one = lock(&self.drain);
         let mut gate = lock(&self.gate);
         let phase = gate.drain.begin();
-        self.wait_patiently(gate, hurry, |gate| !gate.drain.is_over(phase))
+        let runs = |gate: &Gate| !gate.drain.is_over(phase);
+        self.wait_patiently(gate, hurry, Patience::WithoutChange, runs)
     }
 
     /// Runs something while no access runs. Accesses that come meanwhile wait.
