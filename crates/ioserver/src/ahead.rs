@@ -14,18 +14,18 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use advise::predict::Reach;
 use layout::ViewOffset;
+use parking_lot::{Condvar, Mutex};
 use wire::message::ahead::{Collective, ReadAhead};
 
 use crate::access::windows;
 use crate::bounded::Searching;
 use crate::context::Storage;
 use crate::files::Files;
-use crate::files::lock;
 use crate::refused::Refused;
 use crate::sessions::Session;
 use crate::statistics::add;
@@ -69,7 +69,7 @@ impl Wanted {
 impl Reading {
     /// What the client wants.
     pub(crate) fn wanted(&self) -> Wanted {
-        lock(&self.state).wanted
+        self.state.lock().wanted
     }
 }
 
@@ -118,7 +118,7 @@ struct Jobs {
 impl Ahead {
     /// A view was read through.
     pub(crate) fn observe(&self, view: &Arc<RegisteredView>, lo: u64, hi: u64) {
-        let mut state = lock(&view.reading.state);
+        let mut state = view.reading.state.lock();
         let ahead = state.reach.observe(lo, hi);
         drop(state);
         if ahead.is_void {
@@ -136,7 +136,7 @@ impl Ahead {
         ranges: impl IntoIterator<Item = Range<u64>>,
         round: Option<u64>,
     ) {
-        let mut jobs = lock(&self.jobs);
+        let mut jobs = self.jobs.lock();
         for range in ranges {
             if jobs.list.len() < MOST_JOBS {
                 jobs.list.push_back(Job {
@@ -154,7 +154,7 @@ impl Ahead {
     pub(crate) fn run(&self, storage: &Storage) {
         loop {
             let job = {
-                let mut jobs = lock(&self.jobs);
+                let mut jobs = self.jobs.lock();
                 loop {
                     if jobs.is_stopping {
                         return;
@@ -162,7 +162,7 @@ impl Ahead {
                     match jobs.list.pop_front() {
                         Some(job) => break job,
                         None => {
-                            jobs = self.wake.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+                            self.wake.wait(&mut jobs);
                         }
                     }
                 }
@@ -177,7 +177,7 @@ impl Ahead {
 
     /// Ends the thread.
     pub(crate) fn stop(&self) {
-        lock(&self.jobs).is_stopping = true;
+        self.jobs.lock().is_stopping = true;
         self.wake.notify_all();
     }
 }
@@ -245,7 +245,7 @@ pub(crate) fn read_ahead(
         collective: request.collective,
         bytes: request.bytes,
     };
-    let mut state = lock(&view.reading.state);
+    let mut state = view.reading.state.lock();
     let is_new = std::mem::replace(&mut state.wanted, wanted) != wanted;
     if is_new {
         let depth = (request.depth != u64::MAX).then_some(request.depth);

@@ -10,11 +10,9 @@ use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use wire::FileId;
-
-use crate::files::lock;
 
 const NAME: &str = "truncated";
 const RECORD: usize = 24;
@@ -82,12 +80,12 @@ impl AppliedTruncates {
 
     /// The epoch of a file; 0 if none was ever applied here.
     pub(crate) fn epoch(&self, file: FileId) -> u64 {
-        lock(&self.0).epochs.get(&file).copied().unwrap_or(0)
+        self.0.lock().epochs.get(&file).copied().unwrap_or(0)
     }
 
     /// A truncate is applied; durable when this returns.
     pub(crate) fn put(&self, file: FileId, epoch: u64) -> io::Result<()> {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         for log in &mut state.logs {
             let good = log.metadata()?.len();
             if let Err(error) = log
@@ -105,7 +103,7 @@ impl AppliedTruncates {
 
     /// The bytes of the file are gone from here.
     pub(crate) fn forget(&self, file: FileId) {
-        lock(&self.0).epochs.remove(&file);
+        self.0.lock().epochs.remove(&file);
     }
 }
 

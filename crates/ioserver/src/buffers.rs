@@ -16,11 +16,11 @@
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::files::lock;
 use crate::sessions::{Connection, Who};
+use parking_lot::{Condvar, Mutex};
 
 /// One part in so many is the most that a client, or a user, has at a time.
 const CLIENT_SHARE: usize = 4;
@@ -104,12 +104,12 @@ impl Buffers {
 
     /// Buffers that are lent now.
     pub(crate) fn lent(&self) -> usize {
-        lock(&self.state).lent()
+        self.state.lock().lent()
     }
 
     /// Most buffers that were lent at once, and how many there may be.
     pub(crate) fn most_lent(&self) -> (usize, usize) {
-        (lock(&self.state).most_lent, self.count)
+        (self.state.lock().most_lent, self.count)
     }
 
     /// Takes the memory of so many bytes now; how many are there then. The limit holds.
@@ -117,7 +117,7 @@ impl Buffers {
         let wanted = usize::try_from(bytes.div_ceil(self.buffer_bytes as u64));
         let wanted = wanted.unwrap_or(usize::MAX).min(self.count);
         loop {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             if state.made >= wanted {
                 return (state.made * self.buffer_bytes) as u64;
             }
@@ -125,14 +125,14 @@ impl Buffers {
             drop(state);
             // Written to, so that the system gives the memory now.
             let fresh = std::hint::black_box(vec![1u8; self.buffer_bytes]);
-            lock(&self.state).free.push(fresh);
+            self.state.lock().free.push(fresh);
             self.changed.notify_all();
         }
     }
 
     /// Bytes of all buffers that there are.
     pub(crate) fn made_bytes(&self) -> u64 {
-        (lock(&self.state).made * self.buffer_bytes) as u64
+        (self.state.lock().made * self.buffer_bytes) as u64
     }
 
     /// Whether this client and user may have another one.
@@ -162,7 +162,7 @@ impl Buffers {
 
     /// A buffer, when it is this caller's turn; and whether it had to wait.
     pub(crate) fn borrow(&self, borrower: &Borrower) -> (BufferLoan<'_>, bool) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let ticket = state.next_ticket;
         state.next_ticket += 1;
         let is_alone = state.queue.is_empty();
@@ -170,9 +170,7 @@ impl Buffers {
         let mut since: Option<Instant> = None;
         while !self.is_turn(&state, ticket) {
             let since = *since.get_or_insert_with(Instant::now);
-            let waited = self.changed.wait_timeout(state, LOOK.min(self.patience));
-            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = next;
+            let timeout = self.changed.wait_for(&mut state, LOOK.min(self.patience));
             if timeout.timed_out() && since.elapsed() >= self.patience {
                 for (_, held) in &state.held {
                     if held.connection.is_overdue() {
@@ -205,7 +203,7 @@ impl Buffers {
 impl Drop for BufferLoan<'_> {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        let mut state = lock(&self.pool.state);
+        let mut state = self.pool.state.lock();
         state.free.push(bytes);
         let held = state.held.iter().position(|(t, _)| *t == self.ticket);
         if let Some(held) = held {
@@ -257,7 +255,7 @@ mod tests {
 
     /// Waits until so many have come.
     fn until_waiting(pool: &Buffers, count: usize) {
-        while lock(&pool.state).queue.len() < count {
+        while pool.state.lock().queue.len() < count {
             thread::yield_now();
         }
     }
@@ -298,7 +296,7 @@ mod tests {
         });
         drop(second);
         assert_eq!(pool.most_lent(), (2, 2));
-        assert_eq!(lock(&pool.state).made, 2);
+        assert_eq!(pool.state.lock().made, 2);
     }
 
     #[test]
@@ -328,6 +326,6 @@ mod tests {
             rest.sort_unstable();
             assert_eq!(rest, [(0, true), (1, true)]);
         });
-        assert_eq!((pool.lent(), lock(&pool.state).held.len()), (0, 0));
+        assert_eq!((pool.lent(), pool.state.lock().held.len()), (0, 0));
     }
 }

@@ -6,12 +6,13 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use control::capability::{ClusterKey, server_seal};
 use identity::{Acquainted, Keys};
+use parking_lot::Mutex;
 use wire::ask::AskError;
 use wire::link::{Link, LinkError};
 use wire::message::Request;
@@ -21,8 +22,6 @@ use wire::message::session::{Credentials, Role, Welcome};
 use wire::message::{Bytes, Refusal};
 use wire::url::Endpoint;
 use wire::{FileId, ServerId, Status, describe};
-
-use crate::files::lock;
 
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -85,7 +84,7 @@ impl Links {
         mut run: impl FnMut(&mut Link, u64, &mut Vec<u8>) -> Result<T, AskError>,
     ) -> Result<T, AskError> {
         loop {
-            let found = lock(&self.idle).pop();
+            let found = self.idle.lock().pop();
             let is_fresh = found.is_none();
             let mut idle = match found {
                 Some(idle) => idle,
@@ -95,11 +94,11 @@ impl Links {
             match run(&mut idle.link, idle.number, &mut idle.out) {
                 // It was closed while it was idle: others may be as well.
                 Err(AskError::Link(LinkError::Closed | LinkError::Io(_))) if !is_fresh => {
-                    lock(&self.idle).clear();
+                    self.idle.lock().clear();
                 }
                 Err(error @ (AskError::Link(_) | AskError::Answer(_))) => return Err(error),
                 done => {
-                    let mut list = lock(&self.idle);
+                    let mut list = self.idle.lock();
                     if list.len() < IDLE {
                         list.push(idle);
                     }
@@ -151,7 +150,7 @@ impl Peers {
 
     /// The connections to a member, at the address it has now.
     pub(crate) fn to(&self, member: &Member) -> Result<Arc<Links>, AskError> {
-        let mut links = lock(&self.links);
+        let mut links = self.links.lock();
         if let Some((address, found)) = links.get(&member.server)
             && *address == member.address
         {

@@ -6,15 +6,14 @@
 //! Invariants: bounded, whatever clients do; an access pays a few nanoseconds and no lock.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use advise::profile::{Entry, Profile, Recorder};
 use layout::View;
+use parking_lot::Mutex;
 use wire::message::Bytes;
 use wire::message::profile::{ReportUse, SeenUse};
 use wire::{ClientId, FileId, ServerId};
-
-use crate::files::lock;
 
 /// Files of clients that wait to be reported; what comes beyond is dropped, it is a statistic.
 const MOST_WAITING: usize = 1024;
@@ -29,7 +28,7 @@ pub(crate) struct SeenUses(Mutex<HashMap<(ClientId, FileId), Profile>>);
 
 impl SeenUses {
     fn add(&self, client: ClientId, file: FileId, entry: Entry) {
-        let mut waiting = lock(&self.0);
+        let mut waiting = self.0.lock();
         if waiting.len() < MOST_WAITING || waiting.contains_key(&(client, file)) {
             let profile = waiting.entry((client, file)).or_default();
             profile.add(APPLICATION, 0, entry);
@@ -38,7 +37,7 @@ impl SeenUses {
 
     /// What is to be reported, if anything is.
     pub(crate) fn take(&self) -> Option<ReportUse> {
-        let mut waiting = lock(&self.0);
+        let mut waiting = self.0.lock();
         let keys: Vec<(ClientId, FileId)> = waiting.keys().take(MOST_REPORTED).copied().collect();
         let seen: Vec<SeenUse> = keys
             .into_iter()

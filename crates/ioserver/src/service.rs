@@ -4,9 +4,10 @@
 //! here. Handlers return an answer or a [`Refused`]; this module sends either. Accesses to bytes and what comes with
 //! descriptors answer by themselves.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use serving::{Exchange, Outcome, Peer, PerUser, Proven, Service};
 use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::ahead::{Confirm, Deposit, ReadAhead};
@@ -32,7 +33,6 @@ use crate::ahead;
 use crate::context::Context;
 use crate::direct::{attach, map};
 use crate::directed;
-use crate::files::lock;
 use crate::gateway;
 use crate::moving;
 use crate::ops::{self, Departures, ask_owner};
@@ -70,15 +70,14 @@ impl IoService {
 
     /// The server is to end.
     pub(crate) fn end(&self) {
-        *lock(&self.is_ending) = true;
+        *self.is_ending.lock() = true;
         self.ended.notify_all();
     }
 
     /// Waits until the server is to end.
     pub(crate) fn wait(&self) {
-        let ending = lock(&self.is_ending);
-        let waited = self.ended.wait_while(ending, |ending| !*ending);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        let mut ending = self.is_ending.lock();
+        self.ended.wait_while(&mut ending, |ending| !*ending);
     }
 
     /// Answers that something was not done, and counts it.

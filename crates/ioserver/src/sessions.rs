@@ -8,9 +8,10 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, RwLock};
 use store::{Grant, Pins};
 use wire::describe::Assembly;
 use wire::{ClientId, FileId, ServerId, Status};
@@ -20,7 +21,6 @@ use crate::buffers::Borrower;
 use crate::context::Identity;
 use crate::direct::{Attachment, GivenSegments};
 use crate::fenced::FencedClients;
-use crate::files::lock;
 use crate::limits::Limits;
 use crate::moving::LentSegments;
 use crate::ops::{Hold, Permit};
@@ -98,7 +98,7 @@ impl Client {
 
     /// A registered view.
     pub(crate) fn view(&self, number: u64) -> Result<Arc<RegisteredView>, Refused> {
-        let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
+        let views = self.views.read();
         views.get(&number).cloned().ok_or_else(|| {
             Refused::new(
                 Status::UnknownView,
@@ -109,10 +109,7 @@ impl Client {
 
     /// Registered views.
     pub(crate) fn view_count(&self) -> usize {
-        self.views
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        self.views.read().len()
     }
 
     /// Sets bytes of the quota aside.
@@ -128,7 +125,7 @@ impl Client {
             ));
         }
         let most = self.most_view_bytes;
-        let mut used = lock(&self.described_bytes);
+        let mut used = self.described_bytes.lock();
         match used.checked_add(bytes).filter(|&sum| sum <= most) {
             Some(sum) => *used = sum,
             None => {
@@ -146,12 +143,12 @@ impl Client {
     }
 
     fn give_quota(&self, bytes: u64) {
-        *lock(&self.described_bytes) -= bytes;
+        *self.described_bytes.lock() -= bytes;
     }
 
     /// Binds a number to a view whose quota was taken.
     pub(crate) fn register(&self, number: u64, view: RegisteredView) {
-        let mut views = self.views.write().unwrap_or_else(PoisonError::into_inner);
+        let mut views = self.views.write();
         let before = views.insert(number, Arc::new(view));
         drop(views);
         if let Some(before) = before {
@@ -165,7 +162,7 @@ impl Client {
         if let Some(pending) = &pending {
             self.give_quota(pending.announced);
         }
-        let mut views = self.views.write().unwrap_or_else(PoisonError::into_inner);
+        let mut views = self.views.write();
         let found = views.remove(&number);
         drop(views);
         match found {
@@ -180,7 +177,7 @@ impl Client {
 
     /// Keeps a description whose parts are still to come; its quota was taken.
     pub(crate) fn put_pending(&self, number: u64, pending: PendingView) -> Result<(), Refused> {
-        let mut all = lock(&self.pending);
+        let mut all = self.pending.lock();
         if all.len() >= ASSEMBLIES && !all.contains_key(&number) {
             drop(all);
             self.give_quota(pending.announced);
@@ -198,7 +195,7 @@ impl Client {
 
     /// Takes a description that is on its way.
     pub(crate) fn take_pending(&self, number: u64) -> Option<PendingView> {
-        lock(&self.pending).remove(&number)
+        self.pending.lock().remove(&number)
     }
 
     /// A description turned out to be none.
@@ -235,7 +232,7 @@ impl Drop for Busy {
         if client.running.fetch_sub(1, Ordering::SeqCst) == 1
             && client.is_fenced.load(Ordering::SeqCst)
         {
-            drop(lock(&client.waiting));
+            drop(client.waiting.lock());
             client.idle.notify_all();
         }
     }
@@ -428,7 +425,7 @@ pub(crate) struct Sessions {
 impl Sessions {
     /// A connection of a client or server whose identity was proven; whether it is its first.
     pub(crate) fn open(&self, who: Who, limits: &Limits) -> Result<(Session, bool), Refused> {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         let (client, is_first) = match who {
             Who::Client { client, .. } => {
                 if table.fenced.contains(client) {
@@ -471,7 +468,7 @@ impl Sessions {
 
     /// Counts an access of a client that another server asks for, unless the client is fenced.
     pub(crate) fn begin_for(&self, client: ClientId) -> Result<Busy, Refused> {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         if table.fenced.contains(client) {
             return Err(fenced(client));
         }
@@ -489,7 +486,7 @@ impl Sessions {
 
     /// A connection has ended; whether it was the client's last.
     pub(crate) fn close(&self, session: &Session) -> bool {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         table.connections.remove(&session.number);
         let Some(entry) = table.clients.get_mut(&session.client.id) else {
             return session.is_server();
@@ -504,7 +501,7 @@ impl Sessions {
 
     /// A client that has a connection.
     pub(crate) fn find(&self, client: ClientId) -> Option<Arc<Client>> {
-        let table = lock(&self.table);
+        let table = self.table.lock();
         table
             .clients
             .get(&client)
@@ -513,18 +510,18 @@ impl Sessions {
 
     /// Whether a client has a connection.
     pub(crate) fn is_connected(&self, client: ClientId) -> bool {
-        lock(&self.table).clients.contains_key(&client)
+        self.table.lock().clients.contains_key(&client)
     }
 
     /// Whether a client is refused.
     pub(crate) fn is_fenced(&self, client: ClientId) -> bool {
-        lock(&self.table).fenced.contains(client)
+        self.table.lock().fenced.contains(client)
     }
 
     /// Ends the connections of a client that keeps others waiting: what it holds over them is free when they have
     /// ended. It may connect again.
     pub(crate) fn disconnect(&self, client: ClientId) {
-        for connection in lock(&self.table).connections.values() {
+        for connection in self.table.lock().connections.values() {
             if connection.client == client.0 {
                 connection.end();
             }
@@ -539,7 +536,7 @@ impl Sessions {
 
     /// Refuses a client and ends its connections; what it is known by here.
     fn mark_fenced(&self, client: ClientId) -> Vec<Arc<Client>> {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         table.fenced.insert(client);
         let direct = table.clients.get(&client).map(|(c, _)| Arc::clone(c));
         let forwarded = table.forwarded.get(&client).map(Arc::clone);
@@ -559,15 +556,14 @@ impl Sessions {
     pub(crate) fn fence(&self, client: ClientId) -> Result<(), Refused> {
         let deadline = Instant::now() + FENCE;
         for found in self.mark_fenced(client) {
-            let mut waiting = lock(&found.waiting);
+            let mut waiting = found.waiting.lock();
             while found.running.load(Ordering::SeqCst) > 0 {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     let text = format!("something of {client} still runs here");
                     return Err(Refused::new(Status::TimedOut, text));
                 }
-                let waited = found.idle.wait_timeout(waiting, left);
-                waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+                found.idle.wait_for(&mut waiting, left);
             }
         }
         Ok(())
@@ -576,7 +572,7 @@ impl Sessions {
     /// Ends the connections that are busy with a file.
     pub(crate) fn hurry(&self, file: FileId) {
         let wanted = file.0.wrapping_add(1);
-        for connection in lock(&self.table).connections.values() {
+        for connection in self.table.lock().connections.values() {
             if connection.file.load(Ordering::Acquire) == wanted {
                 connection.end();
             }
@@ -587,7 +583,7 @@ impl Sessions {
     pub(crate) fn end_stuck(&self) {
         let now = self.clock.now_ms();
         let stuck = u64::try_from(STUCK.as_millis()).unwrap_or(u64::MAX);
-        for connection in lock(&self.table).connections.values() {
+        for connection in self.table.lock().connections.values() {
             let since = connection.progress_ms.load(Ordering::Relaxed);
             if connection.file.load(Ordering::Acquire) != 0 && now.saturating_sub(since) > stuck {
                 connection.end();
@@ -597,7 +593,7 @@ impl Sessions {
 
     /// Connections, clients, and their views.
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
-        let table = lock(&self.table);
+        let table = self.table.lock();
         let views = table.clients.values().map(|(c, _)| c.view_count()).sum();
         (table.connections.len(), table.clients.len(), views)
     }

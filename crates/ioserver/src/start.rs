@@ -9,12 +9,13 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use control::capability::ClusterKey;
 use identity::{Keys, local_host};
+use parking_lot::{Condvar, Mutex};
 use serving::Running;
 use store::{
     Directory, Disk, DiskId, DiskSpec, DiskStore, Limited, MemoryStore, MissingDisk, Origin, Pool,
@@ -34,7 +35,6 @@ use crate::context::{Cluster, Context, Identity, Others, Reports, Storage};
 use crate::direct::Direct;
 use crate::directed::Operations;
 use crate::files::Files;
-use crate::files::lock;
 use crate::gateway::Stages;
 use crate::join::{
     Candidate, flush, join, load_identity, load_states, may_succeed_later, save_state, stay,
@@ -522,8 +522,7 @@ fn join_patiently(
 /// to connect again.
 pub(crate) fn wait(pause: Duration) {
     let (never, condition) = (Mutex::new(()), Condvar::new());
-    let waited = condition.wait_timeout(lock(&never), pause);
-    drop(waited.unwrap_or_else(PoisonError::into_inner));
+    condition.wait_for(&mut never.lock(), pause);
 }
 
 impl IoServer {

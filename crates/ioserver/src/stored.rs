@@ -11,15 +11,15 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use store::{DiskStore, Identity, Looked, MissingDisk, Store, Subfile, SubfileId};
 use wire::FileId;
 use wire::message::file::{DiskEntry, DiskList, DiskState};
 
-use crate::files::lock;
 use crate::statistics::{Statistics, add};
 
 /// Dirty bytes written back at a time.
@@ -92,7 +92,7 @@ impl SubfileStore {
     pub(crate) fn create(&self, identity: &Identity) -> store::Result<Arc<dyn Subfile>> {
         let made = self.store.create(identity)?;
         if self.disk.is_none() {
-            lock(&self.index).insert(identity.id);
+            self.index.lock().insert(identity.id);
         }
         Ok(made)
     }
@@ -101,7 +101,7 @@ impl SubfileStore {
     pub(crate) fn count(&self) -> usize {
         match &self.disk {
             Some(disk) => disk.count(),
-            None => lock(&self.index).len(),
+            None => self.index.lock().len(),
         }
     }
 
@@ -112,7 +112,7 @@ impl SubfileStore {
             return disk.look(after, most);
         }
         let from = after.map_or(Unbounded, Excluded);
-        let index = lock(&self.index);
+        let index = self.index.lock();
         let ids: Vec<SubfileId> = index.range((from, Unbounded)).take(most).copied().collect();
         drop(index);
         let look = |id| {
@@ -202,7 +202,7 @@ impl SubfileStore {
         let found: Vec<SubfileId> = match &self.disk {
             Some(disk) => disk.of_generation(file.0, generation),
             None => {
-                let index = lock(&self.index);
+                let index = self.index.lock();
                 index.range(of(0)..=of(u32::MAX)).copied().collect()
             }
         };
@@ -210,7 +210,7 @@ impl SubfileStore {
         for id in found.into_iter().filter(is_meant) {
             match self.store.remove(id) {
                 Ok(()) | Err(store::Error::NotFound(_)) => {
-                    lock(&self.index).remove(&id);
+                    self.index.lock().remove(&id);
                 }
                 Err(e) => return Err(e),
             }
@@ -282,7 +282,7 @@ impl SubfileStore {
         let is_much = disk.dirty_bytes() > disk.memory_limit_bytes() / BEGIN_SHARE
             && !self.is_urgent.swap(true, Ordering::SeqCst);
         if is_new || is_much {
-            let _waiting = lock(&self.is_stopping);
+            let _waiting = self.is_stopping.lock();
             self.wake.notify_all();
         }
     }
@@ -302,19 +302,17 @@ impl SubfileStore {
     /// Writes back in the background until [`SubfileStore::stop`]. `collect` makes dirty what clients have
     /// stored by themselves, and says whether there was anything.
     pub(crate) fn write_back(&self, statistics: &Statistics, collect: impl Fn() -> bool) {
-        let mut is_stopping = lock(&self.is_stopping);
+        let mut is_stopping = self.is_stopping.lock();
         loop {
             while !*is_stopping && !self.has_dirty.load(Ordering::SeqCst) {
-                let waited = self.wake.wait(is_stopping);
-                is_stopping = waited.unwrap_or_else(PoisonError::into_inner);
+                self.wake.wait(&mut is_stopping);
             }
             if *is_stopping {
                 return;
             }
-            let waited = self.wake.wait_timeout_while(is_stopping, DELAY, |stop| {
-                !*stop && !self.is_urgent.load(Ordering::SeqCst)
-            });
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            let may_wait = |stop: &mut bool| !*stop && !self.is_urgent.load(Ordering::SeqCst);
+            self.wake.wait_while_for(&mut is_stopping, may_wait, DELAY);
+            drop(is_stopping);
             self.has_dirty.store(false, Ordering::SeqCst);
             self.is_urgent.store(false, Ordering::SeqCst);
             if collect() {
@@ -333,17 +331,17 @@ impl SubfileStore {
                         break;
                     }
                 }
-                if *lock(&self.is_stopping) {
+                if *self.is_stopping.lock() {
                     return;
                 }
             }
-            is_stopping = lock(&self.is_stopping);
+            is_stopping = self.is_stopping.lock();
         }
     }
 
     /// Ends the background thread.
     pub(crate) fn stop(&self) {
-        *lock(&self.is_stopping) = true;
+        *self.is_stopping.lock() = true;
         self.wake.notify_all();
     }
 

@@ -4,15 +4,16 @@
 //! description are its identity. Shares belong to one layout; they are compiled when an access first touches them
 //! and go when the layout goes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use layout::View;
+use parking_lot::Mutex;
 use plan::access::{AccessPlan, Shares};
 use wire::{ClientId, FileId, Rights, Status};
 
 use crate::ahead::Reading;
-use crate::files::{LocalState, lock};
+use crate::files::LocalState;
 use crate::gateway::History;
 use crate::ops::Permit;
 use crate::refused::Refused;
@@ -102,7 +103,7 @@ impl RegisteredView {
 
     /// What it shares with the subfiles of a layout.
     pub(crate) fn shares(&self, known: &LocalState) -> Arc<Shares> {
-        let mut latest = lock(&self.latest);
+        let mut latest = self.latest.lock();
         if let Some((serial, shares)) = &*latest
             && *serial == known.serial
         {
@@ -121,7 +122,7 @@ impl RegisteredView {
 
 /// What a view with this description shares with the subfiles of a layout; made once for all who have it.
 pub(crate) fn shares_of(known: &LocalState, view: &View, description: &Arc<[u8]>) -> Arc<Shares> {
-    let mut all = lock(&known.shares);
+    let mut all = known.shares.lock();
     match all.get(description) {
         Some(shares) => Arc::clone(shares),
         None => {

@@ -2,16 +2,16 @@
 //!
 //! Left to others: what is asked, and what a server answers itself without a socket ([`super::Others`]).
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use wire::ServerId;
 use wire::ask::AskError;
 use wire::message::Request;
 use wire::message::catalogue::{Member, MemberState};
 
 use super::Reports;
-use crate::files::lock;
 use crate::gateway::Foes;
 use crate::links::{Links, Peers, no_member};
 use crate::moving::Lenders;
@@ -50,12 +50,12 @@ impl Cluster {
 
     /// The list of members, as of the last report.
     pub(crate) fn members(&self) -> Arc<Vec<Member>> {
-        Arc::clone(&lock(&self.members))
+        Arc::clone(&self.members.lock())
     }
 
     /// Takes another list; the one before.
     pub(crate) fn replace_members(&self, members: Vec<Member>) -> Arc<Vec<Member>> {
-        std::mem::replace(&mut *lock(&self.members), Arc::new(members))
+        std::mem::replace(&mut *self.members.lock(), Arc::new(members))
     }
 
     /// Asks a member.
@@ -71,7 +71,7 @@ impl Cluster {
     /// A member that is there. One that joined since the last report is found by another report.
     pub(crate) fn member(&self, server: ServerId) -> Result<Member, AskError> {
         let find = || {
-            let members = lock(&self.members);
+            let members = self.members.lock();
             let mut members = members.iter();
             let found = members.find(|m| m.server == server && m.state != MemberState::Dead);
             found.cloned()

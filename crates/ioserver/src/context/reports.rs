@@ -3,10 +3,9 @@
 //! The thread that reports waits here; a request that lacks room or does not find a member asks for a report and
 //! waits for the answer. Left to others: what is reported (`join`).
 
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::files::lock;
+use parking_lot::{Condvar, Mutex};
 
 /// See the [module](self).
 #[derive(Default)]
@@ -25,7 +24,7 @@ struct State {
 impl Reports {
     /// Has a report sent at once and waits for its answer, or for the time to pass.
     pub(crate) fn report_now(&self, patience: Duration) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let wanted = state.done + 2; // one that is under way began too early
         state.is_wanted = true;
         self.changed.notify_all();
@@ -39,41 +38,36 @@ impl Reports {
                 state.is_wanted = true;
                 self.changed.notify_all();
             }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, left);
         }
     }
 
     /// Waits until the next report is due; `false` when the server stops.
     pub(crate) fn wait_until_due(&self, interval: Duration) -> bool {
-        let state = lock(&self.state);
-        let (mut state, _) = self
-            .changed
-            .wait_timeout_while(state, interval, |s| !s.is_wanted && !s.is_stopping)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
+        let is_early = |s: &mut State| !s.is_wanted && !s.is_stopping;
+        self.changed.wait_while_for(&mut state, is_early, interval);
         state.is_wanted = false;
         !state.is_stopping
     }
 
     /// Waits so long; `false` when the server stops.
     pub(crate) fn wait_unless_stopping(&self, pause: Duration) -> bool {
-        let state = lock(&self.state);
-        let (state, _) = self
-            .changed
-            .wait_timeout_while(state, pause, |s| !s.is_stopping)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
+        self.changed
+            .wait_while_for(&mut state, |s| !s.is_stopping, pause);
         !state.is_stopping
     }
 
     /// A report was answered.
     pub(crate) fn answered(&self) {
-        lock(&self.state).done += 1;
+        self.state.lock().done += 1;
         self.changed.notify_all();
     }
 
     /// Ends the thread that reports.
     pub(crate) fn stop(&self) {
-        lock(&self.state).is_stopping = true;
+        self.state.lock().is_stopping = true;
         self.changed.notify_all();
     }
 }

@@ -4,9 +4,9 @@
 //! deceives no one but itself. Left to others: what the page says.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Mutex;
 
 use ::direct::ServerPage;
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use wire::Status;

@@ -458,7 +458,7 @@ fn merge(list: &[Part]) -> Vec<MappedExtent> {
 impl crate::sessions::Client {
     /// The page of the client, if it attached.
     fn attached(&self) -> Option<Arc<AttachedClient>> {
-        match &*crate::files::lock(&self.attached) {
+        match &*self.attached.lock() {
             super::Attachment::Open(attached) => Some(Arc::clone(attached)),
             _ => None,
         }

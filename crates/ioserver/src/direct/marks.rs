@@ -28,7 +28,6 @@ use wire::message::direct::READ_ONLY;
 
 use super::attached::AttachedClient;
 use super::{Direct, FileMaps};
-use crate::files::lock;
 use crate::statistics::add;
 
 /// The marks of a page that belong to no extent.
@@ -74,7 +73,7 @@ struct SubfileMarks {
 
 impl ClientMarks {
     fn give_back(self) {
-        let mut free = lock(&self.attached.marks);
+        let mut free = self.attached.marks.lock();
         let marks = self.subfiles.into_values().flat_map(|s| s.extents);
         free.given_back.extend(marks.map(|(_, (_, mark))| mark));
     }
@@ -149,7 +148,7 @@ impl Direct {
         stores: bool,
         list: impl Iterator<Item = Handing<'a>>,
     ) -> Vec<u32> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let maps = state.files.get_mut(&file);
         // A client that was revoked meanwhile has a void map.
         let maps = maps.filter(|maps| maps.clients.contains_key(&attached.number));
@@ -163,7 +162,7 @@ impl Direct {
                 attached: Arc::clone(attached),
                 subfiles: HashMap::new(),
             });
-        let mut free = lock(&attached.marks);
+        let mut free = attached.marks.lock();
         let mut mark_of = |handing: Handing<'_>| {
             let Location { offset, len, .. } = *handing.location;
             let known = of_client.subfiles.get(&handing.id);
@@ -195,7 +194,7 @@ impl Direct {
     /// Makes dirty what clients may have stored into a file: what they stored before this is called is
     /// in what the store writes next.
     pub(crate) fn collect(&self, file: FileId) {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         if let Some(maps) = state.files.get(&file) {
             self.count(maps.collect());
         }
@@ -204,7 +203,7 @@ impl Direct {
     /// Collects the marks of all files; whether anything may come of asking again soon.
     pub(crate) fn collect_all(&self) -> bool {
         let files: Vec<FileId> = {
-            let state = lock(&self.state);
+            let state = self.state.lock();
             let marked = state
                 .files
                 .iter()
@@ -214,7 +213,7 @@ impl Direct {
         let mut is_busy = false;
         for file in files {
             // One by one, so that no thread waits long for the lock.
-            let state = lock(&self.state);
+            let state = self.state.lock();
             if let Some(maps) = state.files.get(&file) {
                 let collected = maps.collect();
                 // A client that never ends its claim is no reason to write again and again.
@@ -271,7 +270,7 @@ mod tests {
             .get_or_init(|| ::direct::ServerTable::new().ok());
         let pid = u64::from(std::process::id());
         let attached = Arc::new(AttachedClient::new(1, pid).unwrap());
-        lock(&attached.marks).end = 3;
+        attached.marks.lock().end = 3;
         let file = FileId(1);
         let ask = |range: std::ops::Range<u64>| {
             let (number, ..) = direct

@@ -29,15 +29,16 @@ mod revoke;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::direct::ServerTable;
+use parking_lot::Mutex;
 use store::{Subfile, SubfileId};
 use wire::message::session::Counter;
 use wire::{FileId, Status};
 
-use crate::files::{FileEntry, lock};
+use crate::files::FileEntry;
 use crate::refused::Refused;
 use crate::sessions::Client;
 use crate::statistics::counter;
@@ -160,13 +161,13 @@ impl Direct {
         }
         let table = self.table.get_or_init(|| ServerTable::new().ok());
         let table = table.as_ref().ok_or_else(off)?;
-        let mut found = lock(&client.attached);
+        let mut found = client.attached.lock();
         match &*found {
             Attachment::Open(attached) => return Ok((Arc::clone(attached), table)),
             Attachment::Over => return Err(off()),
             Attachment::None => {}
         }
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.clients >= MOST_CLIENTS {
             let text = format!("{MOST_CLIENTS} clients share memory already; go by message");
             return Err(Refused::new(Status::QuotaExceeded, text));
@@ -180,10 +181,10 @@ impl Direct {
 
     /// The client gets no further page, and the one it has counts no longer.
     fn close(&self, client: &Client) -> Option<Arc<AttachedClient>> {
-        let before = std::mem::replace(&mut *lock(&client.attached), Attachment::Over);
+        let before = std::mem::replace(&mut *client.attached.lock(), Attachment::Over);
         match before {
             Attachment::Open(attached) => {
-                lock(&self.state).clients -= 1;
+                self.state.lock().clients -= 1;
                 Some(attached)
             }
             _ => None,
@@ -192,7 +193,7 @@ impl Direct {
 
     /// Whether a client has no map of a file that is still good.
     fn is_first_map(&self, file: FileId, attached: &AttachedClient) -> bool {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let maps = state.files.get(&file);
         maps.is_none_or(|maps| !maps.clients.contains_key(&attached.number))
     }
@@ -209,7 +210,7 @@ impl Direct {
             Refused::new(Status::QuotaExceeded, text)
         };
         let table = self.table().ok_or_else(none)?;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let state = &mut *state;
         state.uses += 1;
         if !state.files.contains_key(&file) {
@@ -250,7 +251,7 @@ impl Direct {
         let Some(table) = self.table() else {
             return;
         };
-        let state = lock(&self.state);
+        let state = self.state.lock();
         if let Some(maps) = state.files.get(&of.id()) {
             table.set_fence(maps.entry, of.word());
         }
@@ -265,7 +266,7 @@ impl Direct {
         stores: Stores,
         subfiles: impl Iterator<Item = (SubfileId, Arc<dyn Subfile>)>,
     ) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let Some(maps) = state.files.get_mut(&file) else {
             return;
         };
@@ -277,7 +278,7 @@ impl Direct {
 
     /// Files that a client has maps of.
     fn files_of(&self, attached: &AttachedClient) -> Vec<FileId> {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let of = state.files.iter();
         of.filter(|(_, maps)| maps.clients.contains_key(&attached.number))
             .map(|(file, _)| *file)
@@ -286,14 +287,14 @@ impl Direct {
 
     /// Whether a client has maps of a file, or may still store into it.
     fn has_maps(&self, file: FileId) -> bool {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let maps = state.files.get(&file);
         maps.is_some_and(|maps| !maps.clients.is_empty() || !maps.unsettled.is_empty())
     }
 
     /// Whether a client shares memory.
     pub(crate) fn is_in_use(&self) -> bool {
-        !lock(&self.state).files.is_empty()
+        !self.state.lock().files.is_empty()
     }
 
     /// A file is no more; its maps were revoked.
@@ -301,7 +302,7 @@ impl Direct {
         let Some(table) = self.table() else {
             return;
         };
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let is_done = |maps: &FileMaps| {
             maps.clients.is_empty() && maps.unsettled.is_empty() && maps.revoking == 0
         };
@@ -318,7 +319,7 @@ impl Direct {
         self.sweep();
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.counters;
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let aside: u64 = state.quarantine.iter().map(QuarantinedMemory::bytes).sum();
         let marked: u64 = state.files.values().map(FileMaps::marked).sum();
         vec![
@@ -394,7 +395,7 @@ mod tests {
         let next = register(u64::MAX);
         assert!(next.0 != first[0].0 && next.1 > 1);
         assert!(claim.end(), "nobody took it back");
-        let state = lock(&direct.state);
+        let state = direct.state.lock();
         assert!(state.files.contains_key(&FileId(0)));
         assert!(!state.files.contains_key(&FileId(1)));
         assert_ne!(table.epoch(first[1].0), first[1].1, "maps of it are void");

@@ -9,7 +9,6 @@ use store::Aside;
 
 use super::Direct;
 use super::attached::AttachedClient;
-use crate::files::lock;
 
 /// Extents, and those who may store into them.
 pub(super) struct QuarantinedMemory {
@@ -48,7 +47,7 @@ impl Direct {
     /// Frees what no writer can store into any more.
     pub(crate) fn sweep(&self) {
         let mut over = Vec::new();
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let mut at = 0;
         while let Some(found) = state.quarantine.get_mut(at) {
             if found.is_over() {
@@ -65,13 +64,13 @@ impl Direct {
 
     pub(super) fn put_aside(&self, quarantined: QuarantinedMemory) {
         if !quarantined.aside.is_empty() {
-            lock(&self.state).quarantine.push(quarantined);
+            self.state.lock().quarantine.push(quarantined);
         }
     }
 
     /// Bytes of address space that wait for a client.
     pub(super) fn quarantined_by(&self, attached: &Arc<AttachedClient>) -> u64 {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let of = state.quarantine.iter().filter(|q| q.is_of(attached));
         of.map(QuarantinedMemory::bytes).sum()
     }

@@ -18,7 +18,7 @@ use super::attached::AttachedClient;
 use super::quarantine::{QuarantinedMemory, may_store};
 use super::{Direct, Mapper};
 use crate::files::Files;
-use crate::files::{FileEntry, LocalState, lock};
+use crate::files::{FileEntry, LocalState};
 use crate::refused::Refused;
 use crate::sessions::Client;
 use crate::statistics::add;
@@ -79,7 +79,7 @@ impl Direct {
     fn revoke(&self, file: FileId) -> Option<Vec<StuckWriter>> {
         let table = self.table()?;
         let (mappers, mut stuck, entry, epoch) = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             state.uses += 1;
             let before = state.uses;
             let maps = state.files.get_mut(&file)?;
@@ -102,7 +102,7 @@ impl Direct {
     /// A revocation is over. Writers whose memory was not replaced are left for the next revocation; if
     /// there are none, extents can be evicted again.
     fn finish(&self, file: FileId, stuck: Vec<StuckWriter>) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let Some(maps) = state.files.get_mut(&file) else {
             return;
         };
@@ -122,7 +122,7 @@ impl Direct {
 
     /// Makes all maps void, for the end of the server.
     pub(crate) fn end(&self) {
-        let files: Vec<FileId> = lock(&self.state).files.keys().copied().collect();
+        let files: Vec<FileId> = self.state.lock().files.keys().copied().collect();
         for file in files {
             if let Some(stuck) = self.revoke(file) {
                 self.finish(file, stuck);
@@ -134,7 +134,7 @@ impl Direct {
     /// whether there was one.
     pub(crate) fn reclaim(&self) -> bool {
         let coldest = {
-            let state = lock(&self.state);
+            let state = self.state.lock();
             let mapped = state.files.iter();
             let mapped = mapped.filter(|(_, maps)| {
                 // Memory that a stuck writer stores into is not to be had this way.
@@ -163,7 +163,7 @@ impl Direct {
             return false;
         };
         let (mapper, entry, epoch) = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             let Some(maps) = state.files.get_mut(&file) else {
                 return false;
             };
@@ -254,7 +254,7 @@ impl Direct {
     /// many there were, and whether one did not end.
     fn wait_for_claims(&self, file: FileId) -> (u64, bool) {
         let (mappers, entry) = {
-            let state = lock(&self.state);
+            let state = self.state.lock();
             let Some(maps) = state.files.get(&file) else {
                 return (0, false);
             };
@@ -398,7 +398,7 @@ impl Files {
     pub(crate) fn detach(&self, client: &Client) -> Result<(), Refused> {
         let direct = &self.direct;
         // The second caller waits for what the first does.
-        let _one = lock(&client.detaching);
+        let _one = client.detaching.lock();
         let Some(attached) = direct.close(client) else {
             return Ok(());
         };

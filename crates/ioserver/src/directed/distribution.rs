@@ -13,16 +13,17 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use falls::Meeting;
 use kernels::Share;
 use layout::ViewOffset;
+use parking_lot::Mutex;
 use wire::message::directed::Lead;
 use wire::{ClientId, FileId, Status, describe};
 
 use crate::bounded::Searching;
-use crate::files::{LocalState, lock};
+use crate::files::LocalState;
 use crate::refused::Refused;
 use crate::views::shares_of;
 use plan::access::Shares;
@@ -58,7 +59,7 @@ impl CompiledViews {
             describe::put_view(&mut description, view);
         }
         let of: Vec<u32> = lead.ranks.iter().map(|rank| rank.view).collect();
-        let mut kept = lock(&self.0);
+        let mut kept = self.0.lock();
         let is_it = |views: &Arc<Views>| {
             views.serial == known.serial
                 && views.file == known.file()

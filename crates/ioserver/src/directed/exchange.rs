@@ -15,10 +15,11 @@
 //! missing the others are taken out again.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use wire::message::ahead::{Confirm, Deposit};
 use wire::message::directed::{IN_VIEW, Lead, Portion, PortionPart};
 use wire::{ClientId, FileId, ServerId};
@@ -28,7 +29,7 @@ use kernels::{Share, SharedBytes, SharedBytesMut};
 
 use super::distribution::{CompiledViews, Distribution};
 use super::prefetch::PackedBytes;
-use crate::files::{LocalState, lock};
+use crate::files::LocalState;
 use crate::statistics::Statistics;
 
 /// How long a rank's server waits for the owners of what it holds.
@@ -184,12 +185,12 @@ impl State {
 impl Deposits {
     /// Bytes that are held.
     pub(super) fn bytes(&self) -> u64 {
-        lock(&self.state).bytes
+        self.state.lock().bytes
     }
 
     /// The file is read in another form: no rank takes what is held for it.
     pub(super) fn forget(&self, file: FileId) {
-        lock(&self.state).drop_others(file, None);
+        self.state.lock().drop_others(file, None);
     }
 
     /// A server deposits a packet; whether it is kept. So many bytes are `prepared` here besides.
@@ -213,7 +214,7 @@ impl Deposits {
         };
         // Counted before it is copied, which is done without the lock.
         let ordered = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             // Of a file one request is prepared at a time.
             state.drop_others(request.file, Some(request.key));
             let held = state.bytes + prepared.load(Ordering::SeqCst);
@@ -244,9 +245,9 @@ impl Deposits {
             rank,
             &portion,
             &request.bytes.0,
-            &mut lock(&ordered),
+            &mut ordered.lock(),
         );
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         // It may have been dropped or taken meanwhile, or there is a newer one of the same owner.
         let kept = state.held.get_mut(&key).and_then(|found| {
             let is_there = found
@@ -274,7 +275,7 @@ impl Deposits {
 
     /// An owner says that what it deposited is good for an operation; whether it will be sent from here.
     pub(crate) fn confirm(&self, request: &Confirm) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.begun.contains(&(request.leader, request.operation)) {
             return false;
         }
@@ -305,7 +306,7 @@ impl Deposits {
         let request = (file, key(lead));
         let operation = (leader, lead.operation);
         let deadline = Instant::now() + PATIENCE;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         loop {
             let is_open = state.held.get(&request).is_some_and(|held| {
                 held.owners
@@ -316,8 +317,7 @@ impl Deposits {
             if !is_open || left.is_zero() {
                 break;
             }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, left);
         }
         if state.begun.len() == BEGUN {
             state.begun.pop_front();
@@ -343,7 +343,7 @@ impl Deposits {
             }
         }
         let packets = good.into_iter().enumerate().map(|(rank, portion)| {
-            let ordered = std::mem::take(&mut *lock(taken.ordered.get(&rank)?));
+            let ordered = std::mem::take(&mut *taken.ordered.get(&rank)?.lock());
             (!portion.parts.is_empty()).then(|| packet(lead, &taken.homes, rank, portion, ordered))
         });
         packets.collect()

@@ -14,17 +14,18 @@
 //! - A round holds the gate of the file: the file gets no other size or layout while one is in memory.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use store::{Grant, Pins};
 use wire::{ClientId, Status};
 
 use super::distribution::{CompiledViews, Distribution, RoundPart};
 use super::prefetch::{PackedBytes, Prefetch};
 use crate::context::{Cluster, Storage};
-use crate::files::{GatePass, lock};
+use crate::files::GatePass;
 use crate::refused::Refused;
 use crate::sessions::{Connection, Sessions};
 use crate::statistics::{Statistics, add};
@@ -126,7 +127,7 @@ impl Operation {
 
     /// Ends it for all; the first reason counts.
     pub(super) fn fail(&self, refused: Refused) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.failed.is_none() && !state.is_done {
             state.failed = Some(refused);
         }
@@ -136,7 +137,7 @@ impl Operation {
 
     /// The leader has come.
     pub(super) fn begin(&self, plan: Plan) -> Result<Arc<Plan>, Refused> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if let Some(refused) = &state.failed {
             return Err(refused.clone());
         }
@@ -154,7 +155,7 @@ impl Operation {
 
     /// What the leader has said, or why nothing came of it.
     pub(super) fn plan(&self) -> Result<Arc<Plan>, Refused> {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         match (&state.plan, &state.failed) {
             (Some(plan), _) => Ok(Arc::clone(plan)),
             (None, Some(refused)) => Err(refused.clone()),
@@ -167,28 +168,28 @@ impl Operation {
 
     /// Whether the leader has said what is accessed, or that nothing comes of it.
     fn is_told(&self) -> bool {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         state.plan.is_some() || state.failed.is_some()
     }
 
     /// The leader's own rank takes part.
     pub(super) fn came(&self, rank: usize) {
-        lock(&self.state).came[rank] = true;
+        self.state.lock().came[rank] = true;
     }
 
     /// Whether it has failed.
     pub(super) fn is_failed(&self) -> bool {
-        lock(&self.state).failed.is_some()
+        self.state.lock().failed.is_some()
     }
 
     /// Rounds that were taken out.
     pub(super) fn rounds(&self) -> u64 {
-        lock(&self.state).first
+        self.state.lock().first
     }
 
     /// A rank has come.
     pub(super) fn join(&self, rank: usize) -> Result<(), Refused> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if std::mem::replace(&mut state.came[rank], true) {
             let text = format!("rank {rank} is here already");
             return Err(Refused::new(Status::InvalidArgument, text));
@@ -203,7 +204,7 @@ impl Operation {
         who: Waiting<'_>,
         mut ready: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<T, Refused> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         loop {
             if let Some(refused) = &state.failed {
                 return Err(refused.clone());
@@ -211,9 +212,7 @@ impl Operation {
             if let Some(found) = ready(&mut state) {
                 return Ok(found);
             }
-            let waited = self.changed.wait_timeout(state, LOOK);
-            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = next;
+            let timeout = self.changed.wait_for(&mut state, LOOK);
             if timeout.timed_out() && state.failed.is_none() {
                 let trouble = self.look(sessions, &who, &state);
                 if let Some(refused) = trouble {
@@ -259,7 +258,7 @@ impl Operation {
 
     /// The round if it is there.
     pub(super) fn round_now(&self, number: u64) -> Result<Option<Arc<Round>>, Refused> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         match &state.failed {
             Some(refused) => Err(refused.clone()),
             None => Ok(state.round(number).flatten()),
@@ -268,7 +267,7 @@ impl Operation {
 
     /// A rank is through with a round.
     pub(super) fn through(&self, number: u64) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let Some(at) = number.checked_sub(state.first) else {
             return;
         };
@@ -284,7 +283,7 @@ impl Operation {
 
     /// The store has prepared a round.
     pub(super) fn publish(&self, statistics: &Statistics, round: Round) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let takers = state.plan.as_ref().map_or(0, |plan| plan.takers);
         state.rounds.push_back((Arc::new(round), takers));
         let bytes = state.rounds.iter().map(|(round, _)| round.bytes()).sum();
@@ -316,13 +315,13 @@ impl Operation {
 
     /// There are no more rounds.
     pub(super) fn complete(&self) {
-        lock(&self.state).is_complete = true;
+        self.state.lock().is_complete = true;
         self.changed.notify_all();
     }
 
     /// Everything is stored.
     pub(super) fn done(&self) {
-        lock(&self.state).is_done = true;
+        self.state.lock().is_done = true;
         self.changed.notify_all();
     }
 
@@ -337,7 +336,7 @@ impl Operation {
 
     /// Lets go of the rounds of an operation that has failed.
     pub(super) fn clear(&self) {
-        let rounds = std::mem::take(&mut lock(&self.state).rounds);
+        let rounds = std::mem::take(&mut self.state.lock().rounds);
         drop(rounds);
     }
 
@@ -409,7 +408,7 @@ impl Operations {
     /// The operation that a leader begins. Only leaders make operations, so no client fills the table with some that
     /// have no leader.
     pub(super) fn lead(&self, leader: ClientId, number: u64) -> Result<Arc<Operation>, Refused> {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         table.retain(|_, operation| {
             Arc::strong_count(operation) > 1 || operation.began.elapsed() < REMEMBERED
         });
@@ -442,16 +441,14 @@ impl Operations {
     ) -> Result<Arc<Operation>, Refused> {
         let gone = |text: String| Err(Refused::new(Status::Unreachable, text));
         let began = Instant::now();
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         loop {
             if let Some(found) = table.get(&(leader, number))
                 && found.is_told()
             {
                 return Ok(Arc::clone(found));
             }
-            let waited = self.told.wait_timeout(table, LOOK);
-            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            table = next;
+            let timeout = self.told.wait_for(&mut table, LOOK);
             if !timeout.timed_out() {
                 continue;
             }
@@ -472,12 +469,12 @@ impl Operations {
 
     /// A leader has said something.
     pub(super) fn tell(&self) {
-        drop(lock(&self.table));
+        drop(self.table.lock());
         self.told.notify_all();
     }
 
     /// One that went well is not asked for again.
     pub(super) fn forget(&self, leader: ClientId, number: u64) {
-        lock(&self.table).remove(&(leader, number));
+        self.table.lock().remove(&(leader, number));
     }
 }

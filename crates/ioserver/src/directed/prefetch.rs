@@ -27,9 +27,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use store::{Piece, Pins};
 use wire::message::Bytes;
 use wire::message::ahead::{Collective, Confirm, Deposit};
@@ -41,7 +42,7 @@ use super::exchange::{self, Deposits, Homes};
 use crate::access::{Window, piece_range, place_of};
 use crate::ahead::Wanted;
 use crate::context::{Cluster, Storage};
-use crate::files::{FileEntry, LocalState, lock};
+use crate::files::{FileEntry, LocalState};
 use crate::statistics::add;
 
 /// Bytes of packets unless the client says otherwise.
@@ -271,7 +272,7 @@ impl Prefetch {
 
     /// A collective read has ended well here: what comes next is prepared.
     pub(super) fn observe(&self, entry: &Arc<FileEntry>, lead: &Lead, wanted: Wanted) {
-        let mut files = lock(&self.files);
+        let mut files = self.files.lock();
         if files.len() >= FILES && !files.contains_key(&entry.id()) {
             files.retain(|_, history| history.next.is_some());
             if files.len() >= FILES {
@@ -308,7 +309,7 @@ impl Prefetch {
         history.next = Some(Arc::clone(&job));
         drop(files);
         add(&self.storage.statistics.prefetches, 1);
-        lock(&self.queue).0.push_back(job);
+        self.queue.lock().0.push_back(job);
         self.wake.notify_one();
     }
 
@@ -329,7 +330,7 @@ impl Prefetch {
             // What was exchanged for an earlier form would keep the buffer from this one, and no server sends it: what
             // lacks it is no good either.
             self.deposits.forget(entry.id());
-            let is_all_here = job.is_none_or(|job| lock(&job.away).is_empty());
+            let is_all_here = job.is_none_or(|job| job.away.lock().is_empty());
             return ready.filter(|_| is_all_here);
         }
         let ready = match (job, ready) {
@@ -366,7 +367,7 @@ impl Prefetch {
         leader: ClientId,
         mut ready: Option<Ready>,
     ) -> Option<Ready> {
-        let mut away: Vec<ServerId> = lock(&job.away).clone();
+        let mut away: Vec<ServerId> = job.away.lock().clone();
         away.sort_unstable();
         let is_good = ready.is_some();
         let mut refused = Vec::new();
@@ -432,7 +433,7 @@ impl Prefetch {
         lead: &Lead,
     ) -> Option<(Arc<Job>, Option<Ready>)> {
         let job = {
-            let mut files = lock(&self.files);
+            let mut files = self.files.lock();
             let history = files.get_mut(&entry.id())?;
             if let Some(predicted) = history.predicted.take() {
                 match is_same(&predicted, lead) {
@@ -445,14 +446,13 @@ impl Prefetch {
         // The round in hand is finished, and no other begun.
         job.is_wanted.store(true, Ordering::SeqCst);
         let deadline = Instant::now() + IN_HAND;
-        let mut state = lock(&job.state);
+        let mut state = job.state.lock();
         while state.is_begun && !state.is_over {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            let waited = job.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            job.changed.wait_for(&mut state, left);
         }
         let rounds = std::mem::take(&mut state.rounds);
         let ready = Ready {
@@ -481,7 +481,7 @@ impl Prefetch {
     pub(crate) fn run(&self) {
         loop {
             let job = {
-                let mut queue = lock(&self.queue);
+                let mut queue = self.queue.lock();
                 loop {
                     if queue.1 {
                         return;
@@ -489,26 +489,25 @@ impl Prefetch {
                     match queue.0.pop_front() {
                         Some(job) => break job,
                         None => {
-                            let waited = self.wake.wait(queue);
-                            queue = waited.unwrap_or_else(PoisonError::into_inner);
+                            self.wake.wait(&mut queue);
                         }
                     }
                 }
             };
-            if std::mem::replace(&mut lock(&job.state).is_begun, true) {
+            if std::mem::replace(&mut job.state.lock().is_begun, true) {
                 continue;
             }
             self.prepare(&job);
-            lock(&job.state).is_over = true;
+            job.state.lock().is_over = true;
             job.changed.notify_all();
         }
     }
 
     /// Ends the thread.
     pub(crate) fn stop(&self) {
-        lock(&self.queue).1 = true;
+        self.queue.lock().1 = true;
         self.wake.notify_all();
-        for history in lock(&self.files).values() {
+        for history in self.files.lock().values() {
             if let Some(job) = &history.next {
                 job.is_wanted.store(true, Ordering::SeqCst);
             }
@@ -519,7 +518,7 @@ impl Prefetch {
     pub(crate) fn deposit(&self, request: &Deposit) -> bool {
         // The same read, and the limit that the client of the file gave, as far as that is known here.
         let job = {
-            let files = lock(&self.files);
+            let files = self.files.lock();
             let next = files.get(&request.file).and_then(|h| h.next.as_ref());
             next.cloned()
         };
@@ -579,7 +578,7 @@ impl Prefetch {
             match is_kept {
                 true => {
                     away.push((rank, home));
-                    lock(&job.away).push(home);
+                    job.away.lock().push(home);
                 }
                 false => {
                     packets[rank] = Some(PackedBytes {
@@ -657,7 +656,7 @@ impl Prefetch {
                 .prefetch_most_bytes
                 .fetch_max(held, Ordering::Relaxed);
             add(&statistics.prefetched_bytes, bytes);
-            let mut state = lock(&job.state);
+            let mut state = job.state.lock();
             if state.is_over {
                 // The request has gone on without it.
                 self.held.fetch_sub(left, Ordering::SeqCst);

@@ -13,17 +13,18 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use wire::message::cluster::FileStateIs;
 use wire::message::file::SizeIs;
 use wire::{ClientId, FileId, ServerId, Status};
 
+use super::LocalState;
 use super::drain::{Drain, Place};
 use super::fences::{Fences, MOVE};
 use super::version::{Age, Version};
-use super::{LocalState, lock};
 use crate::directed::Watch;
 use crate::refused::Refused;
 
@@ -128,7 +129,7 @@ pub(crate) struct GatePass {
 
 impl Drop for GatePass {
     fn drop(&mut self) {
-        let mut gate = lock(&self.entry.gate);
+        let mut gate = self.entry.gate.lock();
         let may_end_drain = gate.drain.leave(self.place);
         let is_waited_for = self.place.has_range() && !gate.fences.is_empty();
         drop(gate);
@@ -163,7 +164,7 @@ impl FileEntry {
 
     /// Whether a gate that is made anew with this epoch would let in and keep out the same.
     pub(super) fn is_like_new(&self, epoch: u64) -> bool {
-        let gate = lock(&self.gate);
+        let gate = self.gate.lock();
         gate.epoch == epoch
             && gate.number == 0
             && gate.version.is_untaken()
@@ -176,7 +177,7 @@ impl FileEntry {
 
     /// Tells of writes into a range from now on.
     pub(crate) fn watch(&self, watch: &Arc<Watch>) {
-        let mut watched = lock(&self.watched);
+        let mut watched = self.watched.lock();
         watched.retain(|old| old.strong_count() > 0);
         watched.push(Arc::downgrade(watch));
         self.is_watched.store(true, Ordering::SeqCst);
@@ -187,7 +188,7 @@ impl FileEntry {
         if !self.is_watched.load(Ordering::SeqCst) {
             return;
         }
-        let mut watched = lock(&self.watched);
+        let mut watched = self.watched.lock();
         watched.retain(|watch| match watch.upgrade() {
             Some(watch) => {
                 watch.wrote(range);
@@ -215,35 +216,35 @@ impl FileEntry {
 
     /// What is known about the file, if anything was asked yet.
     pub(crate) fn known(&self) -> Option<Arc<LocalState>> {
-        lock(&self.gate).version.known().cloned()
+        self.gate.lock().version.known().cloned()
     }
 
     /// What direct clients compare: twice the step, and one more while something is fenced, there may be a later
     /// step, or the owner does not know of this server.
     pub(crate) fn word(&self) -> u64 {
-        let gate = lock(&self.gate);
+        let gate = self.gate.lock();
         let is_closed = !gate.fences.is_empty() || gate.version.is_closed();
         gate.version.step() << 1 | u64::from(is_closed)
     }
 
     /// The truncate epoch that was applied here.
     pub(crate) fn epoch(&self) -> u64 {
-        lock(&self.gate).epoch
+        self.gate.lock().epoch
     }
 
     /// The lease number that was told.
     pub(crate) fn number(&self) -> u64 {
-        lock(&self.gate).number
+        self.gate.lock().number
     }
 
     /// Held while the metadata manager is asked, so that many who wait ask once.
     pub(crate) fn fetching(&self) -> MutexGuard<'_, ()> {
-        lock(&self.fetch)
+        self.fetch.lock()
     }
 
     /// Takes what the metadata manager said, unless it is older than what is known.
     pub(crate) fn learn(&self, told: FileStateIs, server: ServerId) -> Arc<LocalState> {
-        let mut gate = lock(&self.gate);
+        let mut gate = self.gate.lock();
         let is_new = gate.version.learn(self.file, told, server);
         let known = Arc::clone(gate.version.known().expect("just learnt"));
         if is_new {
@@ -255,12 +256,12 @@ impl FileEntry {
 
     /// The owner knows of this server, in what is known now.
     pub(crate) fn taken(&self, known: &LocalState) {
-        lock(&self.gate).version.taken(known);
+        self.gate.lock().version.taken(known);
     }
 
     /// The owner has told this start everything that earlier ones knew, this lease number included.
     pub(crate) fn told(&self, number: u64) {
-        let mut gate = lock(&self.gate);
+        let mut gate = self.gate.lock();
         // No atomic handle was let in before.
         gate.number = gate.number.max(number);
         gate.version.told();
@@ -268,18 +269,18 @@ impl FileEntry {
 
     /// The start of this server, if an earlier one had bytes of the file and was told things that are not known here.
     pub(crate) fn untold_start(&self, known: &LocalState) -> Option<u64> {
-        lock(&self.gate).version.untold_start(known)
+        self.gate.lock().version.untold_start(known)
     }
 
     /// Forgets the layout; the next access asks for it.
     pub(crate) fn forget(&self) {
-        lock(&self.gate).version.forget();
+        self.gate.lock().version.forget();
     }
 
     /// Keeps accesses out of ranges, in place of what `who` kept them out of before; empty lets all in. Accesses that
     /// run are not waited for.
     pub(crate) fn fence(&self, who: u64, ranges: &[Range<u64>]) {
-        let mut gate = lock(&self.gate);
+        let mut gate = self.gate.lock();
         gate.fences.lift(who);
         gate.fences.put(who, None, ranges);
         if who == MOVE {
@@ -304,7 +305,7 @@ impl FileEntry {
             let text = format!("bytes {start}..{end} are held by another client or move; repeat");
             Entrance::No(Refused::new(Status::Busy, text))
         };
-        let mut gate = lock(&self.gate);
+        let mut gate = self.gate.lock();
         if gate.is_cutting {
             return busy();
         }
@@ -335,15 +336,12 @@ impl FileEntry {
         ranges: &[Range<u64>],
         hold_wait: Duration,
     ) -> Result<(), Refused> {
-        let mut gate = lock(&self.gate);
+        let mut gate = self.gate.lock();
         gate.fences.lift(MOVE);
         self.changed.notify_all();
         gate.fences.want(ranges);
         let is_held = |gate: &mut Gate| gate.fences.meet(ranges);
-        let (mut gate, waited) = self
-            .changed
-            .wait_timeout_while(gate, hold_wait, is_held)
-            .unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_while_for(&mut gate, is_held, hold_wait);
         gate.fences.want(&[]);
         if waited.timed_out() {
             let text = format!("bytes of {} are held by a client", self.file);
@@ -361,13 +359,13 @@ impl FileEntry {
         ranges: &[Range<u64>],
         hold_wait: Duration,
     ) -> Option<ClientId> {
-        lock(&self.gate).fences.slow_holder(ranges, hold_wait)
+        self.gate.lock().fences.slow_holder(ranges, hold_wait)
     }
 
     /// Lets accesses in that a round of a move keeps out, unless another one has begun; whether it did. The round may
     /// have been made durable, so the first of them asks for the state.
     pub(crate) fn lift(&self, round: u64) -> bool {
-        let mut gate = lock(&self.gate);
+        let mut gate = self.gate.lock();
         if self.round.load(Ordering::SeqCst) != round || !gate.fences.lift(MOVE) {
             return false;
         }
@@ -379,7 +377,7 @@ impl FileEntry {
 
     /// Whether a move has fenced.
     pub(crate) fn is_fenced(&self) -> bool {
-        lock(&self.gate).fences.has_move()
+        self.gate.lock().fences.has_move()
     }
 
     /// Waits until every access has left that meets ranges which are fenced.
@@ -389,7 +387,7 @@ impl FileEntry {
         hurry: &dyn Fn(FileId),
     ) -> Result<(), Refused> {
         let runs = |gate: &Gate| gate.drain.runs_in(ranges);
-        self.wait_patiently(lock(&self.gate), hurry, Patience::InAll, runs)
+        self.wait_patiently(self.gate.lock(), hurry, Patience::InAll, runs)
     }
 
     /// Waits while accesses run. `hurry` ends the connections of those that take too long.
@@ -403,9 +401,7 @@ impl FileEntry {
         let mut since = Instant::now();
         let mut hurried = 0;
         while runs(&gate) {
-            let waited = self.changed.wait_timeout(gate, PATIENCE);
-            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            gate = next;
+            let timeout = self.changed.wait_for(&mut gate, PATIENCE);
             let is_late = match patience {
                 Patience::InAll => since.elapsed() >= PATIENCE,
                 Patience::WithoutChange => timeout.timed_out(),
@@ -419,7 +415,7 @@ impl FileEntry {
                 }
                 hurry(self.file);
                 since = Instant::now();
-                gate = lock(&self.gate);
+                gate = self.gate.lock();
             }
         }
         Ok(())
@@ -431,7 +427,7 @@ impl FileEntry {
             // An access that waits counts: a move has to know of it.
             self.accesses.fetch_add(1, Ordering::Relaxed);
         }
-        let mut gate = lock(&self.gate);
+        let mut gate = self.gate.lock();
         let mut deadline = None;
         loop {
             let is_held = !planned.is_server && gate.keeps_out(planned);
@@ -451,8 +447,7 @@ impl FileEntry {
                     ),
                 ));
             }
-            let waited = self.changed.wait_timeout(gate, until - now);
-            gate = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut gate, until - now);
         }
         let Some(known) = gate.version.known().cloned() else {
             return Entrance::Behind;
@@ -519,8 +514,8 @@ impl FileEntry {
     /// Waits until every access has left that entered before. `hurry` ends the connections of those
     /// that take too long.
     fn drain(&self, hurry: &dyn Fn(FileId)) -> Result<(), Refused> {
-        let _one = lock(&self.drain);
-        let mut gate = lock(&self.gate);
+        let _one = self.drain.lock();
+        let mut gate = self.gate.lock();
         let phase = gate.drain.begin();
         let runs = |gate: &Gate| !gate.drain.is_over(phase);
         self.wait_patiently(gate, hurry, Patience::WithoutChange, runs)
@@ -534,17 +529,16 @@ impl FileEntry {
     ) -> Result<(), Refused> {
         self.close_gate(|_| true);
         let done = self.drain(hurry).and_then(|()| run());
-        lock(&self.gate).is_cutting = false;
+        self.gate.lock().is_cutting = false;
         self.changed.notify_all();
         done
     }
 
     /// Closes the gate, after another thread has opened it again, if `is_wanted` still; whether it did.
     fn close_gate(&self, is_wanted: impl FnOnce(&Gate) -> bool) -> bool {
-        let mut gate = lock(&self.gate);
+        let mut gate = self.gate.lock();
         while gate.is_cutting {
-            let waited = self.changed.wait(gate);
-            gate = waited.unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut gate);
         }
         gate.is_cutting = is_wanted(&gate);
         gate.is_cutting
@@ -552,13 +546,13 @@ impl FileEntry {
 
     /// Whether accesses have to wait.
     pub(crate) fn is_closed(&self) -> bool {
-        lock(&self.gate).is_cutting
+        self.gate.lock().is_cutting
     }
 
     /// Refuses lower lease numbers; returns when nothing older runs.
     pub(crate) fn tell(&self, number: u64, hurry: &dyn Fn(FileId)) -> Result<(), Refused> {
         {
-            let mut gate = lock(&self.gate);
+            let mut gate = self.gate.lock();
             gate.number = gate.number.max(number);
         }
         self.drain(hurry)
@@ -577,7 +571,7 @@ impl FileEntry {
             return Ok(());
         }
         let done = self.drain(hurry).and_then(|()| cut());
-        let mut gate = lock(&self.gate);
+        let mut gate = self.gate.lock();
         gate.is_cutting = false;
         if done.is_ok() {
             gate.epoch = epoch;
@@ -590,7 +584,7 @@ impl FileEntry {
 
     /// Takes over an epoch that all servers have applied.
     pub(crate) fn raise_epoch(&self, epoch: u64, size: u64) {
-        let mut gate = lock(&self.gate);
+        let mut gate = self.gate.lock();
         if epoch > gate.epoch {
             gate.epoch = epoch;
             gate.cut_to = size;

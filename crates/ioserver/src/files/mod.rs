@@ -24,10 +24,11 @@ mod truncate;
 mod version;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use wire::message::cluster::{FileState, TakeServer, Tell};
 use wire::{FileId, LayoutState, ServerId, Status};
 
@@ -41,11 +42,6 @@ use crate::sessions::Sessions;
 pub(crate) use entry::{AccessTerms, Entered, Entrance, FileEntry, GatePass};
 pub(crate) use fences::MOVE;
 pub(crate) use state::{LocalState, OwnSubfile};
-
-/// A panic elsewhere does not make what is behind a mutex wrong: it is changed as a whole.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// All files that this server has to do with.
 pub(crate) struct Files {
@@ -92,12 +88,12 @@ impl Files {
 
     /// The gate of a file that was used before.
     pub(crate) fn get(&self, file: FileId) -> Option<Arc<FileEntry>> {
-        lock(&self.entries.by_file).get(&file).cloned()
+        self.entries.by_file.lock().get(&file).cloned()
     }
 
     /// All gates.
     pub(crate) fn all(&self) -> Vec<Arc<FileEntry>> {
-        lock(&self.entries.by_file).values().cloned().collect()
+        self.entries.by_file.lock().values().cloned().collect()
     }
 
     /// What is known about a file; the metadata manager is asked if nothing is.
@@ -277,7 +273,7 @@ impl Entries {
     /// The gate of a file, made if there is none; `before` says what was applied at earlier starts, and which start
     /// this is.
     fn entry(&self, file: FileId, before: impl Fn(FileId) -> (u64, u64)) -> Arc<FileEntry> {
-        let mut entries = lock(&self.by_file);
+        let mut entries = self.by_file.lock();
         if let Some(entry) = entries.get(&file) {
             return Arc::clone(entry);
         }
@@ -296,7 +292,7 @@ impl Entries {
 
     /// Forgets a file that nothing here uses any more.
     fn drop_unused(&self, file: FileId) {
-        let mut entries = lock(&self.by_file);
+        let mut entries = self.by_file.lock();
         if entries
             .get(&file)
             .is_some_and(|e| Arc::strong_count(e) == 1)

@@ -21,9 +21,8 @@ impl Files {
             // What is fetched for the file right now is removed afterwards.
             let _still = match &entry {
                 Some(entry) => match entry.moving.try_lock() {
-                    Ok(moving) => Some(moving),
-                    Err(std::sync::TryLockError::Poisoned(e)) => Some(e.into_inner()),
-                    Err(std::sync::TryLockError::WouldBlock) => continue,
+                    Some(moving) => Some(moving),
+                    None => continue,
                 },
                 None => None,
             };

@@ -7,11 +7,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use falls::Periodic;
 use kernels::Share;
 use layout::FileSpan;
+use parking_lot::Mutex;
 use plan::access::{Pieces, Shares};
 use store::{Domain, Subfile, SubfileId};
 use wire::message::cluster::FileStateIs;

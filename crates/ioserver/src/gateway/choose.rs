@@ -7,9 +7,8 @@
 //! Left to others: predicting (`advise::predict`), matching (`advise::mapping`), acting on the answer (the
 //! client, from its next operation on).
 
-use std::sync::Mutex;
-
 use advise::predict::Predictor;
+use parking_lot::Mutex;
 use wire::ServerId;
 use wire::message::Bytes;
 use wire::message::mapping::{Choose, ChooseServer, Chosen, Upcoming, Whole};
@@ -17,7 +16,6 @@ use wire::message::mapping::{Choose, ChooseServer, Chosen, Upcoming, Whole};
 use super::Split;
 use crate::context::Storage;
 use crate::files::Files;
-use crate::files::lock;
 use crate::refused::Refused;
 use crate::sessions::Session;
 use crate::statistics::add;
@@ -31,7 +29,7 @@ impl History {
     /// Takes a history that comes with the client, in place of what is here.
     fn bring(&self, bytes: &[u8]) {
         if let Some(predictor) = Predictor::import(bytes) {
-            *lock(&self.0) = predictor;
+            *self.0.lock() = predictor;
         }
     }
 }
@@ -48,7 +46,7 @@ pub(super) fn after(
         return (None, Vec::new());
     }
     view.history.bring(whole.history);
-    lock(&view.history.0).observe(ends.offset, ends.size);
+    view.history.0.lock().observe(ends.offset, ends.size);
     let chosen = best(storage, view, split, whole.by, whole.size, whole.upcoming);
     leave(storage, view, chosen)
 }
@@ -58,7 +56,7 @@ fn leave(storage: &Storage, view: &RegisteredView, chosen: Option<u64>) -> (Opti
     match chosen.filter(|server| *server != storage.identity.server.0) {
         Some(server) => {
             add(&storage.statistics.remapped, 1);
-            (Some(server), lock(&view.history.0).export())
+            (Some(server), view.history.0.lock().export())
         }
         None => (None, Vec::new()),
     }
@@ -79,7 +77,7 @@ fn best(
         (_, Some(said)) => Some((said.offset, said.size)),
         (Choose::ByHint, None) => None,
         (Choose::ByHistory, None) => {
-            let next = lock(&view.history.0).next_in(&view.view, size);
+            let next = view.history.0.lock().next_in(&view.view, size);
             next.map(|next| (next.offset, next.size))
         }
     };

@@ -7,9 +7,10 @@
 //! Left to others: what is sent (`drive`).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use identity::checksums;
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 use wire::ask::AskError;
@@ -18,7 +19,6 @@ use wire::message::file::DropView;
 use wire::{ServerId, Status};
 
 use crate::context::Cluster;
-use crate::files::lock;
 use crate::links::register_view;
 use crate::views::RegisteredView;
 
@@ -58,7 +58,7 @@ impl Foes {
     ) -> Result<(Foe, u64), AskError> {
         let member = cluster.member(ServerId(server))?;
         loop {
-            let found = lock(&self.0).entry(server).or_default().pop();
+            let found = self.0.lock().entry(server).or_default().pop();
             let found = found.filter(|foe| foe.address == member.address && foe.is_quiet());
             let is_fresh = found.is_none();
             let mut foe = match found {
@@ -90,7 +90,7 @@ impl Foes {
 
     /// Keeps a connection whose request was answered.
     pub(super) fn give(&self, server: u64, foe: Foe) {
-        let mut idle = lock(&self.0);
+        let mut idle = self.0.lock();
         let list = idle.entry(server).or_default();
         if list.len() < IDLE {
             list.push(foe);

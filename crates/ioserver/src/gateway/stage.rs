@@ -5,12 +5,11 @@
 //! their connection and never wait.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::Mutex;
 use std::time::Duration;
 
 use super::split::Routes;
 use crate::buffers::{Borrower, BufferLoan, Buffers};
-use crate::files::lock;
+use parking_lot::Mutex;
 
 /// Stages beyond this do not make a server faster.
 const MOST: u64 = 8;
@@ -60,7 +59,7 @@ impl Stages {
     /// A stage, when it is this caller's turn.
     pub(crate) fn borrow(&self, borrower: &Borrower) -> StageLoan<'_> {
         let (turn, _) = self.turns.borrow(borrower);
-        let stage = lock(&self.free).pop().unwrap_or_default();
+        let stage = self.free.lock().pop().unwrap_or_default();
         StageLoan {
             stages: self,
             stage: Some(stage),
@@ -71,7 +70,7 @@ impl Stages {
 
 impl Drop for StageLoan<'_> {
     fn drop(&mut self) {
-        lock(&self.stages.free).extend(self.stage.take());
+        self.stages.free.lock().extend(self.stage.take());
     }
 }
 

@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Weak;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, Weak};
 
 use ::direct::MappedSegment;
 use kernels::SharedBytes;
+use parking_lot::Mutex;
 use serving::{Exchange, Outcome};
 use store::{Pins, Segment};
 use wire::ask::AskError;
@@ -22,7 +23,7 @@ use wire::{MOST_DESCRIPTORS, ServerId, Status};
 
 use super::{other_round, ranges};
 use crate::context::{Cluster, Storage};
-use crate::files::{Files, lock};
+use crate::files::Files;
 use crate::refused::Refused;
 use crate::service::IoService;
 use crate::sessions::Session;
@@ -120,7 +121,7 @@ fn make(
     let gone = given.iter().filter(|(_, weak)| weak.strong_count() == 0);
     lent.gone = gone.map(|(&id, _)| id).collect();
     given.retain(|_, weak| weak.strong_count() > 0);
-    let mut lending = lock(&entry.lending);
+    let mut lending = entry.lending.lock();
     if lending.round != r.round || !is_current() {
         return Err(other_round(r.file));
     }
@@ -207,7 +208,7 @@ impl Lenders {
     /// A connection to a member of this host; `None` if its memory cannot be had.
     pub(super) fn take(&self, cluster: &Cluster, server: u64) -> Option<Lender> {
         let member = cluster.member(ServerId(server)).ok()?;
-        let mut idle = lock(&self.0);
+        let mut idle = self.0.lock();
         let list = idle.entry(server).or_default();
         list.retain(|lender| lender.incarnation == member.incarnation);
         if let Some(lender) = list.pop() {
@@ -235,7 +236,7 @@ impl Lenders {
 
     /// Keeps a connection.
     pub(super) fn give(&self, server: u64, lender: Lender) {
-        let mut idle = lock(&self.0);
+        let mut idle = self.0.lock();
         let list = idle.entry(server).or_default();
         if list.len() < IDLE {
             list.push(lender);

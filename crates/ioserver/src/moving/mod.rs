@@ -76,7 +76,7 @@ pub(crate) fn fence_windows(
     let entry = files.entry(r.file);
     crash_point("server_before_fence");
     // Waits for a pull of the round before.
-    let mut moving = crate::files::lock(&entry.moving);
+    let mut moving = entry.moving.lock();
     if r.round <= entry.round.load(Ordering::SeqCst) {
         return Err(other_round(r.file));
     }
@@ -89,7 +89,7 @@ pub(crate) fn fence_windows(
         return Err(Refused::new(Status::NotFound, text));
     }
     entry.round.store(r.round, Ordering::SeqCst);
-    *crate::files::lock(&entry.lending) = Lending {
+    *entry.lending.lock() = Lending {
         round: r.round,
         pins: Vec::new(),
     };

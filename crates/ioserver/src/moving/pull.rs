@@ -25,7 +25,7 @@ use wire::{ServerId, Status, describe};
 use super::lend::Lender;
 use super::{crash_point, other_round, ranges};
 use crate::context::{Cluster, Storage};
-use crate::files::{AccessTerms, Files, LocalState, OwnSubfile, lock};
+use crate::files::{AccessTerms, Files, LocalState, OwnSubfile};
 use crate::links::{Links, register_view};
 use crate::owner::Owner;
 use crate::refused::Refused;
@@ -140,7 +140,7 @@ pub(crate) fn pull_windows(
     r: &PullWindows,
 ) -> Result<u64, Refused> {
     let entry = files.entry(r.file);
-    let mut moving = lock(&entry.moving);
+    let mut moving = entry.moving.lock();
     let is_current = || entry.round.load(Ordering::SeqCst) == r.round;
     if !is_current() || !entry.is_fenced() {
         return Err(other_round(r.file));

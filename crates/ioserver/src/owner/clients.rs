@@ -17,7 +17,7 @@ use super::file::{OwnedFile, State, fenced};
 use super::lock::given_up;
 use super::statistics::count;
 use super::work::{Work, ask_all};
-use super::{Owner, Refused, lock};
+use super::{Owner, Refused};
 
 impl Owner {
     /// A connection has ended on which locks with these request numbers were asked for: what still
@@ -59,7 +59,7 @@ impl Owner {
     /// A client has died. Returns when the servers of its files refuse it, or could not be asked, so
     /// it is not for a thread that has no time.
     pub fn client_died(&self, client: ClientId) {
-        if !lock(&self.dead).insert(client) {
+        if !self.dead.lock().insert(client) {
             return;
         }
         let mut fences: Vec<(Arc<OwnedFile>, Vec<ServerId>)> = Vec::new();

@@ -5,19 +5,20 @@
 //! [`Work`]. A waiting request has an entry here from before its event until it leaves.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use control::locks::{self, LockManager, Ticket};
 use control::pointers::{Appends, SharedPointers};
 use control::sizes::{self, SizeOwner};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use wire::message::Refusal;
 use wire::message::file::{Admitted, SizeIs};
 use wire::{ClientId, FileId, HandleId, ServerId, Status, Time};
 
 use super::statistics::{Counters, count};
 use super::work::Work;
-use super::{Asker, Owner, Refused, lock, refuse};
+use super::{Asker, Owner, Refused, refuse};
 
 /// How often a waiting request looks whether its client is still there.
 const LOOK: Duration = Duration::from_millis(200);
@@ -161,15 +162,15 @@ impl OwnedFile {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+        self.state.lock()
     }
 
     /// Its state, once it is known what that is.
     pub(super) fn wait_loaded(&self) -> MutexGuard<'_, State> {
-        let state = self.lock();
+        let mut state = self.lock();
         let is_loading = |state: &mut State| matches!(state.phase, Phase::Loading);
-        let waited = self.changed.wait_while(state, is_loading);
-        waited.unwrap_or_else(PoisonError::into_inner)
+        self.changed.wait_while(&mut state, is_loading);
+        state
     }
 
     /// The file for a request: it is owned here, and the client is not dead.
@@ -209,10 +210,7 @@ impl OwnedFile {
             if let Some(refused) = limit.and_then(|_| refused_for_good(&state)) {
                 return (state, Err(refused));
             }
-            let (woken, timeout) = bell
-                .wait_timeout(state, LOOK.min(limit.unwrap_or(LOOK)))
-                .unwrap_or_else(PoisonError::into_inner);
-            state = woken;
+            let timeout = bell.wait_for(&mut state, LOOK.min(limit.unwrap_or(LOOK)));
             if limit.is_some_and(|limit| begin.elapsed() >= limit) {
                 if let Some(found) = look(&mut state) {
                     return (state, Ok(found));

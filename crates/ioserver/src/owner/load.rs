@@ -25,7 +25,7 @@ use wire::{ClientId, FileId, LayoutState, Reader, ServerId, Status};
 
 use super::file::{OwnedFile, Part, Phase};
 use super::work::Work;
-use super::{Owner, Refused, lock, refuse};
+use super::{Owner, Refused, refuse};
 
 /// After so long a frozen file may be owned elsewhere without the manager having said so.
 const FROZEN: Duration = Duration::from_secs(2);
@@ -60,7 +60,7 @@ impl Owner {
     /// A file by its number, loaded if need be.
     pub(super) fn file(&self, id: FileId) -> Result<Arc<OwnedFile>, Refused> {
         let mut is_new = false;
-        let file = Arc::clone(lock(&self.files).entry(id).or_insert_with(|| {
+        let file = Arc::clone(self.files.lock().entry(id).or_insert_with(|| {
             is_new = true;
             Arc::new(OwnedFile::new(id))
         }));
@@ -93,7 +93,7 @@ impl Owner {
         let is_first = layout.step == 1;
         let is_known = is_first
             && layout.owner.incarnation == self.cluster.incarnation()
-            && !lock(&self.let_go).contains(&file.id);
+            && !self.let_go.lock().contains(&file.id);
         let mut work = Vec::new();
         let mut state = file.lock();
         state.step = layout.step;
@@ -110,7 +110,7 @@ impl Owner {
             (state.locks, lock_effects) = LockManager::restarted(servers, era);
         }
         state.sizes = sizes;
-        if let Some(told) = lock(&self.inherited).remove(&file.id) {
+        if let Some(told) = self.inherited.lock().remove(&file.id) {
             state.pointers = SharedPointers::inherited(&told);
             // Those who died on the way were told of to the owner before.
             let members: BTreeSet<ClientId> = state.pointers.members().collect();
@@ -144,7 +144,7 @@ impl Owner {
             }
         }
         // Servers that are known to be dead or to have lost the bytes are not asked.
-        state.members_are(&lock(&self.members), &self.counters, &mut work);
+        state.members_are(&self.members.lock(), &self.counters, &mut work);
         for item in &mut work {
             for (server, part) in &state.servers {
                 if part.is_gone {
@@ -175,7 +175,7 @@ impl Owner {
 
     /// Takes a file out of the table and ends what waits for it.
     fn drop_file(&self, file: &Arc<OwnedFile>, refused: Refused) {
-        let mut files = lock(&self.files);
+        let mut files = self.files.lock();
         if files.get(&file.id).is_some_and(|f| Arc::ptr_eq(f, file)) {
             files.remove(&file.id);
         }
@@ -185,8 +185,8 @@ impl Owner {
 
     /// A file is no longer: its bytes are removed.
     pub fn removed(&self, file: FileId) {
-        lock(&self.inherited).remove(&file);
-        let found = lock(&self.files).get(&file).cloned();
+        self.inherited.lock().remove(&file);
+        let found = self.files.lock().get(&file).cloned();
         if let Some(found) = found {
             let refused = refuse::<()>(Status::NotFound, format!("{file} was removed"));
             self.drop_file(&found, refused.unwrap_err());
@@ -195,8 +195,8 @@ impl Owner {
 
     /// The file is owned elsewhere from now on; all who wait here are told.
     pub(super) fn let_go(&self, file: FileId, refused: Refused) {
-        lock(&self.let_go).insert(file);
-        let found = lock(&self.files).get(&file).cloned();
+        self.let_go.lock().insert(file);
+        let found = self.files.lock().get(&file).cloned();
         if let Some(found) = found {
             self.drop_file(&found, refused);
         }
@@ -225,7 +225,7 @@ impl Owner {
             number: 0,
             fenced: Vec::new(),
         };
-        if start.is_none() && !lock(&self.files).contains_key(&file) {
+        if start.is_none() && !self.files.lock().contains_key(&file) {
             return Ok(nothing);
         }
         let FileStateIs { layout, .. } = self.cluster.file_state(file)?;
@@ -271,7 +271,7 @@ impl Owner {
             self.let_go(file, refused);
             return Ok(());
         }
-        let found = lock(&self.files).get(&file).cloned();
+        let found = self.files.lock().get(&file).cloned();
         if let Some(found) = found {
             let mut state = found.lock();
             if state.frozen == Some(since) {
@@ -298,7 +298,7 @@ impl Owner {
     /// The layout of a file has changed, after a re-layout. Locks, pointers and sizes go on; if
     /// another server owns the file now, everything ends here.
     pub fn layout_is(&self, file: FileId, layout: &LayoutState) {
-        let Some(found) = lock(&self.files).get(&file).cloned() else {
+        let Some(found) = self.files.lock().get(&file).cloned() else {
             return;
         };
         {
@@ -337,7 +337,7 @@ impl Owner {
                     }
                 }
             }
-            state.members_are(&lock(&self.members), &self.counters, &mut work);
+            state.members_are(&self.members.lock(), &self.counters, &mut work);
         }
         self.drive(&found, work);
     }

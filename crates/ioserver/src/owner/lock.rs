@@ -6,9 +6,10 @@
 
 use std::hash::BuildHasher;
 use std::ops::Range;
-use std::sync::{Arc, Condvar};
+use std::sync::Arc;
 
 use control::locks::{Event, Mode, Refusal, Ticket, ViewKey};
+use parking_lot::Condvar;
 use wire::message::file::Admitted;
 use wire::{HandleId, Status, describe};
 

@@ -16,18 +16,18 @@ use control::sizes;
 use wire::ServerId;
 use wire::message::catalogue::{Member, MemberState};
 
+use super::Owner;
 use super::file::{Phase, State};
 use super::statistics::Counters;
 use super::work::Work;
-use super::{Owner, lock};
 
 impl Owner {
     /// The list of members, whenever a new one comes from the metadata manager. Asks servers that
     /// are back, so it is not for a thread that has no time.
     pub fn members_are(&self, members: &[Member]) {
-        *lock(&self.members) = members.iter().map(|m| (m.server, m.clone())).collect();
+        *self.members.lock() = members.iter().map(|m| (m.server, m.clone())).collect();
         self.for_all_files(|state, work| {
-            state.members_are(&lock(&self.members), &self.counters, work);
+            state.members_are(&self.members.lock(), &self.counters, work);
         });
     }
 

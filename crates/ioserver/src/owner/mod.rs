@@ -49,16 +49,16 @@ mod work;
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use layout::View;
+use parking_lot::Mutex;
 use wire::message::Refusal;
 use wire::message::catalogue::Member;
 use wire::message::cluster::PointerIs;
 use wire::{ClientId, FileId, Rights, ServerId, Status};
 
-use crate::files::lock;
 pub use cluster::{Cluster, Refused};
 use file::OwnedFile;
 use statistics::Counters;
@@ -155,11 +155,11 @@ impl Owner {
     }
 
     fn is_dead(&self, client: ClientId) -> bool {
-        lock(&self.dead).contains(&client)
+        self.dead.lock().contains(&client)
     }
 
     /// All files, as of now.
     fn files(&self) -> Vec<Arc<OwnedFile>> {
-        lock(&self.files).values().cloned().collect()
+        self.files.lock().values().cloned().collect()
     }
 }

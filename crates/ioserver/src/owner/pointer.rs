@@ -12,7 +12,7 @@ use wire::{FileId, Status};
 use super::append::pointer_refused;
 use super::file::State;
 use super::size::demand_offset;
-use super::{Asker, Owner, Refused, lock, refuse};
+use super::{Asker, Owner, Refused, refuse};
 
 /// Refuses to move what another server was told.
 fn demand_untold(state: &State) -> Result<(), Refused> {
@@ -90,7 +90,7 @@ impl Owner {
     pub fn take_pointers(&self, file: FileId, pointers: Vec<PointerIs>) {
         let text = "the server is about to own the file again; repeat later";
         self.let_go(file, (Status::Busy, Refusal::new(text)));
-        let mut inherited = lock(&self.inherited);
+        let mut inherited = self.inherited.lock();
         match pointers.is_empty() {
             true => inherited.remove(&file),
             false => inherited.insert(file, pointers),

@@ -4,8 +4,6 @@
 //! fails leaves it dirty. One report of a file runs at a time, and those who come meanwhile find
 //! their writes covered by it or report once more.
 
-use std::sync::PoisonError;
-
 use control::sizes::Event;
 use wire::Status;
 use wire::message::cluster::ReportSize;
@@ -46,8 +44,7 @@ impl Owner {
     fn report(&self, file: &OwnedFile) -> Result<(), Refused> {
         let mut state = file.lock();
         while state.is_reporting {
-            let waited = file.changed.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
+            file.changed.wait(&mut state);
         }
         let (written, modified) = (state.written, state.modified);
         let Some((epoch, size)) = state.sizes.report().filter(|_| written != state.reported) else {

@@ -3,7 +3,7 @@
 //! While the size is being found out (the owner has just started) clients that ask wait. A write of an
 //! earlier epoch is refused with the present epoch and size, so that its client can repeat it.
 
-use std::sync::MutexGuard;
+use parking_lot::MutexGuard;
 use std::time::Instant;
 
 use control::sizes::Event;

@@ -8,10 +8,11 @@
 //! manager says so, nothing that depends on the size is answered: a write that was counted in
 //! between could be cut off by an intent that is not known here.
 
-use std::sync::{Arc, Condvar};
+use std::sync::Arc;
 
 use control::locks::Ticket;
 use control::sizes::Event;
+use parking_lot::Condvar;
 use wire::message::cluster::BeginTruncate;
 use wire::message::file::SizeIs;
 use wire::{HandleId, Rights, Status};

@@ -13,7 +13,7 @@ use wire::message::cluster::{ApplyTruncate, Fence, FinishTruncate, Tell};
 use wire::{ClientId, FileId, ServerId, Status};
 
 use super::file::OwnedFile;
-use super::{Owner, Refused, lock};
+use super::{Owner, Refused};
 
 /// Something to ask of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -232,7 +232,7 @@ impl Owner {
             }
             // One that could not be asked and that the list calls alive is asked again.
             if state.servers.values().any(|part| part.is_gone) {
-                state.members_are(&lock(&self.members), &self.counters, &mut work);
+                state.members_are(&self.members.lock(), &self.counters, &mut work);
             }
             if let Some(epoch) = state.unfinished {
                 work.push(Work::Finish { epoch });
