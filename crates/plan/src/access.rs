@@ -168,18 +168,17 @@ const CHUNK: usize = 64;
 #[derive(Debug)]
 struct Table {
     generation: u64,
-    partition: Partition,
     chunks: Box<[OnceLock<Chunk>]>,
 }
 
-type Chunk = Box<[OnceLock<Box<Share>>; CHUNK]>;
+/// As many as there are, for a program may have a thousand files of a few subfiles open.
+type Chunk = Box<[OnceLock<Box<Share>>]>;
 
 impl Table {
     fn new(piece: &Piece) -> Table {
         let chunks = piece.partition.len().div_ceil(CHUNK);
         Table {
             generation: piece.generation,
-            partition: piece.partition.clone(),
             chunks: (0..chunks).map(|_| OnceLock::new()).collect(),
         }
     }
@@ -189,11 +188,13 @@ impl Table {
         chunk[subfile % CHUNK].get().map(|share| &**share)
     }
 
-    fn get_or_make(&self, view: &Periodic, subfile: usize) -> &Share {
-        let chunk = self.chunks[subfile / CHUNK]
-            .get_or_init(|| Box::new([const { OnceLock::new() }; CHUNK]));
+    fn get_or_make(&self, view: &Periodic, partition: &Partition, subfile: usize) -> &Share {
+        let chunk = self.chunks[subfile / CHUNK].get_or_init(|| {
+            let left = partition.len() - subfile / CHUNK * CHUNK;
+            (0..left.min(CHUNK)).map(|_| OnceLock::new()).collect()
+        });
         chunk[subfile % CHUNK]
-            .get_or_init(|| Box::new(Share::new(view, &self.partition.subfile(subfile))))
+            .get_or_init(|| Box::new(Share::new(view, &partition.subfile(subfile))))
     }
 }
 
@@ -203,12 +204,13 @@ impl Table {
 #[derive(Clone, Debug)]
 pub struct Shares {
     view: Periodic,
+    pieces: Arc<Pieces>,
     tables: Vec<Arc<Table>>,
 }
 
 impl Shares {
     /// The shares of a view. Those of generations that `last`, which is of the same view, has too are taken over.
-    pub fn new(view: &Periodic, pieces: &Pieces, last: Option<&Shares>) -> Shares {
+    pub fn new(view: &Periodic, pieces: &Arc<Pieces>, last: Option<&Shares>) -> Shares {
         let table = |piece: &Piece| {
             // A generation of a file has one partition.
             let mut known = last.iter().flat_map(|last| &last.tables);
@@ -217,6 +219,7 @@ impl Shares {
         };
         Shares {
             view: view.clone(),
+            pieces: Arc::clone(pieces),
             tables: pieces.0.iter().map(table).collect(),
         }
     }
@@ -231,7 +234,8 @@ impl Shares {
     /// # Panics
     /// If there is no such subfile.
     pub fn with(&self, piece: usize, subfile: usize) -> &Share {
-        self.tables[piece].get_or_make(&self.view, subfile)
+        let partition = &self.pieces.0[piece].partition;
+        self.tables[piece].get_or_make(&self.view, partition, subfile)
     }
 
     /// With a subfile of a piece, if it was asked for before.
@@ -241,7 +245,7 @@ impl Shares {
 
     /// Number of subfiles of a piece; 0 if there is no such piece.
     pub fn subfiles(&self, piece: usize) -> usize {
-        self.tables.get(piece).map_or(0, |t| t.partition.len())
+        self.pieces.0.get(piece).map_or(0, |p| p.partition.len())
     }
 }
 

@@ -77,10 +77,11 @@ impl Plan {
     ) -> Plan {
         let mut version = Vec::new();
         state.version().put(&mut version);
+        let pieces = Arc::new(pieces);
         let shares = Shares::new(view.bytes(), &pieces, last);
         Plan {
             state: state.clone(),
-            access: AccessPlan::new(Arc::new(pieces), Arc::new(shares)),
+            access: AccessPlan::new(pieces, Arc::new(shares)),
             version,
             places,
             slots,
