@@ -161,40 +161,61 @@ impl Pieces {
     }
 }
 
-/// Shares that are made together.
+/// Places for shares that are made together.
 const CHUNK: usize = 64;
 
-/// The shares of one piece by subfile. Most views meet few of many subfiles, so a table of many is made in chunks.
+/// Shares by subfile, each compiled when first asked for.
+type Row = Box<[OnceLock<Box<Share>>]>;
+
+fn row(len: usize) -> Row {
+    (0..len).map(|_| OnceLock::new()).collect()
+}
+
+/// The shares of one piece by subfile. Most views meet few of many subfiles, so places for many are made in chunks; a
+/// program may have a thousand files of a few subfiles open, so there are no more than subfiles.
 #[derive(Debug)]
 struct Table {
     generation: u64,
-    chunks: Box<[OnceLock<Chunk>]>,
+    places: Places,
 }
 
-/// As many as there are, for a program may have a thousand files of a few subfiles open.
-type Chunk = Box<[OnceLock<Box<Share>>]>;
+#[derive(Debug)]
+enum Places {
+    Few(Row),
+    Many(Box<[OnceLock<Row>]>),
+}
 
 impl Table {
     fn new(piece: &Piece) -> Table {
-        let chunks = piece.partition.len().div_ceil(CHUNK);
+        let places = match piece.partition.len() {
+            few @ ..=CHUNK => Places::Few(row(few)),
+            many => {
+                let chunks = many.div_ceil(CHUNK);
+                Places::Many((0..chunks).map(|_| OnceLock::new()).collect())
+            }
+        };
         Table {
             generation: piece.generation,
-            chunks: (0..chunks).map(|_| OnceLock::new()).collect(),
+            places,
         }
     }
 
     fn get(&self, subfile: usize) -> Option<&Share> {
-        let chunk = self.chunks[subfile / CHUNK].get()?;
-        chunk[subfile % CHUNK].get().map(|share| &**share)
+        let place = match &self.places {
+            Places::Few(row) => &row[subfile],
+            Places::Many(chunks) => &chunks[subfile / CHUNK].get()?[subfile % CHUNK],
+        };
+        place.get().map(|share| &**share)
     }
 
     fn get_or_make(&self, view: &Periodic, partition: &Partition, subfile: usize) -> &Share {
-        let chunk = self.chunks[subfile / CHUNK].get_or_init(|| {
-            let left = partition.len() - subfile / CHUNK * CHUNK;
-            (0..left.min(CHUNK)).map(|_| OnceLock::new()).collect()
-        });
-        chunk[subfile % CHUNK]
-            .get_or_init(|| Box::new(Share::new(view, &partition.subfile(subfile))))
+        let place = match &self.places {
+            Places::Few(row) => &row[subfile],
+            Places::Many(chunks) => {
+                &chunks[subfile / CHUNK].get_or_init(|| row(CHUNK))[subfile % CHUNK]
+            }
+        };
+        place.get_or_init(|| Box::new(Share::new(view, &partition.subfile(subfile))))
     }
 }
 

@@ -28,8 +28,8 @@ pub(crate) struct Plan {
     pub(crate) version: Vec<u8>,
     /// The servers of the file; an index into it is a *slot*.
     pub(crate) places: Vec<Place>,
-    /// By piece and subfile; `None` if no server holds it.
-    slots: Vec<Vec<Option<usize>>>,
+    /// By piece and subfile, one piece after the other; `None` if no server holds it.
+    slots: Box<[Option<u32>]>,
 }
 
 impl Deref for Plan {
@@ -48,14 +48,11 @@ impl Plan {
         let mut slot = |place: &Place| {
             *by_server.entry(place.server).or_insert_with(|| {
                 places.push(*place);
-                places.len() - 1
+                places.len() as u32 - 1
             })
         };
-        let slots = state.pieces.iter().map(|piece| {
-            let firsts = piece.places.iter().map(|list| list.first());
-            firsts.map(|place| place.map(&mut slot)).collect()
-        });
-        let slots = slots.collect();
+        let subfiles = state.pieces.iter().flat_map(|piece| &piece.places);
+        let slots = subfiles.map(|list| list.first().map(&mut slot)).collect();
         let last = last.map(|last| last.shares());
         Plan::with(state, view, state.plan_pieces(), last, places, slots)
     }
@@ -63,7 +60,7 @@ impl Plan {
     /// For a client that sends whole requests to one server: as if that server had the file in one piece.
     /// The version is that of the state, which the server splits by.
     pub(crate) fn through(state: &Arc<LayoutState>, view: &View, place: Place) -> Plan {
-        let slots = vec![vec![Some(0)]];
+        let slots = Box::new([Some(0)]);
         Plan::with(state, view, Pieces::undivided(), None, vec![place], slots)
     }
 
@@ -73,7 +70,7 @@ impl Plan {
         pieces: Pieces,
         last: Option<&Shares>,
         places: Vec<Place>,
-        slots: Vec<Vec<Option<usize>>>,
+        slots: Box<[Option<u32>]>,
     ) -> Plan {
         let mut version = Vec::new();
         state.version().put(&mut version);
@@ -104,6 +101,12 @@ impl Plan {
         self.pieces().list().len() == 1
     }
 
+    /// The server of a home.
+    fn slot(&self, home: Home) -> Option<usize> {
+        let before: usize = (0..home.piece).map(|p| self.shares().subfiles(p)).sum();
+        self.slots[before + home.subfile].map(|slot| slot as usize)
+    }
+
     /// The share of a subfile of the first piece.
     pub(crate) fn share_at(&self, subfile: u32) -> Option<&Share> {
         let subfile = subfile as usize;
@@ -129,7 +132,7 @@ impl Plan {
             Ok::<_, Infallible>(share.count(file.raw()))
         };
         let Ok(()) = self.try_parts(file, count, |part| {
-            take(self.slots[part.home.piece][part.home.subfile], part);
+            take(self.slot(part.home), part);
         });
     }
 }
