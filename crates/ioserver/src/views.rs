@@ -116,7 +116,7 @@ impl RegisteredView {
 
     /// Which bytes of it lie where, at whatever server.
     pub(crate) fn plan(&self, known: &LocalState) -> AccessPlan {
-        AccessPlan::new(Arc::clone(known.pieces()), self.shares(known))
+        AccessPlan::new(known.pieces().clone(), self.shares(known))
     }
 }
 

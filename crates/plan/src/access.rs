@@ -38,9 +38,9 @@ pub struct Piece {
     pub partition: Partition,
 }
 
-/// The pieces of a layout state, in the order in which their bytes travel.
+/// The pieces of a layout state, in the order in which their bytes travel. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pieces(Vec<Piece>);
+pub struct Pieces(Arc<[Piece]>);
 
 /// A subfile, inside one range of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,15 +66,15 @@ pub struct Part {
 
 impl Pieces {
     /// Pieces whose ranges are apart and together cover the file.
-    pub fn new(pieces: Vec<Piece>) -> Pieces {
-        Pieces(pieces)
+    pub fn new(pieces: impl IntoIterator<Item = Piece>) -> Pieces {
+        Pieces(pieces.into_iter().collect())
     }
 
     /// The file as if it lay in one subfile.
     pub fn undivided() -> Pieces {
         let byte = falls::FallsSet::segment(0, 1).expect("one byte");
         let pattern = layout::Pattern::new(1, vec![byte]).expect("one element");
-        Pieces(vec![Piece {
+        Pieces::new([Piece {
             generation: 0,
             ranges: Vec::from([FileSpan::from(0..falls::MAX_OFFSET)]),
             partition: Partition::from_start(pattern),
@@ -165,7 +165,7 @@ impl Pieces {
 const CHUNK: usize = 64;
 
 /// Shares by subfile, each compiled when first asked for.
-type Row = Box<[OnceLock<Box<Share>>]>;
+type Row = Arc<[OnceLock<Box<Share>>]>;
 
 fn row(len: usize) -> Row {
     (0..len).map(|_| OnceLock::new()).collect()
@@ -173,16 +173,16 @@ fn row(len: usize) -> Row {
 
 /// The shares of one piece by subfile. Most views meet few of many subfiles, so places for many are made in chunks; a
 /// program may have a thousand files of a few subfiles open, so there are no more than subfiles.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Table {
     generation: u64,
     places: Places,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Places {
     Few(Row),
-    Many(Box<[OnceLock<Row>]>),
+    Many(Arc<[OnceLock<Row>]>),
 }
 
 impl Table {
@@ -225,22 +225,22 @@ impl Table {
 #[derive(Clone, Debug)]
 pub struct Shares {
     view: Periodic,
-    pieces: Arc<Pieces>,
-    tables: Vec<Arc<Table>>,
+    pieces: Pieces,
+    tables: Box<[Table]>,
 }
 
 impl Shares {
     /// The shares of a view. Those of generations that `last`, which is of the same view, has too are taken over.
-    pub fn new(view: &Periodic, pieces: &Arc<Pieces>, last: Option<&Shares>) -> Shares {
+    pub fn new(view: &Periodic, pieces: &Pieces, last: Option<&Shares>) -> Shares {
         let table = |piece: &Piece| {
             // A generation of a file has one partition.
             let mut known = last.iter().flat_map(|last| &last.tables);
             let known = known.find(|table| table.generation == piece.generation);
-            known.map_or_else(|| Arc::new(Table::new(piece)), Arc::clone)
+            known.map_or_else(|| Table::new(piece), Table::clone)
         };
         Shares {
             view: view.clone(),
-            pieces: Arc::clone(pieces),
+            pieces: pieces.clone(),
             tables: pieces.0.iter().map(table).collect(),
         }
     }
@@ -273,13 +273,13 @@ impl Shares {
 /// The parts of accesses through one view under one layout state.
 #[derive(Clone, Debug)]
 pub struct AccessPlan {
-    pieces: Arc<Pieces>,
+    pieces: Pieces,
     shares: Arc<Shares>,
 }
 
 impl AccessPlan {
     /// Joins the pieces of a state and the shares of a view with them.
-    pub fn new(pieces: Arc<Pieces>, shares: Arc<Shares>) -> AccessPlan {
+    pub fn new(pieces: Pieces, shares: Arc<Shares>) -> AccessPlan {
         AccessPlan { pieces, shares }
     }
 

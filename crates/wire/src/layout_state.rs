@@ -97,7 +97,7 @@ impl LayoutState {
             ranges: piece.ranges.iter().cloned().map(Into::into).collect(),
             partition: piece.partition.clone(),
         };
-        plan::access::Pieces::new(self.pieces.iter().map(piece).collect())
+        plan::access::Pieces::new(self.pieces.iter().map(piece))
     }
 
     /// Appends the state.

@@ -83,7 +83,7 @@ const MOST_STEPS: u64 = 1 << 22;
 
 /// Walks the access plan that clients and servers walk: which server gets which parts.
 fn parts_of(state: &LayoutState, processes: &[Process]) -> Option<BTreeMap<u64, Parts>> {
-    let pieces = Arc::new(state.plan_pieces());
+    let pieces = state.plan_pieces();
     let mut steps = falls::Steps::new(MOST_STEPS);
     let mut found: BTreeMap<u64, Parts> = BTreeMap::new();
     for process in processes {
@@ -92,7 +92,7 @@ fn parts_of(state: &LayoutState, processes: &[Process]) -> Option<BTreeMap<u64, 
             continue;
         };
         let shares = Shares::new(process.view.bytes(), &pieces, None);
-        let plan = AccessPlan::new(Arc::clone(&pieces), Arc::new(shares));
+        let plan = AccessPlan::new(pieces.clone(), Arc::new(shares));
         let count = |home: plan::access::Home, file: FileSpan| {
             let share = plan.shares().with(home.piece, home.subfile);
             share.count_at_most(file.raw(), u64::MAX, &mut steps)

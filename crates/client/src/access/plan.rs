@@ -74,7 +74,6 @@ impl Plan {
     ) -> Plan {
         let mut version = Vec::new();
         state.version().put(&mut version);
-        let pieces = Arc::new(pieces);
         let shares = Shares::new(view.bytes(), &pieces, last);
         Plan {
             state: state.clone(),

@@ -55,7 +55,7 @@ pub(crate) struct LocalState {
     file: FileId,
     told: FileStateIs,
     version: Vec<u8>,
-    pieces: Arc<Pieces>,
+    pieces: Pieces,
     shape: Arc<Shape>,
     newcomer: Option<u64>,
 }
@@ -119,7 +119,7 @@ impl LocalState {
         };
         LocalState {
             file,
-            pieces: Arc::new(told.layout.plan_pieces()),
+            pieces: told.layout.plan_pieces(),
             newcomer: newcomer(&told.layout, server),
             told,
             version,
@@ -161,7 +161,7 @@ impl LocalState {
     }
 
     /// What decides on the order of bytes.
-    pub(crate) fn pieces(&self) -> &Arc<Pieces> {
+    pub(crate) fn pieces(&self) -> &Pieces {
         &self.pieces
     }
 

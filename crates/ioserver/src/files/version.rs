@@ -25,7 +25,7 @@ pub(super) struct Version {
     /// What is known may be older than what happened.
     is_stale: bool,
     /// Steps that were known here, oldest first, with what requests of that step were planned by.
-    earlier: VecDeque<(u64, Arc<Pieces>)>,
+    earlier: VecDeque<(u64, Pieces)>,
     /// The generation with which the owner has taken this server among those of the file.
     taken: u64,
     /// The start of this server.
@@ -76,7 +76,7 @@ impl Version {
         if let Some(before) = before.filter(|before| before.step() < known.step()) {
             match known.has_places_of(before) {
                 true => {
-                    let pieces = Arc::clone(before.pieces());
+                    let pieces = before.pieces().clone();
                     self.earlier.push_back((before.step(), pieces));
                 }
                 false => self.earlier.clear(),

@@ -21,15 +21,15 @@ fn piece(generation: u64, text: &str, ranges: &[Range<u64>]) -> Piece {
 }
 
 /// A file that moves, as far as `frontier`.
-fn pieces(frontier: u64) -> Arc<Pieces> {
-    Arc::new(Pieces::new(vec![
+fn pieces(frontier: u64) -> Pieces {
+    Pieces::new([
         piece(1, "(block, *) onto 3", &[frontier..600, 700..900]),
         piece(
             2,
             "(*, cyclic(3)) onto 2",
             &[0..frontier, 600..700, 900..u64::MAX],
         ),
-    ]))
+    ])
 }
 
 fn view() -> View {
@@ -39,9 +39,9 @@ fn view() -> View {
     View::new(FileOffset(5), applied.period(), applied.element(0).unwrap()).unwrap()
 }
 
-fn plan_of(view: &View, pieces: &Arc<Pieces>) -> AccessPlan {
+fn plan_of(view: &View, pieces: &Pieces) -> AccessPlan {
     let shares = Shares::new(view.bytes(), pieces, None);
-    AccessPlan::new(Arc::clone(pieces), Arc::new(shares))
+    AccessPlan::new(pieces.clone(), Arc::new(shares))
 }
 
 fn parts_of(plan: &AccessPlan, file: Range<u64>) -> Vec<Part> {
@@ -167,11 +167,11 @@ fn a_table_of_many_subfiles_is_made_where_it_is_used() {
     let bytes: Vec<falls::FallsSet> = (0..1000)
         .map(|i| falls::FallsSet::segment(i, 1).unwrap())
         .collect();
-    let pieces = Arc::new(Pieces::new(vec![Piece {
+    let pieces = Pieces::new([Piece {
         generation: 1,
         ranges: vec![FileSpan::from(0..u64::MAX)],
         partition: Partition::from_start(layout::Pattern::new(1000, bytes).unwrap()),
-    }]));
+    }]);
     let plan = plan_of(&View::whole_file(), &pieces);
     let parts = parts_of(&plan, 640..642);
     let homes: Vec<usize> = parts.iter().map(|p| p.home.subfile).collect();
