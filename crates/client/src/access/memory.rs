@@ -77,11 +77,11 @@ impl<'a> Run<'a> {
     }
 
     /// `len` bytes of it from `at` on; `None` if it has fewer.
-    fn range(&mut self, at: usize, len: usize) -> Option<Run<'_>> {
+    fn range(self, at: usize, len: usize) -> Option<Run<'a>> {
         let range = at..at.checked_add(len)?;
         Some(match self {
             Run::From(bytes) => Run::From(bytes.range(range)?),
-            Run::Into(bytes) => Run::Into(bytes.reborrow().range(range)?),
+            Run::Into(bytes) => Run::Into(bytes.range(range)?),
         })
     }
 
@@ -110,8 +110,10 @@ impl<'a> From<&'a mut [u8]> for Run<'a> {
 #[derive(Debug)]
 pub struct Memory<'a> {
     run: Run<'a>,
+    /// The byte of the run that the places count from; 0 without places.
     origin: usize,
-    places: Places,
+    /// Nothing if the bytes are neighbours: then they are the run.
+    places: Option<&'a Places>,
     /// The place of the first byte of the request.
     start: u64,
     len: u64,
@@ -119,35 +121,47 @@ pub struct Memory<'a> {
 
 impl<'a> Memory<'a> {
     /// All bytes of a run.
+    #[inline]
     pub(crate) fn of(run: impl Into<Run<'a>>) -> Memory<'a> {
         let run = run.into();
         let len = run.len() as u64;
         Memory {
             run,
             origin: 0,
-            places: Places::bytes(len),
+            places: None,
             start: 0,
             len,
         }
     }
 
     /// Memory to be written to a file.
-    pub fn source(bytes: SharedBytes<'a>, origin: usize, places: &Places) -> Result<Memory<'a>> {
+    #[inline]
+    pub fn source(bytes: SharedBytes<'a>, origin: usize, places: &'a Places) -> Result<Memory<'a>> {
         Memory::described(Run::From(bytes), origin, places)
     }
 
     /// Memory to be read into from a file.
-    pub fn target(bytes: SharedBytesMut<'a>, origin: usize, places: &Places) -> Result<Memory<'a>> {
+    #[inline]
+    pub fn target(
+        bytes: SharedBytesMut<'a>,
+        origin: usize,
+        places: &'a Places,
+    ) -> Result<Memory<'a>> {
         Memory::described(Run::Into(bytes), origin, places)
     }
 
     /// Places in a run, around its byte `origin`.
-    fn described(run: Run<'a>, origin: usize, places: &Places) -> Result<Memory<'a>> {
+    #[inline]
+    fn described(run: Run<'a>, origin: usize, places: &'a Places) -> Result<Memory<'a>> {
         places.check(run.len(), origin)?;
+        if let Some(at) = places.run(origin) {
+            let run = run.range(at, places.size() as usize);
+            return Ok(Memory::of(run.expect("checked above")));
+        }
         Ok(Memory {
             run,
             origin,
-            places: places.clone(),
+            places: Some(places),
             start: 0,
             len: places.size(),
         })
@@ -179,7 +193,7 @@ impl<'a> Memory<'a> {
         Memory {
             run: self.run.reborrow(),
             origin: self.origin,
-            places: self.places.clone(),
+            places: self.places,
             start: self.start + from,
             len,
         }
@@ -187,19 +201,25 @@ impl<'a> Memory<'a> {
 
     /// Whether its bytes are neighbours.
     pub(crate) fn is_run(&self) -> bool {
-        self.places.is_contiguous()
+        self.places.is_none()
     }
 
     /// Its bytes, if they are neighbours.
     #[inline]
     pub(crate) fn run(&mut self) -> Option<Run<'_>> {
-        let at = self.places.run(self.origin)?;
-        self.run.range(at + self.start as usize, self.len as usize)
+        match self.places {
+            Some(_) => None,
+            None => self
+                .run
+                .reborrow()
+                .range(self.start as usize, self.len as usize),
+        }
     }
 
     /// Refuses memory to be read into that names a byte twice.
     pub(crate) fn check_overlap(&self) -> Result<()> {
-        if self.direction() == Direction::Read && self.places.has_overlap() {
+        let overlaps = self.places.is_some_and(Places::has_overlap);
+        if self.direction() == Direction::Read && overlaps {
             return Err(Error::argument(
                 "places",
                 "names a byte twice; describe memory to read into without overlap",
@@ -210,17 +230,30 @@ impl<'a> Memory<'a> {
 
     /// Copies bytes of a write from the `from`-th on out of their places.
     pub(crate) fn pack(&self, from: u64, packed: SharedBytesMut<'_>) {
-        if let Run::From(bytes) = &self.run {
-            let from = self.start + from;
-            self.places.gather(*bytes, self.origin, from, packed);
+        let from = self.start + from;
+        match (&self.run, self.places) {
+            (Run::From(bytes), Some(places)) => places.gather(*bytes, self.origin, from, packed),
+            (Run::From(bytes), None) => {
+                let range = from as usize..from as usize + packed.len();
+                packed.copy_from(bytes.range(range).expect("no more than there is"));
+            }
+            (Run::Into(_), _) => {}
         }
     }
 
     /// Copies bytes of a read to their places, from the `from`-th on.
     pub(crate) fn unpack(&mut self, from: u64, packed: SharedBytes<'_>) {
-        if let Run::Into(bytes) = &mut self.run {
-            let (bytes, from) = (bytes.reborrow(), self.start + from);
-            self.places.scatter(packed, bytes, self.origin, from);
+        let from = self.start + from;
+        match (&mut self.run, self.places) {
+            (Run::Into(bytes), Some(places)) => {
+                places.scatter(packed, bytes.reborrow(), self.origin, from);
+            }
+            (Run::Into(bytes), None) => {
+                let range = from as usize..from as usize + packed.len();
+                let target = bytes.reborrow().range(range);
+                target.expect("no more than there is").copy_from(packed);
+            }
+            (Run::From(_), _) => {}
         }
     }
 }

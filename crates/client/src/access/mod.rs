@@ -73,14 +73,22 @@ pub(crate) struct How {
 
 impl File {
     /// Reads at an offset in view bytes; less than asked for only at the end of the file.
+    #[inline]
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.access_at(offset, Memory::of(buffer))
+        if self.move_quickly(offset, (&mut *buffer).into()) {
+            return Ok(buffer.len());
+        }
+        self.access_slowly(offset, Memory::of(buffer))
     }
 
     /// Writes at an offset in view bytes. With [`OpenOptions::append`](crate::OpenOptions::append) it goes to the end
     /// instead.
+    #[inline]
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<usize> {
-        self.access_at(offset, Memory::of(bytes))
+        if self.move_quickly(offset, bytes.into()) {
+            return Ok(bytes.len());
+        }
+        self.access_slowly(offset, Memory::of(bytes))
     }
 
     /// Reads at an offset in view bytes into memory that is one run.
@@ -148,6 +156,7 @@ impl File {
         Ok(moved)
     }
 
+    #[inline(never)]
     fn access_slowly(&self, offset: u64, mut memory: Memory<'_>) -> Result<usize> {
         let direction = memory.direction();
         self.check_right(direction.right())?;

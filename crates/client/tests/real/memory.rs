@@ -107,14 +107,16 @@ fn pieces_that_go_back_and_repeat_move_in_their_order() {
     assert!(packed == naive);
     // The end of the file ends a read, and nothing behind it is asked for.
     let mut short = [0u8; 100];
-    let target = Memory::target(short[..].as_mut().into(), 0, &Places::bytes(100)).unwrap();
+    let run = Places::bytes(100);
+    let target = Memory::target(short[..].as_mut().into(), 0, &run).unwrap();
     assert_eq!(
         file.access_in_pieces([49_990..50_040, 0..50], target),
         Ok(10)
     );
     // A write that goes back: what comes later stays.
     let bytes = [[1u8; 20], [2; 20]].concat();
-    let source = Memory::source(bytes[..].into(), 0, &Places::bytes(40)).unwrap();
+    let run = Places::bytes(40);
+    let source = Memory::source(bytes[..].into(), 0, &run).unwrap();
     assert_eq!(file.access_in_pieces([100..120, 90..110], source), Ok(40));
     let mut there = [0; 30];
     file.read_at(90, &mut there).unwrap();
