@@ -46,6 +46,19 @@ fn explaining_an_access_shows_ways_servers_and_the_one_taken() {
     let degree = packed["matching_degree"].as_f64().expect("a number");
     assert_eq!(explained["matching_degree"].as_f64(), Some(degree));
     assert!(degree < 1.0);
+    // What the access plan gives each server: a part per process, of rows that are its own.
+    let parts_of = |explained: &Value| -> Vec<(u64, u64)> {
+        let parts = explained["parts"].as_array().expect("a list").iter();
+        let number = |part: &Value, name: &str| part[name].as_u64().expect("a number");
+        parts
+            .map(|part| (number(part, "parts"), number(part, "bytes")))
+            .collect()
+    };
+    let rows = |count: u64| count * 512 * 8;
+    assert_eq!(
+        parts_of(&explained),
+        [(4, rows(171)), (4, rows(171)), (4, rows(170))]
+    );
     // One process alone has nobody to regroup with.
     let one = service.json_of(&["explain", "/m", "--view", "(*, block) onto 4 [2]", "--json"]);
     assert_eq!(one["processes"], 1);
@@ -54,6 +67,10 @@ fn explaining_an_access_shows_ways_servers_and_the_one_taken() {
     let same = service.json_of(&["explain", "/m", "--view", "(block, *) onto 3", "--json"]);
     assert!(way(&same, "message").is_some() && way(&same, "packed").is_none());
     assert_eq!(same["matching_degree"], 1.0);
+    assert_eq!(
+        parts_of(&same),
+        [(1, rows(171)), (1, rows(171)), (1, rows(170))]
+    );
     let text = service.text_of(&columns[..4]);
     for word in [
         "chosen",
