@@ -106,7 +106,7 @@ pub(crate) struct DirectWay {
     pub(crate) quick: Quick,
 }
 
-/// See the [module](self).
+/// An open file as all its threads share it; users have it as a [`File`](crate::File).
 #[derive(Debug)]
 pub struct Handle {
     pub(crate) session: Arc<Session>,

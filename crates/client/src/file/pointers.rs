@@ -83,7 +83,7 @@ impl File {
         Ok(n)
     }
 
-    /// Writes at the pointer of this handle and moves it. With [`OpenOptions::append`] it goes to the
+    /// Writes at the pointer of this handle and moves it. With [`OpenOptions::append`](crate::OpenOptions::append) it goes to the
     /// end, and the pointer behind it.
     pub fn write(&self, bytes: &[u8]) -> Result<usize> {
         self.check_right(Rights::WRITE)?;

@@ -118,7 +118,7 @@ pub(super) struct Distribution {
 /// A stretch of a subfile that one round accesses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RoundPart {
-    /// Position in [`Shape::own`](crate::known::Shape::own).
+    /// Position among the own subfiles of the [`LocalState`].
     pub(super) slot: usize,
     pub(super) subfile: Range<u64>,
     pub(super) file: Range<u64>,
