@@ -34,7 +34,7 @@ impl Flags {
         filter.split(',').any(|part| case.contains(part))
     }
 
-    /// Whether somebody chose cases.
+    /// Whether the user chose cases.
     pub(crate) fn has_filter(&self) -> bool {
         self.filter.is_some()
     }

@@ -93,7 +93,7 @@ enum Bench {
     Profile(profile::Arguments),
     /// Whether advised layouts are the best, and strategies ranked as measured
     Advise(advise::Arguments),
-    /// A stored file changes its layout, beside nobody and beside a busy client
+    /// A stored file changes its layout, alone and beside a busy client
     Relayout(relayout::Arguments),
     /// Latency of small accesses, and many files
     Small(small::Arguments),

@@ -69,7 +69,7 @@ impl Sheet {
     }
 
     /// Which of so many cases are wanted: the first, and every so many further. All of them, unless it is to be quick
-    /// and nobody chose.
+    /// and the user chose none.
     pub(crate) fn step(&self, quickly: usize) -> usize {
         match self.flags.quick && !self.flags.has_filter() {
             true => quickly,

@@ -61,7 +61,7 @@ impl SharedFile {
 
 impl Drop for SharedFile {
     fn drop(&mut self) {
-        // Nobody can do more about what cannot be removed.
+        // What cannot be removed stays behind.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -254,7 +254,7 @@ struct Removed(PathBuf);
 
 impl Drop for Removed {
     fn drop(&mut self) {
-        // Nobody can do more about what cannot be removed.
+        // What cannot be removed stays behind.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -150,7 +150,7 @@ impl Team {
         self.every(&json!({ "do": "write", "name": name, "stamp": 0 }))
     }
 
-    /// Writes a file as nobody did before.
+    /// Writes bytes to a file that it has not had before.
     pub(crate) fn write(&mut self, name: &str) -> Result<Round, Error> {
         let stamp = self.stamp();
         self.every(&json!({ "do": "write", "name": name, "stamp": stamp }))

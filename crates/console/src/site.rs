@@ -81,7 +81,7 @@ impl ScratchDir {
 
 impl Drop for ScratchDir {
     fn drop(&mut self) {
-        // Nobody can do more about what cannot be removed.
+        // What cannot be removed stays behind.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

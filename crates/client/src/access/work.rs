@@ -23,7 +23,7 @@ pub(crate) struct Work {
     pub(crate) used: usize,
     /// What servers have confirmed in an attempt that failed elsewhere: server, view offset.
     pub(super) progress: Vec<(u64, u64)>,
-    /// Everything before this view offset is done, whoever had it.
+    /// Everything before this view offset is done, at whichever server it was.
     floor: u64,
     /// Memory for packed bytes.
     pub(crate) packed: Vec<u8>,
