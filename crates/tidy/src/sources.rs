@@ -248,6 +248,28 @@ fn lines_where(text: &str, holds: impl Fn(&str) -> bool) -> impl Iterator<Item =
         .map(|(index, _)| index + 1)
 }
 
+/// Readers that leave before their input ends. The writer is then killed by a broken pipe, now and then, and with
+/// `pipefail` the script with it.
+const LEAVES_EARLY: &[&str] = &["head ", "grep -q", "grep -m"];
+
+/// A pipe in a script into a reader that leaves early.
+pub fn check_pipes(file: &File) -> Vec<Complaint> {
+    let leaves = |reader: &str| {
+        let reader = reader.trim_start();
+        let stops_itself = reader.starts_with("awk ") && reader.contains("exit");
+        stops_itself || LEAVES_EARLY.iter().any(|early| reader.starts_with(early))
+    };
+    let is_early = |line: &str| {
+        !line.trim_start().starts_with('#') && line.replace("||", "").split('|').skip(1).any(leaves)
+    };
+    lines_where(&file.text, is_early)
+        .map(|line| {
+            let what = "the reader behind the pipe leaves early and may kill the writer; let it read to the end, as `sed -n 1p` does";
+            Complaint::at(&file.path, line, what)
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,6 +373,20 @@ mod tests {
         }
         let fine = concat!("mastodon TO", "DOS XX", "XX the db", "g! mark");
         expect(&check_marks(&File::new("a.rs", fine)), &[]);
+    }
+
+    #[test]
+    fn reader_that_leaves_early_is_refused() {
+        let check = |text: &str| check_pipes(&File::new("scripts/x", text));
+        for bad in [
+            "x=$(ldconfig -p | awk '$1 == \"a\" { print $2; exit }')",
+            "find . | head -n 1",
+            "a | b | grep -qx c",
+        ] {
+            expect(&check(bad), &[(1, "leaves early")]);
+        }
+        let fine = "a || head -n 1 b\n# a | head -n 1\na | awk '{ print }'\na | sed -n 1p\ncommand -v a || exit\n";
+        expect(&check(fine), &[]);
     }
 
     #[test]

@@ -115,6 +115,11 @@ fn no_unfinished_work_is_left() {
 }
 
 #[test]
+fn scripts_read_pipes_to_their_end() {
+    hold(files(is_script), sources::check_pipes);
+}
+
+#[test]
 fn links_lead_somewhere() {
     let root = tree::root();
     hold(files(|f| f.has_extension("md")), |page| {
