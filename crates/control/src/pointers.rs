@@ -170,6 +170,12 @@ impl SharedPointers {
         self.groups.values().flat_map(|g| g.members.iter().copied())
     }
 
+    /// How many a client takes part in.
+    pub fn claims(&self, client: ClientId) -> usize {
+        let groups = self.groups.values();
+        groups.filter(|g| g.members.contains(&client)).count()
+    }
+
     /// The position.
     pub fn position(&self, group: GroupId) -> Option<u64> {
         self.groups.get(&group).map(|g| g.position)
@@ -234,9 +240,9 @@ impl Appends {
         self.reserved.get(&ticket).cloned()
     }
 
-    /// Whether a client has anything reserved.
-    pub fn has(&self, client: ClientId) -> bool {
-        self.reserved.keys().any(|t| t.client == client)
+    /// Places that a client has reserved.
+    pub fn claims(&self, client: ClientId) -> usize {
+        self.reserved.keys().filter(|t| t.client == client).count()
     }
 
     /// The bytes are there and counted in the size; the range.
@@ -373,7 +379,7 @@ mod tests {
         assert_eq!(a.reserve(ticket(1, 1), 5, 100), Ok(110));
         assert_eq!(a.reserve(ticket(0, 1), 10, 100), Ok(100)); // asked again
         assert_eq!(a.reserved(ticket(1, 1)), Some(110..115));
-        assert!(a.has(ClientId(1)) && !a.has(ClientId(2)));
+        assert_eq!((a.claims(ClientId(1)), a.claims(ClientId(2))), (1, 0));
         // The second is done first: the size is behind both.
         assert_eq!(a.complete(ticket(1, 1)), Some(110..115));
         assert_eq!(a.reserve(ticket(1, 2), 5, 115), Ok(115));

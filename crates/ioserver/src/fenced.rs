@@ -26,10 +26,10 @@ impl FencedClients {
         before.is_some_and(|(_, end)| client.0 < *end)
     }
 
-    /// One more.
-    pub(crate) fn insert(&mut self, client: ClientId) {
+    /// One more; whether it is new.
+    pub(crate) fn insert(&mut self, client: ClientId) -> bool {
         if self.contains(client) {
-            return;
+            return false;
         }
         let (mut start, mut end) = (client.0, client.0.saturating_add(1));
         if let Some(behind) = self.ranges.remove(&end) {
@@ -45,6 +45,7 @@ impl FencedClients {
             let (_, end) = self.ranges.pop_first().expect("there are many");
             self.ranges.insert(first, end);
         }
+        true
     }
 }
 

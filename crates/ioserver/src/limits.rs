@@ -13,6 +13,8 @@ pub struct Limits {
     pub views: usize,
     /// Most bytes that describe them.
     pub view_bytes: u64,
+    /// Most locks, handles in atomic mode, places behind the end and shared pointers that a client has in one file.
+    pub locks: usize,
     /// Steps that a request may take to find its bytes, besides those that its bytes and its view pay for.
     pub search_steps: u64,
     /// How long a request waits for a staging buffer before peers lose their connections that hold one and neither
@@ -26,6 +28,7 @@ impl Default for Limits {
             connections: serving::Limits::default(),
             views: 1 << 14,
             view_bytes: 16 << 20,
+            locks: 1 << 14,
             search_steps: 1 << 20,
             buffer_wait: Duration::from_secs(10),
         }

@@ -324,11 +324,12 @@ pub fn start_on(
     storage
         .stored
         .reclaim_with(move || direct.upgrade().is_some_and(|direct| direct.reclaim()));
-    let owner = Arc::new(Owner::new(Arc::new(Others {
+    let owner = Owner::new(Arc::new(Others {
         identity: Arc::clone(&identity),
         cluster: Arc::clone(&cluster),
         files: Arc::clone(&files),
-    })));
+    }));
+    let owner = Arc::new(owner.with_most_claims(storage.limits.locks));
     owner.members_are(&joined.members);
     let context = Arc::new(Context {
         operations: Operations::new(&cluster, &storage),

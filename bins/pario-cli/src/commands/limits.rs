@@ -32,6 +32,10 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     view_bytes: Option<u64>,
 
+    /// Locks, places behind the end and shared pointers that one client has in one file [default: 16384]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    locks: Option<u64>,
+
     /// Steps that a request takes to find its bytes, besides those that its bytes pay for [default: 1048576]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     search_steps: Option<u64>,
@@ -65,8 +69,9 @@ impl Limits {
     pub(crate) fn apply_to_io(&self, options: &mut ioserver::Options) {
         let limits = &mut options.limits;
         limits.connections = self.connections();
-        let views = self.views.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-        limits.views = views.unwrap_or(limits.views);
+        let small = |n: Option<u64>| n.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        limits.views = small(self.views).unwrap_or(limits.views);
+        limits.locks = small(self.locks).unwrap_or(limits.locks);
         limits.view_bytes = self.view_bytes.unwrap_or(limits.view_bytes);
         limits.search_steps = self.search_steps.unwrap_or(limits.search_steps);
         let wait = self.buffer_wait.map(Duration::from_secs);
@@ -81,6 +86,7 @@ impl Limits {
             ("--open-files", self.open_files),
             ("--views", self.views),
             ("--view-bytes", self.view_bytes),
+            ("--locks", self.locks),
             ("--search-steps", self.search_steps),
             ("--buffer-wait", self.buffer_wait),
         ];

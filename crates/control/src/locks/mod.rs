@@ -313,6 +313,13 @@ impl LockManager {
         self.queue.waiting()
     }
 
+    /// Handles that a client has admitted, or waits to have, and locks that it holds or waits for.
+    pub fn claims(&self, client: ClientId) -> usize {
+        let handles = (client, HandleId(0))..=(client, HandleId(u64::MAX));
+        let arriving = self.arriving.iter().filter(|((who, _), _)| *who == client);
+        self.admitted.range(handles).count() + arriving.count() + self.queue.of_client(client).len()
+    }
+
     /// The number that valid requests carry at least.
     pub fn number(&self) -> u64 {
         self.number

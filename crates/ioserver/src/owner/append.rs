@@ -37,6 +37,9 @@ impl Owner {
             client: asker.client,
             request,
         };
+        if state.appends.reserved(ticket).is_none() {
+            state.demand_room(asker.client, self.most_claims)?;
+        }
         let offset = state.appends.reserve(ticket, len, size);
         let offset = offset.map_err(pointer_refused)?;
         Ok(Reserved { offset, epoch })

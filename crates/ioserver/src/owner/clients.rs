@@ -82,7 +82,7 @@ impl Owner {
                     }
                     _ => true,
                 });
-                if state.appends.has(client) {
+                if state.appends.claims(client) > 0 {
                     if servers.is_empty() {
                         count(&self.counters.fences);
                     }

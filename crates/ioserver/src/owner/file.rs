@@ -237,6 +237,24 @@ impl OwnedFile {
     }
 }
 
+impl State {
+    /// Refuses a client that has as much in this file as one may.
+    pub(super) fn demand_room(&self, client: ClientId, most: usize) -> Result<(), Refused> {
+        let locks = self.locks.claims(client);
+        let has = locks + self.pointers.claims(client) + self.appends.claims(client);
+        if has < most {
+            return Ok(());
+        }
+        refuse(
+            Status::QuotaExceeded,
+            format!(
+                "{client} has {has} locks, handles in atomic mode, places behind the end and shared pointers in this \
+                 file, as many as a client may have; release some, or start the server with more --locks"
+            ),
+        )
+    }
+}
+
 /// A server whose disk is missing or whose bytes are lost says the same however long a client waits.
 fn refused_for_good(state: &State) -> Option<Refused> {
     state.servers.values().find_map(|part| match &part.late {

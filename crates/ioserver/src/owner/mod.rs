@@ -59,6 +59,8 @@ use wire::message::catalogue::Member;
 use wire::message::cluster::PointerIs;
 use wire::{ClientId, FileId, Rights, ServerId, Status};
 
+use crate::fenced::FencedClients;
+use crate::limits::Limits;
 pub use cluster::{Cluster, Refused};
 use file::OwnedFile;
 use statistics::Counters;
@@ -118,7 +120,9 @@ pub struct Owner {
     /// Shared pointers of files that this server is about to own.
     inherited: Mutex<HashMap<FileId, Vec<PointerIs>>>,
     members: Mutex<BTreeMap<ServerId, Member>>,
-    dead: Mutex<HashSet<ClientId>>,
+    dead: Mutex<FencedClients>,
+    /// Most locks, places and shared pointers that a client has in one file.
+    most_claims: usize,
     counters: Counters,
     /// Names views.
     hasher: RandomState,
@@ -143,6 +147,7 @@ impl Owner {
             inherited: Mutex::default(),
             members: Mutex::default(),
             dead: Mutex::default(),
+            most_claims: Limits::default().locks,
             counters: Counters::default(),
             hasher: RandomState::new(),
         }
@@ -154,8 +159,14 @@ impl Owner {
         self
     }
 
+    /// Sets another limit for what a client has in one file.
+    pub fn with_most_claims(mut self, most: usize) -> Self {
+        self.most_claims = most;
+        self
+    }
+
     fn is_dead(&self, client: ClientId) -> bool {
-        self.dead.lock().contains(&client)
+        self.dead.lock().contains(client)
     }
 
     /// All files, as of now.

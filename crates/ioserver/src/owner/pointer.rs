@@ -37,6 +37,7 @@ impl Owner {
         let file = self.file(asker.file)?;
         let mut state = file.enter(self, asker)?;
         demand_untold(&state)?;
+        state.demand_room(asker.client, self.most_claims)?;
         state.clients.insert(asker.client);
         state.pointers.join(GroupId(group), asker.client, position);
         Ok(())

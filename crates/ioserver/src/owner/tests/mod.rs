@@ -7,6 +7,7 @@ mod appends;
 mod atomic;
 mod death;
 mod duties;
+mod limits;
 mod sizes;
 mod twin;
 
