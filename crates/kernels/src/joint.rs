@@ -28,20 +28,27 @@ pub enum Direction {
 /// Compiles the copy between the two sides of a joint. Offsets that do not fit 63 bits are
 /// refused; an empty joint is the empty program.
 pub fn compile_joint(joint: &Joint, direction: Direction) -> Result<Disjoint<Program>, NestError> {
-    compile_joint_for(joint, direction, 0)
+    compile_joint_from(joint, direction, (0, 0), 0)
 }
 
-/// Compiles the copy as part of a job of `job_bytes` bytes, see [`Program::compile_for`].
-pub fn compile_joint_for(
+/// Compiles the copy between memories that begin at these bytes of the source and of the target, as part of a job of
+/// `job_bytes` bytes, see [`Program::compile_for`].
+pub(crate) fn compile_joint_from(
     joint: &Joint,
     direction: Direction,
+    (source_base, target_base): (u64, u64),
     job_bytes: u64,
 ) -> Result<Disjoint<Program>, NestError> {
     let mut shared = HashMap::new();
     let nests = nests(joint, direction, &mut shared)?;
-    Ok(Disjoint::proved(Program::compile_disjoint(
-        &nests, job_bytes,
-    )))
+    let back = |base: u64, error| i64::try_from(base).map(|b| -b).map_err(|_| error);
+    let source = back(source_base, NestError::SourceOverflow)?;
+    let target = back(target_base, NestError::TargetOverflow)?;
+    let program = match (source, target) {
+        (0, 0) => Program::compile_disjoint(&nests, job_bytes),
+        _ => Program::compile_disjoint(&[Nest::nested(source, target, 1, 0, 0, nests)?], job_bytes),
+    };
+    Ok(Disjoint::proved(program))
 }
 
 fn nests(

@@ -58,7 +58,7 @@ pub use descriptor::{
 };
 pub use disjoint::Disjoint;
 pub use gather_packets::{PacketGather, gather_packets, gather_packets_shared};
-pub use joint::{Direction, compile_joint, compile_joint_for};
+pub use joint::{Direction, compile_joint};
 pub use nest::{Body, MAX_DEPTH, Nest, NestError, Span, copy_naive};
 pub use packets::{CacheLevel, PacketStride, cache_optimal_stride, logical_block};
 pub use plain::{copy_plain, copy_plain_shared};

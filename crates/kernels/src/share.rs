@@ -12,8 +12,8 @@
 //!
 //! Invariants:
 //! * byte n of a file range is the n-th byte of the share in it, ascending, on both sides;
-//! * where the meeting is symbolic, no call allocates, and finding the ends takes O(depth x log
-//!   fan-out). A lazy meeting goes by runs: constant memory, time by the number of runs. Whoever did not choose
+//! * where the meeting is symbolic, finding the ends takes O(depth x log fan-out), and no call allocates, but for copies
+//!   of many short rows, which are compiled ([`Program`]) because that is several times faster. A lazy meeting goes by runs: constant memory, time by the number of runs. Whoever did not choose
 //!   both sides counts with [`Share::count_at_most`] first; what that allowed, the rest can afford.
 //!
 //! Left to others: which file range a view range is, and where memory begins (`base`).
@@ -22,7 +22,10 @@ use std::ops::Range;
 
 use falls::{MAX_OFFSET, Meeting, OutOfSteps, Periodic, Steps};
 
-use crate::program::BoundsError;
+use crate::copy::copy_shared;
+use crate::disjoint::Disjoint;
+use crate::joint::{Direction, compile_joint_from};
+use crate::program::{BoundsError, Program};
 use crate::shared::{SharedBytes, SharedBytesMut};
 use crate::stream::Stream;
 
@@ -64,6 +67,13 @@ struct Streams {
     left: Stream,
     right: Stream,
 }
+
+/// Copies from so many bytes on are compiled where rows are short: compiling takes about 5 microseconds.
+const COMPILED_FROM: u64 = 32 << 10;
+/// Rows are short below so many bytes: finding the next one, some 15 ns, is then worth a loop nest.
+const SHORT_ROW: u64 = 1 << 10;
+/// Meetings with more nodes take too long to compile for one copy.
+const COMPILED_NODES: u64 = 64;
 
 #[derive(Clone, Copy)]
 enum Hand {
@@ -367,10 +377,11 @@ impl Share {
         match &self.form {
             Form::Symbolic(s) => {
                 let positions = s.positions(&file);
-                let (from, to) = match from {
-                    Hand::Left => (&s.left, &s.right),
-                    Hand::Right => (&s.right, &s.left),
-                };
+                let bases = (source_base, target_base);
+                if let Some(program) = self.program::<PAST>(s, &file, &positions, from, bases) {
+                    return copy_shared(&program, source, target);
+                }
+                let (from, to) = s.sides(from);
                 match PAST {
                     true => from.copy_past(positions, source, source_base, to, target, target_base),
                     false => from.copy_to(positions, source, source_base, to, target, target_base),
@@ -399,6 +410,47 @@ impl Share {
                 Ok(())
             }
         }
+    }
+
+    /// The copy of a file range as a program, where that is faster than walking along both sides: neither of them lies
+    /// in one run, and what they have in common falls into many short rows.
+    fn program<const PAST: bool>(
+        &self,
+        streams: &Streams,
+        file: &Range<u64>,
+        positions: &Range<u64>,
+        from: Hand,
+        bases: (u64, u64),
+    ) -> Option<Disjoint<Program>> {
+        let bytes = positions.end - positions.start;
+        if bytes < COMPILED_FROM || self.meeting.node_count() > COMPILED_NODES {
+            return None;
+        }
+        let (source, target) = streams.sides(from);
+        let is_short = |thirds: u64| {
+            let position = positions.start + bytes / 3 * thirds;
+            !source.reaches(target, position, SHORT_ROW)
+        };
+        let is_run = |side: &Stream| side.contiguous(positions.clone()).is_some();
+        if !is_short(1) || !is_short(2) || is_run(source) || is_run(target) {
+            return None;
+        }
+        self.compile::<PAST>(file, from, bases)
+    }
+
+    fn compile<const PAST: bool>(
+        &self,
+        file: &Range<u64>,
+        from: Hand,
+        bases: (u64, u64),
+    ) -> Option<Disjoint<Program>> {
+        let direction = match from {
+            Hand::Left => Direction::LeftToRight,
+            Hand::Right => Direction::RightToLeft,
+        };
+        let job_bytes = if PAST { u64::MAX } else { 0 };
+        let joint = self.meeting.joint(file.clone());
+        compile_joint_from(&joint, direction, bases, job_bytes).ok()
     }
 
     fn gather(
@@ -473,6 +525,14 @@ impl Streams {
         first..self.file.rank(end)
     }
 
+    /// The side that is read, and the other.
+    fn sides(&self, from: Hand) -> (&Stream, &Stream) {
+        match from {
+            Hand::Left => (&self.left, &self.right),
+            Hand::Right => (&self.right, &self.left),
+        }
+    }
+
     fn side(&self, hand: Hand) -> &Stream {
         match hand {
             Hand::Left => &self.left,
@@ -505,6 +565,51 @@ mod tests {
     fn common_naive(left: &Periodic, right: &Periodic, file: Range<u64>) -> Vec<(u64, u64, u64)> {
         file.filter_map(|x| Some((x, left.map(x)?, right.map(x)?)))
             .collect()
+    }
+
+    /// Columns dealt by eights against columns dealt one by one: rows of two bytes each.
+    #[test]
+    fn copies_of_many_short_rows_are_compiled_and_right() {
+        let element = |set: &str| Periodic::new(0, 4096, set.parse().unwrap()).unwrap();
+        let (eights, ones) = (element("{(0,63,256,16)}"), element("{(8,15,32,128)}"));
+        let share = Share::new(&eights, &ones);
+        let file = 100..1 << 20;
+        let Form::Symbolic(streams) = &share.form else {
+            panic!("it is small");
+        };
+        let positions = streams.positions(&file);
+        let program = share.program::<false>(streams, &file, &positions, Hand::Left, (0, 0));
+        let program = program.expect("rows are short");
+        assert_eq!(program.bytes(), share.count(file.clone()));
+        let source: Vec<u8> = (0..1usize << 18).map(|i| (i * 7 % 253) as u8).collect();
+        let mut target = vec![0; 1 << 18];
+        let (from, to) = (source[..].into(), target[..].as_mut().into());
+        share
+            .copy_left_to_right(file.clone(), from, 0, to, 0)
+            .unwrap();
+        let mut expected = vec![0; 1 << 18];
+        share.each_run(file, |left, right, len| {
+            let (l, r, n) = (left as usize, right as usize, len as usize);
+            expected[r..r + n].copy_from_slice(&source[l..l + n]);
+            true
+        });
+        assert!(target == expected);
+        let short = share.copy_left_to_right(
+            100..1 << 20,
+            source[..1 << 17].into(),
+            0,
+            target[..].as_mut().into(),
+            0,
+        );
+        assert!(short.is_err(), "memory that is too short is refused");
+        // Long rows are walked.
+        let rows = Share::new(&element("{(0,2047)}"), &element("{(1024,4095)}"));
+        let Form::Symbolic(streams) = &rows.form else {
+            panic!("it is small");
+        };
+        let positions = streams.positions(&(0..1 << 20));
+        let program = rows.program::<false>(streams, &(0..1 << 20), &positions, Hand::Left, (0, 0));
+        assert!(program.is_none());
     }
 
     proptest! {
@@ -565,6 +670,24 @@ mod tests {
                 let mut past = vec![0u8; 256];
                 share.stream_left_to_right(file.clone(), memory[..].into(), 0, past[..].as_mut().into(), 0).unwrap();
                 prop_assert_eq!(&past, &stored);
+                if share.is_symbolic() {
+                    for compiled in [
+                        share.compile::<false>(&file, Hand::Left, (0, 0)).unwrap(),
+                        share.compile::<true>(&file, Hand::Left, (0, 0)).unwrap(),
+                    ] {
+                        let mut by_program = vec![0u8; 256];
+                        copy_shared(&compiled, memory[..].into(), by_program[..].as_mut().into()).unwrap();
+                        prop_assert_eq!(&by_program, &stored);
+                    }
+                    if let (Some(first), Some(last)) = (naive.first(), naive.last()) {
+                        let bases = (first.1, first.2);
+                        let compiled = share.compile::<false>(&file, Hand::Left, bases).unwrap();
+                        let mut part = vec![0u8; (last.2 - first.2 + 1) as usize];
+                        let source = &memory[first.1 as usize..];
+                        copy_shared(&compiled, source.into(), part[..].as_mut().into()).unwrap();
+                        prop_assert_eq!(&part[..], &stored[first.2 as usize..=last.2 as usize]);
+                    }
+                }
                 let mut back = vec![0u8; 256];
                 share.copy_right_to_left(file.clone(), copied[..].into(), 0, back[..].as_mut().into(), 0).unwrap();
                 let mut expected = vec![0u8; 256];

@@ -60,6 +60,24 @@ impl Stream {
         self.copy_as::<true>(range, from, from_base, target, to, to_base)
     }
 
+    /// Whether a copy to `target` moves at least so many bytes with one kernel, at a position or after the block that
+    /// it lies in.
+    pub(crate) fn reaches(&self, target: &Stream, position: u64, bytes: u64) -> bool {
+        let mut source = Walk::new(self, position, 0);
+        let mut target = Walk::new(target, position, 0);
+        let reach = |source: &Walk<'_>, target: &Walk<'_>| {
+            let (blocks, len, _) = row(source, target, u64::MAX);
+            (blocks * len).max(source.at.rest.min(target.at.rest))
+        };
+        let block = source.at.rest.min(target.at.rest);
+        if reach(&source, &target) >= bytes {
+            return true;
+        }
+        source.step(block);
+        target.step(block);
+        reach(&source, &target) >= bytes
+    }
+
     fn copy_as<const PAST: bool>(
         &self,
         range: Range<u64>,
@@ -164,6 +182,23 @@ impl Walk<'_> {
     }
 }
 
+/// Blocks that one kernel can move from here on, of at most `left` bytes: how many, how long, and their strides.
+#[inline(always)]
+fn row(source: &Walk<'_>, target: &Walk<'_>, left: u64) -> (u64, u64, (u64, u64)) {
+    let (s, t) = (source.at, target.at);
+    let (blocks, len, strides) = if s.len == t.len {
+        let blocks = source.blocks().min(target.blocks());
+        (blocks, s.len, (s.stride, t.stride))
+    } else if s.len < t.len {
+        let blocks = source.blocks().min(t.rest / s.len);
+        (blocks, s.len, (s.stride, s.len))
+    } else {
+        let blocks = target.blocks().min(s.rest / t.len);
+        (blocks, t.len, (t.len, t.stride))
+    };
+    (blocks.min(left / len), len, strides)
+}
+
 /// Moves `left` bytes.
 ///
 /// # Safety
@@ -182,17 +217,7 @@ unsafe fn copy_between<const PAST: bool>(
             to.wrapping_add(target.at.offset as usize),
         );
         let (s, t) = (source.at, target.at);
-        let (blocks, len, strides) = if s.len == t.len {
-            let blocks = source.blocks().min(target.blocks());
-            (blocks, s.len, (s.stride, t.stride))
-        } else if s.len < t.len {
-            let blocks = source.blocks().min(t.rest / s.len);
-            (blocks, s.len, (s.stride, s.len))
-        } else {
-            let blocks = target.blocks().min(s.rest / t.len);
-            (blocks, t.len, (t.len, t.stride))
-        };
-        let blocks = blocks.min(left / len);
+        let (blocks, len, strides) = row(&source, &target, left);
         if blocks < 2 {
             let n = s.rest.min(t.rest).min(left);
             // SAFETY: one piece of both sides, by the caller's promise.
