@@ -17,7 +17,9 @@
 //! Packets and `cols/../conflict` move 128 KiB, transposes fit the last level. `memory` jobs move
 //! 48 MiB, transposes their matrix.
 
-use kernels::{CacheLevel, Nest, NestError, cache_optimal_stride};
+use kernels::{Nest, NestError};
+
+use super::packers::{CacheLevel, cache_optimal_stride};
 
 /// What one pass does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `report`, `sheet`, `flags`, `machine` | rows, where they go, and what belongs beside them |
 //! | `contest`, `claims`, `goals`, `yardsticks` | turns of Pario and its yardsticks, and what is held against them |
+//! | `packers` | redistribution as chapter 4 of the data-parallel source packs it, beside the engine that accesses run on |
 //! | `site`, `workers`, `worker`, `ranks`, `parallel`, `content` | services, client processes, and the bytes they check |
 //!
 //! Nothing that ships depends on it. Left to others: how a service is started and how a program ends (`console`).
@@ -27,6 +28,7 @@ mod matching;
 mod matrix;
 mod move_bytes;
 mod mpiio;
+mod packers;
 mod parallel;
 mod plan;
 mod prediction;

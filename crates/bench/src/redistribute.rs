@@ -4,13 +4,15 @@
 //!
 //! One processor's part of 1 MiB is packed and unpacked, as in the source's experiments. The value is
 //! the rate of packing; `unpack_sync` and `unpack_async` are columns. Cyclic to Block packs
-//! nothing, so its value is the rate of asynchronous unpacking. `two-step` is GEN through
+//! nothing, so its value is the rate of asynchronous unpacking. `share` packs with the engine that all accesses run on. `two-step` is GEN through
 //! Cyclic(lcm), the whole way on all processors, against one step.
 
 use console::Error;
-use kernels::{Distribution, Kind, Packets, Redistribution, Unpacking, between};
+use falls::{FallsSet, Periodic, Segment};
+use kernels::Share;
 
 use super::contest::{Contestant, Effort, Job, contest, ratios};
+use super::packers::{Distribution, Kind, Packets, Redistribution, Unpacking, between};
 use super::{Row, Sheet, digits};
 
 /// One point of the sweep.
@@ -153,6 +155,22 @@ fn measure(point: &Point, effort: Effort) -> Result<Row, Error> {
     let mut memcpy = Job(|| flat.copy_from_slice(std::hint::black_box(&local)));
     let naive = std::cell::RefCell::new(again);
     let mut plain = Job(|| plain_pack(point, me as u64, &local, &naive.borrow()));
+    let shares: Vec<Share> = (0..point.processors)
+        .map(|peer| {
+            let from = part(point, point.from, me as u64)?;
+            Ok(Share::new(&from, &part(point, point.to, peer)?))
+        })
+        .collect::<Result<_, falls::FallsError>>()?;
+    let array = 0..point.elements * point.element_bytes;
+    let mut gathered = vec![0; bytes];
+    let mut by_shares = Job(|| {
+        let mut rest = &mut gathered[..];
+        for share in &shares {
+            let (packet, behind) = rest.split_at_mut(share.count(array.clone()) as usize);
+            rest = behind;
+            let _ = share.gather_left(array.clone(), local[..].into(), 0, packet);
+        }
+    });
     let mut in_order = Job(|| {
         let _ = job.unpack(
             me,
@@ -174,6 +192,7 @@ fn measure(point: &Point, effort: Effort) -> Result<Row, Error> {
             &mut pack,
             &mut memcpy,
             &mut plain,
+            &mut by_shares,
             &mut in_order,
             &mut by_arrival,
         ]
@@ -185,19 +204,26 @@ fn measure(point: &Point, effort: Effort) -> Result<Row, Error> {
     let names: &[_] = if cbl {
         &["memcpy"]
     } else {
-        &["memcpy", "loop"]
+        &["memcpy", "loop", "share"]
     };
     let moved = if cbl { unpacked_bytes } else { bytes };
     let mut row = Row::rate(&point.name, moved as u64, own)
         .ratios(ratios(names.iter().copied(), &outcomes))
         .column("bytes", bytes);
-    let (sync, arrival) = if cbl { (2, 0) } else { (3, 4) };
+    let (sync, arrival) = if cbl { (2, 0) } else { (4, 5) };
     for (name, index) in [("unpack_sync", sync), ("unpack_async", arrival)] {
         if let Some(rate) = rate(index, unpacked_bytes) {
             row.set(name, digits(rate, 2));
         }
     }
     Ok(row)
+}
+
+/// The bytes of the array that a processor holds, in the words of the engine that accesses run on.
+fn part(point: &Point, dealt: Distribution, processor: u64) -> Result<Periodic, falls::FallsError> {
+    let block = dealt.unit() * point.element_bytes;
+    let set = FallsSet::from_segments(&[Segment::new(0, block)?])?;
+    Periodic::new(processor * block, block * point.processors, set)
 }
 
 /// The loop a programmer writes: the owner of every element by its formula, one copy each.

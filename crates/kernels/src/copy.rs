@@ -2,10 +2,7 @@
 //! that follows is unchecked.
 //!
 //! Each operation comes twice: on raw shared ranges (`*_shared`), and on slices as a thin safe
-//! layer above. Gather and scatter are copies whose other side is contiguous; they have names
-//! of their own because they also check that.
-
-use std::fmt;
+//! layer above.
 
 use crate::disjoint::Disjoint;
 use crate::program::{BoundsError, Program};
@@ -41,7 +38,8 @@ pub fn copy_shared(
 
 /// Runs the part of a program that moves the bytes of `window`, counted in the order the
 /// program moves them. Windows that tile `0..program.bytes()` together do what [`copy`] does.
-pub fn copy_window(
+#[cfg(test)]
+pub(crate) fn copy_window(
     program: &Program,
     source: SharedBytes,
     mut target: SharedBytesMut,
@@ -54,80 +52,24 @@ pub fn copy_window(
     Ok(())
 }
 
-/// A gather or scatter was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PackError {
-    /// A buffer is too small.
-    Bounds(BoundsError),
-    /// The side that should be contiguous has holes, or bytes moved more than once.
-    NotContiguous,
-}
-
-impl fmt::Display for PackError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PackError::Bounds(error) => error.fmt(f),
-            PackError::NotContiguous => {
-                f.write_str("the packed side of the program is not contiguous")
-            }
-        }
-    }
-}
-
-impl std::error::Error for PackError {}
-
-impl From<BoundsError> for PackError {
-    fn from(error: BoundsError) -> Self {
-        PackError::Bounds(error)
-    }
-}
-
-/// Runs a program whose target is contiguous: every target byte of its span is written once, as
-/// far as the structure of the nests or the proof behind a joint shows.
-pub fn gather(program: &Program, source: &[u8], packed: &mut [u8]) -> Result<(), PackError> {
-    if !program.fills_target() {
-        return Err(PackError::NotContiguous);
-    }
-    Ok(copy(program, source, packed)?)
-}
-
-/// Runs a program whose source is contiguous: as many bytes as its span holds are moved.
-pub fn scatter(program: &Program, packed: &[u8], target: &mut [u8]) -> Result<(), PackError> {
-    if program.source_span().len() != program.bytes() {
-        return Err(PackError::NotContiguous);
-    }
-    Ok(copy(program, packed, target)?)
-}
-
 /// Runs a program on several threads, each moving an equal share of the bytes. `threads` is the
-/// caller's decision; 0 and 1 start none. Small jobs are not worth a thread: below
-/// [`BYTES_PER_THREAD`] per thread fewer are used.
+/// caller's decision; 0 and 1 start none. Small jobs are not worth a thread: below 256 KiB per thread fewer are used.
 pub fn copy_parallel(
     program: &Disjoint<Program>,
     source: &[u8],
     target: &mut [u8],
     threads: usize,
 ) -> Result<(), BoundsError> {
-    copy_parallel_shared(program, source.into(), target.into(), threads)
+    let useful = program.bytes().div_ceil(BYTES_PER_THREAD).max(1);
+    let threads = (threads.max(1) as u64).min(useful);
+    copy_split(program, source.into(), target.into(), threads)
 }
 
 /// Starting and joining a thread costs 20 to 60 microseconds, the time in which one thread
 /// copies about this much.
-pub const BYTES_PER_THREAD: u64 = 256 << 10;
+const BYTES_PER_THREAD: u64 = 256 << 10;
 
-/// As [`copy_parallel`], on shared ranges.
-pub fn copy_parallel_shared(
-    program: &Disjoint<Program>,
-    source: SharedBytes,
-    target: SharedBytesMut,
-    threads: usize,
-) -> Result<(), BoundsError> {
-    let useful = program.bytes().div_ceil(BYTES_PER_THREAD).max(1);
-    let threads = (threads.max(1) as u64).min(useful);
-    copy_split(program, source, target, threads)
-}
-
-/// As above without the limit for small jobs: the tests use it on tiny ones.
+/// Runs a program on several threads without the limit for small jobs: the tests use it on tiny ones.
 pub(crate) fn copy_split(
     program: &Disjoint<Program>,
     source: SharedBytes,

@@ -1,15 +1,16 @@
 //! Moving bytes in memory: gather, scatter, strided to strided.
 //!
-//! A [`Nest`] says what to move, as loops with a step on either side; [`Program::compile`]
-//! chooses how; [`copy()`] and its relatives do it. The crate does not know what offsets mean.
-//! A [`Stream`] is the shorter way where one side is packed: any range of the bytes of a periodic
-//! set. [`send_all`] and [`receive_exact`] move bytes between sockets and shared memory.
+//! A [`Share`] is what every access runs: the bytes that two elements of a file have in common, any range of them,
+//! packed on either side or from one side to the other. It walks along a [`Stream`] per side; where rows are short
+//! on both sides it compiles loop nests. [`send_all`] and [`receive_exact`] move bytes between sockets and shared
+//! memory. The crate does not know what offsets mean.
 //!
 //! ```text
-//!   nests --compile--> program --copy--> bytes
-//!           flatten,             bounds once,
-//!           order, tile,         then unchecked
-//!           specialise
+//!   meeting --> share --> streams --gather, scatter, copy_to--> bytes
+//!                  |
+//!                  +--> nests --compile--> program --copy--> bytes     both sides strided, rows below 1 KiB
+//!                              flatten, order,     bounds once,
+//!                              tile, specialise    then unchecked
 //! ```
 //!
 //! Invariants:
@@ -29,18 +30,15 @@ mod checksum;
 mod copy;
 mod descriptor;
 mod disjoint;
-mod gather_packets;
 mod inner;
 mod joint;
 mod list;
 mod nest;
 mod order;
-mod packets;
 mod plain;
 mod program;
 #[cfg(test)]
 mod property_tests;
-mod redistribute;
 mod run;
 mod share;
 mod shared;
@@ -49,24 +47,15 @@ mod stream;
 pub use buffer::{PageBuffer, Pages, SharedBuffer};
 pub use cache::{CacheSizes, LINE, cache_sizes, writes_past};
 pub use checksum::Crc32c;
-pub use copy::{
-    BYTES_PER_THREAD, PackError, copy, copy_parallel, copy_parallel_shared, copy_shared,
-    copy_window, gather, scatter,
-};
+pub use copy::{copy, copy_parallel, copy_shared};
 pub use descriptor::{
     receive_after, receive_exact, receive_part, send_all, send_all_and, send_part,
 };
 pub use disjoint::Disjoint;
-pub use gather_packets::{PacketGather, gather_packets, gather_packets_shared};
 pub use joint::{Direction, compile_joint};
 pub use nest::{Body, MAX_DEPTH, Nest, NestError, Span, copy_naive};
-pub use packets::{CacheLevel, PacketStride, cache_optimal_stride, logical_block};
 pub use plain::{copy_plain, copy_plain_shared};
 pub use program::{BoundsError, Program, Side};
-pub use redistribute::{
-    Dealt, Distribution, Kind, Packets, RedistributeError, Redistribution, Unpacking, between,
-    gather_part, two_steps_pay,
-};
 pub use share::Share;
 pub use shared::{SharedBytes, SharedBytesMut};
 pub use stream::Stream;

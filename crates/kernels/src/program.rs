@@ -173,11 +173,6 @@ impl Program {
         self.ops.bytes()
     }
 
-    /// True if every target byte between the ends of the span is written.
-    pub fn fills_target(&self) -> bool {
-        self.target_disjoint && self.target_span.len() == self.bytes()
-    }
-
     /// True if the structure of the nests shows that no target byte is written twice.
     pub(crate) fn target_disjoint(&self) -> bool {
         self.target_disjoint

@@ -6,12 +6,121 @@ use std::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};
 
 use proptest::prelude::*;
 
+use super::stride::logical_block;
 use super::walk::{Index, Walk};
 use super::*;
-use crate::copy::copy;
-use crate::nest::copy_naive;
-use crate::packets::{CacheLevel, cache_optimal_stride, logical_block};
-use crate::program::Program;
+use kernels::{Nest, NestError, Program, copy, copy_naive};
+
+/// The runs a processor holds, as `(global start, count, stride, len)`: the whole ones, and
+/// the shorter one at the end.
+fn dealt_runs(
+    dealt: Distribution,
+    elements: u64,
+    processors: u64,
+    processor: u64,
+) -> Vec<(u64, u64, u64, u64)> {
+    let (unit, round) = (dealt.unit(), dealt.unit() * processors);
+    let local = dealt.local_count(elements, processors, processor);
+    let mut runs = Vec::new();
+    if local >= unit {
+        runs.push((processor * unit, local / unit, round, unit));
+    }
+    if !local.is_multiple_of(unit) {
+        runs.push((
+            processor * unit + local / unit * round,
+            1,
+            round,
+            local % unit,
+        ));
+    }
+    runs
+}
+
+/// One dimension of a distributed array, seen from one processor. A collapsed dimension is dealt
+/// to one processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Dealt {
+    /// Elements along the dimension.
+    elements: u64,
+    /// How they are dealt.
+    distribution: Distribution,
+    /// Processors along the dimension.
+    processors: u64,
+    /// This processor's place among them.
+    processor: u64,
+}
+
+/// Nests that gather one processor's part of a row-major matrix into its local array.
+fn gather_part(rows: Dealt, columns: Dealt, element_bytes: u64) -> Result<Vec<Nest>, NestError> {
+    let signed = |value: u64| i64::try_from(value).map_err(|_| NestError::SourceOverflow);
+    let runs = |dim: Dealt| {
+        dealt_runs(
+            dim.distribution,
+            dim.elements,
+            dim.processors,
+            dim.processor,
+        )
+    };
+    let row_bytes = columns.elements * element_bytes;
+    let local_columns =
+        columns
+            .distribution
+            .local_count(columns.elements, columns.processors, columns.processor);
+    let local_row = local_columns * element_bytes;
+    let mut within_row = Vec::new();
+    let mut target = 0;
+    for (start, count, stride, len) in runs(columns) {
+        let len = len * element_bytes;
+        let (start, stride) = (
+            signed(start * element_bytes)?,
+            signed(stride * element_bytes)?,
+        );
+        within_row.push(Nest::strided(
+            start,
+            signed(target)?,
+            count,
+            stride,
+            signed(len)?,
+            len,
+        )?);
+        target += count * len;
+    }
+    if within_row.is_empty() {
+        return Ok(Vec::new());
+    }
+    let within_row: std::sync::Arc<[Nest]> = within_row.into();
+    let mut nests = Vec::new();
+    let mut target = 0;
+    for (start, count, stride, len) in runs(rows) {
+        let (step, local_step) = (signed(row_bytes)?, signed(local_row)?);
+        let block = Nest::nested(
+            0,
+            0,
+            len,
+            step,
+            local_step,
+            std::sync::Arc::clone(&within_row),
+        )?;
+        let (start, stride) = (signed(start * row_bytes)?, signed(stride * row_bytes)?);
+        nests.push(Nest::nested(
+            start,
+            signed(target)?,
+            count,
+            stride,
+            signed(len * local_row)?,
+            vec![block],
+        )?);
+        target += count * len * local_row;
+    }
+    Ok(nests)
+}
+
+/// Section 3.11: whether going through `Cyclic(lcm(x, y))` pays. Two packings, two unpackings and
+/// two exchanges at the rate of long copies against one generic packing: only for elements
+/// smaller than `crossover_bytes`, 36 on the machine of the source.
+fn two_steps_pay(x: u64, y: u64, element_bytes: u64, crossover_bytes: u64) -> bool {
+    !x.is_multiple_of(y) && !y.is_multiple_of(x) && element_bytes < crossover_bytes
+}
 
 /// Element g of the test arrays: its number in every byte, mixed with the byte's place.
 fn element(g: u64, bytes: u64) -> impl Iterator<Item = u8> {

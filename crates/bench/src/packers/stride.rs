@@ -9,20 +9,20 @@
 //!   LCM(stride, cache) >= stride * packets      (both in cache blocks)
 //! ```
 
-use crate::cache::{LINE, cache_sizes};
+use kernels::{LINE, cache_sizes};
 
 /// A cache as the rule sees it: a number of blocks of some size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheLevel {
+pub(crate) struct CacheLevel {
     /// Bytes per way times ways: how many bytes apart two addresses are that compete.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Bytes per block.
-    pub block: u64,
+    pub(crate) block: u64,
 }
 
 impl CacheLevel {
     /// The second cache of this machine.
-    pub fn second() -> CacheLevel {
+    pub(crate) fn second() -> CacheLevel {
         CacheLevel {
             bytes: cache_sizes().l2 as u64,
             block: LINE as u64,
@@ -36,23 +36,16 @@ impl CacheLevel {
 
 /// A distance between packet starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketStride {
+pub(crate) struct PacketStride {
     /// Bytes from one packet start to the next, at least the packet.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Block size that the rule reckoned with (equation 4.1).
-    pub logical_block: u64,
+    pub(crate) logical_block: u64,
 }
 
 /// Equation 4.1: copies of `copy_bytes` that span blocks count as blocks of
 /// `2^ceil(log2(ceil(n / b) + 1)) * b` bytes; copies within a block count as blocks.
-///
-/// ```
-/// assert_eq!(kernels::logical_block(8, 64), 64);
-/// assert_eq!(kernels::logical_block(64, 64), 64);
-/// assert_eq!(kernels::logical_block(65, 64), 256);
-/// assert_eq!(kernels::logical_block(256, 64), 512);
-/// ```
-pub fn logical_block(copy_bytes: u64, block: u64) -> u64 {
+pub(crate) fn logical_block(copy_bytes: u64, block: u64) -> u64 {
     if copy_bytes <= block {
         return block;
     }
@@ -64,14 +57,7 @@ pub fn logical_block(copy_bytes: u64, block: u64) -> u64 {
 /// `copy_bytes` each. Where the cache has fewer (logical) blocks than there are packets no such
 /// stride exists and extra misses are unavoidable; then the smallest block is used as if the
 /// cache were large enough.
-///
-/// ```
-/// use kernels::{CacheLevel, cache_optimal_stride};
-/// // 8192 blocks, 64 packets of 512 blocks: 513 blocks apart.
-/// let cache = CacheLevel { bytes: 8192 * 32, block: 32 };
-/// assert_eq!(cache_optimal_stride(512 * 32, 64, 8, cache).bytes, 513 * 32);
-/// ```
-pub fn cache_optimal_stride(
+pub(crate) fn cache_optimal_stride(
     packet_bytes: u64,
     packets: u64,
     copy_bytes: u64,
@@ -100,4 +86,21 @@ pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
         (a, b) = (b, a % b);
     }
     a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strides_and_blocks_are_those_of_the_source() {
+        let blocks = [8, 64, 65, 256].map(|copy| logical_block(copy, 64));
+        assert_eq!(blocks, [64, 64, 256, 512]);
+        // 8192 blocks, 64 packets of 512 blocks: 513 blocks apart.
+        let cache = CacheLevel {
+            bytes: 8192 * 32,
+            block: 32,
+        };
+        assert_eq!(cache_optimal_stride(512 * 32, 64, 8, cache).bytes, 513 * 32);
+    }
 }

@@ -8,15 +8,13 @@ use std::ops::Range;
 
 use super::walk::Walk;
 use super::{Distribution, Kind, RedistributeError};
-use crate::copy::copy;
-use crate::inner::block::{copy_any, copy_const};
-use crate::nest::Nest;
-use crate::packets::{CacheLevel, cache_optimal_stride, gcd};
-use crate::program::Program;
+use kernels::{BoundsError, Nest, Program, copy};
+
+use super::stride::{CacheLevel, cache_optimal_stride, gcd};
 
 /// How received packets are put into place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unpacking {
+pub(crate) enum Unpacking {
     /// All packets first, then the local array in order.
     Synchronous,
     /// Packet by packet in any order, at constant strides.
@@ -25,7 +23,7 @@ pub enum Unpacking {
 
 /// The packets of one processor: where each lies, and the buffer if one had to be built.
 #[derive(Clone, Debug)]
-pub struct Packets {
+pub(crate) struct Packets {
     buffer: Option<Vec<u8>>,
     places: Vec<(usize, Range<usize>)>,
     /// What the places were computed for; packing again relies on it.
@@ -34,24 +32,25 @@ pub struct Packets {
 
 impl Packets {
     /// Target processor and place of every packet, in the buffer or else in the local array.
-    pub fn places(&self) -> &[(usize, Range<usize>)] {
+    pub(crate) fn places(&self) -> &[(usize, Range<usize>)] {
         &self.places
     }
 
     /// True if nothing was packed: the packets lie in the local array itself.
-    pub fn in_place(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn in_place(&self) -> bool {
         self.buffer.is_none()
     }
 
     /// The bytes of a packet, given the local array it was made of.
-    pub fn bytes<'a>(&'a self, local: &'a [u8], place: &Range<usize>) -> &'a [u8] {
+    pub(crate) fn bytes<'a>(&'a self, local: &'a [u8], place: &Range<usize>) -> &'a [u8] {
         &self.buffer.as_deref().unwrap_or(local)[place.clone()]
     }
 }
 
 /// A prepared redistribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Redistribution {
+pub(crate) struct Redistribution {
     elements: u64,
     element_bytes: u64,
     processors: u64,
@@ -65,7 +64,7 @@ pub struct Redistribution {
 
 impl Redistribution {
     /// Prepares a redistribution by the most special kind.
-    pub fn new(
+    pub(crate) fn new(
         elements: u64,
         element_bytes: u64,
         processors: u64,
@@ -107,30 +106,31 @@ impl Redistribution {
     }
 
     /// This redistribution by GEN in both directions.
-    pub fn generic(mut self) -> Redistribution {
+    #[cfg(test)]
+    pub(crate) fn generic(mut self) -> Redistribution {
         (self.kind, self.back) = (Kind::Gen, Kind::Gen);
         self
     }
 
     /// This redistribution with packets at this distance, or the length of the longest if that is more,
     /// instead of the conflict-free one: to measure what the rule is worth.
-    pub fn packed_at(mut self, stride: u64) -> Redistribution {
+    pub(crate) fn packed_at(mut self, stride: u64) -> Redistribution {
         self.stride = Some(stride);
         self
     }
 
     /// The kind that packs.
-    pub fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         self.kind
     }
 
     /// Bytes of a processor's local array before.
-    pub fn source_len(&self, processor: usize) -> usize {
+    pub(crate) fn source_len(&self, processor: usize) -> usize {
         self.local_bytes(self.from, processor)
     }
 
     /// Bytes of a processor's local array after.
-    pub fn target_len(&self, processor: usize) -> usize {
+    pub(crate) fn target_len(&self, processor: usize) -> usize {
         self.local_bytes(self.to, processor)
     }
 
@@ -172,7 +172,7 @@ impl Redistribution {
 
     /// Where a processor's packets go: only those that are not empty, at the stride that keeps
     /// them out of each other's cache blocks.
-    pub fn places(&self, me: usize) -> Vec<(usize, Range<usize>)> {
+    pub(crate) fn places(&self, me: usize) -> Vec<(usize, Range<usize>)> {
         if self.kind == Kind::Cbl {
             let mut places = Vec::new();
             let bytes = self.element_bytes;
@@ -205,7 +205,7 @@ impl Redistribution {
 
     /// Packs one processor's local array. Cyclic to Block packs nothing: the packets are places
     /// in the local array.
-    pub fn pack(&self, me: usize, local: &[u8]) -> Result<Packets, RedistributeError> {
+    pub(crate) fn pack(&self, me: usize, local: &[u8]) -> Result<Packets, RedistributeError> {
         let places = self.places(me);
         if self.kind == Kind::Cbl {
             self.check(me, local.len(), self.source_len(me))?;
@@ -226,7 +226,7 @@ impl Redistribution {
     }
 
     /// Packs into packets made before by [`Redistribution::pack`] for the same processor.
-    pub fn pack_again(
+    pub(crate) fn pack_again(
         &self,
         me: usize,
         local: &[u8],
@@ -254,18 +254,14 @@ impl Redistribution {
             64 => pack_runs::<64>,
             _ => pack_runs::<0>,
         };
-        // SAFETY: the local array has the length of the walk; every packet's place has the sum
-        // of the same walk's runs, and all places lie in the buffer.
-        unsafe {
-            pack(
-                self.kind,
-                walk,
-                self.element_bytes,
-                &mut cursors,
-                local.as_ptr(),
-                buffer.as_mut_ptr(),
-            );
-        }
+        pack(
+            self.kind,
+            walk,
+            self.element_bytes,
+            &mut cursors,
+            local,
+            buffer,
+        );
         Ok(())
     }
 
@@ -278,7 +274,7 @@ impl Redistribution {
 
     /// Puts received packets into a processor's new local array: `received[p]` came from
     /// processor p, empty if none did.
-    pub fn unpack(
+    pub(crate) fn unpack(
         &self,
         me: usize,
         received: &[&[u8]],
@@ -316,18 +312,10 @@ impl Redistribution {
         }
         let mut cursors = vec![0; self.processors as usize];
         let bytes = self.element_bytes;
-        let target = local.as_mut_ptr();
         visit(self.back, walk, |peer, start, count| {
             let (peer, len) = (peer as usize, (count * bytes) as usize);
-            // SAFETY: the packet has the sum of this walk's copies, checked above; the local
-            // array has the length of the walk.
-            unsafe {
-                copy_any(
-                    received[peer].as_ptr().add(cursors[peer]),
-                    target.add((start * bytes) as usize),
-                    len,
-                );
-            }
+            let (from, to) = (cursors[peer], (start * bytes) as usize);
+            local[to..to + len].copy_from_slice(&received[peer][from..from + len]);
             cursors[peer] += len;
         });
         Ok(())
@@ -335,7 +323,7 @@ impl Redistribution {
 
     /// Where the packet of every peer goes in a processor's new local array: computed once, then
     /// packets may arrive in any order. The places repeat with the period lcm(x, y).
-    pub fn placements(&self, me: usize) -> Vec<Program> {
+    pub(crate) fn placements(&self, me: usize) -> Vec<Program> {
         let walk = self.walk(self.to, self.from, me);
         let (x, y) = (self.to.unit(), self.from.unit());
         let period = (x / gcd(x, y)).saturating_mul(y).min(walk.local.max(1));
@@ -391,18 +379,18 @@ impl Redistribution {
     }
 
     /// Puts one packet into place.
-    pub fn unpack_packet(
+    pub(crate) fn unpack_packet(
         &self,
         placement: &Program,
         packet: &[u8],
         local: &mut [u8],
-    ) -> Result<(), crate::program::BoundsError> {
+    ) -> Result<(), BoundsError> {
         copy(placement, packet, local)
     }
 
     /// The whole redistribution: `locals[p]` is processor p's array before, the result the
     /// arrays after. All processors are played by this thread.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         locals: &[Vec<u8>],
         unpacking: Unpacking,
@@ -450,30 +438,25 @@ fn visit(kind: Kind, walk: Walk<u64>, visit: impl FnMut(u64, u64, u64)) {
 
 /// Copies the runs of a walk to the packets' cursors; runs of exactly B bytes, which all but the
 /// last are, by a copy of that size. B = 0 stands for no particular size.
-///
-/// # Safety
-/// `source` is readable for the walk's elements, `target` writable from every cursor for the sum
-/// of its peer's runs.
 #[inline(never)]
-unsafe fn pack_runs<const B: usize>(
+fn pack_runs<const B: usize>(
     kind: Kind,
     walk: Walk<u64>,
     bytes: u64,
     cursors: &mut [usize],
-    source: *const u8,
-    target: *mut u8,
+    source: &[u8],
+    target: &mut [u8],
 ) {
     visit(kind, walk, |peer, start, count| {
         let cursor = &mut cursors[peer as usize];
-        let len = (count * bytes) as usize;
-        // SAFETY: the caller's promise, for one run.
-        unsafe {
-            let (from, to) = (source.add((start * bytes) as usize), target.add(*cursor));
-            if B > 0 && len == B {
-                copy_const::<B>(from, to);
-            } else {
-                copy_any(from, to, len);
-            }
+        let (start, len) = ((start * bytes) as usize, (count * bytes) as usize);
+        let (from, to) = (
+            &source[start..start + len],
+            &mut target[*cursor..*cursor + len],
+        );
+        match (from.first_chunk::<B>(), to.first_chunk_mut::<B>()) {
+            (Some(from), Some(to)) if B > 0 && len == B => *to = *from,
+            _ => to.copy_from_slice(from),
         }
         *cursor += len;
     });

@@ -20,10 +20,15 @@
 //! because a packet's places repeat with the period lcm(x, y) of the local array whatever the
 //! kind, but for GEN it needs the runs of one period.
 //!
+//! The engine that accesses run on ([`kernels::Share`]) is 2 to 20 times as fast where copies are short and level where
+//! they are long ([ADR 0029](../../../docs/adr/0029-one-engine.md)), so nothing but the benchmark and the numbered
+//! statements call this.
+//!
 //! Invariants: a packet holds the common elements of two local arrays in global order; packets
 //! that would be empty are not built; lengths come from the same walks that fill them.
 
 mod run;
+mod stride;
 mod walk;
 
 #[cfg(test)]
@@ -31,14 +36,13 @@ mod tests;
 
 use std::fmt;
 
-use crate::nest::{Nest, NestError};
-use crate::packets::gcd;
-
-pub use run::{Packets, Redistribution, Unpacking};
+pub(crate) use run::{Packets, Redistribution, Unpacking};
+use stride::gcd;
+pub(crate) use stride::{CacheLevel, cache_optimal_stride};
 
 /// How one dimension is dealt to processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Distribution {
+pub(crate) enum Distribution {
     /// The first m elements to processor 0, the next m to 1, and so on; m x P must reach the
     /// whole array.
     Block(u64),
@@ -48,50 +52,31 @@ pub enum Distribution {
 
 impl Distribution {
     /// Equal blocks: `Block(ceil(elements / processors))`.
-    pub fn block(elements: u64, processors: u64) -> Distribution {
+    pub(crate) fn block(elements: u64, processors: u64) -> Distribution {
         Distribution::Block(elements.div_ceil(processors.max(1)).max(1))
     }
 
     /// Elements dealt at a time.
-    pub fn unit(self) -> u64 {
+    pub(crate) fn unit(self) -> u64 {
         match self {
             Distribution::Block(unit) | Distribution::Cyclic(unit) => unit,
         }
     }
 
     /// The processor that holds an element.
-    pub fn owner(self, element: u64, processors: u64) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn owner(self, element: u64, processors: u64) -> u64 {
         element / self.unit() % processors
     }
 
     /// How many elements a processor holds.
-    pub fn local_count(self, elements: u64, processors: u64, processor: u64) -> u64 {
+    pub(crate) fn local_count(self, elements: u64, processors: u64, processor: u64) -> u64 {
         let round = self.unit() * processors;
         let (rounds, rest) = (elements / round, elements % round);
         rounds * self.unit()
             + rest
                 .saturating_sub(processor * self.unit())
                 .min(self.unit())
-    }
-
-    /// The runs a processor holds, as `(global start, count, stride, len)`: the whole ones, and
-    /// the shorter one at the end.
-    fn runs(self, elements: u64, processors: u64, processor: u64) -> Vec<(u64, u64, u64, u64)> {
-        let (unit, round) = (self.unit(), self.unit() * processors);
-        let local = self.local_count(elements, processors, processor);
-        let mut runs = Vec::new();
-        if local >= unit {
-            runs.push((processor * unit, local / unit, round, unit));
-        }
-        if !local.is_multiple_of(unit) {
-            runs.push((
-                processor * unit + local / unit * round,
-                1,
-                round,
-                local % unit,
-            ));
-        }
-        runs
     }
 }
 
@@ -104,88 +89,9 @@ impl fmt::Display for Distribution {
     }
 }
 
-/// One dimension of a distributed array, seen from one processor. A collapsed dimension is dealt
-/// to one processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dealt {
-    /// Elements along the dimension.
-    pub elements: u64,
-    /// How they are dealt.
-    pub distribution: Distribution,
-    /// Processors along the dimension.
-    pub processors: u64,
-    /// This processor's place among them.
-    pub processor: u64,
-}
-
-/// Nests that gather one processor's part of a row-major matrix into its local array.
-pub fn gather_part(
-    rows: Dealt,
-    columns: Dealt,
-    element_bytes: u64,
-) -> Result<Vec<Nest>, NestError> {
-    let signed = |value: u64| i64::try_from(value).map_err(|_| NestError::SourceOverflow);
-    let runs = |dim: Dealt| {
-        dim.distribution
-            .runs(dim.elements, dim.processors, dim.processor)
-    };
-    let row_bytes = columns.elements * element_bytes;
-    let local_columns =
-        columns
-            .distribution
-            .local_count(columns.elements, columns.processors, columns.processor);
-    let local_row = local_columns * element_bytes;
-    let mut within_row = Vec::new();
-    let mut target = 0;
-    for (start, count, stride, len) in runs(columns) {
-        let len = len * element_bytes;
-        let (start, stride) = (
-            signed(start * element_bytes)?,
-            signed(stride * element_bytes)?,
-        );
-        within_row.push(Nest::strided(
-            start,
-            signed(target)?,
-            count,
-            stride,
-            signed(len)?,
-            len,
-        )?);
-        target += count * len;
-    }
-    if within_row.is_empty() {
-        return Ok(Vec::new());
-    }
-    let within_row: std::sync::Arc<[Nest]> = within_row.into();
-    let mut nests = Vec::new();
-    let mut target = 0;
-    for (start, count, stride, len) in runs(rows) {
-        let (step, local_step) = (signed(row_bytes)?, signed(local_row)?);
-        let block = Nest::nested(
-            0,
-            0,
-            len,
-            step,
-            local_step,
-            std::sync::Arc::clone(&within_row),
-        )?;
-        let (start, stride) = (signed(start * row_bytes)?, signed(stride * row_bytes)?);
-        nests.push(Nest::nested(
-            start,
-            signed(target)?,
-            count,
-            stride,
-            signed(len * local_row)?,
-            vec![block],
-        )?);
-        target += count * len * local_row;
-    }
-    Ok(nests)
-}
-
 /// Which loop packs a redistribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Cyclic(ky) to Cyclic(y).
     Kyy,
     /// Cyclic(x) to Cyclic(kx), k >= P.
@@ -202,7 +108,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 6] = [
+    pub(crate) const ALL: [Kind; 6] = [
         Kind::Kyy,
         Kind::Xkx1,
         Kind::Xkx2,
@@ -212,7 +118,7 @@ impl Kind {
     ];
 
     /// The name the source gives it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Kyy => "kyy",
             Kind::Xkx1 => "xkx-1",
@@ -224,7 +130,7 @@ impl Kind {
     }
 
     /// The most special kind of a pair of distributions.
-    pub fn of(elements: u64, processors: u64, from: Distribution, to: Distribution) -> Kind {
+    pub(crate) fn of(elements: u64, processors: u64, from: Distribution, to: Distribution) -> Kind {
         let (x, y) = (from.unit(), to.unit());
         let one_turn =
             |unit: u64| u128::from(unit) * u128::from(processors) >= u128::from(elements);
@@ -246,7 +152,7 @@ impl Kind {
 
 /// Why a redistribution was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RedistributeError {
+pub(crate) enum RedistributeError {
     /// No processors, or an element of no bytes, or a distribution that deals no elements.
     Zero,
     /// `Block(m)` on P processors does not reach the whole array: m must be at least
@@ -290,14 +196,7 @@ impl fmt::Display for RedistributeError {
 
 impl std::error::Error for RedistributeError {}
 
-/// Section 3.11: whether going through `Cyclic(lcm(x, y))` pays. Two packings, two unpackings and
-/// two exchanges at the rate of long copies against one generic packing: only for elements
-/// smaller than `crossover_bytes`, 36 on the machine of the source.
-pub fn two_steps_pay(x: u64, y: u64, element_bytes: u64, crossover_bytes: u64) -> bool {
-    !x.is_multiple_of(y) && !y.is_multiple_of(x) && element_bytes < crossover_bytes
-}
-
 /// The distribution between the two steps.
-pub fn between(x: u64, y: u64) -> Option<Distribution> {
+pub(crate) fn between(x: u64, y: u64) -> Option<Distribution> {
     (x / gcd(x, y)).checked_mul(y).map(Distribution::Cyclic)
 }
