@@ -1,4 +1,6 @@
-//! What one client may have in one file: above it the owner refuses with the option named, and others go on.
+//! What one client may have in one file: above it the owner refuses with the option named.
+//!
+//! Other clients, and what the client has already, are not concerned.
 
 use control::locks::Mode;
 use layout::View;
