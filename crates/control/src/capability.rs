@@ -266,6 +266,12 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_joins_gets_the_key_itself() {
+        let secret: [u8; 32] = std::array::from_fn(|i| i as u8 + 3);
+        assert_eq!(ClusterKey::new(secret).secret(), &secret);
+    }
+
+    #[test]
     fn good_token_is_accepted_until_it_expires() {
         let token = CAPABILITY.issue(&key());
         let verified = Capability::verify(&token, &key(), 1000, &WANTED);
