@@ -109,7 +109,7 @@ pub(crate) struct OpenFile {
     /// Requests of non-blocking operations that the program has not completed.
     pub(crate) pending: AtomicUsize,
     /// Non-blocking operations that need the other processes, in the order of their calls.
-    pub(crate) ordered: Arc<Queue>,
+    pub(crate) ordered: Queue,
 }
 
 /// A split collective operation between its two calls.

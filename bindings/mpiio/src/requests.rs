@@ -179,8 +179,8 @@ fn dispatch(
     then: impl FnOnce(Outcome<u64>) + Send + 'static,
 ) -> Outcome {
     let queue = match way {
-        Way::InOrder => Arc::clone(&operation.file.ordered),
-        Way::Apart | Way::Here => Arc::clone(queue::common()),
+        Way::InOrder => operation.file.ordered.clone(),
+        Way::Apart | Way::Here => queue::common().clone(),
     };
     let job = Box::new(move || {
         let outcome = run(&operation, &operation.file.team);
@@ -188,9 +188,10 @@ fn dispatch(
         drop(operation);
         then(outcome);
     });
-    queue
-        .submit(job)
-        .map_err(|_| Failure::new(Class::NoMem, "no thread could be started for the operation"))
+    queue.submit(job).map_err(|(_, error)| {
+        let text = format!("no thread could be started for the operation: {error}");
+        Failure::new(Class::NoMem, text)
+    })
 }
 
 /// Begins an operation whose end is told by a request.

@@ -18,7 +18,8 @@
 //! Invariants
 //! - A client reads its own writes.
 //! - Every wait has a limit, except for locks, which end with the connection to the file's owner.
-//! - A steady sequence of reads or writes allocates nothing.
+//! - A steady sequence of reads or writes allocates nothing, but where view and layout meet in many short rows, which
+//!   are compiled.
 //! - After a fork the child gets [`Error::Forked`] and sends nothing.
 //!
 //! Left to others: embedded mode (`embedded`), what offsets mean in units other than bytes (bindings).
@@ -48,7 +49,7 @@ pub use error::{Error, Failure, Result};
 pub use file::File;
 #[doc(hidden)]
 pub use file::handle::Handle;
-pub use file::nonblocking::{Buffer, Request};
+pub use file::nonblocking::{Begun, Buffer, Overlap, Request};
 pub use file::options::OpenOptions;
 pub use file::relayout::Relayout;
 pub use file::unsynced::Synced;
@@ -58,6 +59,8 @@ pub use profile::FileProfile;
 pub use profile::advice::FileAdvice;
 pub use profile::calibration::Drift;
 pub use transport::connect::{ConnectOptions, Connector};
+/// Threads beside the caller, for bindings.
+pub use transport::jobs::{Job, Jobs};
 
 pub use advise::hints::{AccessStyle, Given, Source, Standing, Verdict};
 /// What the service's own messages are made of, for those who show them.

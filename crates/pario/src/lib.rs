@@ -71,9 +71,9 @@ pub use service::Pario;
 
 pub use client;
 pub use client::{
-    Buffer, ConnectOptions, Entry, Error, File, FileLayout, Hints, Kind, Layout, Listed, Metadata,
-    MoveOptions, MoveState, OpenOptions, Progress, Relayout, Request, Result, Status, Synced, Team,
-    View,
+    Begun, Buffer, ConnectOptions, Entry, Error, File, FileLayout, Hints, Kind, Layout, Listed,
+    Metadata, MoveOptions, MoveState, OpenOptions, Overlap, Progress, Relayout, Request, Result,
+    Status, Synced, Team, View,
 };
 pub use embedded::Options as DirectoryOptions;
 pub use layout::{ArrayType, ElementType, Order};

@@ -31,7 +31,6 @@ pub mod relay;
 pub mod seed;
 pub mod server;
 pub mod service;
-pub mod temp_dir;
 pub mod waiting;
 pub mod worker;
 
@@ -39,6 +38,6 @@ pub use plain_file::PlainFile;
 pub use relay::{Direction, Relay};
 pub use seed::{Random, pattern, pattern_byte};
 pub use service::{Mode, Service, ServiceOptions, Store, Transport};
-pub use temp_dir::TempDir;
+pub use testkit::TempDir;
 pub use waiting::{pause, until};
 pub use worker::{OpenHow, Worker, Workers};

@@ -15,9 +15,9 @@ use crate::covering::covering;
 use crate::layouts::{LOGICAL, PHYSICAL};
 use crate::seed::{Random, seed};
 use crate::service::{Mode, Service, ServiceOptions, Store, Transport, connect, said_direct};
-use crate::temp_dir::TempDir;
 use crate::waiting::until;
 use crate::worker::Workers;
+use testkit::TempDir;
 
 /// Numbers of I/O servers.
 pub const SERVERS: &[usize] = &[1, 2, 3, 4, 7];

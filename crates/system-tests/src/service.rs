@@ -14,8 +14,8 @@ use rustix::process::Signal;
 
 use crate::programs;
 use crate::server::Server;
-use crate::temp_dir::TempDir;
 use crate::waiting::until;
+use testkit::TempDir;
 
 /// Where servers keep bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

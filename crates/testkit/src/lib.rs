@@ -9,5 +9,7 @@ pub mod hostile;
 pub mod hosts;
 pub mod laws;
 pub mod skips;
+pub mod temp_dir;
 
 pub use skips::skipped;
+pub use temp_dir::TempDir;

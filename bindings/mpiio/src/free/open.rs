@@ -239,7 +239,7 @@ impl Opening<'_> {
             split: Mutex::new(None),
             hints: Mutex::new(hints.clone()),
             pending: AtomicUsize::new(0),
-            ordered: Arc::default(),
+            ordered: crate::queue::new(),
         })
     }
 }

@@ -119,6 +119,20 @@ pub struct Memory<'a> {
     len: u64,
 }
 
+impl<'a> From<&'a [u8]> for Memory<'a> {
+    /// To be written to a file.
+    fn from(bytes: &'a [u8]) -> Self {
+        Memory::of(bytes)
+    }
+}
+
+impl<'a> From<&'a mut [u8]> for Memory<'a> {
+    /// To be read into from a file.
+    fn from(bytes: &'a mut [u8]) -> Self {
+        Memory::of(bytes)
+    }
+}
+
 impl<'a> Memory<'a> {
     /// All bytes of a run.
     #[inline]

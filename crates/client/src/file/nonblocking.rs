@@ -1,30 +1,40 @@
 //! Operations that go on while their caller does something else.
 //!
-//! Each runs in a worker thread, with connections of its own, so it goes on whatever the caller does
-//! and requests do not wait for each other. Workers are started when there is work and nobody idle, 8
-//! at most, with all signals blocked; one that has had nothing to do for some seconds ends.
+//! ```text
+//!  read_at_nonblocking, write_at_nonblocking   memory that the operation owns; threads of the client, 8 at most
+//!  overlap                                     memory of the caller, described or not, alone and as a team;
+//!                                              threads of the call
+//! ```
 //!
-//! Invariants: the buffer belongs to the operation until it is done; completion is told once.
+//! Each operation of one process runs in a thread with connections of its own, so it goes on whatever the caller does
+//! and operations do not wait for each other. Operations of a team run one after the other, in the order of the
+//! calls, on a thread of their own.
+//!
+//! Invariants: memory belongs to the operation until it is done; completion is told once.
 
-use std::collections::VecDeque;
-use std::fmt;
+use std::io;
+use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
-use nix::sys::signal::SigSet;
 use parking_lot::{Condvar, Mutex};
 use wire::Status;
 
+use crate::access::memory::Memory;
+use crate::collective::team::Team;
 use crate::error::{Error, Result};
 use crate::file::File;
+use crate::transport::jobs::Jobs;
 
-/// Most operations that run at once.
-const MOST_WORKERS: usize = 8;
-/// How long an idle worker waits for more.
-const IDLE: Duration = Duration::from_secs(5);
+/// Most operations of one process that run at once.
+pub(crate) const MOST_WORKERS: usize = 8;
+
+/// Threads of a client for what runs beside its callers.
+pub(crate) fn workers<'a>() -> Jobs<'a> {
+    Jobs::new("pario-worker", MOST_WORKERS, || ())
+}
 
 /// Memory that a non-blocking operation holds until it is done.
 #[derive(Clone, Debug)]
@@ -71,37 +81,65 @@ impl From<Arc<[u8]>> for Buffer {
 type Outcome = (Result<usize>, Buffer);
 
 /// Where an operation leaves what came of it.
-#[derive(Debug, Default)]
-struct Slot {
-    outcome: Mutex<Option<Outcome>>,
+#[derive(Debug)]
+struct Slot<T> {
+    outcome: Mutex<Option<T>>,
     is_done: Condvar,
+}
+
+impl<T> Slot<T> {
+    fn new() -> Arc<Slot<T>> {
+        Arc::new(Slot {
+            outcome: Mutex::new(None),
+            is_done: Condvar::new(),
+        })
+    }
+
+    fn set(&self, outcome: T) {
+        *self.outcome.lock() = Some(outcome);
+        self.is_done.notify_all();
+    }
+
+    fn is_set(&self) -> bool {
+        self.outcome.lock().is_some()
+    }
+
+    fn wait(&self) -> T {
+        let mut outcome = self.outcome.lock();
+        loop {
+            if let Some(done) = outcome.take() {
+                return done;
+            }
+            self.is_done.wait(&mut outcome);
+        }
+    }
 }
 
 /// A non-blocking operation. Dropping it does not stop the operation.
 #[derive(Debug)]
 pub struct Request {
-    slot: Arc<Slot>,
+    slot: Arc<Slot<Outcome>>,
     pid: u32,
 }
 
 impl Request {
     fn new() -> Request {
         Request {
-            slot: Arc::default(),
+            slot: Slot::new(),
             pid: std::process::id(),
         }
     }
 
     fn done(result: Result<usize>, buffer: Buffer) -> Request {
         let request = Request::new();
-        *request.slot.outcome.lock() = Some((result, buffer));
+        request.slot.set((result, buffer));
         request
     }
 
     /// Whether it is done. Never waits.
     pub fn test(&self) -> bool {
         // In a forked child nobody will ever finish it, which is told by `wait`.
-        std::process::id() != self.pid || self.slot.outcome.lock().is_some()
+        std::process::id() != self.pid || self.slot.is_set()
     }
 
     /// Waits until it is done: the bytes moved, and the buffer.
@@ -109,13 +147,7 @@ impl Request {
         if std::process::id() != self.pid {
             return (Err(Error::Forked), Buffer::Owned(Vec::new()));
         }
-        let mut outcome = self.slot.outcome.lock();
-        loop {
-            if let Some(done) = outcome.take() {
-                return done;
-            }
-            self.slot.is_done.wait(&mut outcome);
-        }
+        self.slot.wait()
     }
 }
 
@@ -124,30 +156,6 @@ enum Task {
     Write(Buffer),
     /// For the buffer of the handle: range, version.
     Ahead(Range<u64>, u64, Vec<u8>),
-}
-
-struct Job {
-    file: File,
-    offset: u64,
-    task: Task,
-    slot: Arc<Slot>,
-}
-
-#[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
-    threads: usize,
-    idle: usize,
-}
-
-/// Threads that run non-blocking operations.
-#[derive(Default)]
-pub(crate) struct Workers(Arc<(Mutex<Queue>, Condvar)>);
-
-impl fmt::Debug for Workers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Workers({})", self.0.0.lock().threads)
-    }
 }
 
 pub(crate) fn read(file: &File, offset: u64, buffer: Vec<u8>) -> Request {
@@ -169,33 +177,32 @@ fn begin(file: &File, offset: u64, task: Task) -> Request {
         return refused(file, error, task);
     }
     let request = Request::new();
-    let shared = &file.session.workers.0;
-    let mut queue = shared.0.lock();
-    if queue.idle <= queue.jobs.len() && queue.threads < MOST_WORKERS {
-        match start(shared.clone()) {
-            Ok(()) => queue.threads += 1,
-            // Without any thread nobody would ever run it; with some it only waits longer.
-            Err(error) if queue.threads == 0 => {
-                let error = Error::Refused {
-                    status: Status::NoMemory,
-                    text: format!("no thread for a non-blocking operation: {error}"),
-                    server: None,
-                };
-                return refused(file, error, task);
-            }
-            Err(_) => {}
+    // Where it is found again if there is no thread for it.
+    let task = Arc::new(Mutex::new(Some(task)));
+    let (mine, taken, slot) = (file.clone(), Arc::clone(&task), request.slot.clone());
+    file.pending.begin();
+    let job = move || {
+        if let Some(task) = taken.lock().take() {
+            run(mine, offset, task, &slot);
+        }
+    };
+    match file.session.workers.submit(Box::new(job)) {
+        Ok(()) => request,
+        Err((job, error)) => {
+            let task = task.lock().take().expect("it did not run");
+            file.pending.end();
+            drop(job);
+            refused(file, no_thread(&error), task)
         }
     }
-    file.pending.begin();
-    queue.jobs.push_back(Job {
-        file: file.clone(),
-        offset,
-        task,
-        slot: request.slot.clone(),
-    });
-    drop(queue);
-    shared.1.notify_one();
-    request
+}
+
+fn no_thread(error: &io::Error) -> Error {
+    Error::Refused {
+        status: Status::NoMemory,
+        text: format!("no thread for a non-blocking operation: {error}"),
+        server: None,
+    }
 }
 
 fn refused(file: &File, error: Error, task: Task) -> Request {
@@ -210,70 +217,156 @@ fn refused(file: &File, error: Error, task: Task) -> Request {
     Request::done(Err(error), buffer)
 }
 
-/// Starts a worker that gets no signals: they are blocked before it exists and restored after.
-fn start(shared: Arc<(Mutex<Queue>, Condvar)>) -> std::io::Result<()> {
-    let before = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK)?;
-    let started = thread::Builder::new()
-        .name("pario-worker".into())
-        .spawn(move || work(&shared));
-    before.thread_set_mask()?;
-    started.map(drop)
-}
-
-fn work(shared: &(Mutex<Queue>, Condvar)) {
-    loop {
-        let mut queue = shared.0.lock();
-        let job = loop {
-            if let Some(job) = queue.jobs.pop_front() {
-                break job;
-            }
-            queue.idle += 1;
-            let waited = shared.1.wait_for(&mut queue, IDLE);
-            queue.idle -= 1;
-            if waited.timed_out() && queue.jobs.is_empty() {
-                queue.threads -= 1;
-                return;
-            }
-        };
-        drop(queue);
-        run(job);
-    }
-}
-
-fn run(job: Job) {
-    let Job {
-        file,
-        offset,
-        task,
-        slot,
-    } = job;
-    let (result, buffer) = match task {
-        Task::Read(mut buffer) => (
-            catch_unwind(AssertUnwindSafe(|| file.read_at(offset, &mut buffer))),
-            Buffer::Owned(buffer),
-        ),
-        Task::Write(buffer) => (
-            catch_unwind(AssertUnwindSafe(|| file.write_at(offset, &buffer))),
-            buffer,
-        ),
-        Task::Ahead(range, version, mut bytes) => {
-            let came = catch_unwind(AssertUnwindSafe(|| file.fetch_now(offset, &mut bytes)));
-            let came = came.ok().and_then(Result::ok).unwrap_or(0) as u64;
-            file.ahead.arrive(&range, version, bytes, came);
-            (Ok(Ok(0)), Buffer::Owned(Vec::new()))
-        }
-    };
-    let result = result.unwrap_or_else(|_| {
+/// Runs an operation; a panic is a failure like others.
+fn guarded(operation: impl FnOnce() -> Result<usize>) -> Result<usize> {
+    catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|_| {
         Err(Error::Refused {
             status: Status::Internal,
             text: "the operation failed by a bug of the client".into(),
             server: None,
         })
-    });
+    })
+}
+
+fn run(file: File, offset: u64, task: Task, slot: &Slot<Outcome>) {
+    let outcome = match task {
+        Task::Read(mut buffer) => (
+            guarded(|| file.read_at(offset, &mut buffer)),
+            Buffer::Owned(buffer),
+        ),
+        Task::Write(buffer) => (guarded(|| file.write_at(offset, &buffer)), buffer),
+        Task::Ahead(range, version, mut bytes) => {
+            let came = guarded(|| file.fetch_now(offset, &mut bytes)).unwrap_or(0) as u64;
+            file.ahead.arrive(&range, version, bytes, came);
+            (Ok(0), Buffer::Owned(Vec::new()))
+        }
+    };
     // The file is let go before completion is told: whoever waits for that may drop it as the last.
     let pending = file.pending.clone();
     drop(file);
-    *slot.outcome.lock() = Some((result, buffer));
-    slot.is_done.notify_all();
+    slot.set(outcome);
     pending.end();
+}
+
+/// Operations on the memory of the caller that run beside it; made by [`File::overlap`].
+#[derive(Debug)]
+pub struct Overlap<'scope, 'env> {
+    file: &'env File,
+    scope: &'scope thread::Scope<'scope, 'env>,
+    alone: Jobs<'scope>,
+    together: Jobs<'scope>,
+}
+
+/// An operation of an [`Overlap`] that has begun.
+#[derive(Debug)]
+pub struct Begun<'scope> {
+    slot: Arc<Slot<Result<usize>>>,
+    memory: PhantomData<&'scope mut [u8]>,
+}
+
+impl Begun<'_> {
+    /// Whether it is done. Never waits.
+    pub fn test(&self) -> bool {
+        self.slot.is_set()
+    }
+
+    /// Waits until it is done: the bytes moved.
+    pub fn wait(self) -> Result<usize> {
+        self.slot.wait()
+    }
+}
+
+impl File {
+    /// Has operations on memory of the caller run beside it. All of them are done when this returns; what an operation
+    /// came to is told by its [`Begun`], and an error that was not asked for is lost, as with any request that is
+    /// dropped.
+    ///
+    /// ```no_run
+    /// # fn compute() {}
+    /// # fn example(file: &client::File, next: &mut [u8], result: &[u8]) -> client::Result<()> {
+    /// file.overlap(|beside| {
+    ///     let written = beside.write_at(0, result);
+    ///     let read = beside.read_at(1 << 20, next);
+    ///     compute();
+    ///     written.wait()?;
+    ///     read.wait().map(drop)
+    /// })?;
+    /// # Ok(()) }
+    /// ```
+    pub fn overlap<'env, T>(
+        &'env self,
+        work: impl for<'scope> FnOnce(&Overlap<'scope, 'env>) -> T,
+    ) -> T {
+        thread::scope(|scope| {
+            let overlap = Overlap {
+                file: self,
+                scope,
+                alone: workers(),
+                together: Jobs::new("pario-team", 1, || ()),
+            };
+            // Threads that have no more to do end at once, also if `work` panics: the scope waits for them.
+            let _end = End(&overlap);
+            work(&overlap)
+        })
+    }
+}
+
+/// Lets the threads of an overlap end.
+struct End<'a, 'scope, 'env>(&'a Overlap<'scope, 'env>);
+
+impl Drop for End<'_, '_, '_> {
+    fn drop(&mut self) {
+        self.0.alone.stop();
+        self.0.together.stop();
+    }
+}
+
+impl<'scope, 'env: 'scope> Overlap<'scope, 'env> {
+    /// Reads view bytes from `offset` on.
+    pub fn read_at(&self, offset: u64, buffer: &'scope mut [u8]) -> Begun<'scope> {
+        self.access_at(offset, buffer.into())
+    }
+
+    /// Writes view bytes from `offset` on.
+    pub fn write_at(&self, offset: u64, bytes: &'scope [u8]) -> Begun<'scope> {
+        self.access_at(offset, bytes.into())
+    }
+
+    /// Reads or writes memory as it is described; see [`File::access_at`](crate::Handle::access_at).
+    pub fn access_at(&self, offset: u64, memory: Memory<'scope>) -> Begun<'scope> {
+        let file = self.file;
+        self.begin(&self.alone, move || file.access_at(offset, memory))
+    }
+
+    /// Reads or writes together with all members of a team; see [`File::access_at_all`](crate::Handle::access_at_all).
+    /// Operations of teams run in the order of these calls, which has to be one at all members. The member does
+    /// nothing else with its team until they are done.
+    pub fn access_at_all(
+        &self,
+        team: &'scope Team,
+        offset: u64,
+        memory: Memory<'scope>,
+    ) -> Begun<'scope> {
+        let file = self.file;
+        self.begin(&self.together, move || {
+            file.access_at_all(team, offset, memory)
+        })
+    }
+
+    fn begin(
+        &self,
+        jobs: &Jobs<'scope>,
+        operation: impl FnOnce() -> Result<usize> + Send + 'scope,
+    ) -> Begun<'scope> {
+        let slot = Slot::new();
+        let told = Arc::clone(&slot);
+        let job = Box::new(move || told.set(guarded(operation)));
+        if let Err((_, error)) = jobs.submit_in(self.scope, job) {
+            slot.set(Err(no_thread(&error)));
+        }
+        Begun {
+            slot,
+            memory: PhantomData,
+        }
+    }
 }

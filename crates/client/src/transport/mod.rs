@@ -4,6 +4,7 @@
 //! [`session::Session`] what all threads of a client have in common.
 
 pub(crate) mod connect;
+pub(crate) mod jobs;
 pub(crate) mod lane;
 pub(crate) mod outage;
 pub(crate) mod patience;

@@ -28,9 +28,10 @@ use wire::{ClientId, Place, ServerId, Status};
 use crate::access::direct::Sharing;
 use crate::error::{Error, Result, Trouble};
 use crate::file::handle::Handle;
-use crate::file::nonblocking::Workers;
+use crate::file::nonblocking;
 use crate::profile::calibration::Calibrated;
 use crate::transport::connect::{ConnectOptions, Connector};
+use crate::transport::jobs::Jobs;
 use crate::transport::lane::Lane;
 use crate::transport::outage::Outages;
 use crate::transport::patience::Patience;
@@ -64,7 +65,7 @@ pub(crate) struct Session {
     pub(crate) ordered: Mutex<()>,
     /// How many handles take part in a shared pointer, by file and group.
     pub(crate) groups: Mutex<HashMap<(u64, u64), u64>>,
-    pub(crate) workers: Workers,
+    pub(crate) workers: Jobs<'static>,
     /// The shortest message that a server has wanted so far.
     message_bytes: AtomicU64,
     /// Servers that share memory with this session.
@@ -115,7 +116,7 @@ impl Session {
             has_ahead: AtomicBool::new(false),
             ordered: Mutex::default(),
             groups: Mutex::default(),
-            workers: Workers::default(),
+            workers: nonblocking::workers(),
             message_bytes: AtomicU64::new(u64::MAX),
             sharing: Sharing::default(),
             buddy: Mutex::default(),

@@ -2,7 +2,7 @@
 //!
 //! What must hold is checked by what is left in the file, or by what readers see on the way.
 
-use client::{OpenOptions, View};
+use client::{Memory, OpenOptions, Places, Sequence, SharedBytes, Team, View};
 
 use crate::service::{Service, create, pattern};
 
@@ -139,6 +139,57 @@ fn non_blocking_requests_overlap_at_real_servers() {
         assert_eq!(result.unwrap(), 1000);
         assert_eq!(buffer[..], pattern(1000, i));
     }
+}
+
+/// Collective accesses of a team that each member has begun and computes beside; described memory, in the order of the
+/// calls.
+#[test]
+fn collective_operations_overlap_with_their_callers() {
+    const MEMBERS: usize = 3;
+    let service = Service::start(2);
+    let first = service.connect();
+    create(&first, "/f", "", "striped(100) over 2");
+    std::thread::scope(|scope| {
+        for team in Team::threads(MEMBERS) {
+            let client = service.connect();
+            scope.spawn(move || {
+                let options = OpenOptions::new().read().write();
+                let file = client.open("/f", &options).unwrap();
+                let rank = team.rank();
+                // Every other byte of memory.
+                let byte = Sequence::bytes(0, 1).unwrap();
+                let places = Places::new(&byte.repeat(300, 2).unwrap());
+                let rounds: Vec<Vec<u8>> = (0..4).map(|r| pattern(600, rank * 10 + r)).collect();
+                let mut back = vec![vec![0; 300]; 4];
+                let at = |round: usize| ((round * MEMBERS + rank) * 300) as u64;
+                file.overlap(|beside| {
+                    let begun: Vec<_> = rounds
+                        .iter()
+                        .enumerate()
+                        .map(|(round, bytes)| {
+                            let bytes = SharedBytes::from_slice(bytes);
+                            let memory = Memory::source(bytes, 0, &places).unwrap();
+                            beside.access_at_all(&team, at(round), memory)
+                        })
+                        .collect();
+                    let read: Vec<_> = back
+                        .iter_mut()
+                        .enumerate()
+                        .map(|(round, part)| {
+                            beside.access_at_all(&team, at(round), part[..].as_mut().into())
+                        })
+                        .collect();
+                    for operation in begun.into_iter().chain(read) {
+                        assert_eq!(operation.wait().unwrap(), 300);
+                    }
+                });
+                for (round, bytes) in rounds.iter().enumerate() {
+                    let every_other: Vec<u8> = bytes.iter().copied().step_by(2).collect();
+                    assert_eq!(back[round], every_other, "rank {rank} round {round}");
+                }
+            });
+        }
+    });
 }
 
 #[test]

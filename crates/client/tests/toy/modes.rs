@@ -175,6 +175,45 @@ fn seed004_s35_requests_overlap_and_tests_never_wait() {
 }
 
 #[test]
+fn operations_on_memory_of_the_caller_overlap_with_it_and_each_other() {
+    let toy = Toy::start(1);
+    let client = connect(&toy);
+    let file = create(&client, "/f", "", "whole");
+    file.write_at(0, &pattern(80, 0)).unwrap();
+    toy.script(1, &vec![Trick::Hold; 8]);
+    let mut memory = vec![0; 80];
+    let more = pattern(10, 3);
+    let failed = file.overlap(|beside| {
+        let parts = memory.chunks_mut(10).enumerate();
+        let begun: Vec<_> = parts
+            .map(|(i, part)| beside.read_at(i as u64 * 10, part))
+            .collect();
+        // All of them are at the server while the caller goes on.
+        toy.wait_held(8);
+        assert!(begun.iter().all(|b| !b.test()));
+        toy.release();
+        for operation in begun {
+            assert_eq!(operation.wait().unwrap(), 10);
+        }
+        // Not waited for: done all the same when the call returns.
+        let _ = beside.write_at(80, &more);
+        beside.write_at(u64::MAX - 2, &more).wait()
+    });
+    assert_eq!(memory, pattern(80, 0));
+    assert!(failed.is_err());
+    assert_eq!(toy.bytes("/f")[80..], more);
+    // A caller that panics leaves no operation behind.
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        file.overlap(|beside| {
+            let _ = beside.write_at(0, &more);
+            panic!("on purpose");
+        })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(toy.bytes("/f")[..10], more);
+}
+
+#[test]
 fn seed001_s22_wait_returns_after_completion() {
     let toy = Toy::start(2);
     let client = connect(&toy);

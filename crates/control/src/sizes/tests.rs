@@ -106,6 +106,25 @@ fn truncate_lowers_the_hint_first_and_begins_an_epoch() {
 }
 
 #[test]
+fn intents_of_other_times_change_nothing() {
+    let mut owner = SizeOwner::new([A]);
+    owner.handle(wrote(1, 0, 100));
+    // None was asked for.
+    assert_eq!(owner.handle(Event::Intended { epoch: 1 }), []);
+    assert_eq!(owner.report(), Some((0, 100)));
+    owner.handle(truncate(2, 10));
+    // An answer that is older than what is known.
+    assert_eq!(owner.handle(Event::Intended { epoch: 0 }), []);
+    let effects = owner.handle(Event::Intended { epoch: 1 });
+    assert_eq!(effects, [apply(1, 10, &[A])]);
+    // Another truncate waits for this one: an answer that comes twice does not let it begin.
+    owner.handle(truncate(3, 5));
+    assert_eq!(owner.handle(Event::Intended { epoch: 2 }), []);
+    let effects = owner.handle(applied(A, 1));
+    assert!(effects.contains(&intend(3, 5)), "{effects:?}");
+}
+
+#[test]
 fn truncate_is_answered_when_nothing_can_be_stored_that_will_be_cut() {
     let mut owner = SizeOwner::new([A, B]);
     owner.handle(wrote(1, 0, 100));

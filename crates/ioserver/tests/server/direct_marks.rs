@@ -12,7 +12,9 @@ use wire::message::file::{Grow, Sync, Truncate};
 use crate::direct::{begin, whole};
 use crate::direct_process::Player;
 use crate::life::until;
-use crate::rig::{Client, File, Rig, TempDir, pattern, request_number};
+use testkit::TempDir;
+
+use crate::rig::{Client, File, Rig, pattern, request_number};
 use crate::sharer::Sharer;
 
 const LAYOUT: &str = "striped(1MiB) over 1";

@@ -4,13 +4,14 @@
 //! for what servers compute by shares.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ioserver::{IoServer, Options, StoreOptions};
 use layout::{FileOffset, View, ViewOffset};
 use metaserver::MetaServer;
+use testkit::TempDir;
 use wire::ask::AskError;
 use wire::frame::Header;
 use wire::link::{Link, LinkError};
@@ -25,30 +26,6 @@ use wire::url::Endpoint;
 use wire::{FileId, LayoutState, Rights, ServerId, Status, describe};
 
 const WAIT: Duration = Duration::from_secs(20);
-
-pub(crate) struct TempDir(PathBuf);
-
-impl TempDir {
-    pub(crate) fn new() -> TempDir {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("pario-io-{}-{n}", std::process::id()));
-        // Of a process with the same number that was killed.
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        TempDir(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TempDir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A service.
 pub(crate) struct Rig {

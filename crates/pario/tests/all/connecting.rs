@@ -4,7 +4,8 @@
 
 use pario::Status;
 
-use crate::service::{Service, TempDir};
+use crate::service::Service;
+use testkit::TempDir;
 
 #[test]
 fn every_kind_of_url_connects() {

@@ -5,7 +5,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::service::{Service, TempDir};
+use crate::service::Service;
+use testkit::TempDir;
 
 /// Runs an example; what it prints.
 fn run(name: &str, argument: &str) -> String {

@@ -8,9 +8,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use system_tests::TempDir;
 use system_tests::programs;
 use system_tests::server::Server;
-use system_tests::temp_dir::TempDir;
 use system_tests::worker::Worker;
 use testkit::hosts::Hosts;
 

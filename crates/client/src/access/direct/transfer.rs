@@ -66,9 +66,22 @@ pub(crate) struct Way<'a> {
     pub(crate) grows: bool,
 }
 
-/// Whether copying was done.
-enum Copied {
-    Yes,
+impl<'a> Way<'a> {
+    /// It in parts of so many bytes at most, each with the bytes of the access before it.
+    fn parts(self, most: u64) -> impl Iterator<Item = (u64, Way<'a>)> {
+        (0..self.len).step_by(most as usize).map(move |done| {
+            let part = Way {
+                lo: self.lo + done,
+                len: (self.len - done).min(most),
+                ..self
+            };
+            (done, part)
+        })
+    }
+}
+
+/// Why copying was not done.
+enum NotCopied {
     /// Something is in no extent.
     Unmapped,
     /// Maps of this server are void.
@@ -113,10 +126,10 @@ impl Handle {
         let mut maps = self.maps();
         let mut copied = match way.grows {
             // The servers have to know how far it reaches before there is anything to be moved.
-            true => Copied::Unmapped,
+            true => Err(NotCopied::Unmapped),
             false => copy(flows, &maps, way, memory, packed),
         };
-        if matches!(copied, Copied::Unmapped) {
+        if matches!(copied, Err(NotCopied::Unmapped)) {
             drop(maps);
             let is_long = way.len >= LONG;
             let is_time = {
@@ -139,8 +152,8 @@ impl Handle {
             copied = copy(&flows[..*used], &maps, way, memory, packed);
         }
         match copied {
-            Copied::Yes => {}
-            Copied::Void(server) => {
+            Ok(()) => {}
+            Err(NotCopied::Void(server)) => {
                 drop(maps);
                 Arc::make_mut(&mut *self.direct.maps.lock()).forget(server);
                 self.direct.quick.clear();
@@ -148,7 +161,7 @@ impl Handle {
                 counters.fell_back();
                 return false;
             }
-            Copied::Unmapped | Copied::NoSlot | Copied::Stepped => {
+            Err(NotCopied::Unmapped | NotCopied::NoSlot | NotCopied::Stepped) => {
                 counters.fell_back();
                 return false;
             }
@@ -328,34 +341,24 @@ fn copy(
     way: Way<'_>,
     memory: &mut Memory<'_>,
     packet: &mut Vec<u8>,
-) -> Copied {
+) -> Result<(), NotCopied> {
     if !maps.are_for(way.epoch) {
-        return Copied::Unmapped;
+        return Err(NotCopied::Unmapped);
     }
-    if let Some(run) = memory.run() {
-        return copy_run(flows, maps, way, run);
-    }
-    let mut done = 0;
-    while done < way.len {
-        let n = (way.len - done).min(CHUNK);
-        let chunk = Way {
-            lo: way.lo + done,
-            len: n,
-            ..way
-        };
-        let copied = match lies_in_runs(flows, chunk, n == way.len) {
-            true => {
-                let mut side = Side::Places(memory.first(way.len));
-                copy_chunk(flows, maps, chunk, n == way.len, way.lo, &mut side)
-            }
-            false => copy_packets(flows, maps, chunk, done, memory, packet),
-        };
-        if !matches!(copied, Copied::Yes) {
-            return copied;
+    let is_run = memory.is_run();
+    for (done, chunk) in way.parts(CHUNK) {
+        let is_whole = chunk.len == way.len;
+        if !is_run && !lies_in_runs(flows, chunk, is_whole) {
+            copy_packets(flows, maps, chunk, done, memory, packet)?;
+            continue;
         }
-        done += n;
+        let mut side = match memory.run() {
+            Some(run) => Side::Run(run),
+            None => Side::Places(memory.first(way.len)),
+        };
+        copy_chunk(flows, maps, chunk, is_whole, way.lo, &mut side)?;
     }
-    Copied::Yes
+    Ok(())
 }
 
 /// Whether view and subfiles meet in long runs.
@@ -389,60 +392,27 @@ fn copy_packets(
     before: u64,
     memory: &mut Memory<'_>,
     packet: &mut Vec<u8>,
-) -> Copied {
+) -> Result<(), NotCopied> {
     if (packet.len() as u64) < PACKET {
         packet.resize(PACKET as usize, 0);
     }
-    let mut done = 0;
-    while done < way.len {
-        let n = (way.len - done).min(PACKET);
-        let part = Way {
-            lo: way.lo + done,
-            len: n,
-            ..way
-        };
-        let packed = &mut packet[..n as usize];
-        let (from, base) = (before + done, part.lo);
-        let copied = match memory.direction() {
+    for (done, part) in way.parts(PACKET) {
+        let packed = &mut packet[..part.len as usize];
+        let from = before + done;
+        match memory.direction() {
             Direction::Write => {
                 memory.pack(from, (&mut *packed).into());
                 let side = &mut Side::Run((&*packed).into());
-                copy_chunk(flows, maps, part, false, base, side)
+                copy_chunk(flows, maps, part, false, part.lo, side)?;
             }
             Direction::Read => {
                 let side = &mut Side::Run((&mut *packed).into());
-                let copied = copy_chunk(flows, maps, part, false, base, side);
-                if matches!(copied, Copied::Yes) {
-                    memory.unpack(from, (&*packed).into());
-                }
-                copied
+                copy_chunk(flows, maps, part, false, part.lo, side)?;
+                memory.unpack(from, (&*packed).into());
             }
-        };
-        if !matches!(copied, Copied::Yes) {
-            return copied;
-        }
-        done += n;
-    }
-    Copied::Yes
-}
-
-/// Copies a whole access of memory that is one run.
-fn copy_run(flows: &[Flow], maps: &Maps, way: Way<'_>, run: Run<'_>) -> Copied {
-    let mut side = Side::Run(run);
-    let mut done = 0;
-    while done < way.len {
-        let n = (way.len - done).min(CHUNK);
-        let chunk = Way {
-            lo: way.lo + done,
-            len: n,
-            ..way
-        };
-        match copy_chunk(flows, maps, chunk, n == way.len, way.lo, &mut side) {
-            Copied::Yes => done += n,
-            other => return other,
         }
     }
-    Copied::Yes
+    Ok(())
 }
 
 /// Copies a chunk of an access. The memory begins with view byte `base`.
@@ -453,32 +423,28 @@ fn copy_chunk(
     is_whole: bool,
     base: u64,
     side: &mut Side<'_>,
-) -> Copied {
+) -> Result<(), NotCopied> {
     let chunk = match is_whole {
         true => None,
-        false => match file_range(way.seen, way.lo, way.len) {
-            Ok(file) => Some(file),
-            Err(_) => return Copied::Unmapped,
-        },
+        false => {
+            let file = file_range(way.seen, way.lo, way.len);
+            Some(file.map_err(|_| NotCopied::Unmapped)?)
+        }
     };
     for flow in flows {
         let Some(map) = flow.place.and_then(|p| maps.server(p.server)) else {
-            return Copied::Unmapped;
+            return Err(NotCopied::Unmapped);
         };
-        let done = Turn {
+        let turn = Turn {
             plan: way.plan,
             parts: &flow.parts,
             chunk,
             map,
             base,
-        }
-        .copy(side);
-        match done {
-            Copied::Yes => {}
-            other => return other,
-        }
+        };
+        turn.copy(side)?;
     }
-    Copied::Yes
+    Ok(())
 }
 
 /// Memory of the user: one run or a packet of it, or scattered.
@@ -525,7 +491,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    fn copy(&self, memory: &mut Side<'_>) -> Copied {
+    fn copy(&self, memory: &mut Side<'_>) -> Result<(), NotCopied> {
         let writes = memory.is_write();
         let Attached {
             server,
@@ -536,8 +502,8 @@ impl Turn<'_> {
         let (entry, epoch) = (self.map.entry, self.map.epoch);
         let is_current = || table.is_current(entry, epoch, self.plan.step());
         let void = || match table.is_good(entry, epoch) {
-            true => Copied::Stepped,
-            false => Copied::Void(*server),
+            true => Err(NotCopied::Stepped),
+            false => Err(NotCopied::Void(*server)),
         };
         // Memory that is no longer the file's is not brought back by touching it.
         if !is_current() {
@@ -552,10 +518,10 @@ impl Turn<'_> {
             is_good
         });
         if !is_mapped {
-            return Copied::Unmapped;
+            return Err(NotCopied::Unmapped);
         }
         let Some(claim) = page.claim(entry, epoch, writes) else {
-            return Copied::NoSlot;
+            return Err(NotCopied::NoSlot);
         };
         if !is_current() {
             return void();
@@ -565,10 +531,9 @@ impl Turn<'_> {
             crash_point("client_in_copy");
         }
         let counts = claim.end();
-        if counts && is_copied && table.is_alive() {
-            Copied::Yes
-        } else {
-            Copied::Void(*server)
+        match counts && is_copied && table.is_alive() {
+            true => Ok(()),
+            false => Err(NotCopied::Void(*server)),
         }
     }
 

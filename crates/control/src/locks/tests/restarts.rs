@@ -110,3 +110,11 @@ fn whoever_is_dead_is_told_with_the_number() {
     m.handle(Event::Died(ClientId(1)));
     assert_eq!(m.told(), Some((1, vec![ClientId(1), ClientId(3)])));
 }
+
+#[test]
+fn eras_ascend_by_step_and_then_by_start_however_many_there_were() {
+    assert!(era(3, u64::MAX) < era(4, 0));
+    assert!(era(3, 7) < era(3, 8));
+    assert_eq!(era(0, u64::MAX), (1 << 20) - 1);
+    assert_eq!(era(u64::MAX, u64::MAX), (1 << 40) - 1);
+}

@@ -15,9 +15,9 @@ impl TempDir {
     /// Makes it.
     pub fn new() -> TempDir {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let name = format!("pario-st-{}-{number}", std::process::id());
+        let name = format!("pario-t-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // What a process of the same number left behind is of no use to anybody.
+        // What a process of the same number left behind is of no use.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         TempDir(path)
