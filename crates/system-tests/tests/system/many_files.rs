@@ -109,7 +109,7 @@ fn seed001_s19_removing_a_file_removes_all_its_parts_on_all_servers() {
         // A file of the same name is another one.
         let again = create(&client, "/file", None, "striped(100) over 3");
         assert_ne!(again.id(), id);
-        assert_eq!(read_all(&again), []);
+        assert!(read_all(&again).is_empty());
         assert!(client.list_views("/file").expect("views").is_empty());
         again.close().expect("closed");
         client.unlink("/file").expect("removed");
