@@ -8,7 +8,6 @@
 
 use std::cell::RefCell;
 use std::ffi::c_int;
-use std::fmt;
 
 use client::Status;
 
@@ -92,7 +91,8 @@ impl Class {
 }
 
 /// Why an operation failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
 pub(crate) struct Failure {
     pub(crate) class: Class,
     pub(crate) text: String,
@@ -140,12 +140,6 @@ impl Failure {
     /// The code that the program gets.
     pub(crate) fn number(&self, host: &Host) -> c_int {
         self.code.unwrap_or_else(|| self.class.number(&host.abi))
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

@@ -5,8 +5,6 @@
 //! layer above. Gather and scatter are copies whose other side is contiguous; they have names
 //! of their own because they also check that.
 
-use std::fmt;
-
 use crate::disjoint::Disjoint;
 use crate::program::{BoundsError, Program};
 use crate::run;
@@ -55,31 +53,14 @@ pub fn copy_window(
 }
 
 /// A gather or scatter was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PackError {
     /// A buffer is too small.
-    Bounds(BoundsError),
+    #[error(transparent)]
+    Bounds(#[from] BoundsError),
     /// The side that should be contiguous has holes, or bytes moved more than once.
+    #[error("the packed side of the program is not contiguous")]
     NotContiguous,
-}
-
-impl fmt::Display for PackError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PackError::Bounds(error) => error.fmt(f),
-            PackError::NotContiguous => {
-                f.write_str("the packed side of the program is not contiguous")
-            }
-        }
-    }
-}
-
-impl std::error::Error for PackError {}
-
-impl From<BoundsError> for PackError {
-    fn from(error: BoundsError) -> Self {
-        PackError::Bounds(error)
-    }
 }
 
 /// Runs a program whose target is contiguous: every target byte of its span is written once, as
