@@ -253,16 +253,15 @@ fn client_of(url: Option<&str>) -> Outcome<Client> {
     }
     let unreachable = |text: String| Failure::new(Class::Io, text);
     let parsed: ServiceUrl = match url {
-        None => embedded::url_here().map_err(|e| unreachable(e.to_string()))?,
+        None => embedded::url_here()?,
         Some(url) => url
             .parse()
             .map_err(|e| unreachable(format!("the mount names the service '{url}': {e}")))?,
     };
     let mut options = ConnectOptions::default();
     options.timeout = PATIENCE;
-    let options = options.and_env().map_err(|e| unreachable(e.to_string()))?;
-    let client = embedded::connect(&parsed, options, &embedded::Options::from_env())
-        .map_err(|e| unreachable(e.to_string()))?;
+    let options = options.and_env()?;
+    let client = embedded::connect(&parsed, options, &embedded::Options::from_env())?;
     clients.push(Connection {
         process,
         url: url.map(str::to_owned),

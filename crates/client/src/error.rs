@@ -152,15 +152,7 @@ impl From<layout::LayoutParseError> for Error {
 
 impl From<Error> for std::io::Error {
     fn from(error: Error) -> Self {
-        use std::io::ErrorKind;
-        let kind = match error.status() {
-            Status::NotFound => ErrorKind::NotFound,
-            Status::Exists => ErrorKind::AlreadyExists,
-            Status::PermissionDenied | Status::Unauthenticated => ErrorKind::PermissionDenied,
-            Status::InvalidArgument => ErrorKind::InvalidInput,
-            Status::TimedOut => ErrorKind::TimedOut,
-            _ => ErrorKind::Other,
-        };
+        let kind = std::io::Error::from_raw_os_error(error.errno()).kind();
         std::io::Error::new(kind, error)
     }
 }

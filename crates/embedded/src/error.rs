@@ -6,6 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use client::Status;
+
 /// A refusal.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -70,6 +72,61 @@ impl From<job::Error> for Error {
         match error {
             job::Error::Client(error) => Error::Client(error),
             other => Error::Job(other),
+        }
+    }
+}
+
+impl Error {
+    /// The code of the one table.
+    pub fn status(&self) -> Status {
+        match self {
+            Error::OtherHost { .. } | Error::Held { .. } => Status::InUse,
+            Error::NoAnswer { .. } => Status::TimedOut,
+            Error::Start { .. } | Error::Spawn(_) => Status::Unreachable,
+            Error::Job(e) => e.status(),
+            Error::Io(_, e) => e.into(),
+            Error::Client(e) => e.status(),
+        }
+    }
+}
+
+/// For those who know one error type only.
+impl From<Error> for client::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Client(error) => error,
+            other => client::Error::Refused {
+                status: other.status(),
+                text: other.to_string(),
+                server: None,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_directories_and_jobs_become_those_of_clients_with_a_status() {
+        let held = Error::Held {
+            dir: "/data".into(),
+            pid: Some(7),
+        };
+        let not_there = Error::Io("/data".into(), io::ErrorKind::NotFound.into());
+        let gone = Error::Job(job::Error::Gone { job: "j".into() });
+        let closed = Error::Client(client::Error::Closed);
+        for (error, status) in [
+            (held, Status::InUse),
+            (not_there, Status::NotFound),
+            (gone, Status::Lost),
+            (closed, Status::BadHandle),
+        ] {
+            let (own, text) = (error.status(), error.to_string());
+            let error = client::Error::from(error);
+            assert_eq!((own, error.status()), (status, status));
+            assert_eq!(error.to_string(), text);
         }
     }
 }

@@ -5,6 +5,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use client::Status;
+
 /// A refusal.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -83,4 +85,20 @@ pub enum Error {
     /// The connection does not come about, or an operation fails.
     #[error(transparent)]
     Client(#[from] client::Error),
+}
+
+impl Error {
+    /// The code of the one table.
+    pub fn status(&self) -> Status {
+        match self {
+            Error::Argument { .. } => Status::InvalidArgument,
+            Error::Gone { .. } => Status::Lost,
+            Error::NoAnswer { .. } => Status::TimedOut,
+            Error::Io(_, e) => e.into(),
+            Error::Client(e) => e.status(),
+            Error::NoLauncher | Error::SeveralHosts | Error::OtherHost => Status::Unreachable,
+            Error::Start { .. } | Error::NotRunning { .. } => Status::Unreachable,
+            Error::Stage(_) => Status::Io,
+        }
+    }
 }

@@ -97,7 +97,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("mpiio", &["client", "embedded", "falls", "layout"]),
-    ("pario", &["client", "embedded", "job", "layout"]),
+    ("pario", &["client", "embedded", "layout"]),
     ("console", &["client", "falls", "layout"]),
     (
         "calibrate",
