@@ -247,6 +247,12 @@ fn client_of(url: Option<&str>) -> Outcome<Client> {
     if let Some(known) = known {
         return Ok(known.client.clone());
     }
+    static LISTENS: std::sync::Once = std::sync::Once::new();
+    LISTENS.call_once(|| {
+        if let Err(why) = logging::listen("") {
+            eprintln!("pario: {why}");
+        }
+    });
     // Servers that have to be started are those of the same installation.
     if let Some(library) = library() {
         embedded::say_beside(library);
