@@ -8,7 +8,6 @@
 
 use std::cell::RefCell;
 use std::ffi::c_int;
-use std::fmt;
 
 use client::Status;
 
@@ -29,6 +28,13 @@ macro_rules! classes {
         impl Class {
             /// All, in order.
             const ALL: &[Class] = &[$(Class::$name,)*];
+
+            /// Its name in the standard, without `MPI_` and in small letters.
+            fn name(self) -> &'static str {
+                match self {
+                    $(Class::$name => stringify!($number),)*
+                }
+            }
 
             /// Its number in an ABI.
             pub(crate) fn number(self, abi: &Constants) -> c_int {
@@ -92,7 +98,8 @@ impl Class {
 }
 
 /// Why an operation failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
 pub(crate) struct Failure {
     pub(crate) class: Class,
     pub(crate) text: String,
@@ -143,15 +150,15 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
 impl From<client::Error> for Failure {
     fn from(error: client::Error) -> Failure {
         Failure::new(class_of(error.status()), error.to_string())
+    }
+}
+
+impl From<embedded::Error> for Failure {
+    fn from(error: embedded::Error) -> Failure {
+        client::Error::from(error).into()
     }
 }
 
@@ -161,42 +168,15 @@ impl From<layout::LayoutError> for Failure {
     }
 }
 
-/// The class of what the service says.
+/// The class of what the service says, by its name in the table of all statuses; a status that has none is no failure.
 fn class_of(status: Status) -> Class {
-    match status {
-        Status::NotFound => Class::NoSuchFile,
-        Status::Exists => Class::FileExists,
-        Status::NotDirectory | Status::IsDirectory | Status::NotEmpty => Class::BadFile,
-        Status::PermissionDenied | Status::Unauthenticated => Class::Access,
-        Status::BadCapability | Status::ExpiredCapability => Class::Access,
-        Status::InUse => Class::FileInUse,
-        // Memory of the servers is the space of their files.
-        Status::NoSpace | Status::NoMemory => Class::NoSpace,
-        Status::QuotaExceeded => Class::Quota,
-        Status::InvalidArgument | Status::TooLarge => Class::Arg,
-        Status::Unsupported => Class::UnsupportedOperation,
-        Status::BadHandle => Class::File,
-        Status::Internal => Class::Intern,
-        Status::Ok
-        | Status::WrongVersion
-        | Status::Malformed
-        | Status::UnknownView
-        | Status::StaleLayout
-        | Status::WrongIncarnation
-        | Status::Lost
-        | Status::Busy
-        | Status::Io
-        | Status::Corrupt
-        | Status::Unreachable
-        | Status::TimedOut
-        | Status::Fenced
-        | Status::ShuttingDown
-        | Status::StaleEpoch
-        | Status::StaleLease
-        | Status::Damaged => Class::Io,
-        // A status of a later version.
-        _ => Class::Io,
-    }
+    let name = status.mpi_class().trim_start_matches("MPI_");
+    let is_it = |class: &&Class| class.name().eq_ignore_ascii_case(name);
+    Class::ALL
+        .iter()
+        .find(is_it)
+        .copied()
+        .unwrap_or(Class::Other)
 }
 
 thread_local! {
@@ -246,6 +226,11 @@ mod tests {
         for status in Status::ALL {
             let class = class_of(*status);
             assert_eq!(Class::of_index(class.index()), class, "{status}");
+            assert_eq!(
+                class == Class::Other,
+                status.is_ok(),
+                "{status}: its class is known"
+            );
         }
         for abi in [Constants::mpich(), Constants::standard()] {
             for class in Class::ALL {

@@ -247,22 +247,27 @@ fn client_of(url: Option<&str>) -> Outcome<Client> {
     if let Some(known) = known {
         return Ok(known.client.clone());
     }
+    static LISTENS: std::sync::Once = std::sync::Once::new();
+    LISTENS.call_once(|| {
+        if let Err(why) = logging::listen("") {
+            eprintln!("pario: {why}");
+        }
+    });
     // Servers that have to be started are those of the same installation.
     if let Some(library) = library() {
         embedded::say_beside(library);
     }
     let unreachable = |text: String| Failure::new(Class::Io, text);
     let parsed: ServiceUrl = match url {
-        None => embedded::url_here().map_err(|e| unreachable(e.to_string()))?,
+        None => embedded::url_here()?,
         Some(url) => url
             .parse()
             .map_err(|e| unreachable(format!("the mount names the service '{url}': {e}")))?,
     };
     let mut options = ConnectOptions::default();
     options.timeout = PATIENCE;
-    let options = options.and_env().map_err(|e| unreachable(e.to_string()))?;
-    let client = embedded::connect(&parsed, options, &embedded::Options::from_env())
-        .map_err(|e| unreachable(e.to_string()))?;
+    let options = options.and_env()?;
+    let client = embedded::connect(&parsed, options, &embedded::Options::from_env())?;
     clients.push(Connection {
         process,
         url: url.map(str::to_owned),

@@ -104,8 +104,17 @@ fn main() -> ExitCode {
     console::failure::end(|| run(Arguments::parse()))
 }
 
+/// What servers tell unless `PARIO_LOG` says otherwise: what is out of order, and what becomes of their processes.
+const USUAL_OF_SERVERS: &str = "warn,pario=info,job=info";
+
 fn run(arguments: Arguments) -> Result<(), commands::Error> {
     commands::connection::name(arguments.url);
+    logging::listen(match arguments.command {
+        Command::Up(_) | Command::Serve(_) | Command::Hold(_) | Command::HoldJob(_) => {
+            USUAL_OF_SERVERS
+        }
+        _ => "",
+    })?;
     match arguments.command {
         Command::Up(arguments) => commands::up::run(&arguments),
         Command::Down(arguments) => commands::down::run(&arguments),

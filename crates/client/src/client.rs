@@ -152,6 +152,8 @@ impl Client {
         })?;
         let mut opened = opened;
         opened.is_new = is_new.unwrap_or(opened.is_new);
+        let (file, handle) = (opened.attributes.file.0, opened.handle.0);
+        tracing::debug!(path, file, handle, "file opened");
         Handle::new(&self.session(), path, options, opened)
     }
 

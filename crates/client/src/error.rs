@@ -3,15 +3,14 @@
 //! Every error has a [`Status`] of the one table, and with it an errno and whether trying again may
 //! help. Its text is one line that names what is wrong and what to do.
 
-use std::fmt;
-
 use wire::{DecodeError, ServerId, Status};
 
 /// What operations of this crate return.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A server that failed its part of an access.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{server} at {address} failed ({status}: {text});")]
 pub struct Failure {
     /// Which server.
     pub server: ServerId,
@@ -24,10 +23,11 @@ pub struct Failure {
 }
 
 /// Why an operation failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An argument is wrong; nothing was sent.
+    #[error("{name}: {text}")]
     Argument {
         /// Which.
         name: &'static str,
@@ -35,6 +35,7 @@ pub enum Error {
         text: String,
     },
     /// A server said no.
+    #[error("{}{text}", .server.map_or(String::new(), |server| format!("{server}: ")))]
     Refused {
         /// Why, in the one table.
         status: Status,
@@ -44,6 +45,9 @@ pub enum Error {
         server: Option<ServerId>,
     },
     /// A server could not be reached within the time limit.
+    #[error("{}{}{address} cannot be reached ({cause}); look with `pario status`",
+            .server.map_or("the metadata manager".into(), |server| server.to_string()),
+            if .address.is_empty() { "" } else { " at " })]
     Unreachable {
         /// Which I/O server; nothing for the metadata manager.
         server: Option<ServerId>,
@@ -53,11 +57,15 @@ pub enum Error {
         cause: String,
     },
     /// The bytes were in the memory of a server that died.
+    #[error("bytes of this file were in the memory of {server}, which died; write the file again")]
     Lost {
         /// The server.
         server: ServerId,
     },
     /// Bytes that this handle has written and not synced were lost: a server, or its host, was started again.
+    #[error("bytes written to {} in the last {since_seconds} s were lost before they were synced: the server or \
+             its host was started again; write them again",
+            .servers.iter().map(ServerId::to_string).collect::<Vec<_>>().join(", "))]
     LostWrites {
         /// The servers.
         servers: Vec<ServerId>,
@@ -65,6 +73,8 @@ pub enum Error {
         since_seconds: u64,
     },
     /// A write was done in part: some servers failed.
+    #[error("written in part, the first {confirmed} bytes are safe;{} write the rest again",
+            .failures.iter().map(|failure| format!(" {failure}")).collect::<String>())]
     Partial {
         /// Bytes from the beginning of the write, in view space, that are all written.
         confirmed: u64,
@@ -72,6 +82,9 @@ pub enum Error {
         failures: Vec<Failure>,
     },
     /// The connection broke while a change of names was under way; it may have been done.
+    #[error(
+        "{what} may or may not have been done: the connection broke, and repeating it found: {text}"
+    )]
     Uncertain {
         /// Which change.
         what: &'static str,
@@ -79,8 +92,10 @@ pub enum Error {
         text: String,
     },
     /// The handle was closed.
+    #[error("the file is closed; open it again")]
     Closed,
     /// The handle belongs to the process that this one was forked from.
+    #[error("the handle belongs to the parent process; connect again in the child after a fork")]
     Forked,
 }
 
@@ -123,72 +138,6 @@ fn may_help(status: Status) -> bool {
     status.retry() != wire::status::Retry::Never
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Argument { name, text } => write!(f, "{name}: {text}"),
-            Error::Refused { text, server, .. } => match server {
-                Some(server) => write!(f, "{server}: {text}"),
-                None => f.write_str(text),
-            },
-            Error::Unreachable {
-                server,
-                address,
-                cause,
-            } => {
-                match server {
-                    Some(server) => write!(f, "{server}")?,
-                    None => f.write_str("the metadata manager")?,
-                }
-                if !address.is_empty() {
-                    write!(f, " at {address}")?;
-                }
-                write!(f, " cannot be reached ({cause}); look with `pario status`")
-            }
-            Error::Lost { server } => write!(
-                f,
-                "bytes of this file were in the memory of {server}, which died; write the file again"
-            ),
-            Error::LostWrites {
-                servers,
-                since_seconds,
-            } => {
-                let names: Vec<String> = servers.iter().map(ServerId::to_string).collect();
-                write!(
-                    f,
-                    "bytes written to {} in the last {since_seconds} s were lost before they were synced: the server or \
-                     its host was started again; write them again",
-                    names.join(", ")
-                )
-            }
-            Error::Partial {
-                confirmed,
-                failures,
-            } => {
-                write!(f, "written in part, the first {confirmed} bytes are safe;")?;
-                for failure in failures {
-                    write!(
-                        f,
-                        " {} at {} failed ({}: {});",
-                        failure.server, failure.address, failure.status, failure.text
-                    )?;
-                }
-                f.write_str(" write the rest again")
-            }
-            Error::Uncertain { what, text } => write!(
-                f,
-                "{what} may or may not have been done: the connection broke, and repeating it found: {text}"
-            ),
-            Error::Closed => f.write_str("the file is closed; open it again"),
-            Error::Forked => f.write_str(
-                "the handle belongs to the parent process; connect again in the child after a fork",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
 impl From<layout::LayoutError> for Error {
     fn from(error: layout::LayoutError) -> Self {
         Error::argument("layout", error.to_string())
@@ -203,15 +152,7 @@ impl From<layout::LayoutParseError> for Error {
 
 impl From<Error> for std::io::Error {
     fn from(error: Error) -> Self {
-        use std::io::ErrorKind;
-        let kind = match error.status() {
-            Status::NotFound => ErrorKind::NotFound,
-            Status::Exists => ErrorKind::AlreadyExists,
-            Status::PermissionDenied | Status::Unauthenticated => ErrorKind::PermissionDenied,
-            Status::InvalidArgument => ErrorKind::InvalidInput,
-            Status::TimedOut => ErrorKind::TimedOut,
-            _ => ErrorKind::Other,
-        };
+        let kind = std::io::Error::from_raw_os_error(error.errno()).kind();
         std::io::Error::new(kind, error)
     }
 }

@@ -15,28 +15,14 @@ use crate::output::note;
 pub type Error = Box<dyn std::error::Error>;
 
 /// The command has failed and has said so already, on standard output where its user looks for it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("reported")]
 pub struct Reported;
 
-impl std::fmt::Display for Reported {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("reported")
-    }
-}
-
-impl std::error::Error for Reported {}
-
 /// The program ends with this code, which is that of a command it ran.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the command ended with code {0}")]
 pub struct ExitWith(pub u8);
-
-impl std::fmt::Display for ExitWith {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the command ended with code {}", self.0)
-    }
-}
-
-impl std::error::Error for ExitWith {}
 
 /// Runs a program to its end.
 pub fn end(run: impl FnOnce() -> Result<(), Error> + std::panic::UnwindSafe) -> ExitCode {

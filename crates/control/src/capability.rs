@@ -123,21 +123,28 @@ pub struct Wanted {
 }
 
 /// Why a token was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CapabilityError {
     /// Not the length or version of a token.
+    #[error("these bytes are no capability")]
     Malformed,
     /// The seal does not fit: somebody else made or changed it.
+    #[error("the capability was not issued by this cluster")]
     Forged,
     /// Its time is over.
+    #[error("the capability has expired; open the file again")]
     Expired,
     /// It is for another file.
+    #[error("the capability is for another file")]
     WrongFile,
     /// It was issued to another client.
+    #[error("the capability was issued to another client")]
     WrongClient,
     /// The layout it was issued for is forgotten.
+    #[error("the capability is for a layout that is gone")]
     OldGeneration,
     /// It does not allow this.
+    #[error("the capability does not allow this access")]
     InsufficientRights,
 }
 
@@ -155,22 +162,6 @@ impl CapabilityError {
         }
     }
 }
-
-impl fmt::Display for CapabilityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            CapabilityError::Malformed => "these bytes are no capability",
-            CapabilityError::Forged => "the capability was not issued by this cluster",
-            CapabilityError::Expired => "the capability has expired; open the file again",
-            CapabilityError::WrongFile => "the capability is for another file",
-            CapabilityError::WrongClient => "the capability was issued to another client",
-            CapabilityError::OldGeneration => "the capability is for a layout that is gone",
-            CapabilityError::InsufficientRights => "the capability does not allow this access",
-        })
-    }
-}
-
-impl std::error::Error for CapabilityError {}
 
 impl Capability {
     /// Seals it.

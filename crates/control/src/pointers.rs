@@ -14,7 +14,6 @@
 //! positions they know.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::ops::Range;
 
 use crate::locks::Ticket;
@@ -26,13 +25,16 @@ use wire::message::cluster::{PointerIs, PointerMember};
 pub struct GroupId(pub u64);
 
 /// Why a range was not handed out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
     /// The client is not in the group, or there is none.
+    #[error("the handle has no part in this shared pointer")]
     NotMember,
     /// The question is older than one that was answered.
+    #[error("the request is older than one that was answered")]
     OldRequest,
     /// The range ends beyond the largest offset.
+    #[error("the range ends beyond the largest offset")]
     TooFar,
 }
 
@@ -45,18 +47,6 @@ impl PointerError {
         }
     }
 }
-
-impl fmt::Display for PointerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            PointerError::NotMember => "the handle has no part in this shared pointer",
-            PointerError::OldRequest => "the request is older than one that was answered",
-            PointerError::TooFar => "the range ends beyond the largest offset",
-        })
-    }
-}
-
-impl std::error::Error for PointerError {}
 
 #[derive(Debug, Default)]
 struct Group {

@@ -190,16 +190,9 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Why bytes are no certificate of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the certificate {0}")]
 pub struct CertificateError(&'static str);
-
-impl fmt::Display for CertificateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the certificate {}", self.0)
-    }
-}
-
-impl std::error::Error for CertificateError {}
 
 const CUT: CertificateError = CertificateError("is cut off or malformed");
 

@@ -20,7 +20,7 @@ use wire::message::Bytes;
 use wire::message::catalogue::{LocalAddress, Member, StoreKind};
 use wire::message::cluster::{Join, Joined, Removal, Report};
 use wire::message::hints::DiskFailed;
-use wire::message::session::Role;
+use wire::message::session::{Goodbye, Role};
 use wire::url::Endpoint;
 use wire::{ServerId, Status};
 
@@ -33,6 +33,8 @@ use crate::statistics::Load;
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Between two looks for sizes that have to be reported.
 const FLUSH: Duration = Duration::from_secs(1);
+/// Longest wait for the answer to a farewell.
+const FAREWELL: Duration = Duration::from_millis(500);
 /// Longest wait for the answer to a report.
 const ANSWER: Duration = Duration::from_secs(10);
 /// File in the state directory.
@@ -214,12 +216,14 @@ pub(crate) fn stay(context: &Context, candidate: &Candidate, link: Link) {
     let mut load = Load::default();
     let mut interval = INTERVAL;
     let mut failures = Failures::default();
+    let server = context.identity.server.0;
     while cluster.reports.wait_until_due(interval) {
         context.sessions.end_stuck();
         files.direct.sweep();
         let Some(connected) = &mut link else {
             link = rejoin(context, candidate);
             interval = if link.is_some() {
+                tracing::info!(server, "metadata manager reached again");
                 pause = Duration::from_millis(20);
                 Duration::ZERO
             } else {
@@ -255,12 +259,18 @@ pub(crate) fn stay(context: &Context, candidate: &Candidate, link: Link) {
                 };
                 cluster.reports.answered();
             }
-            Err(_) => {
+            Err(error) => {
+                tracing::warn!(server, %error, "metadata manager does not answer: joining again");
                 // What this report confirmed is told again and found to be gone then.
                 link = None;
                 interval = Duration::ZERO;
             }
         }
+    }
+    if let Some(mut link) = link {
+        // A manager that does not hear it notices the end of the connection.
+        let _ = link.set_timeout(Some(FAREWELL));
+        let _ = link.ask(number + 1, &Goodbye {}, &mut out);
     }
 }
 
@@ -284,6 +294,11 @@ impl Failures {
         let (disks, failed) = storage.stored.disks();
         let has_failed = disks > 0 && disks == failed;
         if has_failed && !self.is_told {
+            tracing::error!(
+                server = storage.identity.server.0,
+                disks,
+                "all disks have failed"
+            );
             let failed = DiskFailed {
                 handle: None,
                 server: storage.identity.server,

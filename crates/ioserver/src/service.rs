@@ -270,7 +270,13 @@ impl Service for IoService {
         // Known of Unix sockets only.
         session.process = peer.pid;
         session.taken = taken;
-        if is_first && !session.is_server() {
+        if let (true, Who::Client { client, user }) = (is_first, who) {
+            tracing::info!(
+                client = client.0,
+                user,
+                host = hello.process.host,
+                "client came"
+            );
             self.departures.watch(&self.context, &session, peer, hello);
         }
         let welcome = Welcome {

@@ -494,6 +494,7 @@ impl Sessions {
         entry.1 -= 1;
         let is_last = entry.1 == 0;
         if is_last {
+            tracing::info!(client = session.client.id.0, "client went");
             table.clients.remove(&session.client.id);
         }
         is_last
@@ -536,6 +537,7 @@ impl Sessions {
 
     /// Refuses a client and ends its connections; what it is known by here.
     fn mark_fenced(&self, client: ClientId) -> Vec<Arc<Client>> {
+        tracing::info!(client = client.0, "client fenced");
         let mut table = self.table.lock();
         table.fenced.insert(client);
         let direct = table.clients.get(&client).map(|(c, _)| Arc::clone(c));
@@ -586,6 +588,10 @@ impl Sessions {
         for connection in self.table.lock().connections.values() {
             let since = connection.progress_ms.load(Ordering::Relaxed);
             if connection.file.load(Ordering::Acquire) != 0 && now.saturating_sub(since) > stuck {
+                tracing::warn!(
+                    client = connection.client,
+                    "client stands still: connection ended"
+                );
                 connection.end();
             }
         }

@@ -163,38 +163,27 @@ impl Options {
 }
 
 /// Why a server did not start.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An option is out of its range: its name, and what would be right.
+    #[error("{0}: {1}")]
     Option(&'static str, String),
     /// The socket cannot be listened on.
+    #[error("cannot listen on {0}: {1}")]
     Listen(Endpoint, io::Error),
     /// The store cannot be opened.
+    #[error("the store cannot be opened: {0}")]
     Store(store::Error),
     /// The state directory cannot be used.
+    #[error("{0}: {1}")]
     State(PathBuf, io::Error),
     /// The metadata manager was not found or refused.
+    #[error("cannot join at the metadata manager on {0}: {1}")]
     Join(Endpoint, AskError),
     /// No thread or socket could be made.
+    #[error("the system refuses: {0}")]
     System(io::Error),
 }
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::Option(name, why) => write!(f, "{name}: {why}"),
-            StartError::Listen(endpoint, e) => write!(f, "cannot listen on {endpoint}: {e}"),
-            StartError::Store(e) => write!(f, "the store cannot be opened: {e}"),
-            StartError::State(path, e) => write!(f, "{}: {e}", path.display()),
-            StartError::Join(meta, e) => {
-                write!(f, "cannot join at the metadata manager on {meta}: {e}")
-            }
-            StartError::System(e) => write!(f, "the system refuses: {e}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
 
 /// An I/O server that runs.
 pub struct IoServer {

@@ -608,13 +608,8 @@ fn is_absence(error: &io::Error) -> bool {
 }
 
 fn trouble(path: &Path, error: &io::Error) -> BackingError {
-    let status = match error.kind() {
-        io::ErrorKind::PermissionDenied => Status::PermissionDenied,
-        io::ErrorKind::NotFound => Status::NotFound,
-        _ => Status::Io,
-    };
     let text = format!("the directory behind the job: {}: {error}", path.display());
-    (status, text)
+    (error.into(), text)
 }
 
 fn refused(error: client::Error) -> BackingError {

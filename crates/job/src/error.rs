@@ -2,14 +2,16 @@
 //!
 //! Everything that goes wrong once a connection stands is the client's [`client::Error`].
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use client::Status;
+
 /// A refusal.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A variable or an argument is wrong.
+    #[error("{name}: {text}")]
     Argument {
         /// Which.
         name: String,
@@ -17,17 +19,37 @@ pub enum Error {
         text: String,
     },
     /// A rank without a launcher.
+    #[error(
+        "job: the environment is that of an MPI rank, but no launcher is among the \
+         processes that started this one; run it under `pario run`, or unset the \
+         variables of MPI"
+    )]
     NoLauncher,
     /// The job has processes on several hosts, which do not know of each other.
+    #[error(
+        "job: this job has processes on several hosts, which have to find each other; set \
+         PARIO_JOB_DIR to a directory that all of them see, or start it with `pario run \
+         --network`"
+    )]
     SeveralHosts,
     /// The job's servers are on another host only.
+    #[error(
+        "job: the servers of this job can be reached on the host of its `pario run` only; \
+         start it with `pario run --network`, or set PARIO_JOB_DIR to a directory that all \
+         hosts see"
+    )]
     OtherHost,
     /// The holder has ended or died.
+    #[error(
+        "job: the process that held the servers of {job} has ended, and what they held is \
+         lost; start the job again"
+    )]
     Gone {
         /// The job.
         job: String,
     },
     /// The holder cannot be started, or ended before it served.
+    #[error("job: the servers of {job} cannot be started: {why}")]
     Start {
         /// The job.
         job: String,
@@ -35,6 +57,10 @@ pub enum Error {
         why: String,
     },
     /// Nobody said in time where the servers are.
+    #[error(
+        "job: nobody said within {waited} s where the servers of {job} are; try again, or \
+         give them more time with PARIO_TIMEOUT"
+    )]
     NoAnswer {
         /// The job.
         job: String,
@@ -42,66 +68,37 @@ pub enum Error {
         waited: u64,
     },
     /// No servers of this job are there, and none were to be started.
+    #[error(
+        "job: {job} has no servers yet; the first program that stores something starts \
+         them, and `pario run` does before its command"
+    )]
     NotRunning {
         /// The job.
         job: String,
     },
     /// Something could not be moved in or out.
+    #[error("{0}")]
     Stage(String),
     /// A file or directory of this host.
+    #[error("{0}: {1}")]
     Io(PathBuf, io::Error),
     /// The connection does not come about, or an operation fails.
-    Client(client::Error),
+    #[error(transparent)]
+    Client(#[from] client::Error),
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Error {
+    /// The code of the one table.
+    pub fn status(&self) -> Status {
         match self {
-            Error::Argument { name, text } => write!(f, "{name}: {text}"),
-            Error::NoLauncher => f.write_str(
-                "job: the environment is that of an MPI rank, but no launcher is among the \
-                 processes that started this one; run it under `pario run`, or unset the \
-                 variables of MPI",
-            ),
-            Error::SeveralHosts => f.write_str(
-                "job: this job has processes on several hosts, which have to find each other; set \
-                 PARIO_JOB_DIR to a directory that all of them see, or start it with `pario run \
-                 --network`",
-            ),
-            Error::OtherHost => f.write_str(
-                "job: the servers of this job can be reached on the host of its `pario run` only; \
-                 start it with `pario run --network`, or set PARIO_JOB_DIR to a directory that all \
-                 hosts see",
-            ),
-            Error::Gone { job } => write!(
-                f,
-                "job: the process that held the servers of {job} has ended, and what they held is \
-                 lost; start the job again"
-            ),
-            Error::Start { job, why } => {
-                write!(f, "job: the servers of {job} cannot be started: {why}")
-            }
-            Error::NoAnswer { job, waited } => write!(
-                f,
-                "job: nobody said within {waited} s where the servers of {job} are; try again, or \
-                 give them more time with PARIO_TIMEOUT"
-            ),
-            Error::NotRunning { job } => write!(
-                f,
-                "job: {job} has no servers yet; the first program that stores something starts \
-                 them, and `pario run` does before its command"
-            ),
-            Error::Stage(text) => f.write_str(text),
-            Error::Io(path, e) => write!(f, "{}: {e}", path.display()),
-            Error::Client(e) => e.fmt(f),
+            Error::Argument { .. } => Status::InvalidArgument,
+            Error::Gone { .. } => Status::Lost,
+            Error::NoAnswer { .. } => Status::TimedOut,
+            Error::Io(_, e) => e.into(),
+            Error::Client(e) => e.status(),
+            Error::NoLauncher | Error::SeveralHosts | Error::OtherHost => Status::Unreachable,
+            Error::Start { .. } | Error::NotRunning { .. } => Status::Unreachable,
+            Error::Stage(_) => Status::Io,
         }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<client::Error> for Error {
-    fn from(error: client::Error) -> Self {
-        Error::Client(error)
     }
 }

@@ -385,7 +385,7 @@ impl Holder<'_> {
                 failures.extend(backing.finish());
             }
             for failure in &failures {
-                eprintln!("pario: not kept: {failure}");
+                tracing::error!("not kept: {failure}");
             }
             if self.job.is_single && servers.backing.is_none() {
                 self.warn(client);
@@ -414,8 +414,8 @@ impl Holder<'_> {
             1 => "a file that was not staged out and is lost".to_owned(),
             n => format!("{n} files that were not staged out and are lost"),
         };
-        eprintln!(
-            "pario: the job has ended with {what} ({bytes} bytes): {}; name them in PARIO_STAGE_OUT, or \
+        tracing::warn!(
+            "the job has ended with {what} ({bytes} bytes): {}; name them in PARIO_STAGE_OUT, or \
              put `pario run` around all programs that use them",
             names.join(", ").escape_debug(),
         );
@@ -493,14 +493,14 @@ impl Watcher for Lines {
         if self.said.elapsed() > INTERVAL {
             self.said = Instant::now();
             let (done, total) = (self.done >> 20, self.total >> 20);
-            eprintln!("pario: {}: {done} of {total} MiB", self.what);
+            tracing::info!("{}: {done} of {total} MiB", self.what);
         }
     }
 }
 
 fn said(what: &str, moved: Moved, name: &str) {
     let Moved { files, bytes } = moved;
-    eprintln!("pario: {what} {name}: {files} files, {bytes} bytes");
+    tracing::info!(files, bytes, "{what} {name}");
 }
 
 /// Where a test or a user looks for what is left behind.

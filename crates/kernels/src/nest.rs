@@ -81,39 +81,30 @@ impl fmt::Display for Span {
 }
 
 /// Why a [`Nest`] was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NestError {
     /// A block of zero bytes: leave the node out instead.
+    #[error("a block has zero bytes; leave it out instead")]
     EmptyBlock,
     /// A loop that runs zero times: leave the node out instead.
+    #[error("a loop runs zero times; leave it out instead")]
     ZeroCount,
     /// An inner node without children: leave the node out instead.
+    #[error("an inner node has no children; leave it out instead")]
     NoChildren,
     /// An offset on the source side does not fit 63 bits.
+    #[error("an offset on the source side exceeds 63 bits")]
     SourceOverflow,
     /// An offset on the target side does not fit 63 bits.
+    #[error("an offset on the target side exceeds 63 bits")]
     TargetOverflow,
     /// The number of bytes moved does not fit 64 bits.
+    #[error("the number of bytes moved exceeds 64 bits")]
     BytesOverflow,
     /// More than [`MAX_DEPTH`] levels.
+    #[error("the tree is deeper than 64 levels")]
     TooDeep,
 }
-
-impl fmt::Display for NestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            NestError::EmptyBlock => "a block has zero bytes; leave it out instead",
-            NestError::ZeroCount => "a loop runs zero times; leave it out instead",
-            NestError::NoChildren => "an inner node has no children; leave it out instead",
-            NestError::SourceOverflow => "an offset on the source side exceeds 63 bits",
-            NestError::TargetOverflow => "an offset on the target side exceeds 63 bits",
-            NestError::BytesOverflow => "the number of bytes moved exceeds 64 bits",
-            NestError::TooDeep => "the tree is deeper than 64 levels",
-        })
-    }
-}
-
-impl std::error::Error for NestError {}
 
 /// What one iteration of a loop moves.
 #[derive(Clone, Debug)]

@@ -17,7 +17,6 @@ mod lasting;
 pub use lasting::{make_directory, sync_name};
 
 use std::collections::HashMap;
-use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -37,24 +36,15 @@ pub struct LockFile {
 }
 
 /// Why a lock was not taken.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Somebody holds it.
+    #[error("{0} is held by another process")]
     Held(PathBuf),
     /// The file cannot be opened or locked.
+    #[error("{0}: {1}")]
     Io(PathBuf, io::Error),
 }
-
-impl fmt::Display for LockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LockError::Held(path) => write!(f, "{} is held by another process", path.display()),
-            LockError::Io(path, e) => write!(f, "{}: {e}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for LockError {}
 
 /// Device and inode.
 type Key = (u64, u64);

@@ -4,30 +4,35 @@
 //! state of the world (in use, no space, no server) says what to wait for; trouble with the store
 //! ends the catalogue's life until it is opened again.
 
-use std::fmt;
-
 use layout::{LayoutError, LayoutParseError};
 use wire::{DecodeError, Status};
 
 use crate::{FileId, HandleId, ServerId};
 
 /// A refusal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetaError {
     /// Nothing has this path.
+    #[error("{0}: no such file or directory")]
     NotFound(String),
     /// No file has this number (any more).
+    #[error("{0} does not exist")]
     NoSuchFile(FileId),
     /// The path is taken.
+    #[error("{0}: exists already")]
     Exists(String),
     /// Something on the way is no directory.
+    #[error("{0}: not a directory")]
     NotDirectory(String),
     /// The path is a directory.
+    #[error("{0}: is a directory")]
     IsDirectory(String),
     /// The directory has entries.
+    #[error("{0}: the directory is not empty")]
     NotEmpty(String),
     /// The credentials do not allow it.
+    #[error("{path}: permission denied; it needs {needs}")]
     PermissionDenied {
         /// On what.
         path: String,
@@ -35,6 +40,7 @@ pub enum MetaError {
         needs: &'static str,
     },
     /// An argument is out of its range.
+    #[error("{name}: {detail}")]
     Argument {
         /// Which.
         name: &'static str,
@@ -42,10 +48,13 @@ pub enum MetaError {
         detail: String,
     },
     /// The text of a layout or array cannot be read.
-    LayoutText(LayoutParseError),
+    #[error(transparent)]
+    LayoutText(#[from] LayoutParseError),
     /// The layout cannot be applied.
-    Layout(LayoutError),
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
     /// Somebody uses the file in a way that excludes this.
+    #[error("{file} is in use: {how}")]
     InUse {
         /// The file.
         file: FileId,
@@ -53,38 +62,62 @@ pub enum MetaError {
         how: &'static str,
     },
     /// Possible only while the file has no bytes.
+    #[error("{0} has bytes; use relayout")]
     NotEmptyFile(FileId),
     /// The handle was closed, belongs to another client or never existed.
+    #[error("{0} is not open")]
     BadHandle(HandleId),
     /// The handle lacks a right.
+    #[error("{0} was not opened for {1}")]
     HandleLacks(HandleId, &'static str),
     /// No view of the file has this name.
+    #[error("the file keeps no view called {0}")]
     NoView(String),
     /// Something else has to end first.
+    #[error("busy: {0}")]
     Busy(&'static str),
     /// Whether the request was done before is not known any more.
+    #[error("whether this was done before is not known any more; look, and ask anew")]
     Forgotten,
     /// The meaning of a layout text was not found out before the transaction.
+    #[error("busy: what the layout means is not known yet")]
     Unprepared,
     /// No I/O server can take subfiles.
+    #[error("no I/O server is alive")]
     NoServer,
     /// All I/O servers are full.
+    #[error("all I/O servers are full")]
     NoSpace,
     /// A disk of every server that is alive has failed.
+    #[error(
+        "the disks of all I/O servers have failed; `pario hint --clear-failed SERVER` lets one \
+         take files again"
+    )]
     AllFailed,
     /// The layout names a server whose disk has failed.
+    #[error("a disk of {server} has failed, so it takes no new subfiles; name others, or clear it \
+             with `pario hint --clear-failed {}`", .0.0, server = .0)]
     ServerFailed(ServerId),
     /// The layout names a server that is not alive.
+    #[error("{0} is not alive")]
     ServerNotAlive(ServerId),
     /// The server is being drained and takes nothing new.
+    #[error("{0} is being drained and takes nothing new")]
     ServerDraining(ServerId),
     /// No server has this number.
+    #[error("{0} never joined")]
     NoSuchServer(ServerId),
     /// Somebody else joined under this number.
+    #[error(
+        "{0} joined with another identity; start it on the directory that it had (file \
+         `identity`), or without its number (file `server`) to join as a new server"
+    )]
     NotThatServer(ServerId),
     /// The report is about an earlier start of the server.
+    #[error("{0} has started again since")]
     StaleIncarnation(ServerId),
     /// The file's layout is not in the state that the call continues.
+    #[error("{file} is not being moved in step {given}")]
     WrongStep {
         /// The file.
         file: FileId,
@@ -92,8 +125,13 @@ pub enum MetaError {
         given: u64,
     },
     /// More than the catalogue takes.
+    #[error("too large: {0}")]
     TooLarge(&'static str),
     /// The image was written by a newer version.
+    #[error(
+        "the catalogue has format version {found}, this program reads up to {known}; use a \
+         newer program"
+    )]
     NewerFormat {
         /// Its version.
         found: u64,
@@ -101,10 +139,13 @@ pub enum MetaError {
         known: u64,
     },
     /// The image is no catalogue.
+    #[error("the file is no catalogue")]
     NotACatalogue,
     /// Another process has the image open.
+    #[error("another process has the catalogue open")]
     AlreadyOpen,
     /// A row cannot be read.
+    #[error("{row} cannot be read: {why}")]
     Corrupt {
         /// Which.
         row: String,
@@ -112,6 +153,7 @@ pub enum MetaError {
         why: DecodeError,
     },
     /// The store failed; the catalogue has to be opened again.
+    #[error("the catalogue's store failed: {0}")]
     Store(String),
 }
 
@@ -162,89 +204,6 @@ impl MetaError {
     /// Whether the catalogue itself is in trouble, not the request.
     pub(crate) fn is_fatal(&self) -> bool {
         matches!(self, MetaError::Store(_))
-    }
-}
-
-impl fmt::Display for MetaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MetaError::NotFound(path) => write!(f, "{path}: no such file or directory"),
-            MetaError::NoSuchFile(file) => write!(f, "{file} does not exist"),
-            MetaError::Exists(path) => write!(f, "{path}: exists already"),
-            MetaError::NotDirectory(path) => write!(f, "{path}: not a directory"),
-            MetaError::IsDirectory(path) => write!(f, "{path}: is a directory"),
-            MetaError::NotEmpty(path) => write!(f, "{path}: the directory is not empty"),
-            MetaError::PermissionDenied { path, needs } => {
-                write!(f, "{path}: permission denied; it needs {needs}")
-            }
-            MetaError::Argument { name, detail } => write!(f, "{name}: {detail}"),
-            MetaError::LayoutText(e) => e.fmt(f),
-            MetaError::Layout(e) => e.fmt(f),
-            MetaError::InUse { file, how } => write!(f, "{file} is in use: {how}"),
-            MetaError::NotEmptyFile(file) => write!(f, "{file} has bytes; use relayout"),
-            MetaError::BadHandle(handle) => write!(f, "{handle} is not open"),
-            MetaError::HandleLacks(handle, right) => {
-                write!(f, "{handle} was not opened for {right}")
-            }
-            MetaError::NoView(name) => write!(f, "the file keeps no view called {name}"),
-            MetaError::Busy(what) => write!(f, "busy: {what}"),
-            MetaError::Forgotten => f.write_str(
-                "whether this was done before is not known any more; look, and ask anew",
-            ),
-            MetaError::Unprepared => f.write_str("busy: what the layout means is not known yet"),
-            MetaError::NoServer => f.write_str("no I/O server is alive"),
-            MetaError::NoSpace => f.write_str("all I/O servers are full"),
-            MetaError::AllFailed => f.write_str(
-                "the disks of all I/O servers have failed; `pario hint --clear-failed SERVER` lets one \
-                 take files again",
-            ),
-            MetaError::ServerFailed(server) => write!(
-                f,
-                "a disk of {server} has failed, so it takes no new subfiles; name others, or clear it \
-                 with `pario hint --clear-failed {}`",
-                server.0
-            ),
-            MetaError::ServerNotAlive(server) => write!(f, "{server} is not alive"),
-            MetaError::ServerDraining(server) => {
-                write!(f, "{server} is being drained and takes nothing new")
-            }
-            MetaError::NoSuchServer(server) => write!(f, "{server} never joined"),
-            MetaError::NotThatServer(server) => write!(
-                f,
-                "{server} joined with another identity; start it on the directory that it had (file \
-                 `identity`), or without its number (file `server`) to join as a new server"
-            ),
-            MetaError::StaleIncarnation(server) => {
-                write!(f, "{server} has started again since")
-            }
-            MetaError::WrongStep { file, given } => {
-                write!(f, "{file} is not being moved in step {given}")
-            }
-            MetaError::TooLarge(what) => write!(f, "too large: {what}"),
-            MetaError::NewerFormat { found, known } => write!(
-                f,
-                "the catalogue has format version {found}, this program reads up to {known}; use a \
-                 newer program"
-            ),
-            MetaError::NotACatalogue => f.write_str("the file is no catalogue"),
-            MetaError::AlreadyOpen => f.write_str("another process has the catalogue open"),
-            MetaError::Corrupt { row, why } => write!(f, "{row} cannot be read: {why}"),
-            MetaError::Store(e) => write!(f, "the catalogue's store failed: {e}"),
-        }
-    }
-}
-
-impl std::error::Error for MetaError {}
-
-impl From<LayoutError> for MetaError {
-    fn from(e: LayoutError) -> Self {
-        MetaError::Layout(e)
-    }
-}
-
-impl From<LayoutParseError> for MetaError {
-    fn from(e: LayoutParseError) -> Self {
-        MetaError::LayoutText(e)
     }
 }
 

@@ -105,6 +105,9 @@ impl Manager {
             let entry = clients.entry(client).or_default();
             entry.connections += 1;
             entry.arrivals += 1;
+            if entry.arrivals == 1 {
+                tracing::info!(client = client.0, pid, "client came");
+            }
             let watch_now = pid.filter(|_| !entry.is_watched);
             entry.is_watched |= watch_now.is_some();
             watch_now
@@ -158,6 +161,7 @@ impl Manager {
         if self.clients.lock().remove(&client).is_none() {
             return;
         }
+        tracing::info!(client = client.0, "client went");
         self.watch.remove(client.0);
         self.teams.client_gone(client);
         self.profile_client_gone(client);

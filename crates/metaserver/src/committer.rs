@@ -41,7 +41,8 @@ const MAX_OPERATIONS: usize = 1024;
 const MOST_ATTEMPTS: usize = 64;
 
 /// Why something was not done, as it goes to whoever asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", .1.text)]
 pub(crate) struct Refused(pub(crate) Status, pub(crate) Refusal);
 
 impl Refused {
@@ -53,12 +54,6 @@ impl Refused {
 impl From<MetaError> for Refused {
     fn from(error: MetaError) -> Self {
         Refused::new(error.status(), error.to_string())
-    }
-}
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.1.text)
     }
 }
 

@@ -520,7 +520,7 @@ impl Manager {
     fn goodbye(&self, session: &mut Session, _: Goodbye) -> Result<(), Refused> {
         match session.who {
             Who::Client(client) => self.client_gone(client),
-            Who::Member { server, token, .. } => self.member_gone(server, token),
+            Who::Member { server, token, .. } => self.member_left(server, token),
             Who::NewServer | Who::Server(_) => {}
         }
         Ok(())

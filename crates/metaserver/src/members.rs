@@ -189,6 +189,7 @@ impl Manager {
             token
         };
         drop(changing);
+        tracing::info!(server = server.0, incarnation, "server joined");
         session.who = Who::Member {
             server,
             incarnation,
@@ -237,9 +238,23 @@ impl Manager {
 
     /// The connection of a member has ended, or is to be ended.
     pub(crate) fn member_gone(&self, server: ServerId, token: u64) {
+        if self.end_member(server, token) {
+            tracing::warn!(server = server.0, "server is away and counts as dead");
+        }
+    }
+
+    /// A member has said goodbye.
+    pub(crate) fn member_left(&self, server: ServerId, token: u64) {
+        if self.end_member(server, token) {
+            tracing::info!(server = server.0, "server left");
+        }
+    }
+
+    /// Whether it was a member until now.
+    fn end_member(&self, server: ServerId, token: u64) -> bool {
         // Connections that end because this process does say nothing about the member.
         if self.is_ending() {
-            return;
+            return false;
         }
         let _changing = self.members.change();
         let live = {
@@ -249,10 +264,12 @@ impl Manager {
                 _ => None,
             }
         };
+        let is_new = live.is_some();
         if let Some(live) = live {
             let _ = shutdown(&live.socket, Shutdown::Both);
             self.declare_dead(server, live.incarnation);
         }
+        is_new
     }
 
     fn declare_dead(&self, server: ServerId, incarnation: u64) {

@@ -3,7 +3,6 @@
 //! Every question has a time limit, except those that a server may work on for long; these end with
 //! the server, whose death cuts their connections.
 
-use std::fmt;
 use std::thread;
 use std::time::Duration;
 
@@ -23,7 +22,8 @@ use crate::manager::Manager;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Why a server did not answer.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{server}: {text}")]
 pub(crate) struct ServerError {
     server: ServerId,
     status: Status,
@@ -55,12 +55,6 @@ impl ServerError {
             is_broken: !matches!(error, AskError::Refused(..)),
             ..ServerError::new(server, error.status(), error.to_string())
         }
-    }
-}
-
-impl fmt::Display for ServerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.server, self.text)
     }
 }
 

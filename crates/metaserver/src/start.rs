@@ -101,58 +101,40 @@ impl Options {
 }
 
 /// Why a metadata manager was not started.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// Another process serves the directory.
+    #[error("{0}: another metadata manager serves this directory; stop it or use another one")]
     Served(PathBuf),
     /// The directory or a file in it cannot be used.
+    #[error("{0}: {1}")]
     Directory(PathBuf, io::Error),
     /// The key is not one.
+    #[error("{0}: a key has 32 bytes; restore the file that belongs to the catalogue")]
     BadKey(PathBuf),
     /// The catalogue cannot be opened.
+    #[error("{0}: {1}")]
     Catalogue(PathBuf, Box<MetaError>),
     /// There is nowhere to listen.
+    #[error("listen: name at least one endpoint")]
     NoListener,
     /// Others than this host could connect, and nothing keeps them out.
+    #[error(
+        "{0}: listening beyond this host needs a secret (PARIO_SECRET) or certificates \
+         (PARIO_TLS_CERT); give one, or listen on a loopback address"
+    )]
     NeedsSecret(Endpoint),
     /// It cannot listen there.
+    #[error("{0}: {1}")]
     Listen(Endpoint, io::Error),
     /// The system gives no thread or descriptor.
+    #[error(transparent)]
     System(io::Error),
     /// The catalogue failed at once.
+    #[error("{0}")]
     Failed(String),
 }
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::Served(dir) => write!(
-                f,
-                "{}: another metadata manager serves this directory; stop it or use another one",
-                dir.display()
-            ),
-            StartError::Directory(path, e) => write!(f, "{}: {e}", path.display()),
-            StartError::BadKey(path) => write!(
-                f,
-                "{}: a key has 32 bytes; restore the file that belongs to the catalogue",
-                path.display()
-            ),
-            StartError::Catalogue(path, e) => write!(f, "{}: {e}", path.display()),
-            StartError::NoListener => f.write_str("listen: name at least one endpoint"),
-            StartError::NeedsSecret(endpoint) => write!(
-                f,
-                "{endpoint}: listening beyond this host needs a secret (PARIO_SECRET) or certificates \
-                 (PARIO_TLS_CERT); give one, or listen on a loopback address"
-            ),
-            StartError::Listen(endpoint, e) => write!(f, "{endpoint}: {e}"),
-            StartError::System(e) => e.fmt(f),
-            StartError::Failed(text) => f.write_str(text),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
 
 impl From<Refused> for StartError {
     fn from(refused: Refused) -> Self {

@@ -23,21 +23,12 @@ pub struct Network {
 }
 
 /// Why a text is no network.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no network; write an address, or an address and the bits that count: 10.1.0.0/16, \
+     fd00::/8"
+)]
 pub struct NetworkError(String);
-
-impl fmt::Display for NetworkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "'{}' is no network; write an address, or an address and the bits that count: 10.1.0.0/16, \
-             fd00::/8",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for NetworkError {}
 
 impl FromStr for Network {
     type Err = NetworkError;

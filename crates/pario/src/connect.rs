@@ -1,9 +1,9 @@
 //! Connecting: to a service, to a directory without one, or to the servers of the job, by one name.
 //!
-//! What a URL means is read by `wire`, who is started for it is decided by `embedded` and `job`; here their errors become
+//! What a URL means is read by `wire`, who is started for it is decided by `embedded` and `job`, whose errors become
 //! the one error type of this crate.
 
-use client::{ConnectOptions, Error, Result, ServiceUrl, Status};
+use client::{ConnectOptions, Error, Result, ServiceUrl};
 use embedded::Options as DirectoryOptions;
 
 use crate::Pario;
@@ -33,7 +33,7 @@ pub fn connect(url: &str) -> Result<Pario> {
 
 /// Connects to what `PARIO_URL` names; to the directory `.pario` if it names nothing.
 pub fn connect_default() -> Result<Pario> {
-    embedded::connect_here().map(Pario::of).map_err(refusal)
+    Ok(Pario::of(embedded::connect_here()?))
 }
 
 /// Connects with options of the program instead of those of the environment. Those for directories count where this process
@@ -47,41 +47,6 @@ pub fn connect_with(
         name: "url",
         text: format!("{e}; give dir:PATH, job:, unix:PATH or tcp:HOST:PORT"),
     })?;
-    let client = embedded::connect(&url, connection, directory);
-    client.map(Pario::of).map_err(refusal)
-}
-
-/// Why a directory or a job cannot be used, as an error of the client.
-fn refusal(error: embedded::Error) -> Error {
-    use embedded::Error as Directory;
-    let status = match &error {
-        Directory::Client(e) => return e.clone(),
-        Directory::OtherHost { .. } | Directory::Held { .. } => Status::InUse,
-        Directory::NoAnswer { .. } => Status::TimedOut,
-        Directory::Start { .. } | Directory::Spawn(_) => Status::Unreachable,
-        Directory::Io(_, e) => of_io(e),
-        Directory::Job(e) => match e {
-            job::Error::Argument { .. } => Status::InvalidArgument,
-            job::Error::Io(_, e) => of_io(e),
-            job::Error::NoAnswer { .. } => Status::TimedOut,
-            job::Error::Gone { .. } => Status::Lost,
-            _ => Status::Unreachable,
-        },
-    };
-    Error::Refused {
-        status,
-        text: error.to_string(),
-        server: None,
-    }
-}
-
-fn of_io(error: &std::io::Error) -> Status {
-    use std::io::ErrorKind;
-    match error.kind() {
-        ErrorKind::NotFound => Status::NotFound,
-        ErrorKind::PermissionDenied => Status::PermissionDenied,
-        ErrorKind::AlreadyExists => Status::Exists,
-        ErrorKind::NotADirectory => Status::NotDirectory,
-        _ => Status::Io,
-    }
+    let client = embedded::connect(&url, connection, directory)?;
+    Ok(Pario::of(client))
 }

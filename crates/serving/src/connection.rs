@@ -247,6 +247,15 @@ impl Exchange {
 
     /// Answers that it is not done, and why.
     pub fn refuse(&mut self, status: Status, refusal: &Refusal) -> Outcome {
+        let (kind, request) = (self.header.kind, self.header.request);
+        match status {
+            Status::QuotaExceeded => {
+                tracing::warn!(kind, request, why = refusal.text, "limit met")
+            }
+            status => {
+                tracing::debug!(kind, request, %status, why = refusal.text, "request refused")
+            }
+        }
         let mut out = std::mem::take(&mut self.out);
         message::encode(refusal, &mut out);
         let sent = self.send(status, 0, &out, &[]);

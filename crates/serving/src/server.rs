@@ -202,16 +202,21 @@ impl<S: Service> Running<S> {
 }
 
 fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
+    let mut is_out = false;
     loop {
         let link = match listener.accept() {
             Ok(link) => link,
             // Out of descriptors, or a connection that was gone before it was accepted.
-            Err(_) if !shared.is_stopping.load(Ordering::SeqCst) => {
+            Err(error) if !shared.is_stopping.load(Ordering::SeqCst) => {
+                if !std::mem::replace(&mut is_out, true) {
+                    tracing::warn!(%error, "connections are not accepted");
+                }
                 pause();
                 continue;
             }
             Err(_) => return,
         };
+        is_out = false;
         // One that is gone already is found to be when it is read from.
         let _ = link.end_when_silent(shared.service.silence());
         let number = shared.next.fetch_add(1, Ordering::Relaxed);
@@ -225,6 +230,10 @@ fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
                 return;
             }
             if open.len() >= shared.limits.connections.saturating_add(BEYOND) {
+                tracing::warn!(
+                    connections = open.len(),
+                    "limit met: connection closed unheard"
+                );
                 continue;
             }
             open.insert(number, second);
@@ -244,7 +253,8 @@ fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
                 }
                 connections.closed.notify_all();
             });
-        if spawned.is_err() {
+        if let Err(error) = spawned {
+            tracing::warn!(%error, "no thread for a connection");
             shared.connections.open.lock().remove(&number);
         }
     }
@@ -276,7 +286,14 @@ fn protect<S: Service>(shared: &Shared<S>, link: Link) -> Option<(Link, Option<H
             farewell(&mut exchange, Status::Unauthenticated, &Refusal::new(text));
             None
         }
-        Err(TlsError::Io(_) | TlsError::Refused(_)) => None,
+        Err(TlsError::Io(error)) => {
+            tracing::debug!(%error, "connection ended before TLS stood");
+            None
+        }
+        Err(TlsError::Refused(why)) => {
+            tracing::warn!(%why, "certificate refused");
+            None
+        }
     }
 }
 
@@ -338,6 +355,7 @@ fn introduce<S: Service>(
             }
         },
         Err(Some((status, refusal))) => {
+            tracing::info!(%status, why = refusal.text, "introduction refused");
             farewell(exchange, status, &refusal);
             None
         }

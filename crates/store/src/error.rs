@@ -4,7 +4,6 @@
 //! the argument; the world gets one of the rest. [`Error::advice`] is for servers that have to
 //! choose between waiting, repeating and giving up; nothing here waits by itself.
 
-use std::fmt;
 use std::io;
 
 use crate::identity::SubfileId;
@@ -32,13 +31,16 @@ pub enum Advice {
 }
 
 /// Why an operation of a store failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No such subfile.
+    #[error("there is no subfile {0}")]
     NotFound(SubfileId),
     /// A subfile of that identity exists already.
+    #[error("subfile {0} exists already")]
     Exists(SubfileId),
     /// The caller's argument is wrong: its name, and what would be right.
+    #[error("{name}: {why}")]
     Argument {
         /// Name of the argument.
         name: &'static str,
@@ -46,6 +48,11 @@ pub enum Error {
         why: String,
     },
     /// Nothing left of a bounded resource. Accepted bytes are kept; this request was not accepted.
+    #[error("{} for {wanted_bytes} bytes", match .resource {
+        Resource::Memory => "the memory limit leaves no room",
+        Resource::Disk => "no disk has room",
+        Resource::Segments => "the limit of open segments leaves no room",
+    })]
     NoSpace {
         /// What ran out.
         resource: Resource,
@@ -53,6 +60,7 @@ pub enum Error {
         wanted_bytes: u64,
     },
     /// Bytes on a disk do not match their checksum. Nothing was returned in their place.
+    #[error("subfile {id} is damaged at byte {offset}: {why}")]
     Corrupt {
         /// Subfile they belong to.
         id: SubfileId,
@@ -62,6 +70,7 @@ pub enum Error {
         why: &'static str,
     },
     /// A file that is not a data file of this format, or of another version.
+    #[error("{name}: {why}")]
     Format {
         /// Name of the file.
         name: String,
@@ -69,11 +78,13 @@ pub enum Error {
         why: String,
     },
     /// A data file whose creation a process did not live to finish: nothing was ever stored in it.
+    #[error("{name}: no header: its creation was never finished")]
     Unfinished {
         /// Name of the file.
         name: String,
     },
     /// The disk failed at a point after which it cannot be trusted with further writes.
+    #[error("disk {disk} failed: {why}")]
     DiskFailed {
         /// Which one.
         disk: String,
@@ -81,8 +92,10 @@ pub enum Error {
         why: String,
     },
     /// The disks that were given are not those of this store: which, what was expected, and what to do.
+    #[error("{0}")]
     Disks(String),
     /// The subfile is, or may be, on a disk that is missing.
+    #[error("subfile {id} cannot be reached: {why}")]
     DiskMissing {
         /// The subfile.
         id: SubfileId,
@@ -90,6 +103,7 @@ pub enum Error {
         why: String,
     },
     /// Bytes of the subfile were durable and are gone.
+    #[error("the bytes of subfile {id} are lost: {why}")]
     Lost {
         /// The subfile.
         id: SubfileId,
@@ -97,6 +111,7 @@ pub enum Error {
         why: String,
     },
     /// Several data files say that they are this subfile, and none of them counts for certain.
+    #[error("subfile {id} is there more than once: {why}")]
     Conflict {
         /// The subfile.
         id: SubfileId,
@@ -104,13 +119,16 @@ pub enum Error {
         why: String,
     },
     /// The space of a grant was taken away (truncation, removal) before it was committed.
+    #[error("the space of this write was taken away by a truncation; repeat the write")]
     Stale,
     /// The directory is used by another process.
+    #[error("{disk} is used by another process")]
     Busy {
         /// Which directory.
         disk: String,
     },
     /// Any other system error.
+    #[error("{doing}: {source}")]
     Io {
         /// What was being done.
         doing: &'static str,
@@ -174,54 +192,6 @@ impl Error {
         Error::Argument {
             name,
             why: why.into(),
-        }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::NotFound(id) => write!(f, "there is no subfile {id}"),
-            Error::Exists(id) => write!(f, "subfile {id} exists already"),
-            Error::Argument { name, why } => write!(f, "{name}: {why}"),
-            Error::NoSpace {
-                resource,
-                wanted_bytes,
-            } => {
-                let what = match resource {
-                    Resource::Memory => "the memory limit leaves no room",
-                    Resource::Disk => "no disk has room",
-                    Resource::Segments => "the limit of open segments leaves no room",
-                };
-                write!(f, "{what} for {wanted_bytes} bytes")
-            }
-            Error::Corrupt { id, offset, why } => {
-                write!(f, "subfile {id} is damaged at byte {offset}: {why}")
-            }
-            Error::Format { name, why } => write!(f, "{name}: {why}"),
-            Error::Unfinished { name } => {
-                write!(f, "{name}: no header: its creation was never finished")
-            }
-            Error::DiskFailed { disk, why } => write!(f, "disk {disk} failed: {why}"),
-            Error::Disks(why) => f.write_str(why),
-            Error::DiskMissing { id, why } => write!(f, "subfile {id} cannot be reached: {why}"),
-            Error::Lost { id, why } => write!(f, "the bytes of subfile {id} are lost: {why}"),
-            Error::Conflict { id, why } => write!(f, "subfile {id} is there more than once: {why}"),
-            Error::Stale => write!(
-                f,
-                "the space of this write was taken away by a truncation; repeat the write"
-            ),
-            Error::Busy { disk } => write!(f, "{disk} is used by another process"),
-            Error::Io { doing, source } => write!(f, "{doing}: {source}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Io { source, .. } => Some(source),
-            _ => None,
         }
     }
 }

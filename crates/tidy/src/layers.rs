@@ -28,6 +28,7 @@ use crate::{Complaint, File};
 ///   advise -> plan -> kernels, layout -> falls
 ///
 ///   random         used by all, uses none
+///   logging        used by programs and bindings, uses none
 ///   testkit        used by tests and bench only, may use falls
 ///   lossyfs        used by system-tests only
 ///   tidy           uses none, used by none
@@ -96,8 +97,11 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("mpiio", &["client", "embedded", "falls", "layout"]),
-    ("pario", &["client", "embedded", "job", "layout"]),
+    (
+        "mpiio",
+        &["client", "embedded", "falls", "layout", "logging"],
+    ),
+    ("pario", &["client", "embedded", "layout"]),
     ("console", &["client", "falls", "layout"]),
     (
         "calibrate",
@@ -115,6 +119,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "falls",
             "kernels",
             "layout",
+            "logging",
             "plan",
             "testkit",
         ],
@@ -136,6 +141,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "job",
             "layout",
             "lockfile",
+            "logging",
             "meta",
             "metaserver",
             "plan",
@@ -163,6 +169,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
+    ("logging", &[]),
     ("lossyfs", &[]),
     ("random", &[]),
     ("testkit", &["falls"]),

@@ -3,8 +3,6 @@
 //! For everything but bulk data: the request is encoded, sent, and the answer with the same number
 //! awaited. An answer that is not `Ok` becomes [`AskError::Refused`] with what the server said.
 
-use std::fmt;
-
 use crate::frame::Header;
 use crate::link::{Link, LinkError};
 use crate::message::{self, Field, Refusal, Request};
@@ -12,13 +10,16 @@ use crate::reader::DecodeError;
 use crate::status::Status;
 
 /// Why a question was not answered.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// The connection failed; the request may or may not have been done.
-    Link(LinkError),
+    #[error(transparent)]
+    Link(#[from] LinkError),
     /// The server said no.
+    #[error("{}", .1.text)]
     Refused(Status, Refusal),
     /// The answer cannot be read.
+    #[error("the answer cannot be read: {0}")]
     Answer(DecodeError),
 }
 
@@ -30,24 +31,6 @@ impl AskError {
             AskError::Refused(status, _) => *status,
             AskError::Answer(_) => Status::Malformed,
         }
-    }
-}
-
-impl fmt::Display for AskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AskError::Link(e) => e.fmt(f),
-            AskError::Refused(_, refusal) => f.write_str(&refusal.text),
-            AskError::Answer(e) => write!(f, "the answer cannot be read: {e}"),
-        }
-    }
-}
-
-impl std::error::Error for AskError {}
-
-impl From<LinkError> for AskError {
-    fn from(error: LinkError) -> Self {
-        AskError::Link(error)
     }
 }
 

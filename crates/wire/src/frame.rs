@@ -51,19 +51,25 @@ pub struct Header {
 }
 
 /// Why a header was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Not a frame at all.
+    #[error("the peer does not speak this protocol")]
     NotPario,
     /// Another version; carries it.
+    #[error("the peer speaks version {0} of the protocol, this is version {VERSION}")]
     Version(u16),
     /// A length above its bound.
+    #[error("the frame is larger than allowed")]
     TooLarge,
     /// A status this version does not know.
+    #[error("status {0} is unknown")]
     UnknownStatus(u16),
     /// Padding that is not zero.
+    #[error("reserved bytes are not zero")]
     Reserved,
     /// The checksum does not match.
+    #[error("the checksum of the frame does not match")]
     Checksum,
 }
 
@@ -77,26 +83,6 @@ impl FrameError {
         }
     }
 }
-
-impl std::fmt::Display for FrameError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            FrameError::NotPario => f.write_str("the peer does not speak this protocol"),
-            FrameError::Version(v) => {
-                write!(
-                    f,
-                    "the peer speaks version {v} of the protocol, this is version {VERSION}"
-                )
-            }
-            FrameError::TooLarge => f.write_str("the frame is larger than allowed"),
-            FrameError::UnknownStatus(s) => write!(f, "status {s} is unknown"),
-            FrameError::Reserved => f.write_str("reserved bytes are not zero"),
-            FrameError::Checksum => f.write_str("the checksum of the frame does not match"),
-        }
-    }
-}
-
-impl std::error::Error for FrameError {}
 
 impl Header {
     /// Whether a seal follows the payload.

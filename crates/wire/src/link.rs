@@ -8,7 +8,6 @@
 //!
 //! Left to others: what frames mean, retries, who may connect.
 
-use std::fmt;
 use std::io::{self, IoSlice, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::ops::Range;
@@ -30,15 +29,19 @@ use crate::status::Status;
 use crate::url::Endpoint;
 
 /// Why a frame could not be sent or received.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The peer closed the connection between two frames.
+    #[error("the peer closed the connection")]
     Closed,
     /// The connection failed, or broke inside a frame.
-    Io(io::Error),
+    #[error("the connection failed: {0}")]
+    Io(#[from] io::Error),
     /// What came is not a frame of this protocol.
-    Frame(FrameError),
+    #[error(transparent)]
+    Frame(#[from] FrameError),
     /// A payload does not fit its seal; what follows it is in step.
+    #[error("bytes were damaged on the way")]
     Damaged,
 }
 
@@ -59,31 +62,6 @@ impl LinkError {
             LinkError::Frame(e) => e.status(),
             LinkError::Damaged => Status::Damaged,
         }
-    }
-}
-
-impl fmt::Display for LinkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LinkError::Closed => f.write_str("the peer closed the connection"),
-            LinkError::Io(e) => write!(f, "the connection failed: {e}"),
-            LinkError::Frame(e) => e.fmt(f),
-            LinkError::Damaged => f.write_str("bytes were damaged on the way"),
-        }
-    }
-}
-
-impl std::error::Error for LinkError {}
-
-impl From<io::Error> for LinkError {
-    fn from(error: io::Error) -> Self {
-        LinkError::Io(error)
-    }
-}
-
-impl From<FrameError> for LinkError {
-    fn from(error: FrameError) -> Self {
-        LinkError::Frame(error)
     }
 }
 

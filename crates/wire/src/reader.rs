@@ -4,62 +4,39 @@
 //! shortest form only), so a description has one encoding. Lengths are checked against what is left
 //! before anything is allocated: a list of n items needs at least n bytes.
 
-use std::fmt;
-
 use falls::FallsError;
 use layout::LayoutError;
 
 /// Why bytes were refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes end too early.
+    #[error("the message ends too early")]
     Truncated,
     /// Bytes are left over.
+    #[error("{0} bytes are left over")]
     Trailing(usize),
     /// A number has more than 64 bits or a longer form than it needs.
+    #[error("a number is not in its shortest form")]
     BadNumber,
     /// A tag or flag has no meaning.
+    #[error("tag {0} has no meaning")]
     BadTag(u64),
     /// A text is not UTF-8.
+    #[error("a text is not UTF-8")]
     BadText,
     /// More than the receiver takes.
+    #[error("the description is too large")]
     TooLarge,
     /// Nested deeper than the receiver takes.
+    #[error("the description is nested too deeply")]
     TooDeep,
     /// The set is not well formed.
-    Set(FallsError),
+    #[error("a set is not well formed: {0}")]
+    Set(#[from] FallsError),
     /// The elements are no partition.
-    Layout(LayoutError),
-}
-
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DecodeError::Truncated => f.write_str("the message ends too early"),
-            DecodeError::Trailing(n) => write!(f, "{n} bytes are left over"),
-            DecodeError::BadNumber => f.write_str("a number is not in its shortest form"),
-            DecodeError::BadTag(tag) => write!(f, "tag {tag} has no meaning"),
-            DecodeError::BadText => f.write_str("a text is not UTF-8"),
-            DecodeError::TooLarge => f.write_str("the description is too large"),
-            DecodeError::TooDeep => f.write_str("the description is nested too deeply"),
-            DecodeError::Set(e) => write!(f, "a set is not well formed: {e}"),
-            DecodeError::Layout(e) => write!(f, "a layout is not valid: {e}"),
-        }
-    }
-}
-
-impl std::error::Error for DecodeError {}
-
-impl From<FallsError> for DecodeError {
-    fn from(error: FallsError) -> Self {
-        DecodeError::Set(error)
-    }
-}
-
-impl From<LayoutError> for DecodeError {
-    fn from(error: LayoutError) -> Self {
-        DecodeError::Layout(error)
-    }
+    #[error("a layout is not valid: {0}")]
+    Layout(#[from] LayoutError),
 }
 
 /// A cursor over received bytes.

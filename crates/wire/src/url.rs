@@ -90,19 +90,12 @@ impl fmt::Display for TlsNames {
 }
 
 /// Why a URL was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}': {detail}")]
 pub struct UrlError {
     text: String,
     detail: &'static str,
 }
-
-impl fmt::Display for UrlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}': {}", self.text, self.detail)
-    }
-}
-
-impl std::error::Error for UrlError {}
 
 impl FromStr for ServiceUrl {
     type Err = UrlError;

@@ -261,10 +261,8 @@ impl Io {
         self.shared.limits.apply_to_io(&mut options);
         let server = ioserver::start(options)?;
         for missing in server.missing_disks() {
-            output::note(&format!(
-                "pario: {}: {missing}; what is on it is refused until then",
-                server.server()
-            ));
+            let server = server.server().0;
+            tracing::warn!(server, "{missing}; what is on it is refused until then");
         }
         self.shared.say_listening(&[server.endpoint().clone()])?;
         let was_told = tell_of_signals(&server.server().to_string(), server.stopper())?;
@@ -318,7 +316,7 @@ fn tell_of_signals(name: &str, stop: impl Fn() + Send + 'static) -> Result<Arc<A
     let told = Arc::clone(&was_told);
     signals::watch(move |signal| {
         told.store(true, Ordering::SeqCst);
-        output::note(&format!("pario: {name}: {signal}, ending"));
+        tracing::info!(name, "{signal}, ending");
         stop();
         true
     })?;

@@ -25,7 +25,6 @@ use super::{addresses, signals};
 use crate::commands::Error;
 use crate::commands::keys::{KeyArguments, LeaseArguments, TrustArguments};
 use crate::commands::limits::Limits;
-use crate::commands::output::note;
 use console::process::Process;
 
 /// All servers have to be there within this time.
@@ -157,7 +156,7 @@ impl Supervisor {
     /// Watches until it is told to end; then ends all.
     pub(crate) fn run(mut self) {
         let why = self.supervise();
-        note(&format!("pario: stopping the service: {why}"));
+        tracing::info!(why, "stopping the service");
         self.is_ending = true;
         self.write_down();
         self.stop();
@@ -306,10 +305,10 @@ impl Supervisor {
                     self.listens(role, endpoint);
                     // First: whoever hears of it looks there.
                     self.write_down();
-                    note(&format!("pario: {role} serves again"));
+                    tracing::info!(%role, "serves again");
                 }
                 Some(Event::Failed(role, why)) => {
-                    note(&format!("pario: {role}: {why}"));
+                    tracing::warn!(%role, why, "cannot serve");
                     if let Some(seat) = self.seats.iter_mut().find(|s| s.role == role) {
                         seat.said = Some(why);
                     }
@@ -365,7 +364,7 @@ impl Supervisor {
             if left.clone().all(|s| matches!(s.stage, Stage::Over)) {
                 return Some("all I/O servers were asked to shut down".into());
             }
-            note(&format!("pario: {role} ended as asked"));
+            tracing::info!(%role, "ended as asked");
             return None;
         }
         let lost = match role {
@@ -377,7 +376,7 @@ impl Supervisor {
             seat.deaths = 0;
         }
         let next = seat.died(&how);
-        note(&format!("pario: {role} {how}{lost}; {next}"));
+        tracing::warn!(%role, "{how}{lost}; {next}");
         None
     }
 
@@ -388,7 +387,7 @@ impl Supervisor {
                 continue;
             }
             if let Err(error) = self.occupy(index) {
-                note(&format!("pario: {error}"));
+                tracing::warn!(role = %self.seats[index].role, %error, "cannot be started");
                 self.seats[index].died("cannot be started");
                 self.seats[index].said = Some(error.to_string());
             }
@@ -398,7 +397,7 @@ impl Supervisor {
 
     fn write_down(&self) {
         if let Err(error) = self.state().write(&self.plan.dir) {
-            note(&format!("pario: {error}"));
+            tracing::warn!(%error, "state of the service not written down");
         }
     }
 
@@ -433,7 +432,7 @@ impl Supervisor {
                     let is_news = seat.is_some_and(|s| matches!(s.stage, Stage::Listening));
                     self.vacate(role);
                     if is_news && !status.is_some_and(|s| s.success()) {
-                        note(&format!("pario: {role} {}", ending(status)));
+                        tracing::warn!(%role, "{}", ending(status));
                     }
                     continue;
                 }
@@ -445,7 +444,7 @@ impl Supervisor {
             };
             for seat in left {
                 if let Some(worker) = &seat.worker {
-                    note(&format!("pario: {why}: {} is killed", seat.role));
+                    tracing::warn!(role = %seat.role, why, "is killed");
                     worker.kill();
                 }
             }

@@ -6,6 +6,7 @@ mod completions;
 mod disks;
 mod doctor;
 mod faults;
+mod log;
 mod refused;
 mod release_before;
 mod scratch;

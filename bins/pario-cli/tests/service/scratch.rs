@@ -46,6 +46,7 @@ impl Scratch {
             "PARIO_SECRET",
             "PARIO_SERVERS",
             "PARIO_TIMEOUT",
+            "PARIO_LOG",
         ] {
             command.env_remove(name);
         }

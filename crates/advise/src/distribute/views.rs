@@ -27,8 +27,6 @@
 //! have no common period that can be written down. Cost: about the nodes of the views; nothing is
 //! flattened.
 
-use std::fmt;
-
 use falls::{Budget, FallsSet, MAX_OFFSET, Periodic, lcm};
 use layout::{Pattern, View};
 
@@ -88,27 +86,18 @@ pub struct ByViews {
 }
 
 /// Why views do not become the layout.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Declined {
     /// No rank, or no server.
+    #[error("there is no rank or no server")]
     Nobody,
     /// All views show everything, or nothing.
+    #[error("all views show the whole file or nothing")]
     SayNothing,
     /// No common period that can be written down.
+    #[error("the views have no common period that is short enough")]
     TooComplex,
 }
-
-impl fmt::Display for Declined {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Declined::Nobody => "there is no rank or no server",
-            Declined::SayNothing => "all views show the whole file or nothing",
-            Declined::TooComplex => "the views have no common period that is short enough",
-        })
-    }
-}
-
-impl std::error::Error for Declined {}
 
 impl From<falls::FallsError> for Declined {
     fn from(_: falls::FallsError) -> Self {

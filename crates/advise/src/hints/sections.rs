@@ -13,8 +13,6 @@
 //! Patterns of paths: `*` stands for any characters of one name, `**` also over slashes, `?` for one
 //! character; a pattern without a slash is compared with the last name of a path.
 
-use std::fmt;
-
 /// A line that says something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -38,21 +36,14 @@ pub struct Section {
 }
 
 /// A line that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {text}")]
 pub struct SectionError {
     /// Which, from 1.
     pub line: usize,
     /// What is wrong and what would be right.
     pub text: String,
 }
-
-impl fmt::Display for SectionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.text)
-    }
-}
-
-impl std::error::Error for SectionError {}
 
 /// Reads a text.
 ///

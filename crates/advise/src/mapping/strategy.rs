@@ -61,22 +61,9 @@ impl fmt::Display for Strategy {
 }
 
 /// A name that no strategy has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{}' is no mapping; give one of {}", .0, Strategy::ALL.map(Strategy::word).join(", "))]
 pub struct UnknownStrategy(String);
-
-impl fmt::Display for UnknownStrategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<&str> = Strategy::ALL.iter().map(|s| s.word()).collect();
-        write!(
-            f,
-            "'{}' is no mapping; give one of {}",
-            self.0,
-            words.join(", ")
-        )
-    }
-}
-
-impl std::error::Error for UnknownStrategy {}
 
 impl FromStr for Strategy {
     type Err = UnknownStrategy;

@@ -6,8 +6,6 @@
 //!
 //! Left to others: where the bytes are kept.
 
-use std::fmt;
-
 use super::predictor::Predictor;
 use super::travel::{put, put_access, put_runs, take, take_access, take_runs};
 
@@ -37,11 +35,13 @@ pub struct Profile {
 }
 
 /// Why a profile is of no use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// The bytes are no profile.
+    #[error("these bytes are no access profile")]
     Malformed,
     /// It was made with another number of clients.
+    #[error("clients: the profile was made with {then}, now there are {now}; make another")]
     ClientsChanged {
         /// Then.
         then: u64,
@@ -49,20 +49,6 @@ pub enum ProfileError {
         now: u64,
     },
 }
-
-impl fmt::Display for ProfileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProfileError::Malformed => f.write_str("these bytes are no access profile"),
-            ProfileError::ClientsChanged { then, now } => write!(
-                f,
-                "clients: the profile was made with {then}, now there are {now}; make another"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ProfileError {}
 
 impl Profile {
     /// Of an application with so many clients.

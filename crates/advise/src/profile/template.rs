@@ -10,8 +10,6 @@
 //! Section 1.6 and 6.7 of the specification of source 003. Plain bytes of another size count as another array whose views
 //! are stretched with the file.
 
-use std::fmt;
-
 use layout::ArrayType;
 
 use super::record::{Entry, Profile};
@@ -36,11 +34,19 @@ pub struct Template {
 }
 
 /// Why a template is of no use for a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// The bytes are no template.
+    #[error("{}", match .0 {
+        ProfileError::Malformed => "the file is no template; `pario profile PATH --export FILE` writes one".into(),
+        newer => newer.to_string(),
+    })]
     Bytes(ProfileError),
     /// The file holds something else, and the views are elements of no known distribution.
+    #[error(
+        "the template was made with {then}, the file holds {now}, and the views of {application} are \
+         elements of no distribution that could be carried over; use one of a file of the same shape"
+    )]
     OtherShape {
         /// What the template was made with.
         then: String,
@@ -50,28 +56,6 @@ pub enum TemplateError {
         application: String,
     },
 }
-
-impl fmt::Display for TemplateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TemplateError::Bytes(ProfileError::Malformed) => f.write_str(
-                "the file is no template; `pario profile PATH --export FILE` writes one",
-            ),
-            TemplateError::Bytes(newer) => newer.fmt(f),
-            TemplateError::OtherShape {
-                then,
-                now,
-                application,
-            } => write!(
-                f,
-                "the template was made with {then}, the file holds {now}, and the views of {application} are \
-                 elements of no distribution that could be carried over; use one of a file of the same shape"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for TemplateError {}
 
 fn shape(array: &str, file_bytes: u64) -> String {
     match array {

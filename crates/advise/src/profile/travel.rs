@@ -3,8 +3,6 @@
 //! Numbers in groups of seven bits, lowest first. Decoding takes any bytes and refuses what no profile would be; what it
 //! allocates is paid for by the bytes. A newer version is refused by name.
 
-use std::fmt;
-
 use falls::{Falls, FallsSet, Limits, Segment};
 use layout::{FileOffset, View};
 
@@ -28,32 +26,18 @@ const LIMITS: Limits = Limits {
 const COARSE_BLOCKS: u64 = 128;
 
 /// Why bytes are no profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// They are something else, or damaged.
+    #[error("these bytes are no profile of a file; `pario profile PATH --export FILE` writes one")]
     Malformed,
     /// They were written by a newer program.
+    #[error("the profile has version {0}, and this program reads up to {VERSION}; use a newer one")]
     Newer(
         /// Its version.
         u64,
     ),
 }
-
-impl fmt::Display for ProfileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProfileError::Malformed => f.write_str(
-                "these bytes are no profile of a file; `pario profile PATH --export FILE` writes one",
-            ),
-            ProfileError::Newer(version) => write!(
-                f,
-                "the profile has version {version}, and this program reads up to {VERSION}; use a newer one"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ProfileError {}
 
 /// A number that stands for bytes: FNV-1a with a last mix.
 pub(super) fn fingerprint(bytes: &[u8]) -> u64 {

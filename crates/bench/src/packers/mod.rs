@@ -151,50 +151,31 @@ impl Kind {
 }
 
 /// Why a redistribution was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RedistributeError {
     /// No processors, or an element of no bytes, or a distribution that deals no elements.
+    #[error("processors, element bytes and blocks must be at least 1")]
     Zero,
     /// `Block(m)` on P processors does not reach the whole array: m must be at least
     /// `ceil(elements / processors)`.
+    #[error("Block({block}) does not reach the whole array on this many processors")]
     BlockTooSmall {
         /// The m given.
         block: u64,
     },
     /// Offsets do not fit 63 bits.
+    #[error("offsets exceed 63 bits")]
     TooLarge,
     /// The number of local arrays is not the number of processors, or one has another length
     /// than its distribution says.
+    #[error(
+        "the local array of processor {processor} does not have the length of its distribution"
+    )]
     Shape {
         /// The first processor concerned.
         processor: usize,
     },
 }
-
-impl fmt::Display for RedistributeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RedistributeError::Zero => {
-                f.write_str("processors, element bytes and blocks must be at least 1")
-            }
-            RedistributeError::BlockTooSmall { block } => {
-                write!(
-                    f,
-                    "Block({block}) does not reach the whole array on this many processors"
-                )
-            }
-            RedistributeError::TooLarge => f.write_str("offsets exceed 63 bits"),
-            RedistributeError::Shape { processor } => {
-                write!(
-                    f,
-                    "the local array of processor {processor} does not have the length of its distribution"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for RedistributeError {}
 
 /// The distribution between the two steps.
 pub(crate) fn between(x: u64, y: u64) -> Option<Distribution> {

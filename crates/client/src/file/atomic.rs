@@ -28,6 +28,10 @@ pub(crate) const MOST_ADMISSIONS: u32 = 1000;
 impl File {
     /// Enters atomic mode with a view, or asks for the present number.
     pub(crate) fn admit(&self, lane: &mut Lane, seen: &HandleView) -> Result<()> {
+        tracing::debug!(
+            file = self.file.0,
+            "lease wanted: new, or recalled by the owner"
+        );
         let admitted = self.ask_owner(lane, seen, |view| Admit {
             view,
             handle: self.handle_id(),

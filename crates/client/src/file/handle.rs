@@ -601,6 +601,7 @@ impl Handle {
             _ => false,
         };
         if can_repeat {
+            tracing::debug!(file = self.file.0, server, ?trouble, "request repeated");
             return Ok(());
         }
         self.session.heard(&trouble);
@@ -765,6 +766,8 @@ impl Handle {
         if self.is_closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        let (file, handle) = (self.file.0, self.handle_id().0);
+        tracing::debug!(path = self.path, file, handle, "file closed");
         // Accesses of other threads end before the file does.
         let _gate = self.gate.write();
         self.direct.quick.clear();

@@ -172,6 +172,7 @@ fn report(lost: Vec<Written>) -> Result<()> {
     let mut servers: Vec<ServerId> = lost.iter().map(|w| ServerId(w.server)).collect();
     servers.sort();
     servers.dedup();
+    tracing::warn!(?servers, "bytes were lost before they were synced");
     Err(Error::LostWrites {
         servers,
         since_seconds: first.elapsed().as_secs() + 1,

@@ -53,7 +53,12 @@ impl Outages {
 
     /// Nobody waits for this peer any more until it is reached again.
     pub(crate) fn give_up(&self, peer: Peer, now: Instant) {
-        self.note(peer, now, |outage| outage.is_given_up = true);
+        self.note(peer, now, |outage| {
+            if !outage.is_given_up {
+                tracing::warn!(server = peer, "server given up until it is reached again");
+            }
+            outage.is_given_up = true;
+        });
     }
 
     fn note(&self, peer: Peer, now: Instant, change: impl FnOnce(&mut Outage)) -> Instant {
@@ -62,6 +67,7 @@ impl Outages {
         let at = match list.iter().position(|o| o.peer == peer) {
             Some(at) => at,
             None => {
+                tracing::warn!(server = peer, "server cannot be reached: trying again");
                 list.push(Outage {
                     peer,
                     since: now,
@@ -79,7 +85,11 @@ impl Outages {
 
     /// It was reached.
     pub(crate) fn ended(&self, peer: Peer) {
-        self.list.lock().retain(|o| o.peer != peer);
+        let is_over = |o: &mut Outage| o.peer == peer;
+        for outage in self.list.lock().extract_if(.., is_over) {
+            let (seconds, server) = (outage.since.elapsed().as_secs(), peer);
+            tracing::info!(server, seconds, "server reached again");
+        }
     }
 
     /// Whether it is not waited for at present.

@@ -141,7 +141,8 @@ impl Session {
 
     /// Remembers what a trouble says about the whole session.
     pub(crate) fn heard(&self, trouble: &Trouble) {
-        if matches!(trouble, Trouble::Refused(Status::Fenced, _)) {
+        if let Trouble::Refused(Status::Fenced, refusal) = trouble {
+            tracing::warn!(why = refusal.text, "fenced: this client counts as dead");
             self.is_dead.store(true, Ordering::Release);
         }
     }

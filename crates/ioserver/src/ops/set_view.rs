@@ -39,6 +39,21 @@ pub(crate) fn set_view(
     session: &Session,
     request: SetView,
 ) -> Result<(), Refused> {
+    let (view, file, client) = (request.view, request.file.0, session.client.id.0);
+    let done = try_set_view(files, storage, session, request);
+    if let Err(refused) = &done {
+        let (status, why) = (refused.status, &refused.refusal.text);
+        tracing::info!(client, file, view, %status, why, "view refused");
+    }
+    done
+}
+
+fn try_set_view(
+    files: &Files,
+    storage: &Storage,
+    session: &Session,
+    request: SetView,
+) -> Result<(), Refused> {
     let permit = check_capability(&files.identity, session, &request)?;
     let client = &session.client;
     let described = request.description.0.len() as u64;

@@ -150,6 +150,7 @@ impl Manager {
         match (is_new, is_over) {
             (false, _) => {}
             (true, true) => {
+                tracing::info!(server = server.0, "drain ended");
                 self.moves.drains.lock().remove(&server);
             }
             (true, false) => self.run_drain(server, r.options, false)?,
@@ -219,6 +220,7 @@ impl Manager {
         if self.moves.drains.lock().insert(server, now).is_some() {
             return Ok(()); // Its thread has the new options.
         }
+        tracing::info!(server = server.0, is_resumed, "drain begun");
         let Some(this) = self.this().upgrade() else {
             return Ok(());
         };
@@ -236,6 +238,9 @@ impl Manager {
                         Err(refused) => refused.1.text,
                     };
                     if let Some(now) = this.moves.drains.lock().get_mut(&server) {
+                        if !failure.is_empty() && failure != now.failure {
+                            tracing::warn!(server = server.0, why = failure, "drain is held up");
+                        }
                         now.failure = failure;
                     }
                 }

@@ -301,6 +301,11 @@ impl Moves {
     }
 
     fn finish(&self, progress: Progress) {
+        let (file, bytes, why) = (progress.file.0, progress.moved_bytes, &progress.failure);
+        match progress.state {
+            MoveState::Failed => tracing::warn!(file, bytes, why, "re-layout failed"),
+            state => tracing::info!(file, bytes, ?state, "re-layout ended"),
+        }
         let file = progress.file;
         let mut table = self.lock();
         table.under_way.remove(&file);
@@ -435,6 +440,11 @@ impl Manager {
             }
         };
         let progress = mv.progress();
+        tracing::info!(
+            file = file.0,
+            bytes = progress.total_bytes,
+            "re-layout begun"
+        );
         self.run_move(mv, Some(coordinator))?;
         Ok(progress)
     }
@@ -508,6 +518,7 @@ impl Manager {
     pub(crate) fn resume_moves(&self) -> Result<(), Refused> {
         let snapshot = self.snapshot()?;
         for file in snapshot.moving_files()? {
+            tracing::info!(file = file.0, "re-layout of an earlier start goes on");
             self.resume_move(file)?;
         }
         self.resume_drains()

@@ -2,7 +2,6 @@
 //!
 //! Everything lives in a temporary directory, which goes with the service.
 
-use std::path::Path;
 use std::time::Duration;
 
 use pario::client::Endpoint;

@@ -52,7 +52,7 @@ const TABLES_KEPT: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct DataFile {
     disk: Arc<dyn Disk>,
-    name: String,
+    pub(super) name: String,
     pub(super) file: Box<dyn DiskFile>,
     pub(super) header: Header,
     /// The header in memory is newer than any on disk.
@@ -609,6 +609,7 @@ impl DataFile {
     pub(super) fn barrier(&mut self) -> Result<()> {
         self.check_usable()?;
         if let Err(e) = self.file.sync() {
+            tracing::error!(disk = self.disk.label(), name = self.name, error = %e, "sync failed");
             self.failed = Some(format!("syncing {}: {e}", self.name));
             self.check_usable()?;
         }

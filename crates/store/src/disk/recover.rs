@@ -53,6 +53,7 @@ impl DataFile {
         self.session_open = true;
         self.name_stale = true;
         self.unsynced = false;
+        tracing::info!(name = self.name, recovery = ?self.recovery, "subfile recovered");
         Ok(())
     }
 

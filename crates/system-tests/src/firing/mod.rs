@@ -789,13 +789,6 @@ fn is_away(error: &Failure) -> bool {
 }
 
 /// Bytes or sizes that cannot be, whatever died.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 struct Wrong(String);
-
-impl std::fmt::Display for Wrong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Wrong {}
