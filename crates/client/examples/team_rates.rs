@@ -1,12 +1,12 @@
-//! Rates of a team of processes on this host: barriers, short exchanges and long ones.
+//! Rates of teams of processes on this host, through memory and through sockets: barriers, short exchanges and long ones.
 //!
 //! `cargo run --release -p client --example team_rates`. The program starts itself again as the other
 //! members. Numbers for people; nothing is asserted.
 
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Instant;
 
-use client::Team;
+use client::{Client, ConnectOptions, Endpoint, ServiceUrl, Team};
 
 const MEMBERS: usize = 4;
 
@@ -46,26 +46,54 @@ fn work(team: &Team) {
     }
 }
 
+/// The members of a team: this process and others, which are told the words and their rank.
+fn others(words: &[&str]) -> Vec<Child> {
+    let this = std::env::current_exe().unwrap();
+    let start = |rank: usize| {
+        let mut command = Command::new(&this);
+        command.args(words).arg(rank.to_string()).spawn().unwrap()
+    };
+    (1..MEMBERS).map(start).collect()
+}
+
+fn join(socket: &str, rank: usize) -> Team {
+    let url = ServiceUrl::At(Endpoint::Unix(socket.into()));
+    let client = Client::connect(&url, ConnectOptions::default()).unwrap();
+    Team::processes(&client, "rates", rank, MEMBERS).unwrap()
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().collect();
-    if let [_, name, rank] = &words[..] {
-        let team = Team::host_attach(name, rank.parse().unwrap(), MEMBERS).unwrap();
-        team.meet().unwrap();
+    if let [_, kind, name, rank] = &words[..] {
+        let rank = rank.parse().unwrap();
+        let team = match &kind[..] {
+            "memory" => Team::host_attach(name, rank, MEMBERS).unwrap(),
+            _ => join(name, rank),
+        };
+        if kind == "memory" {
+            team.meet().unwrap();
+        }
         return work(&team);
     }
-    let started = Instant::now();
+    println!("through memory of the host");
     let (team, name) = Team::host_create(MEMBERS).unwrap();
-    println!("made in {} us", started.elapsed().as_micros());
-    let this = std::env::current_exe().unwrap();
-    let others: Vec<_> = (1..MEMBERS)
-        .map(|rank| {
-            let rank = rank.to_string();
-            Command::new(&this).args([&name, &rank]).spawn().unwrap()
-        })
-        .collect();
+    let mut started = others(&["memory", &name]);
     team.meet().unwrap();
     work(&team);
-    for mut other in others {
+    println!("through sockets");
+    let dir = std::env::temp_dir().join(format!("pario-rates-{}", std::process::id()));
+    let mut options = metaserver::Options::new(dir.join("catalogue"));
+    let socket = dir.join("meta").display().to_string();
+    std::fs::create_dir_all(&dir).unwrap();
+    options.listen = vec![Endpoint::Unix(dir.join("meta"))];
+    let manager = metaserver::start(options).unwrap();
+    started.extend(others(&["sockets", &socket]));
+    let team = join(&socket, 0);
+    work(&team);
+    for mut other in started {
         other.wait().unwrap();
     }
+    drop(team);
+    manager.stop();
+    std::fs::remove_dir_all(&dir).unwrap();
 }

@@ -29,7 +29,7 @@ use wire::message::profile::{GetProfile, PutProfile, ReportUse, SetProfile};
 use wire::message::session::{
     Credentials, GetSupervisor, Goodbye, Hello, Ping, Role, Shutdown, Statistics, Welcome,
 };
-use wire::message::team::{Gather, LeaveTeam};
+use wire::message::team::{Gather, LeaveTeam, WatchTeam};
 use wire::message::{self, Bytes, Field, Refusal, Request};
 use wire::{ClientId, ServerId, Status, Time};
 
@@ -674,6 +674,7 @@ impl Service for Manager {
             Rebalance => Manager::rebalance;
             Gather => Manager::gather;
             LeaveTeam => Manager::leave_team;
+            WatchTeam => Manager::watch_team;
             LayOutByViews => Manager::lay_out_by_views;
             SetHints => |m, s, r| m.backed(s, r, Manager::set_hints);
             GetHints => |m, s, r| m.backed(s, r, Manager::get_hints);

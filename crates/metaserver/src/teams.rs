@@ -1,13 +1,14 @@
-//! Teams: processes that open files together tell each other something, through here.
+//! Teams: processes that work together meet here, and hear here that a member has died.
 //!
-//! A team is known by its user and a name. Its members exchange in rounds; a round is complete when every
-//! rank has given its contribution, and then all get all of them. Whoever waits is answered after a
-//! while that the others are not there yet, and asks again.
+//! A team is known by its user and a name. Its members meet in rounds; a round is complete when every
+//! rank has given its contribution, and then all get all of them. A member that waits is answered after a
+//! while that the others are not there yet, and asks again. Members that have met talk to each other, and only ask
+//! whether all are alive ([`WatchTeam`]).
 //!
 //! Invariants
 //! - A round that is complete is told to everybody who took part, whatever happens after.
-//! - When a member dies or leaves, or members contradict each other, all others are told at once,
-//!   those who come late included. Nobody waits for somebody who cannot come.
+//! - When a member dies, or leaves before all have met, or members contradict each other, all others are told at once,
+//!   those who come late included. A member that leaves later is missed only by rounds that wait for it.
 //! - A team is forgotten with its last member, and its name is free. A name that is taken again
 //!   before that is another team.
 //! - What is kept is bounded: by the members that are connected, and one contribution of bounded size for
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use wire::frame::MAX_CONTROL_BYTES;
 use wire::message::Bytes;
-use wire::message::team::{Gather, Gathered, LeaveTeam};
+use wire::message::team::{ANY_RANK, Gather, Gathered, LeaveTeam, WatchTeam};
 use wire::{ClientId, Status};
 
 use crate::committer::Refused;
@@ -42,6 +43,9 @@ const MOST_TEAMS: usize = 1 << 12;
 /// What all contributions of a round may take: they travel in one answer.
 const ROUND_BYTES: usize = MAX_CONTROL_BYTES as usize - 4096;
 
+/// By user and name.
+type Table = HashMap<(u32, String), Vec<Team>>;
+
 /// A member, as the service knows it.
 type Member = (ClientId, u64);
 
@@ -60,6 +64,8 @@ struct Team {
     members: HashMap<Member, u64>,
     /// The last two rounds.
     rounds: BTreeMap<u64, Round>,
+    /// Whether a round was complete: no more members come.
+    has_met: bool,
     /// Why nothing goes on.
     broken: Option<Refused>,
 }
@@ -68,6 +74,17 @@ impl Team {
     fn fail(&mut self, status: Status, text: String) {
         if self.broken.is_none() {
             self.broken = Some(Refused::new(status, text));
+        }
+    }
+
+    fn new(size: u64, has_met: bool) -> Team {
+        Team {
+            size,
+            came: HashSet::new(),
+            members: HashMap::new(),
+            rounds: BTreeMap::new(),
+            has_met,
+            broken: None,
         }
     }
 
@@ -80,6 +97,16 @@ impl Team {
         }
     }
 
+    /// A rank that a round waits for and that has left.
+    fn missed(&self, round: u64) -> Option<u64> {
+        let given = self.rounds.get(&round).map(|round| &round.given);
+        let is_missed = |rank: &&u64| {
+            !given.is_some_and(|given| given.contains_key(rank))
+                && !self.members.values().any(|there| there == *rank)
+        };
+        self.came.iter().find(is_missed).copied()
+    }
+
     /// What a round has, when all have given to it.
     fn complete(&self, round: u64) -> Option<Vec<Bytes>> {
         let found = self.rounds.get(&round)?;
@@ -90,12 +117,12 @@ impl Team {
 /// All teams.
 #[derive(Debug, Default)]
 pub(crate) struct Teams {
-    table: Mutex<HashMap<(u32, String), Vec<Team>>>,
+    table: Mutex<Table>,
     changed: Condvar,
 }
 
 impl Teams {
-    fn lock(&self) -> MutexGuard<'_, HashMap<(u32, String), Vec<Team>>> {
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock()
     }
 
@@ -119,7 +146,7 @@ impl Teams {
 }
 
 /// Teams without members are over.
-fn forget(table: &mut HashMap<(u32, String), Vec<Team>>) {
+fn forget(table: &mut Table) {
     table.retain(|_, teams| {
         teams.retain(|team| !team.members.is_empty());
         !teams.is_empty()
@@ -130,15 +157,13 @@ fn wrong(text: impl Into<String>) -> Refused {
     Refused::new(Status::InvalidArgument, text)
 }
 
-fn check(r: &Gather) -> Result<(), Refused> {
-    if r.size == 0 || r.size > MOST_RANKS || r.rank >= r.size {
-        let text = format!(
-            "rank {} of {}: a team has 1 to {MOST_RANKS} ranks, counted from 0",
-            r.rank, r.size
-        );
+fn check(name: &str, rank: u64, size: u64) -> Result<(), Refused> {
+    if size == 0 || size > MOST_RANKS || rank >= size && rank != ANY_RANK {
+        let text =
+            format!("rank {rank} of {size}: a team has 1 to {MOST_RANKS} ranks, counted from 0");
         return Err(wrong(text));
     }
-    if r.team.is_empty() || r.team.len() > NAME_BYTES {
+    if name.is_empty() || name.len() > NAME_BYTES {
         return Err(wrong(format!(
             "team: give a name of 1 to {NAME_BYTES} bytes"
         )));
@@ -146,56 +171,64 @@ fn check(r: &Gather) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The team of a member; it joins one that its rank is missing in, or begins one.
-fn find<'t>(teams: &'t mut Vec<Team>, member: Member, r: &Gather) -> Result<&'t mut Team, Refused> {
+/// The team of a member, which is still to meet or has met; the member joins one that its rank is missing in, or begins one.
+fn find(
+    teams: &mut Vec<Team>,
+    member: Member,
+    (rank, size): (u64, u64),
+    has_met: bool,
+) -> Result<&mut Team, Refused> {
     let known = teams.iter().position(|t| t.members.contains_key(&member));
-    let at = match known.or_else(|| teams.iter().position(|t| !t.came.contains(&r.rank))) {
+    let is_missing = |t: &Team| match rank {
+        ANY_RANK => (t.came.len() as u64) < t.size,
+        rank => !t.came.contains(&rank),
+    };
+    let joins = |t: &Team| t.has_met == has_met && is_missing(t);
+    let at = match known.or_else(|| teams.iter().position(joins)) {
         Some(at) => at,
-        // Two who say that they are the same: everybody is told, if the team is still forming.
-        None if teams.iter().any(|t| (t.came.len() as u64) < t.size) => {
-            let text = format!("two members say that they are rank {}", r.rank);
-            for team in teams.iter_mut() {
-                if (team.came.len() as u64) < team.size {
-                    team.fail(Status::InvalidArgument, text.clone());
-                }
+        // Two who say that they are the same: all are told, if the team is still forming.
+        None if teams
+            .iter()
+            .any(|t| !t.has_met && !has_met && rank != ANY_RANK) =>
+        {
+            let text = format!("two members say that they are rank {rank}");
+            for team in teams.iter_mut().filter(|t| !t.has_met) {
+                team.fail(Status::InvalidArgument, text.clone());
             }
             return Err(wrong(text));
         }
         None => {
-            teams.push(Team {
-                size: r.size,
-                came: HashSet::new(),
-                members: HashMap::new(),
-                rounds: BTreeMap::new(),
-                broken: None,
-            });
+            teams.push(Team::new(size, has_met));
             teams.len() - 1
         }
     };
     let team = &mut teams[at];
     if known.is_none() {
-        team.came.insert(r.rank);
-        team.members.insert(member, r.rank);
+        let free = (0..team.size).find(|rank| !team.came.contains(rank));
+        let rank = free.filter(|_| rank == ANY_RANK).unwrap_or(rank);
+        team.came.insert(rank);
+        team.members.insert(member, rank);
     }
-    if team.size != r.size {
+    if team.size != size {
         let text = format!(
-            "rank {} says that the team has {} ranks, others say {}; different teams need \
+            "rank {rank} says that the team has {size} ranks, others say {}; different teams need \
              different names",
-            r.rank, r.size, team.size
+            team.size
         );
         team.fail(Status::InvalidArgument, text);
     }
-    if team.members.get(&member) != Some(&r.rank) {
+    if rank != ANY_RANK && team.members.get(&member) != Some(&rank) {
         team.fail(
             Status::InvalidArgument,
-            format!("a member was another rank before it was {}", r.rank),
+            format!("a member was another rank before it was {rank}"),
         );
     }
     Ok(team)
 }
 
 /// Adds a contribution to its round.
-fn give(team: &mut Team, r: &Gather) {
+fn give(team: &mut Team, member: Member, r: &Gather) {
+    let rank = team.members[&member];
     if team.broken.is_some() {
         return;
     }
@@ -204,15 +237,15 @@ fn give(team: &mut Team, r: &Gather) {
     {
         team.fail(
             Status::InvalidArgument,
-            format!("rank {} is in another round than the others", r.rank),
+            format!("rank {rank} is in another round than the others"),
         );
         return;
     }
     let round = team.rounds.entry(r.round).or_default();
-    match round.given.get(&r.rank) {
+    match round.given.get(&rank) {
         Some(before) if *before == r.contribution => {}
         Some(_) => {
-            let text = format!("rank {} says two things in one round", r.rank);
+            let text = format!("rank {rank} says two things in one round");
             team.fail(Status::InvalidArgument, text);
             return;
         }
@@ -224,55 +257,107 @@ fn give(team: &mut Team, r: &Gather) {
                 team.fail(Status::TooLarge, text);
                 return;
             }
-            round.given.insert(r.rank, r.contribution.clone());
+            round.given.insert(rank, r.contribution.clone());
         }
     }
     // Who gives to a round has what the one before gathered.
     if team.complete(r.round).is_some() {
         team.rounds.retain(|&round, _| round >= r.round);
+        team.has_met = true;
     }
 }
 
 impl Manager {
     /// Takes a contribution, and gives all of them back if they come in time.
     pub(crate) fn gather(&self, session: &mut Session, r: Gather) -> Result<Gathered, Refused> {
-        self.read(session)?;
-        check(&r)?;
-        let member = (session.client()?, r.member);
-        let user = session.credentials.user;
-        let key = (user, r.team.clone());
+        check(&r.team, r.rank, r.size)?;
+        let (member, key) = self.member(session, r.member, r.team.clone())?;
         let deadline = Instant::now() + Duration::from_millis(r.wait_ms).min(LONGEST_WAIT);
         let mut table = self.teams.lock();
-        if !table.contains_key(&key) && table.keys().filter(|k| k.0 == user).count() >= MOST_TEAMS {
+        let (user, is_new) = (key.0, !table.contains_key(&key));
+        if is_new && table.keys().filter(|k| k.0 == user).count() >= MOST_TEAMS {
             let text = format!("user {user} has {MOST_TEAMS} teams already");
             return Err(Refused::new(Status::TooLarge, text));
         }
-        let team = find(table.entry(key.clone()).or_default(), member, &r);
-        let given = team.map(|team| give(team, &r));
+        let teams = table.entry(key.clone()).or_default();
+        let given = find(teams, member, (r.rank, r.size), false).map(|team| give(team, member, &r));
         forget(&mut table);
         self.teams.changed.notify_all();
         given?;
+        self.wait(&mut table, &key, member, deadline, |team| {
+            if let Some(all) = team.complete(r.round) {
+                return Some(Ok(all));
+            }
+            let text = |rank| format!("rank {rank} of the team has left");
+            let missed = team.missed(r.round).filter(|_| team.broken.is_none());
+            missed.map(|rank| Err(Refused::new(Status::Unreachable, text(rank))))
+        })
+        .map(|contributions| Gathered { contributions })
+    }
+
+    /// Waits while all members of a team that has met are alive, and hears from one that it failed.
+    pub(crate) fn watch_team(&self, session: &mut Session, r: WatchTeam) -> Result<(), Refused> {
+        check(&r.team, r.rank, r.size)?;
+        let (member, key) = self.member(session, r.member, r.team)?;
+        let deadline = Instant::now() + Duration::from_millis(r.wait_ms).min(LONGEST_WAIT);
+        let mut table = self.teams.lock();
+        // A manager that was started again has not seen them meet.
+        let teams = table.entry(key.clone()).or_default();
+        let team = find(teams, member, (r.rank, r.size), true)?;
+        let has_left = |rank| !team.members.values().any(|there| *there == rank);
+        if !r.failed.is_empty() && !r.gone.is_some_and(has_left) {
+            team.fail(Status::Unreachable, r.failed);
+            self.teams.changed.notify_all();
+        }
+        self.wait(
+            &mut table,
+            &key,
+            member,
+            deadline,
+            |_| None::<Result<(), _>>,
+        )?;
+        Ok(())
+    }
+
+    fn member(
+        &self,
+        session: &mut Session,
+        number: u64,
+        team: String,
+    ) -> Result<(Member, (u32, String)), Refused> {
+        self.read(session)?;
+        Ok((
+            (session.client()?, number),
+            (session.credentials.user, team),
+        ))
+    }
+
+    /// Waits until something is found at the team of a member, or the team is broken; nothing when the time is over.
+    fn wait<T>(
+        &self,
+        table: &mut MutexGuard<'_, Table>,
+        key: &(u32, String),
+        member: Member,
+        deadline: Instant,
+        found: impl Fn(&Team) -> Option<Result<T, Refused>>,
+    ) -> Result<Option<T>, Refused> {
         loop {
-            let teams = table.get(&key).into_iter().flatten();
+            let teams = table.get(key).into_iter().flatten();
             let mut teams = teams.filter(|t| t.members.contains_key(&member));
             let Some(team) = teams.next() else {
                 return Err(Refused::new(Status::Fenced, "the member has left its team"));
             };
-            if let Some(all) = team.complete(r.round) {
-                return Ok(Gathered {
-                    contributions: Some(all),
-                });
+            if let Some(found) = found(team) {
+                return found.map(Some);
             }
             if let Some(broken) = &team.broken {
                 return Err(broken.clone());
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || self.is_ending() {
-                return Ok(Gathered {
-                    contributions: None,
-                });
+                return Ok(None);
             }
-            self.teams.changed.wait_for(&mut table, left);
+            self.teams.changed.wait_for(table, left);
         }
     }
 
@@ -282,7 +367,10 @@ impl Manager {
         let key = (session.credentials.user, r.team);
         let mut table = self.teams.lock();
         for team in table.get_mut(&key).into_iter().flatten() {
-            team.gone(member, "has left");
+            match team.has_met {
+                true => drop(team.members.remove(&member)),
+                false => team.gone(member, "has left"),
+            }
         }
         forget(&mut table);
         drop(table);
@@ -309,8 +397,8 @@ mod tests {
 
     fn give_to(teams: &mut Vec<Team>, r: &Gather) -> Option<Vec<Bytes>> {
         let member = (ClientId(r.member), r.member);
-        let team = find(teams, member, r).ok()?;
-        give(team, r);
+        let team = find(teams, member, (r.rank, r.size), false).ok()?;
+        give(team, member, r);
         team.complete(r.round)
     }
 
@@ -370,5 +458,38 @@ mod tests {
         assert!(give_to(&mut teams, &again).is_some());
         assert_eq!(teams.len(), 2);
         assert!(teams[0].broken.is_some() && teams[1].broken.is_none());
+    }
+
+    #[test]
+    fn members_without_ranks_get_those_that_are_free() {
+        let mut teams = Vec::new();
+        let any = |member: u64, name: &[u8]| Gather {
+            member,
+            ..gather(ANY_RANK, 3, 0, name)
+        };
+        assert_eq!(give_to(&mut teams, &any(7, b"x")), None);
+        let second = Gather {
+            member: 8,
+            ..gather(1, 3, 0, b"y")
+        };
+        assert_eq!(give_to(&mut teams, &second), None);
+        let all = give_to(&mut teams, &any(9, b"z")).expect("all are there");
+        assert_eq!(all, [b"x", b"y", b"z"].map(|b| Bytes(b.to_vec())));
+        // The next three are another team.
+        assert_eq!(give_to(&mut teams, &any(10, b"x")), None);
+        assert_eq!(teams.len(), 2);
+        assert!(teams.iter().all(|team| team.broken.is_none()));
+    }
+
+    #[test]
+    fn a_member_that_leaves_is_missed_by_rounds_that_wait_for_it_only() {
+        let mut teams = Vec::new();
+        give_to(&mut teams, &gather(0, 2, 0, b"a"));
+        give_to(&mut teams, &gather(1, 2, 0, b"b"));
+        teams[0].members.remove(&(ClientId(1), 1));
+        assert_eq!(teams[0].missed(0), None);
+        give_to(&mut teams, &gather(0, 2, 1, b"c"));
+        assert_eq!(teams[0].missed(1), Some(1));
+        assert!(teams[0].broken.is_none());
     }
 }

@@ -36,6 +36,7 @@
 //! | say which entries | [`Array::part`], [`Array::part_of`], [`Array::region`], [`Array::whole`] |
 //! | read and write them | [`Part::read`], [`Part::read_into`], [`Part::write`]; as `ndarray` arrays with the feature `ndarray` |
 //! | do it together | [`Team::threads`], [`Pario::team`], [`Part::join`], [`Part::read_together`] |
+//! | talk to other processes | [`Pario::join_team`], [`Team::send`], [`Team::receive`], [`Team::all_reduce`], [`Team::exchange`], [`Pario::meet_team`] |
 //! | move arrays between layouts | [`Array::relayout`], [`Pario::relayout`] |
 //! | use files of plain bytes | [`Pario::file`], [`File`] |
 //! | walk directories | [`Pario::list`], [`Pario::make_directory`], [`Pario::rename`], [`Pario::remove`], [`Pario::stat`] |
@@ -71,9 +72,9 @@ pub use service::Pario;
 
 pub use client;
 pub use client::{
-    Begun, Buffer, ConnectOptions, Entry, Error, File, FileLayout, Hints, Kind, Layout, Listed,
-    Metadata, MoveOptions, MoveState, OpenOptions, Overlap, Progress, Relayout, Request, Result,
-    Status, Synced, Team, View,
+    Begun, Buffer, ConnectOptions, Entry, Error, File, FileLayout, Hints, JointTeam, Kind, Layout,
+    Listed, Message, Metadata, MoveOptions, MoveState, Number, OpenOptions, Overlap, Progress,
+    Reduction, Relayout, Request, Result, Status, Synced, Team, View,
 };
 pub use embedded::Options as DirectoryOptions;
 pub use layout::{ArrayType, ElementType, Order};

@@ -3,8 +3,8 @@
 //! Paths are any UTF-8 with `/` between names, from the root of the service on. What is not here has [`Pario::client`].
 
 use client::{
-    Client, FileLayout, Kind, Listed, Metadata, MoveOptions, OpenOptions, Relayout, Result, Status,
-    Team,
+    Client, FileLayout, JointTeam, Kind, Listed, Metadata, MoveOptions, OpenOptions, Relayout,
+    Result, Status, Team,
 };
 
 use crate::array::Array;
@@ -121,5 +121,42 @@ impl Pario {
     /// Returns when all are there. Threads of one process have [`Team::threads`].
     pub fn team(&self, name: &str, rank: usize, size: usize) -> Result<Team> {
         Team::processes(&self.client, name, rank, size)
+    }
+
+    /// Joins a team of any processes or threads of one user that come with this name and size; ranks are given in the order in
+    /// which they come. Returns when all are there. Members send each other messages and do things together:
+    ///
+    /// ```
+    /// # fn main() -> pario::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("pario-doc-team-{}", std::process::id()));
+    /// # let url = format!("dir:{}", dir.display());
+    /// use pario::Reduction;
+    /// let member = || -> pario::Result<u64> {
+    ///     let team = pario::connect(&url)?.join_team("workers", 3)?;
+    ///     let sum = team.all_reduce(&[team.rank() as u64], Reduction::Sum)?;
+    ///     match team.rank() {
+    ///         0 => assert_eq!(team.receive(None, 7)?.bytes, b"done"),
+    ///         1 => team.send(0, 7, b"done")?,
+    ///         _ => {}
+    ///     }
+    ///     Ok(sum[0])
+    /// };
+    /// // Here in threads; processes on any hosts do the same.
+    /// std::thread::scope(|scope| {
+    ///     let all = [(); 3].map(|()| scope.spawn(member));
+    ///     all.map(|thread| assert_eq!(thread.join().unwrap().unwrap(), 3));
+    /// });
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn join_team(&self, name: &str, size: usize) -> Result<Team> {
+        Team::join(&self.client, name, size)
+    }
+
+    /// Lets a team meet another that gives the same name; all members of both call it. Members of the one then exchange
+    /// messages with members of the other.
+    pub fn meet_team(&self, team: &Team, name: &str) -> Result<JointTeam> {
+        team.meet_team(&self.client, name)
     }
 }

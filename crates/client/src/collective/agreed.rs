@@ -78,8 +78,8 @@ pub(crate) struct Agreed {
     pub(crate) forced: Option<Strategy>,
     /// Why accesses are independent where nothing is exchanged.
     pub(crate) alone: Reason,
-    /// Whether ranks can give each other their bytes.
-    pub(crate) is_near: bool,
+    /// Whether ranks give each other their bytes where that pays, or was asked for.
+    pub(crate) can_regroup: bool,
     /// Whether servers can be told the views.
     pub(crate) can_direct: bool,
     /// Whether all ranks reach all servers directly.
@@ -108,7 +108,9 @@ impl Agreed {
         let first = ready.clone().next();
         let forced = first.and_then(|first| first.forced);
         let is_direct = ready.clone().all(|rank| rank.is_direct);
-        let is_near = team.is_near() && team.size() > 1;
+        // What exchanges between hosts cost is not known, so there they have to be asked for.
+        let is_asked = forced.is_some() && team.most_bytes() > DESCRIBED_BYTES;
+        let can_regroup = (team.is_near() || is_asked) && team.size() > 1;
         let has_all =
             !ready.clone().any(|rank| rank.is_mapped) && views.iter().all(Option::is_some);
         let can_direct = has_all && {
@@ -120,8 +122,8 @@ impl Agreed {
         };
         let (may_pay, alone) = match forced {
             Some(Strategy::Views | Strategy::Sieving) => (false, Reason::Forced),
-            Some(Strategy::TwoPhase) => (has_all && is_near, Reason::OnlyWay),
-            Some(Strategy::TwoPhaseDdio) => (can_direct && is_near, Reason::OnlyWay),
+            Some(Strategy::TwoPhase) => (has_all && can_regroup, Reason::OnlyWay),
+            Some(Strategy::TwoPhaseDdio) => (can_direct && can_regroup, Reason::OnlyWay),
             Some(Strategy::Ddio | Strategy::PbDdio | Strategy::MbDdio) => {
                 (can_direct, Reason::OnlyWay)
             }
@@ -140,7 +142,7 @@ impl Agreed {
             is_barrier: ready.clone().any(|rank| rank.is_barrier),
             forced,
             alone,
-            is_near,
+            can_regroup,
             can_direct,
             is_direct,
             domain_bytes: least(|rank| rank.domain_bytes).max(1),

@@ -26,6 +26,7 @@
 pub(crate) mod agreed;
 pub(crate) mod choice;
 pub(crate) mod directed;
+pub(crate) mod exchange;
 pub(crate) mod host_team;
 pub(crate) mod redistribute;
 pub(crate) mod strategy;
@@ -510,7 +511,7 @@ impl File {
                     })
                 })
         };
-        let may_regroup = agreed.is_near && (!writes || is_whole());
+        let may_regroup = agreed.can_regroup && (!writes || is_whole());
         let mut choice = self.choose(team, &agreed, &wanted, writes, may_regroup, can_direct)?;
         let regroups = matches!(choice.how, Collective::TwoPhase | Collective::TwoPhaseDdio);
         if regroups && !may_regroup {

@@ -171,21 +171,27 @@ impl Redistribution {
     }
 
     /// Gives everybody his bytes and gets those of everybody; nothing to and from `kept`, which is copied without
-    /// packing. A member whose buffers are wrong says so, and all fail.
+    /// packing. A member whose buffers are wrong gives another number of bytes than is due, and all fail.
     fn swap(
         &self,
         mine: Result<()>,
         from: SharedBytes<'_>,
         kept: Option<usize>,
     ) -> Result<MutexGuard<'_, Vec<Vec<u8>>>> {
-        self.team.agree(mine.map(|()| Vec::new()))?;
-        let mut packed = self.packed.lock();
         let counts: Vec<usize> = (0..self.give.len())
             .map(|rank| match Some(rank) == kept {
                 true => 0,
                 false => self.give[rank].count(self.array.clone()) as usize,
             })
             .collect();
+        if let Err(error) = mine {
+            // Never as much as is due.
+            let wrong = |count: &usize| &[0u8][..usize::from(*count == 0)];
+            let wrong: Vec<&[u8]> = counts.iter().map(wrong).collect();
+            self.team.exchange(&wrong)?;
+            return Err(error);
+        }
+        let mut packed = self.packed.lock();
         let needed = counts.iter().sum();
         if packed.len() < needed {
             packed.resize(needed, 0);
@@ -213,7 +219,7 @@ impl Redistribution {
                 return Err(Error::argument(
                     "team",
                     format!(
-                        "rank {rank} gave {} bytes where {expected} are due",
+                        "rank {rank} gave {} bytes where {expected} are due; its buffers may be short",
                         bytes.len()
                     ),
                 ));

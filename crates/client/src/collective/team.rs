@@ -2,8 +2,9 @@
 //!
 //! A member has a rank, counted in the team and nowhere else, and can exchange bytes with the others:
 //! each gives some and gets those of all, by rank. How they travel is an [`Exchange`]; threads share
-//! memory, processes of one host a small file in memory (`host_team`), other processes go through the
-//! metadata manager, and whatever else a binding has can be one.
+//! memory, processes of one host a small file in memory (`host_team`), other processes have sockets
+//! among them (`exchange`), and whatever else a binding has can be one. Members of the first and third kind also send each
+//! other messages.
 //!
 //! Invariants
 //! - All members call the same collective operations in the same order.
@@ -16,23 +17,23 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use wire::message::Bytes;
-use wire::message::team::{Gather, LeaveTeam};
 use wire::{Reader, Status, put_number};
 
-use crate::client::Client;
+use crate::collective::exchange::mesh::{Mesh, Message};
 use crate::error::{Error, Result};
 use crate::transport::patience::pause_for;
 
 /// How long members wait for each other, unless told otherwise.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long one question to the metadata manager waits.
-const WAIT_MS: u64 = 2000;
+pub(crate) const WAIT_MS: u64 = 2000;
 
 /// Waits between two calls of a driver: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
@@ -40,9 +41,6 @@ const LAST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Calls of a driver at a time.
 const DRIVES: usize = 3;
-
-/// What all contributions of one exchange between processes may take.
-const ROUND_BYTES: usize = 960 << 10;
 
 /// In front of a contribution: what follows is one, or is why there is none.
 const GIVEN: u8 = 0;
@@ -113,6 +111,18 @@ pub trait Exchange: Send + Sync + fmt::Debug {
         Ok(())
     }
 
+    /// Gets the bytes of one member, which gives them.
+    fn broadcast(&self, root: usize, bytes: &[u8], drive: Drive<'_>) -> Result<Vec<u8>> {
+        let mine = if root == self.rank() { bytes } else { &[] };
+        Ok(self.allgather(mine, drive)?.swap_remove(root))
+    }
+
+    /// Gives bytes to one member, which gets those of all by rank.
+    fn gather(&self, root: usize, bytes: &[u8], drive: Drive<'_>) -> Result<Option<Vec<Vec<u8>>>> {
+        let all = self.allgather(bytes, drive)?;
+        Ok((root == self.rank()).then_some(all))
+    }
+
     /// Whether members share memory, so that much can be exchanged.
     fn is_near(&self) -> bool {
         false
@@ -144,7 +154,16 @@ pub type Drive<'a> = Option<&'a dyn Fn()>;
 #[derive(Clone)]
 pub struct Team {
     exchange: Arc<dyn Exchange>,
+    post: Post,
     drive: Option<Arc<dyn Fn() + Send + Sync>>,
+}
+
+/// How messages go.
+#[derive(Clone)]
+enum Post {
+    None,
+    Thread(Arc<Thread>),
+    Mesh(Arc<Mesh>),
 }
 
 impl fmt::Debug for Team {
@@ -161,7 +180,16 @@ impl Team {
     pub fn of(exchange: Arc<dyn Exchange>) -> Team {
         Team {
             exchange,
+            post: Post::None,
             drive: None,
+        }
+    }
+
+    /// Members with sockets among them.
+    pub(crate) fn connected(mesh: Arc<Mesh>) -> Team {
+        Team {
+            post: Post::Mesh(mesh.clone()),
+            ..Team::of(mesh)
         }
     }
 
@@ -185,51 +213,23 @@ impl Team {
                 rounds: HashMap::new(),
                 gone: vec![false; count],
                 spare: Vec::new(),
+                meshes: None,
             }),
             changed: Condvar::new(),
         });
         let member = |rank| {
-            Team::of(Arc::new(Thread {
+            let thread = Arc::new(Thread {
                 shared: Arc::clone(&shared),
                 rank,
                 round: Mutex::new(0),
-            }))
+                mesh: OnceLock::new(),
+            });
+            Team {
+                post: Post::Thread(thread.clone()),
+                ..Team::of(thread)
+            }
         };
         (0..count).map(member).collect()
-    }
-
-    /// A member of a team of processes of one user, which all give the same name and size and each
-    /// its own rank. They find each other through the service; returns when all are there.
-    pub fn processes(client: &Client, name: &str, rank: usize, size: usize) -> Result<Team> {
-        Team::processes_for(client, name, rank, size, TIMEOUT)
-    }
-
-    /// Members that are processes, with another time limit, or none: then only the end of a member ends a wait for it.
-    pub fn processes_for(
-        client: &Client,
-        name: &str,
-        rank: usize,
-        size: usize,
-        timeout: impl Into<Option<Duration>>,
-    ) -> Result<Team> {
-        let timeout = timeout.into();
-        if rank >= size {
-            return Err(Error::argument(
-                "rank",
-                format!("{rank}, but the team has {size}; ranks count from 0"),
-            ));
-        }
-        let team = Team::of(Arc::new(Process {
-            client: client.clone(),
-            name: name.into(),
-            member: client.session().number(),
-            rank,
-            size,
-            timeout,
-            round: Mutex::new(0),
-        }));
-        team.barrier()?;
-        Ok(team)
     }
 
     /// This member, whose waits call `drive` between waits that are short at first and at most a
@@ -237,8 +237,8 @@ impl Team {
     /// drive and those that do count the same rounds.
     pub fn driving(&self, drive: Arc<dyn Fn() + Send + Sync>) -> Team {
         Team {
-            exchange: self.exchange.clone(),
             drive: Some(drive),
+            ..self.clone()
         }
     }
 
@@ -289,6 +289,91 @@ impl Team {
             ));
         }
         self.exchange.exchange_into(parts, got, self.drive())
+    }
+
+    /// Gets the bytes that rank `root` gives; those of the others do not count.
+    pub fn broadcast(&self, root: usize, bytes: &[u8]) -> Result<Vec<u8>> {
+        self.check_root(root)?;
+        self.exchange.broadcast(root, bytes, self.drive())
+    }
+
+    /// Gives bytes to rank `root`, which gets those of all by rank.
+    pub fn gather(&self, root: usize, bytes: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
+        self.check_root(root)?;
+        self.exchange.gather(root, bytes, self.drive())
+    }
+
+    fn check_root(&self, root: usize) -> Result<()> {
+        if root < self.size() {
+            return Ok(());
+        }
+        let text = format!(
+            "{root}, but the team has {}; ranks count from 0",
+            self.size()
+        );
+        Err(Error::argument("root", text))
+    }
+
+    /// Sends bytes with a tag to a member. Returns when they are on their way: a long message is, when the other member
+    /// waits for anything in this team. Messages to one member arrive in the order in which they were sent.
+    ///
+    /// ```
+    /// use client::Team;
+    /// let team = Team::threads(2);
+    /// team[0].send(1, 7, b"hello")?;
+    /// team[0].send(1, 8, b"again")?;
+    /// assert_eq!(team[1].receive(0, 8)?.bytes, b"again");
+    /// let any = team[1].try_receive(None, None)?.expect("it was sent first");
+    /// assert_eq!((any.from, any.tag, &any.bytes[..]), (0, 7, &b"hello"[..]));
+    /// assert_eq!(team[1].try_receive(None, None)?, None);
+    /// # Ok::<(), client::Error>(())
+    /// ```
+    pub fn send(&self, to: usize, tag: u64, bytes: &[u8]) -> Result<()> {
+        self.mesh()?.send(to, tag, bytes, self.drive())
+    }
+
+    /// Waits for a message of a rank, or of any, with a tag, or with any. Others that come meanwhile are kept.
+    pub fn receive(
+        &self,
+        from: impl Into<Option<usize>>,
+        tag: impl Into<Option<u64>>,
+    ) -> Result<Message> {
+        self.receive_of(self.ranks(from.into()), tag.into())
+    }
+
+    /// The next message of a rank, or of any, with a tag, or with any, if one has come.
+    pub fn try_receive(
+        &self,
+        from: impl Into<Option<usize>>,
+        tag: impl Into<Option<u64>>,
+    ) -> Result<Option<Message>> {
+        self.mesh()?
+            .try_receive(self.ranks(from.into()), tag.into())
+    }
+
+    pub(crate) fn receive_of(&self, from: Range<usize>, tag: Option<u64>) -> Result<Message> {
+        self.mesh()?.receive(from, tag, self.drive())
+    }
+
+    fn ranks(&self, rank: Option<usize>) -> Range<usize> {
+        rank.map_or(0..self.size(), |rank| rank..rank.saturating_add(1))
+    }
+
+    /// For `poll` and its like: readable when a message may have come, or the team has an error to tell. Then
+    /// [`Team::try_receive`] takes it, or makes the descriptor quiet again.
+    pub fn descriptor(&self) -> Result<BorrowedFd<'_>> {
+        Ok(self.mesh()?.descriptor())
+    }
+
+    pub(crate) fn mesh(&self) -> Result<&Mesh> {
+        match &self.post {
+            Post::Mesh(mesh) => Ok(mesh),
+            Post::Thread(thread) => thread.mesh(),
+            Post::None => Err(Error::argument(
+                "team",
+                "its members exchange bytes and send no messages; use one that was joined by name",
+            )),
+        }
     }
 
     /// Whether members share memory: threads, or processes of one host that attached to each other.
@@ -387,6 +472,8 @@ struct State {
     gone: Vec<bool>,
     /// Memory of earlier exchanges.
     spare: Vec<Vec<u8>>,
+    /// What messages go through, made with the first of them; each taken by its member.
+    meshes: Option<Vec<Option<Mesh>>>,
 }
 
 #[derive(Debug)]
@@ -410,6 +497,7 @@ struct Thread {
     shared: Arc<Shared>,
     rank: usize,
     round: Mutex<u64>,
+    mesh: OnceLock<Mesh>,
 }
 
 impl Exchange for Thread {
@@ -465,23 +553,26 @@ impl Exchange for Thread {
 }
 
 /// Waits of an exchange: how long at a time, and until when.
-struct Waits<'a> {
+pub(crate) struct Waits<'a> {
     drive: Drive<'a>,
+    began: Instant,
     until: Option<Instant>,
     pause: Duration,
 }
 
 impl<'a> Waits<'a> {
-    fn new(timeout: Option<Duration>, drive: Drive<'a>) -> Waits<'a> {
+    pub(crate) fn new(timeout: Option<Duration>, drive: Drive<'a>) -> Waits<'a> {
+        let began = Instant::now();
         Waits {
             drive,
-            until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            began,
+            until: timeout.and_then(|timeout| began.checked_add(timeout)),
             pause: FIRST_PAUSE,
         }
     }
 
     /// How long to wait now; `None` if the time is over.
-    fn pause(&self) -> Option<Duration> {
+    pub(crate) fn pause(&self) -> Option<Duration> {
         let pause = match self.drive {
             Some(_) => self.pause,
             None => Duration::from_millis(WAIT_MS),
@@ -495,7 +586,12 @@ impl<'a> Waits<'a> {
         }
     }
 
-    fn drive(&mut self) {
+    /// Whether it has taken so long already.
+    pub(crate) fn has_waited(&self, time: Duration) -> bool {
+        self.began.elapsed() >= time
+    }
+
+    pub(crate) fn drive(&mut self) {
         self.pause = (self.pause * 2).min(LAST_PAUSE);
         if let Some(drive) = self.drive {
             for _ in 0..DRIVES {
@@ -505,7 +601,7 @@ impl<'a> Waits<'a> {
     }
 
     /// Alone among the threads of this member, of which another may be in a round.
-    fn turn<'m>(&mut self, round: &'m Mutex<u64>) -> MutexGuard<'m, u64> {
+    pub(crate) fn turn<'m>(&mut self, round: &'m Mutex<u64>) -> MutexGuard<'m, u64> {
         loop {
             if let Some(guard) = round.try_lock() {
                 return guard;
@@ -517,6 +613,25 @@ impl<'a> Waits<'a> {
 }
 
 impl Thread {
+    fn mesh(&self) -> Result<&Mesh> {
+        if let Some(mesh) = self.mesh.get() {
+            return Ok(mesh);
+        }
+        let mut state = self.shared.state.lock();
+        if state.meshes.is_none() {
+            let made = Mesh::local(self.shared.size, self.shared.timeout)?;
+            let there = made.into_iter().enumerate();
+            let there = there.map(|(rank, mesh)| (!state.gone[rank]).then_some(mesh));
+            state.meshes = Some(there.collect());
+        }
+        let mine = state.meshes.as_mut().and_then(|all| all[self.rank].take());
+        if let Some(mesh) = mine {
+            // The lock is held, so it is the first.
+            let _ = self.mesh.set(mesh);
+        }
+        Ok(self.mesh.get().expect("taken by this member only"))
+    }
+
     /// One round: gives, waits for all, and takes from what each has given.
     fn round(
         &self,
@@ -572,7 +687,12 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        self.shared.state.lock().gone[self.rank] = true;
+        let mut state = self.shared.state.lock();
+        state.gone[self.rank] = true;
+        if let Some(meshes) = &mut state.meshes {
+            meshes[self.rank] = None;
+        }
+        drop(state);
         self.shared.changed.notify_all();
     }
 }
@@ -593,82 +713,6 @@ pub(crate) fn late(rank: usize, timeout: Duration) -> Error {
             timeout.as_secs_f64()
         ),
         server: None,
-    }
-}
-
-/// A member that finds the others through the metadata manager.
-#[derive(Debug)]
-struct Process {
-    client: Client,
-    name: String,
-    member: u64,
-    rank: usize,
-    size: usize,
-    timeout: Option<Duration>,
-    round: Mutex<u64>,
-}
-
-impl Exchange for Process {
-    fn rank(&self) -> usize {
-        self.rank
-    }
-
-    fn size(&self) -> usize {
-        self.size
-    }
-
-    fn most_bytes(&self) -> usize {
-        (ROUND_BYTES / self.size).saturating_sub(8)
-    }
-
-    fn allgather(&self, bytes: &[u8], drive: Drive<'_>) -> Result<Vec<Vec<u8>>> {
-        let mut waits = Waits::new(self.timeout, drive);
-        let mut number = waits.turn(&self.round);
-        let round = *number;
-        *number += 1;
-        loop {
-            let left = waits.pause();
-            // The manager waits in milliseconds.
-            let wait_ms = left.map_or(0, |left| left.as_millis().max(1) as u64);
-            let gathered = self.client.session().manager(|| Gather {
-                team: self.name.clone(),
-                member: self.member,
-                rank: self.rank as u64,
-                size: self.size as u64,
-                round,
-                contribution: Bytes(bytes.to_vec()),
-                wait_ms: wait_ms.min(WAIT_MS),
-            })?;
-            if let Some(all) = gathered.contributions {
-                return Ok(all.into_iter().map(|bytes| bytes.0).collect());
-            }
-            waits.drive();
-            if left.is_none() {
-                return Err(Error::Refused {
-                    status: Status::TimedOut,
-                    text: format!(
-                        "not all {} members of team '{}' came within {} s; give all the same name \
-                         and size, and each its own rank",
-                        self.size,
-                        self.name,
-                        self.timeout.unwrap_or_default().as_secs_f64()
-                    ),
-                    server: None,
-                });
-            }
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if self.client.session().is_ours() {
-            // Whoever cannot be told notices the end of the client.
-            let _ = self.client.session().manager(|| LeaveTeam {
-                team: self.name.clone(),
-                member: self.member,
-            });
-        }
     }
 }
 

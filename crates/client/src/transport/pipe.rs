@@ -23,7 +23,7 @@ use wire::ask::{AskError, decode_answer};
 use wire::frame::{
     CONTINUED, HEADER_BYTES, Header, MAX_CONTROL_BYTES, MAX_LONG_CONTROL_BYTES, REPEATED,
 };
-use wire::link::Link;
+use wire::link::{Link, PeerName};
 use wire::message::session::{Credentials, Role, Welcome};
 use wire::message::{Refusal, Request};
 use wire::seal::{LOOK_BYTES, SEAL_BYTES, SEALED, Seal};
@@ -204,6 +204,11 @@ impl Pipe {
     /// For waiting.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
+    }
+
+    /// Both ends, as far as the connection knows them.
+    pub(crate) fn peer(&self) -> std::io::Result<PeerName> {
+        self.link.peer()
     }
 
     /// Whether the peer has neither closed nor said anything unasked.

@@ -306,6 +306,12 @@ impl Session {
         Ok(lane.manager.as_mut().expect("just made"))
     }
 
+    /// A connection to the metadata manager beside the lanes.
+    pub(crate) fn manager_connection(&self) -> std::result::Result<Pipe, Trouble> {
+        let (connector, outages) = (&*self.connector, Some(&self.outages));
+        connect_manager(connector, &self.role, &self.options, outages).map_err(|e| e.0)
+    }
+
     /// Makes sure that the metadata manager is there, as far as its connection says: no message is sent while that
     /// stands. One that is away is waited for.
     pub(crate) fn demand_manager(&self, lane: &mut Lane) -> Result<()> {

@@ -65,7 +65,12 @@ const STRATEGIES: [Option<&str>; 8] = [
 ];
 
 /// One rank of a random program; every rank computes what the file is to hold.
-fn run_cases(client: &Client, team: &Team, cases: std::ops::Range<u64>, is_direct: bool) {
+pub(crate) fn run_cases(
+    client: &Client,
+    team: &Team,
+    cases: std::ops::Range<u64>,
+    is_direct: bool,
+) {
     let (mut regrouped, mut served) = (0, 0);
     let (rank, ranks) = (team.rank(), team.size());
     for case in cases {

@@ -685,7 +685,5 @@ fn teams_that_contradict_or_lose_a_member_fail_at_once() {
     let late = Team::processes_for(&client, "alone", 0, 2, short).unwrap_err();
     assert_eq!(late.status(), Status::TimedOut, "{late}");
     let team = Team::processes(&client, "one", 0, 1).unwrap();
-    let error = team.allgather(&vec![0; 2 << 20]).unwrap_err();
-    assert!(error.to_string().contains("at most"), "{error}");
-    assert!(team.barrier().is_ok());
+    assert!(team.allgather(&vec![7; 2 << 20]).unwrap() == [vec![7; 2 << 20]]);
 }

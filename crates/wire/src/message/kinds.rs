@@ -61,6 +61,7 @@ kinds! {
     0x2f Client to Manager: Drain => Draining;
     0x30 Client to Manager: DrainProgress => Draining;
     0x31 Client to Manager: Rebalance => Vec<SubfileMove>;
+    0x32 Client to Manager: WatchTeam => ();
     0x34 Client to Manager: PutCalibration => ();
     0x35 Client to Manager: GetCalibrations => Vec<Calibration>;
     0x36 Client to Manager: PutProfile => ();

@@ -25,6 +25,16 @@ pub(crate) fn add(list: &mut Samples) {
         contributions: None,
     };
     list.pair("waiting", gather(u64::MAX), missing);
+    let watch = WatchTeam {
+        team: "job 17, Größe".into(),
+        member: 1 << 40,
+        rank: 1,
+        size: 2,
+        failed: "rank 0 of the team has ended".into(),
+        gone: Some(0),
+        wait_ms: 2000,
+    };
+    list.pair("", watch, ());
     let leave = LeaveTeam {
         team: "job 17, Größe".into(),
         member: 1 << 40,
