@@ -18,14 +18,15 @@ use std::time::Instant;
 
 use kernels::{Share, SharedBytesMut};
 use layout::{FileSpan, ViewOffset};
+use wire::Status;
 use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, NEWER, READ, WHOLE, WRITE};
 use wire::message::{self, Refusal};
-use wire::{Place, Status};
 
 use crate::access::gateway::{Routes, WholeTerms};
 use crate::access::memory::Run;
 use crate::access::phases::ServerPhases;
 use crate::access::plan::Plan;
+use crate::access::work::Lot;
 use crate::error::Trouble;
 use crate::transport::pipe::{Cursor, Piece, Pipe, Wait};
 use plan::access::Part;
@@ -104,10 +105,7 @@ struct Spread {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    pub(crate) slot: usize,
-    pub(crate) place: Option<Place>,
     pub(crate) pipe: usize,
-    pub(crate) parts: Vec<Part>,
     /// Where the next message begins, in view space.
     next: u64,
     end: u64,
@@ -132,12 +130,13 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Begins with the view range that is still to be done; parts are filled in before.
-    pub(crate) fn begin(&mut self, lo: u64, hi: u64) {
-        self.next = lo;
-        self.confirmed = lo;
+    /// Begins with what is still to be done at a server, which ends at view offset `hi`.
+    pub(crate) fn begin(&mut self, lot: &Lot, hi: u64) {
+        self.next = lot.from;
+        self.confirmed = lot.from;
         self.end = hi;
-        self.unsent = self.parts.iter().map(|part| part.bytes).sum();
+        self.phases = lot.phases();
+        self.unsent = self.phases.bytes;
         self.count = 0;
         self.verifier = 0;
         self.failure = None;
@@ -146,19 +145,9 @@ impl Flow {
         self.gather_ns = 0;
         self.scatter_ns = 0;
         self.routes.clear();
-        self.phases = ServerPhases {
-            server: self.place.map_or(0, |p| p.server),
-            bytes: self.unsent,
-            ..ServerPhases::default()
-        };
         if self.unsent == 0 {
             self.confirmed = hi;
         }
-    }
-
-    /// Bytes of the access at this server.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.phases.bytes
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -206,9 +195,10 @@ impl Flow {
         }
     }
 
-    /// Sends what can be sent.
+    /// Sends what can be sent of a lot.
     pub(crate) fn send(
         &mut self,
+        lot: &Lot,
         pipe: &mut Pipe,
         memory: &Run<'_>,
         terms: &Terms<'_>,
@@ -234,14 +224,21 @@ impl Flow {
                         _ => State::AwaitsDone,
                     };
                 }
-                None if self.may_issue() => self.issue(pipe, memory, terms, number()),
+                None if self.may_issue() => self.issue(lot, pipe, memory, terms, number()),
                 None => return Ok(()),
             }
         }
     }
 
     /// Cuts the next message and prepares it.
-    fn issue(&mut self, pipe: &mut Pipe, memory: &Run<'_>, terms: &Terms<'_>, number: u64) {
+    fn issue(
+        &mut self,
+        lot: &Lot,
+        pipe: &mut Pipe,
+        memory: &Run<'_>,
+        terms: &Terms<'_>,
+        number: u64,
+    ) {
         let plan = terms.plan;
         let mut most = pipe.welcome.message_bytes.clamp(4096, 1 << 30);
         if terms.message_bytes > 0 {
@@ -255,14 +252,14 @@ impl Flow {
         m.parts.clear();
         let mut hi = self.end;
         if self.unsent > most {
-            file = plan.cut(&self.parts, file, most);
+            file = plan.cut(&lot.parts, file, most);
             hi = terms.view.bytes().rank(file.end.0);
         }
         if self.next == terms.base && hi == self.end && self.phases.messages == 0 {
-            m.parts.extend(self.parts.iter().cloned());
+            m.parts.extend_from_slice(&lot.parts);
         } else {
             m.parts
-                .extend(self.parts.iter().filter_map(|part| plan.clip(part, file)));
+                .extend(lot.parts.iter().filter_map(|part| plan.clip(part, file)));
         }
         m.bytes = m.parts.iter().map(|part| part.bytes).sum();
         (m.lo, m.hi, m.request) = (self.next, hi, number);

@@ -16,7 +16,7 @@ use wire::{ServerId, Status};
 use crate::access::flow::{Flow, Terms};
 use crate::access::memory::{Direction, Run};
 use crate::access::phases::Phases;
-use crate::access::work::Work;
+use crate::access::work::{Lot, Work};
 use crate::error::{Error, Failure, Result, Trouble};
 use crate::file::handle::Handle;
 use crate::file::view::HandleView;
@@ -45,24 +45,21 @@ impl Handle {
         patience: &mut Patience,
         phases: &mut Phases,
     ) -> Result<Attempt> {
-        let used = lane.work.used;
+        lane.work.begin_flows(terms.base + memory.len() as u64);
+        let used = lane.work.lots().len();
         // Connections and registrations first, so that nothing is half sent when they fail.
         for i in 0..used {
-            let place = lane.work.flows[i].place.expect("set by spread");
+            let place = lane.work.lots()[i].place;
             match self.ready(lane, seen, place) {
                 Ok(_) => {}
                 Err(trouble) => lane.work.flows[i].fail(trouble),
             }
         }
         for i in 0..used {
-            if let Some(place) = lane.work.flows[i].place {
-                // Looked up after all were made: the list of connections does not change from here.
-                match lane.find(place.server) {
-                    Some(index) => lane.work.flows[i].pipe = index,
-                    None => {
-                        lane.work.flows[i].fail(Trouble::Broken("the connection failed".into()))
-                    }
-                }
+            // Looked up after all were made: the list of connections does not change from here.
+            match lane.find(lane.work.lots()[i].place.server) {
+                Some(index) => lane.work.flows[i].pipe = index,
+                None => lane.work.flows[i].fail(Trouble::Broken("the connection failed".into())),
             }
         }
         let started = Instant::now();
@@ -120,21 +117,20 @@ impl Handle {
         patience: &mut Patience,
         failed: &[usize],
     ) -> Result<Attempt> {
-        let used = lane.work.used;
+        let used = lane.work.lots().len();
         let Work {
             flows, progress, ..
         } = &mut lane.work;
         for flow in &flows[..used] {
-            let server = flow.place.map_or(0, |p| p.server);
+            let server = flow.phases.server;
             progress.retain(|(s, _)| *s != server);
             progress.push((server, flow.confirmed));
         }
         let servers = progress.len();
         let mut errors: Vec<(usize, Error)> = Vec::new();
         for &i in failed {
-            let flow = &mut lane.work.flows[i];
-            let place = flow.place.expect("set by spread");
-            let trouble = flow.failure.take().expect("it failed");
+            let place = lane.work.lots()[i].place;
+            let trouble = lane.work.flows[i].failure.take().expect("it failed");
             if terms.is_reserved && matches!(&trouble, Trouble::Refused(Status::StaleEpoch, _)) {
                 // The place is void; another has to be reserved.
                 errors.insert(0, (i, trouble.into_error(Some(ServerId(place.server)), "")));
@@ -163,7 +159,8 @@ impl Handle {
         // one that would have been asked again if it were the only one.
         let end = terms.base + memory.len() as u64;
         let bytes = terms.view.bytes();
-        let safe = lane.work.flows[..used].iter().map(|flow| {
+        let (lots, flows) = lane.work.lots_and_flows();
+        let safe = flows.iter().zip(lots).map(|(flow, lot)| {
             if flow.confirmed >= end {
                 return end;
             }
@@ -171,7 +168,7 @@ impl Handle {
             let to = bytes.select(end - 1).map_or(u64::MAX, |x| x + 1);
             terms
                 .plan
-                .first(&flow.parts, (from..to).into())
+                .first(&lot.parts, (from..to).into())
                 .map_or(end, |x| bytes.rank(x.0))
         });
         let confirmed = safe.min().unwrap_or(end) - terms.base;
@@ -238,10 +235,19 @@ impl Handle {
     }
 }
 
+/// Flows that are not at their end, with what their servers have of the access.
+fn unfinished<'a>(
+    flows: &'a mut [Flow],
+    lots: &'a [Lot],
+) -> impl Iterator<Item = (&'a mut Flow, &'a Lot)> {
+    let all = flows.iter_mut().zip(lots);
+    all.filter(|(flow, _)| !flow.is_finished())
+}
+
 /// Runs all flows to their end.
 fn drive(lane: &mut Lane, memory: &mut Run<'_>, terms: &Terms<'_>, session: &Session) {
     let Lane { servers, work, .. } = lane;
-    let flows = &mut work.flows[..work.used];
+    let (lots, flows) = work.lots_and_flows();
     let mut open = flows.iter().filter(|flow| !flow.is_finished()).count();
     let halt = |flows: &mut [Flow]| {
         // What the others would do under an old layout would be done again.
@@ -250,9 +256,10 @@ fn drive(lane: &mut Lane, memory: &mut Run<'_>, terms: &Terms<'_>, session: &Ses
         }
     };
     if open > 1 {
-        for flow in flows.iter_mut().filter(|flow| !flow.is_finished()) {
+        for (flow, lot) in unfinished(flows, lots) {
             let pipe = &mut servers[flow.pipe].1;
-            if let Err(trouble) = flow.send(pipe, memory, terms, || session.number(), Wait::No) {
+            if let Err(trouble) = flow.send(lot, pipe, memory, terms, || session.number(), Wait::No)
+            {
                 flow.fail(trouble);
             }
             if memory.is_write() {
@@ -268,19 +275,20 @@ fn drive(lane: &mut Lane, memory: &mut Run<'_>, terms: &Terms<'_>, session: &Ses
             }
             break;
         }
-        for flow in flows.iter_mut().filter(|flow| !flow.is_finished()) {
+        for (flow, lot) in unfinished(flows, lots) {
             let pipe = &mut servers[flow.pipe].1;
             let stepped = loop {
                 match flow.receive(pipe, memory, terms, Wait::No) {
                     Ok(true) if flow.is_finished() => break Ok(()),
                     Ok(true) => {
-                        let sent = flow.send(pipe, memory, terms, || session.number(), Wait::No);
+                        let sent =
+                            flow.send(lot, pipe, memory, terms, || session.number(), Wait::No);
                         if sent.is_err() {
                             break sent;
                         }
                     }
                     Ok(false) => {
-                        break flow.send(pipe, memory, terms, || session.number(), Wait::No);
+                        break flow.send(lot, pipe, memory, terms, || session.number(), Wait::No);
                     }
                     Err(trouble) => break Err(trouble),
                 }
@@ -293,11 +301,11 @@ fn drive(lane: &mut Lane, memory: &mut Run<'_>, terms: &Terms<'_>, session: &Ses
         open = flows.iter().filter(|flow| !flow.is_finished()).count();
     }
     // The last one, or the only one, is simply waited for.
-    if let Some(flow) = flows.iter_mut().find(|flow| !flow.is_finished()) {
+    if let Some((flow, lot)) = unfinished(flows, lots).next() {
         let pipe = &mut servers[flow.pipe].1;
         while !flow.is_finished() {
             let stepped = flow
-                .send(pipe, memory, terms, || session.number(), Wait::Yes)
+                .send(lot, pipe, memory, terms, || session.number(), Wait::Yes)
                 .and_then(|()| flow.receive(pipe, memory, terms, Wait::Yes));
             if let Err(trouble) = stepped {
                 flow.fail(trouble);

@@ -47,6 +47,7 @@ use crate::access::memory::{Direction, Memory, Run};
 use crate::access::message::Attempt;
 use crate::access::phases::{Phases, ServerPhases};
 use crate::access::places::Places;
+use crate::access::work::Lot;
 use crate::error::{Error, Result};
 use crate::file::File;
 use crate::file::handle::Handle;
@@ -360,7 +361,7 @@ impl Handle {
             let plan = through.plan(seen, &self.state());
             lane.work.replan(&mut planned, &plan, epoch, len);
             let is_owner_only = lane.work.spread(&plan, seen, lo, len, file, &mut phases)?
-                && lane.work.flows[0].place.map(|p| p.server) == Some(plan.state.owner.server);
+                && lane.work.lots()[0].place.server == plan.state.owner.server;
             let hints = self.limits();
             let size_told = if is_write {
                 falls::MAX_OFFSET
@@ -447,8 +448,9 @@ impl Handle {
             false => phases.scatter_ns += spent,
         }
         phases.is_direct = true;
-        let flows = &lane.work.flows[..lane.work.used];
-        phases.servers.extend(flows.iter().map(|flow| flow.phases));
+        phases
+            .servers
+            .extend(lane.work.lots().iter().map(Lot::phases));
         true
     }
 

@@ -1,26 +1,54 @@
-//! What the accesses of a lane reuse: flows with their parts, what is done already, memory for packed bytes.
+//! What the accesses of a lane reuse: what each server has of an access, flows, what is done already, memory for packed
+//! bytes.
 //!
-//! [`Work::spread`] gives every server its parts of an access, in the order of the access plan; bytes that were
-//! confirmed in an earlier attempt are left out.
+//! [`Work::spread`] gives every server its [`Lot`] of an access: parts in the order of the access plan, without bytes
+//! that were confirmed in an earlier attempt. The ways take it from there; flows are the message way's.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use layout::{FileOffset, FileSpan};
-use wire::Status;
+use plan::access::Part;
+use wire::{Place, Status};
 
 use crate::access::flow::Flow;
-use crate::access::phases::Phases;
+use crate::access::phases::{Phases, ServerPhases};
 use crate::access::plan::Plan;
 use crate::error::{Error, Result};
 use crate::file::view::HandleView;
+
+/// What one server has of an access.
+#[derive(Debug)]
+pub(crate) struct Lot {
+    slot: usize,
+    pub(crate) place: Place,
+    pub(crate) parts: Vec<Part>,
+    /// Where it begins, in view space.
+    pub(crate) from: u64,
+}
+
+impl Lot {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.bytes).sum()
+    }
+
+    pub(crate) fn phases(&self) -> ServerPhases {
+        ServerPhases {
+            server: self.place.server,
+            bytes: self.bytes(),
+            ..ServerPhases::default()
+        }
+    }
+}
 
 /// What accesses of a lane reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     /// Only the first `used` are part of the access.
-    pub(crate) flows: Vec<Flow>,
-    pub(crate) used: usize,
+    lots: Vec<Lot>,
+    used: usize,
+    /// One for each lot of an access that goes by message.
+    pub(super) flows: Vec<Flow>,
     /// What servers have confirmed in an attempt that failed elsewhere: server, view offset.
     pub(super) progress: Vec<(u64, u64)>,
     /// Everything before this view offset is done, at whichever server it was.
@@ -34,6 +62,31 @@ pub(crate) struct Work {
 pub(super) type Planned = Option<(Arc<Plan>, u64, u64)>;
 
 impl Work {
+    /// What servers have of the access.
+    pub(crate) fn lots(&self) -> &[Lot] {
+        &self.lots[..self.used]
+    }
+
+    /// What servers have of the access, and memory for packed bytes.
+    pub(super) fn lots_and_packed(&mut self) -> (&[Lot], &mut Vec<u8>) {
+        (&self.lots[..self.used], &mut self.packed)
+    }
+
+    /// What servers have of the access, and their flows.
+    pub(super) fn lots_and_flows(&mut self) -> (&[Lot], &mut [Flow]) {
+        (&self.lots[..self.used], &mut self.flows[..self.used])
+    }
+
+    /// Begins a flow for each lot, up to this view offset.
+    pub(super) fn begin_flows(&mut self, hi: u64) {
+        while self.flows.len() < self.used {
+            self.flows.push(Flow::default());
+        }
+        for (flow, lot) in self.flows.iter_mut().zip(&self.lots[..self.used]) {
+            flow.begin(lot, hi);
+        }
+    }
+
     pub(super) fn forget_progress(&mut self) {
         self.progress.clear();
         self.floor = 0;
@@ -65,7 +118,7 @@ impl Work {
         *planned = Some((plan.clone(), epoch, bytes));
     }
 
-    /// Spreads an access over flows, one per server that has bytes of it; whether there is one only.
+    /// Spreads an access over the servers that have bytes of it; whether there is one only.
     pub(super) fn spread(
         &mut self,
         plan: &Plan,
@@ -78,7 +131,7 @@ impl Work {
         let started = Instant::now();
         let intersected = phases.intersect_ns;
         let Work {
-            flows,
+            lots,
             used,
             progress,
             floor,
@@ -94,21 +147,25 @@ impl Work {
                 return;
             };
             found += part.bytes;
-            let i = match flows[..*used].iter().position(|flow| flow.slot == slot) {
-                Some(i) => i,
-                None => {
-                    if flows.len() == *used {
-                        flows.push(Flow::default());
+            let known = lots[..*used].iter().position(|lot| lot.slot == slot);
+            let i = known.unwrap_or(*used);
+            if i == *used {
+                let place = plan.places[slot];
+                match lots.get_mut(i) {
+                    Some(lot) => {
+                        (lot.slot, lot.place) = (slot, place);
+                        lot.parts.clear();
                     }
-                    let flow = &mut flows[*used];
-                    flow.slot = slot;
-                    flow.place = Some(plan.places[slot]);
-                    flow.parts.clear();
-                    *used += 1;
-                    *used - 1
+                    None => lots.push(Lot {
+                        slot,
+                        place,
+                        parts: Vec::new(),
+                        from: lo,
+                    }),
                 }
-            };
-            flows[i].parts.push(part);
+                *used += 1;
+            }
+            lots[i].parts.push(part);
         });
         if found != len {
             let text = match nobody {
@@ -127,25 +184,18 @@ impl Work {
         }
         let is_alone = *used == 1;
         let hi = lo + len;
-        for flow in &mut flows[..*used] {
-            let server = flow.place.map_or(0, |p| p.server);
+        for lot in &mut lots[..*used] {
+            let server = lot.place.server;
             let done = progress.iter().find(|(s, _)| *s == server).map(|p| p.1);
-            match done.unwrap_or(0).max(*floor) {
-                from if from >= hi => {
-                    flow.parts.clear();
-                    flow.begin(hi, hi);
-                }
-                from if from > lo => {
-                    let start = seen.view.bytes().select(from).expect("inside the access");
-                    let rest = FileSpan::new(FileOffset(start), file.end);
-                    flow.parts = flow
-                        .parts
-                        .iter()
-                        .filter_map(|part| plan.clip(part, rest))
-                        .collect();
-                    flow.begin(from, hi);
-                }
-                _ => flow.begin(lo, hi),
+            lot.from = done.unwrap_or(0).max(*floor).clamp(lo, hi);
+            if lot.from == hi {
+                lot.parts.clear();
+            } else if lot.from > lo {
+                let start = seen.view.bytes().select(lot.from);
+                let start = FileOffset(start.expect("inside the access"));
+                let rest = FileSpan::new(start, file.end);
+                let left = lot.parts.iter().filter_map(|part| plan.clip(part, rest));
+                lot.parts = left.collect();
             }
         }
         phases.intersect_ns += intersect_ns;

@@ -261,18 +261,19 @@ impl Handle {
 
     /// Remembers the run that a direct access turned out to lie in.
     pub(crate) fn learn(&self, lane: &Lane, maps: &Maps, way: Way<'_>) {
-        let work = &lane.work;
-        if way.len >= LONG || way.grows || work.used != 1 || self.is_closed() {
+        if way.len >= LONG || way.grows || self.is_closed() {
             return;
         }
-        let flow = &work.flows[0];
-        let (Some(place), [part]) = (flow.place, &flow.parts[..]) else {
+        let [lot] = lane.work.lots() else {
+            return;
+        };
+        let [part] = &lot.parts[..] else {
             return;
         };
         if self.direct.quick.has(way.lo, way.writes) || !self.direct.quick.has_room() {
             return;
         }
-        let Some(map) = maps.server(place.server) else {
+        let Some(map) = maps.server(lot.place.server) else {
             return;
         };
         let share = way.plan.share(part);
@@ -340,7 +341,7 @@ impl Handle {
             reads: self.rights.allow(Rights::READ),
             // A run that was read is not written through: a write has to be noted for the next sync.
             writes: way.writes && extent.is_writable() && !self.is_append,
-            recorded_at: self.recording.counters.slot(place.server),
+            recorded_at: self.recording.counters.slot(lot.place.server),
         });
     }
 }

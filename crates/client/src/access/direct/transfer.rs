@@ -23,10 +23,9 @@ use wire::message::direct::{Map, SubfileRange};
 
 use super::attached::Attached;
 use super::maps::{Extent, Maps, Piece, ServerMap, pieces, span};
-use crate::access::flow::Flow;
 use crate::access::memory::{Direction, Memory, Run};
 use crate::access::plan::Plan;
-use crate::access::work::Work;
+use crate::access::work::Lot;
 use crate::access::{How, file_range};
 use crate::file::handle::Handle;
 use crate::file::view::HandleView;
@@ -103,7 +102,7 @@ impl Handle {
                 .load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Tries to do the access that is spread over the flows of a lane; whether it is done. If not, it
+    /// Tries to do the access that is spread over the lots of a lane; whether it is done. If not, it
     /// goes by message.
     pub(crate) fn go_directly(
         &self,
@@ -112,14 +111,8 @@ impl Handle {
         memory: &mut Memory<'_>,
     ) -> bool {
         let counters = &self.session.sharing.counters;
-        let Work {
-            flows,
-            used,
-            packed,
-            ..
-        } = &mut lane.work;
-        let flows = &flows[..*used];
-        let is_long_growth = || flows.iter().all(|f| f.bytes() >= LONG_GROWTH);
+        let (lots, packed) = lane.work.lots_and_packed();
+        let is_long_growth = || lots.iter().all(|lot| lot.bytes() >= LONG_GROWTH);
         if way.grows && !is_long_growth() {
             return false;
         }
@@ -127,7 +120,7 @@ impl Handle {
         let mut copied = match way.grows {
             // The servers have to know how far it reaches before there is anything to be moved.
             true => Err(NotCopied::Unmapped),
-            false => copy(flows, &maps, way, memory, packed),
+            false => copy(lots, &maps, way, memory, packed),
         };
         if matches!(copied, Err(NotCopied::Unmapped)) {
             drop(maps);
@@ -143,13 +136,8 @@ impl Handle {
             }
             self.direct.misses.lock().covered();
             maps = self.maps();
-            let Work {
-                flows,
-                used,
-                packed,
-                ..
-            } = &mut lane.work;
-            copied = copy(&flows[..*used], &maps, way, memory, packed);
+            let (lots, packed) = lane.work.lots_and_packed();
+            copied = copy(lots, &maps, way, memory, packed);
         }
         match copied {
             Ok(()) => {}
@@ -173,8 +161,8 @@ impl Handle {
         self.learn(lane, &maps, way);
         if way.writes {
             // After the run was learned: see `sync`.
-            for flow in &lane.work.flows[..lane.work.used] {
-                if let Some(map) = flow.place.and_then(|p| maps.server(p.server)) {
+            for lot in lane.work.lots() {
+                if let Some(map) = maps.server(lot.place.server) {
                     let attached = &map.attached;
                     self.unsynced
                         .wrote(attached.server, attached.incarnation, attached.verifier);
@@ -206,24 +194,22 @@ impl Handle {
         let mut is_told = true;
         loop {
             let mut missing = 0;
-            for i in 0..lane.work.used {
+            for i in 0..lane.work.lots().len() {
                 let maps = self.maps();
-                let Some(ranges) = unmapped(&lane.work.flows[i], &maps, way) else {
+                let lot = &lane.work.lots()[i];
+                let Some(ranges) = unmapped(lot, &maps, way) else {
                     return false;
                 };
                 drop(maps);
                 let wanted = ranges.iter().map(|r| r.end - r.start).sum::<u64>();
                 if before == u64::MAX {
-                    is_told &=
-                        ranges.len() == lane.work.flows[i].parts.len() && wanted <= WHOLE_QUESTION;
+                    is_told &= ranges.len() == lot.parts.len() && wanted <= WHOLE_QUESTION;
                 }
                 if ranges.is_empty() {
                     continue;
                 }
                 missing += wanted;
-                let Some(place) = lane.work.flows[i].place else {
-                    return false;
-                };
+                let place = lot.place;
                 if missing >= before || self.ask_map(lane, way, place, ranges).is_none() {
                     return false;
                 }
@@ -238,12 +224,10 @@ impl Handle {
     /// Lets servers whose bytes of a write that grows the file are mapped already count them.
     fn tell_ends(&self, lane: &mut Lane, way: Way<'_>, is_told: bool) -> bool {
         is_told
-            || (0..lane.work.used).all(|i| {
-                let flow = &lane.work.flows[i];
-                let Some(place) = flow.place else {
-                    return false;
-                };
-                let ends = flow.parts.iter().filter_map(|part| {
+            || (0..lane.work.lots().len()).all(|i| {
+                let lot = &lane.work.lots()[i];
+                let place = lot.place;
+                let ends = lot.parts.iter().filter_map(|part| {
                     let (span, _) = span(way.plan.share(part), part.file.raw(), part.bytes)?;
                     let (store, subfile) = way.plan.stored(part);
                     Some(SubfileRange {
@@ -283,11 +267,11 @@ impl Handle {
 
 /// Bytes of an access at one server that are not mapped: of each subfile from the first of them on.
 /// `None` if they lie too far apart to be written directly: extents between them would be made.
-fn unmapped(flow: &Flow, maps: &Maps, way: Way<'_>) -> Option<Vec<SubfileRange>> {
+fn unmapped(lot: &Lot, maps: &Maps, way: Way<'_>) -> Option<Vec<SubfileRange>> {
     let mut ranges = Vec::new();
-    let map = flow.place.and_then(|p| maps.server(p.server));
+    let map = maps.server(lot.place.server);
     let map = map.filter(|_| maps.are_for(way.epoch));
-    for part in &flow.parts {
+    for part in &lot.parts {
         let share = way.plan.share(part);
         let Some((span, _)) = span(share, part.file.raw(), part.bytes) else {
             continue;
@@ -336,7 +320,7 @@ impl Piece<'_> {
 
 /// Copies a whole access, chunk by chunk.
 fn copy(
-    flows: &[Flow],
+    lots: &[Lot],
     maps: &Maps,
     way: Way<'_>,
     memory: &mut Memory<'_>,
@@ -348,26 +332,26 @@ fn copy(
     let is_run = memory.is_run();
     for (done, chunk) in way.parts(CHUNK) {
         let is_whole = chunk.len == way.len;
-        if !is_run && !lies_in_runs(flows, chunk, is_whole) {
-            copy_packets(flows, maps, chunk, done, memory, packet)?;
+        if !is_run && !lies_in_runs(lots, chunk, is_whole) {
+            copy_packets(lots, maps, chunk, done, memory, packet)?;
             continue;
         }
         let mut side = match memory.run() {
             Some(run) => Side::Run(run),
             None => Side::Places(memory.first(way.len)),
         };
-        copy_chunk(flows, maps, chunk, is_whole, way.lo, &mut side)?;
+        copy_chunk(lots, maps, chunk, is_whole, way.lo, &mut side)?;
     }
     Ok(())
 }
 
 /// Whether view and subfiles meet in long runs.
-fn lies_in_runs(flows: &[Flow], way: Way<'_>, is_whole: bool) -> bool {
+fn lies_in_runs(lots: &[Lot], way: Way<'_>, is_whole: bool) -> bool {
     let file = match is_whole {
         true => None,
         false => file_range(way.seen, way.lo, way.len).ok(),
     };
-    flows.iter().flat_map(|flow| &flow.parts).all(|part| {
+    lots.iter().flat_map(|lot| &lot.parts).all(|part| {
         let clipped = file.map_or(Some(*part), |file| way.plan.clip(part, file));
         let Some(part) = &clipped else {
             return true;
@@ -386,7 +370,7 @@ fn lies_in_runs(flows: &[Flow], way: Way<'_>, is_whole: bool) -> bool {
 
 /// Copies a chunk of described memory packet by packet; it begins `before` bytes into the access.
 fn copy_packets(
-    flows: &[Flow],
+    lots: &[Lot],
     maps: &Maps,
     way: Way<'_>,
     before: u64,
@@ -403,11 +387,11 @@ fn copy_packets(
             Direction::Write => {
                 memory.pack(from, (&mut *packed).into());
                 let side = &mut Side::Run((&*packed).into());
-                copy_chunk(flows, maps, part, false, part.lo, side)?;
+                copy_chunk(lots, maps, part, false, part.lo, side)?;
             }
             Direction::Read => {
                 let side = &mut Side::Run((&mut *packed).into());
-                copy_chunk(flows, maps, part, false, part.lo, side)?;
+                copy_chunk(lots, maps, part, false, part.lo, side)?;
                 memory.unpack(from, (&*packed).into());
             }
         }
@@ -417,7 +401,7 @@ fn copy_packets(
 
 /// Copies a chunk of an access. The memory begins with view byte `base`.
 fn copy_chunk(
-    flows: &[Flow],
+    lots: &[Lot],
     maps: &Maps,
     way: Way<'_>,
     is_whole: bool,
@@ -431,13 +415,13 @@ fn copy_chunk(
             Some(file.map_err(|_| NotCopied::Unmapped)?)
         }
     };
-    for flow in flows {
-        let Some(map) = flow.place.and_then(|p| maps.server(p.server)) else {
+    for lot in lots {
+        let Some(map) = maps.server(lot.place.server) else {
             return Err(NotCopied::Unmapped);
         };
         let turn = Turn {
             plan: way.plan,
-            parts: &flow.parts,
+            parts: &lot.parts,
             chunk,
             map,
             base,
