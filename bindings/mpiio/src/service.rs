@@ -248,11 +248,7 @@ fn client_of(url: Option<&str>) -> Outcome<Client> {
         return Ok(known.client.clone());
     }
     static LISTENS: std::sync::Once = std::sync::Once::new();
-    LISTENS.call_once(|| {
-        if let Err(why) = logging::listen("") {
-            eprintln!("pario: {why}");
-        }
-    });
+    LISTENS.call_once(|| logging::listen(""));
     // Servers that have to be started are those of the same installation.
     if let Some(library) = library() {
         embedded::say_beside(library);

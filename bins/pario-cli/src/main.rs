@@ -114,7 +114,7 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
             USUAL_OF_SERVERS
         }
         _ => "",
-    })?;
+    });
     match arguments.command {
         Command::Up(arguments) => commands::up::run(&arguments),
         Command::Down(arguments) => commands::down::run(&arguments),

@@ -18,10 +18,12 @@
 //!
 //! Invariants
 //! - Nothing is told per access above `trace`, and `trace` is not part of what is released.
-//! - A value that cannot be read is refused by name: who misspells a part would wait for its lines in vain.
+//! - A value that cannot be read is named in a line, and the usual counts: who misspells a part would wait for its lines in
+//!   vain, but no server and no job fails for it.
 #![forbid(unsafe_code)]
 
 use std::fmt;
+use std::io::Write;
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::Writer;
@@ -33,9 +35,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub const VARIABLE: &str = "PARIO_LOG";
 
 /// Parts that may be named: those that say something.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 7] = [
     "client",
-    "embedded",
     "ioserver",
     "job",
     "metaserver",
@@ -44,18 +45,24 @@ const PARTS: [&str; 8] = [
     "store",
 ];
 
-/// Writes to standard error what `PARIO_LOG` asks for, and `usual` if it asks for nothing; nothing at all if that is empty.
-/// What cannot be read is said in the error, in one line.
-pub fn listen(usual: &str) -> Result<(), String> {
+/// Writes to standard error what `PARIO_LOG` asks for, and `usual` if it asks for nothing that can be read; nothing at all if
+/// that is empty.
+///
+/// # Panics
+/// If `usual` cannot be read.
+pub fn listen(usual: &str) {
     let said = std::env::var(VARIABLE).unwrap_or_default();
-    let wanted = match said.trim() {
-        "" => usual,
-        said => said,
-    };
-    let targets = targets(wanted)?;
-    if wanted.is_empty() {
-        return Ok(());
+    let asked = Some(said.trim()).filter(|said| !said.is_empty());
+    let read = asked.map(targets).transpose();
+    let read = read.unwrap_or_else(|why| {
+        // Nobody there is no failure.
+        let _ = writeln!(std::io::stderr(), "pario: {why}");
+        None
+    });
+    if read.is_none() && usual.is_empty() {
+        return;
     }
+    let targets = read.unwrap_or_else(|| targets(usual).expect("the usual can be read"));
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_timer(Stamp);
@@ -64,7 +71,6 @@ pub fn listen(usual: &str) -> Result<(), String> {
         .with(lines)
         .with(targets)
         .try_init();
-    Ok(())
 }
 
 /// Reads what is to be told: a level, or parts with theirs.

@@ -4,7 +4,7 @@
 
 use nix::sys::signal::Signal;
 
-use crate::scratch::{Foreground, Scratch, refusal_of, wait_until};
+use crate::scratch::{Foreground, Scratch, wait_until};
 
 /// A metadata manager and an I/O server that tell what is asked for.
 fn service(scratch: &Scratch, log: Option<&str>) -> (Foreground, Foreground, String) {
@@ -80,13 +80,15 @@ fn what_goes_well_is_not_told_unless_it_is_asked_for() {
 }
 
 #[test]
-fn value_that_cannot_be_read_is_named() {
+fn value_that_cannot_be_read_is_named_and_stops_nothing() {
     let scratch = Scratch::new("badlog");
-    for arguments in [&["ls"][..], &["serve", "meta", "--dir", "meta"]] {
-        let mut command = scratch.pario(arguments);
-        command.env("PARIO_LOG", "warn,iosever=debug");
-        let said = refusal_of(command, 1);
+    let (mut meta, mut io, url) = service(&scratch, Some("warn,iosever=debug"));
+    let told = put(&scratch, &url, Some("warn,iosever=debug"));
+    for said in [told, meta.errors()] {
         let begin = "pario: PARIO_LOG is 'warn,iosever=debug': 'iosever' is no part; give ";
         assert!(said.starts_with(begin), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
     }
+    io.terminate();
+    meta.terminate();
 }
