@@ -11,7 +11,8 @@
 //! `link` is the share of what the slower side's links carry together. `disk-fsync` and `disk-cold`
 //! are a file on the local disk, written until it is there, and read past the host's cache: remote memory
 //! against a local disk. In the `matching` rows every host has a client and a server, and the layout
-//! decides which share X of a client's bytes its own server has.
+//! decides which share X of a client's bytes its own server has; column `near` is the share that clients
+//! have found there.
 
 use clap::Args;
 use console::{Error, output};
@@ -260,6 +261,7 @@ impl Arguments {
                 let mut row = measured.row(case, name, op, Statistic::Median, &[])?;
                 let all: f64 = *whole[i].get_or_insert(row.value);
                 row.set("cost", digits(all / row.value, 2));
+                row.set("near", digits(measured.near(name, op), 3));
                 row.set("mbit", self.runs.rate);
                 sheet.push(row)?;
             }

@@ -75,12 +75,23 @@ pub(crate) struct Measured {
     pub(crate) bytes: u64,
     firsts: Vec<(String, f64)>,
     outcomes: Vec<(String, Option<Outcome>)>,
-    /// Messages with bytes that all clients send in one pass: none where access is direct.
-    messages: Vec<(String, u64)>,
+    passes: Passes,
+    /// Servers that keep bytes on a disk.
+    disks: u64,
 }
 
 type Outcomes = Vec<(String, Option<Outcome>)>;
-type Messages = Vec<(String, u64)>;
+/// What all clients do in one pass, beside the time that it takes.
+type Passes = Vec<(String, Pass)>;
+
+/// One pass of all clients.
+#[derive(Clone, Copy, Debug)]
+struct Pass {
+    /// Messages with bytes: none where access is direct.
+    messages: u64,
+    /// Bytes that were at a server of the client's own host.
+    near: u64,
+}
 
 /// Reading and writing.
 pub(crate) const OPS: [&str; 2] = ["write", "read"];
@@ -133,16 +144,19 @@ impl<'a> Job<'a> {
         drop(writers);
         let mut team = Team::start(self.site, self.clients, self.path, self.on)?;
         team.parts(&self.array, 17, self.view)?;
+        let mut disks = 0;
         for way in &self.ways {
-            team.every(&self.open(way, false))?;
+            let opened = team.every(&self.open(way, false))?;
+            disks = opened.answers[0]["disks"].as_u64().unwrap_or(0);
             firsts.push((format!("{}/read", way.name), team.read(way.name)?.ns));
         }
-        let (outcomes, messages) = self.contest(team, &lens)?;
+        let (outcomes, passes) = self.contest(team, &lens)?;
         Ok(Measured {
             bytes: lens.iter().sum(),
             firsts,
             outcomes,
-            messages,
+            passes,
+            disks,
         })
     }
 
@@ -152,7 +166,7 @@ impl<'a> Job<'a> {
                 "through_one_server": way.through_one_server })
     }
 
-    fn contest(&self, team: Team, lens: &[u64]) -> Result<(Outcomes, Messages), Error> {
+    fn contest(&self, team: Team, lens: &[u64]) -> Result<(Outcomes, Passes), Error> {
         let mut team = team;
         let mut plain = Vec::new();
         let memory = self.with_memory.then(|| SharedFile::in_memory("part"));
@@ -197,17 +211,21 @@ impl<'a> Job<'a> {
         let outcomes = rounds_of(self.effort, &mut rounds)?;
         drop(rounds);
         let mut team = team.into_inner();
-        let mut messages = Vec::new();
+        let mut passes = Vec::new();
         for way in &self.ways {
             for op in OPS {
                 let round = match op {
                     "write" => team.write(way.name)?,
                     _ => team.read(way.name)?,
                 };
-                messages.push((format!("{}/{op}", way.name), round.messages));
+                let pass = Pass {
+                    messages: round.messages,
+                    near: round.near,
+                };
+                passes.push((format!("{}/{op}", way.name), pass));
             }
         }
-        Ok((names.into_iter().zip(outcomes).collect(), messages))
+        Ok((names.into_iter().zip(outcomes).collect(), passes))
     }
 }
 
@@ -263,10 +281,22 @@ impl Measured {
             .first(first.map(|(_, ns)| bytes / ns.max(1.0)))
             .ratios(ratios)
             .column("ms", digits(ns / 1e6, 2));
-        if let Some((_, messages)) = self.messages.iter().find(|(n, _)| *n == name) {
-            row.set("messages", *messages);
+        if let Some(pass) = self.pass(&name) {
+            row.set("messages", pass.messages);
         }
+        row.set("disks", self.disks);
         Ok(row)
+    }
+
+    fn pass(&self, name: &str) -> Option<Pass> {
+        let found = self.passes.iter().find(|(n, _)| n == name);
+        found.map(|(_, pass)| *pass)
+    }
+
+    /// The part of the bytes that clients found at a server of their own host.
+    pub(crate) fn near(&self, way: &str, op: &str) -> f64 {
+        let near = self.pass(&format!("{way}/{op}")).map_or(0, |p| p.near);
+        near as f64 / self.bytes as f64
     }
 }
 

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Links between hosts have a rate, so that the network and not the processors of this machine is the
-//! bottleneck, as it was there. Column `source` is what the report says, as a ratio of the same kind.
+//! bottleneck, as it was there. Column `near` is the share of the bytes that clients found on their own host, and
+//! `source` is what the report says, as a ratio of the same kind.
 
 use std::cell::RefCell;
 
@@ -220,6 +221,11 @@ impl Run<'_> {
         let hosts = hosts(SERVERS + CLIENTS, Some(rate))?;
         let places: Vec<usize> = (SERVERS..SERVERS + CLIENTS).collect();
         let bytes = megabytes * self.megabyte();
+        // Of small files too every server has a part.
+        let stripes = match self.is_tiny {
+            true => "striped(64)",
+            false => "striped(64KiB)",
+        };
         let mut readers = Vec::new();
         for servers in 1..=SERVERS {
             let spread = spread(&hosts, SERVERS + CLIENTS, (0..servers).collect());
@@ -227,7 +233,7 @@ impl Run<'_> {
             let view = |rank: usize| format!("(block) onto {CLIENTS} [{rank}]");
             let reading = Reading {
                 array: format!("u8[{bytes}]"),
-                layout: "striped(64KiB)".into(),
+                layout: stripes.into(),
                 view: &view,
                 path: Path::Socket,
                 clients: CLIENTS,
@@ -252,6 +258,7 @@ impl Run<'_> {
             row.ratios.push(("one", one / outcome.median));
             row.ratios.push(("link", row.value / links));
             row.set("source", source[i]);
+            row.set("messages", reader.team.borrow_mut().read("f")?.messages);
             self.sheet.push(row)?;
         }
         Ok(())
@@ -318,6 +325,8 @@ impl Run<'_> {
             let path = path.word();
             let case = format!("{name}/{kind}/{path}/read/MB={megabytes}/n={n}");
             let mut row = row(case, reader.bytes, outcome, reader.first_ns);
+            let near = reader.team.borrow_mut().read("f")?.near;
+            row.set("near", digits(near as f64 / reader.bytes as f64, 3));
             if *name == "E2" {
                 row.ratios.push(("E3", elsewhere.median / outcome.median));
                 // Same-node transfers were more than 30 times slower there.

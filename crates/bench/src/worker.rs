@@ -19,12 +19,13 @@
 
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions as FileOptions};
+use std::net::{IpAddr, UdpSocket};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use client::{Client, ConnectOptions, File, Hints, Mapping, OpenOptions};
+use client::{Client, ConnectOptions, Endpoint, File, Hints, Mapping, OpenOptions, StoreKind};
 use layout::ArrayType;
 use serde_json::{Value, json};
 
@@ -79,6 +80,8 @@ struct Opened {
     access: Access,
     /// Of the last write.
     stamp: u32,
+    /// Servers of this host.
+    near: Vec<u64>,
 }
 
 enum Access {
@@ -117,6 +120,9 @@ impl Opened {
         if let Access::Pario(file, ..) = &self.access {
             answer["messages"] = json!(self.messages() - messages_before);
             answer["phases"] = phases(file);
+            let servers = file.last_access().servers;
+            let near = servers.iter().filter(|s| self.near.contains(&s.server));
+            answer["near"] = json!(near.map(|s| s.bytes).sum::<u64>());
         }
         answer
     }
@@ -258,14 +264,18 @@ impl Worker {
             let first = |list: &Vec<client::Place>| list.first().map_or(0, |p| p.server);
             piece.places.iter().map(first).collect::<Vec<u64>>()
         });
+        let servers = self.client()?.members().map_err(refused)?;
+        let near = servers.iter().filter(|member| is_of_host(&member.address));
         let opened = Opened {
             access: Access::Pario(file, client, path.to_owned()),
             stamp: order.number("stamp").unwrap_or(0) as u32,
+            near: near.map(|member| member.server.0).collect(),
         };
         self.files.insert(name.to_owned(), opened);
-        let servers = self.client()?.members().map_err(refused)?;
         let first = servers.iter().map(|member| member.server.0).min();
-        Ok(json!({ "wrong": 0, "places": places, "first_server": first }))
+        let on_disk = servers.iter().filter(|m| m.store == StoreKind::Disk);
+        let disks = on_disk.count();
+        Ok(json!({ "wrong": 0, "places": places, "first_server": first, "disks": disks }))
     }
 
     /// With `sync` the bytes of a plain file are on the disk when the time ends.
@@ -425,6 +435,7 @@ impl Worker {
         let opened = Opened {
             access: Access::Plain(file, order.number("at")?),
             stamp: 0,
+            near: Vec::new(),
         };
         self.files.insert(order.text("name")?.to_owned(), opened);
         Ok(json!({ "wrong": 0 }))
@@ -558,6 +569,18 @@ fn moved_all(moved: client::Result<usize>, wanted: usize) -> Result<(), Error> {
     match moved.map_err(refused)? == wanted {
         true => Ok(()),
         false => Err("an access was short".into()),
+    }
+}
+
+/// Whether whoever listens there is on this host: its address can be bound here.
+fn is_of_host(address: &str) -> bool {
+    match address.parse() {
+        Ok(Endpoint::Unix(_)) => true,
+        Ok(Endpoint::Tcp { host, .. }) => {
+            let address = host.parse::<IpAddr>();
+            address.is_ok_and(|address| UdpSocket::bind((address, 0)).is_ok())
+        }
+        Err(_) => false,
     }
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct Round {
     pub(crate) ns: f64,
     /// Messages with bytes of files that all sent together.
     pub(crate) messages: u64,
+    /// Bytes of files that were at a server of the host of whoever accessed them.
+    pub(crate) near: u64,
     pub(crate) answers: Vec<Value>,
 }
 
@@ -98,6 +100,7 @@ impl Team {
         Ok(Round {
             ns: last.saturating_sub(first) as f64,
             messages: all("messages").sum(),
+            near: all("near").sum(),
             answers,
         })
     }

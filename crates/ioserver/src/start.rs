@@ -541,6 +541,11 @@ impl IoServer {
         ops::statistics(&self.running.service().context)
     }
 
+    /// Handlers that panicked; each is a bug.
+    pub fn panics(&self) -> u64 {
+        self.running.panics()
+    }
+
     /// Lets [`IoServer::wait`] return.
     pub fn end(&self) {
         self.running.service().end();

@@ -241,6 +241,9 @@ fn seed001_s84_remote_memory_is_measured_against_a_local_disk() {
     );
     // Clients of the host copy from the memory of the servers: neither a message nor a disk.
     send(&rows(&report, "host/view/direct", "/read/"), 0);
+    for row in rows(&report, "", "/MB=1/") {
+        assert_eq!(row["columns"]["disks"], 0, "{row}");
+    }
     if !are_there_hosts(&report, &errors) {
         testkit::skipped(&absent(&errors));
         return;
@@ -266,6 +269,9 @@ fn seed001_s85_the_cost_is_measured_for_every_matching() {
             let cost = row["columns"]["cost"].as_f64().expect("a cost");
             // All costs are of this one.
             assert!(cost > 0.0 && (matching != "1/" || cost == 1.0), "{row}");
+            // What a process finds on its own host is what the row says that it does.
+            let near = row["columns"]["near"].as_f64();
+            assert_eq!(near, matching.trim_end_matches('/').parse().ok(), "{row}");
         }
     }
 }
@@ -436,6 +442,14 @@ fn seed004_s73_overhead_and_near_and_far_servers_are_measured() {
     for n in ["n=2", "n=4"] {
         has_ratios(&rows(&report, "E2/", n), 2, &["E3"]);
         has_ratios(&rows(&report, "E3/", n), 2, &["link"]);
+        // Clients of E2 have their bytes beside them, those of E3 none; direct accesses do not say where they went.
+        for (name, near) in [("E2/", 1.0), ("E3/", 0.0)] {
+            for row in rows(&report, name, n) {
+                let found = row["columns"]["near"].as_f64();
+                let is_direct = row["case"].as_str().is_some_and(|c| c.contains("/direct/"));
+                assert!(is_direct || found == Some(near), "{row}");
+            }
+        }
     }
 }
 
@@ -454,6 +468,10 @@ fn seed004_s74_one_to_four_servers_take_turns() {
         let found = rows(&report, name, "/read/");
         has_ratios(&found, 4, &["one", "link"]);
         assert_eq!(found.len(), 4, "{errors}");
+        // What lets servers add up: each has a message of every process to serve.
+        for servers in 1..=4u64 {
+            send(&rows(&report, name, &format!("/s={servers}")), 4 * servers);
+        }
     }
 }
 

@@ -3,10 +3,16 @@
 //! Four ranks read a file segment by segment through interleaved views, as servers direct it; what servers
 //! prepared and what became of it is counted by them.
 
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
 use client::{Client, File, Hints, OpenOptions, Places, SharedBytes, SharedBytesMut, Team};
 use ioserver::StoreOptions;
+use store::{Asked, Watched, Watcher};
 
-use crate::service::{Service, pattern};
+use crate::service::{Service, pattern, socket};
 
 const RANKS: usize = 4;
 const UNIT: u64 = 256;
@@ -281,7 +287,7 @@ fn seed002_s73_what_is_ready_is_sent_and_the_rest_read_as_ever() {
     let hits = counted(&service, "prefetch_hit_bytes");
     let all = 7 * PART * RANKS as u64;
     assert!(hits > 0 && hits < all, "{hits} of {all}");
-    // Asked for at once, the round in hand is finished and no other begun.
+    // Asked for at once, whatever is ready by then.
     let (service, bytes) = begin(true, 24);
     run(&service, "packets", &BUFFER.to_string(), |_, file, team| {
         for number in 0..24 {
@@ -293,6 +299,101 @@ fn seed002_s73_what_is_ready_is_sent_and_the_rest_read_as_ever() {
         counted(&service, "prefetches_wrong"),
     );
     assert!(began > 0 && wrong == 0, "{began} {wrong}");
+}
+
+/// A disk that is slow to read what is behind the first segment, and does not begin with it before it is let.
+#[derive(Debug, Default)]
+struct Slow {
+    has_come: AtomicBool,
+    may_go: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Slow {
+    /// Longer than anything takes that lets it go.
+    const LONGEST: Duration = Duration::from_secs(20);
+    const EACH: Duration = Duration::from_millis(60);
+
+    fn let_go(&self) {
+        *self.may_go.lock().unwrap() = true;
+        self.changed.notify_all();
+    }
+
+    fn pause(&self, time: Duration, is_over: impl Fn(bool) -> bool) {
+        let guard = self.may_go.lock().unwrap();
+        let over = self
+            .changed
+            .wait_timeout_while(guard, time, |go| !is_over(*go));
+        drop(over.unwrap());
+    }
+}
+
+impl Watcher for Slow {
+    fn asked(&self, _file: &str, what: Asked) -> io::Result<()> {
+        // A table of checksums may come before the bytes.
+        if matches!(what, Asked::Read(offset, _) if offset >= PART * RANKS as u64 + (16 << 10)) {
+            self.has_come.store(true, Ordering::SeqCst);
+            self.pause(Self::LONGEST, |go| go);
+            self.pause(Self::EACH, |_| false);
+        }
+        Ok(())
+    }
+}
+
+/// A request that comes while the first of many rounds is in hand has that one, and no other: the rest is read for it.
+#[test]
+fn seed002_s73_a_request_has_the_round_in_hand_finished_and_no_other_begun() {
+    let whole = PART * RANKS as u64;
+    let mut service = Service::start(0);
+    let slow = Arc::new(Slow::default());
+    let bytes = pattern(2 * whole as usize, 9);
+    for start in 0..2 {
+        for server in service.servers.drain(..) {
+            server.stop();
+        }
+        let store = StoreOptions::Disk {
+            dirs: vec![service.dir.join("disk")],
+            memory_limit_bytes: 16 << 20,
+        };
+        let listen = socket(&service.dir, &format!("io-{start}"));
+        let options = ioserver::Options::new(socket(&service.dir, "meta"), listen, store);
+        let server = ioserver::start_on(options, |directory| {
+            Arc::new(Watched::by(Arc::new(directory), Arc::clone(&slow)))
+        });
+        service.servers.push(server.unwrap());
+        if start == 0 {
+            let client = service.connect_how(false);
+            let options = OpenOptions::new().read().write().create();
+            let file = client.open("/f", &options.layout("whole")).unwrap();
+            file.write_at(0, &bytes).unwrap();
+            file.sync().unwrap();
+            file.close().unwrap();
+        }
+    }
+    run(&service, "packets", &BUFFER.to_string(), |_, file, team| {
+        segment(file, team, 0, &bytes);
+        team.barrier().unwrap();
+        if team.rank() > 0 {
+            segment(file, team, 1, &bytes);
+            return;
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                until(&service, "directed_operations", 2);
+                // It is counted a moment before the preparation hears of it.
+                slow.pause(Slow::EACH, |_| false);
+                slow.let_go();
+            });
+            let begun = std::time::Instant::now();
+            while !slow.has_come.load(Ordering::SeqCst) && begun.elapsed() < Slow::LONGEST {
+                slow.pause(Duration::from_millis(1), |_| false);
+            }
+            segment(file, team, 1, &bytes);
+        });
+    });
+    assert!(slow.has_come.load(Ordering::SeqCst), "nothing was prepared");
+    let hits = counted(&service, "prefetch_hit_bytes");
+    assert!(hits > 0 && hits < whole / 2, "{hits} of {whole}");
 }
 
 #[test]

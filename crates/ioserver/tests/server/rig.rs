@@ -118,11 +118,16 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
+        let panics: u64 = self.servers.iter().flatten().map(IoServer::panics).sum();
         for server in self.servers.drain(..).flatten() {
             server.stop();
         }
         if let Some(meta) = self.meta.take() {
             meta.stop();
+        }
+        // Whoever sent what made a handler panic saw a connection end, as with any other error.
+        if !std::thread::panicking() {
+            assert_eq!(panics, 0, "handlers of servers panicked");
         }
     }
 }

@@ -150,6 +150,10 @@ impl Scene {
             }
         }
         assert!(self.service.io(0).is_running() && self.service.meta().is_running());
+        // A handler that panics is a connection that ends, which clients make good.
+        for log in [self.service.io(0).log(), self.service.meta().log()] {
+            assert!(!log.contains("panicked at"), "{log}");
+        }
     }
 
     /// Nothing is left of clients that are gone.
@@ -202,6 +206,11 @@ fn malicious_client_that_forges_its_page_delays_nobody_and_changes_nothing() {
     let never = stop_file(&scene.service, "never");
     malicious.send(&format!("forge\t{}", never.display()));
     scene.change_all(2, || ());
+    // Not before the server has met what is forged.
+    until("claims that are forged", || {
+        scene.change_all(1, || ());
+        sum(&scene.service, &scene.client, "direct_claims_waited") > 0
+    });
     scene.check();
     malicious.kill();
     scene.check_leaks();

@@ -22,6 +22,13 @@ struct Told {
     error: Error,
 }
 
+impl Told {
+    /// Where the write began that failed.
+    fn at(&self) -> u64 {
+        self.full * CHUNK as u64 % (8 * CHUNK as u64)
+    }
+}
+
 /// Several clients write until the server dies; what each was told.
 fn write_until_killed(
     service: &mut system_tests::Service,
@@ -92,7 +99,17 @@ fn verify(service: &system_tests::Service, told: &Told, dead: &[u64]) {
     };
     let client = impatient_client(service, 2);
     let file = open(&client, &told.path);
-    let at = told.full * CHUNK as u64 % (8 * CHUNK as u64);
+    let at = told.at();
+    // Each server has its part of a chunk in one message: one that failed has confirmed no byte of it.
+    for (view, server) in subfiles(&file) {
+        let bytes = view.bytes();
+        let first = bytes.select(bytes.rank(at)).expect("a byte of the chunk");
+        assert!(
+            !named.contains(&server) || at + confirmed <= first,
+            "byte {first} of server {server} was not written, at {at}: {}",
+            told.error
+        );
+    }
     if dead.contains(&file.layout().owner.server) {
         // A new handle asks the owner for the size.
         return;
@@ -207,6 +224,15 @@ fn seed001_s31_disk_server_killed_in_writes_is_named_and_all_goes_on_when_it_is_
         );
         for told in &told {
             let file = open(&lived, &told.path);
+            // What was called safe is, also at the server that died: it answers when bytes are safe from its own death.
+            if let Error::Partial { confirmed, .. } = told.error {
+                let (at, safe) = (told.at(), confirmed as usize);
+                assert!(
+                    read(&file, at, safe) == whole(at, safe, told.full),
+                    "{}: {safe} bytes at {at} are not there",
+                    told.path
+                );
+            }
             file.write_at(0, &whole(0, CHUNK, 77)).unwrap();
             file.sync().unwrap();
             assert!(read(&file, 0, CHUNK) == whole(0, CHUNK, 77));
@@ -215,8 +241,7 @@ fn seed001_s31_disk_server_killed_in_writes_is_named_and_all_goes_on_when_it_is_
     }
 }
 
-/// A client that waits long enough does not notice a short absence, and sync does not call durable
-/// what died with the server.
+/// A client that waits long enough does not notice a short absence: what was acknowledged outlives the server.
 #[test]
 fn disk_server_that_comes_back_in_time_is_waited_for() {
     for mut random in rounds(5, 3) {
@@ -240,15 +265,9 @@ fn disk_server_that_comes_back_in_time_is_waited_for() {
             service.start_io(victim);
             writer.join().unwrap()
         });
-        match file.sync() {
-            Ok(synced) => assert!(synced.is_durable),
-            Err(error) => {
-                // Something acknowledged was only in the memory of the one that died.
-                assert_eq!(error.status(), Status::Lost, "{error}");
-                file.write_at(0, &whole(0, CHUNK, written)).unwrap();
-                assert!(file.sync().unwrap().is_durable);
-            }
-        }
+        // What was acknowledged was in the page cache, which no process takes along: nothing of it is lost.
+        assert!(file.sync().unwrap().is_durable);
+        assert!(read(&file, 0, CHUNK) == whole(0, CHUNK, written));
         service.kill_all();
         service.start_all();
         let client = service.client();
@@ -256,8 +275,8 @@ fn disk_server_that_comes_back_in_time_is_waited_for() {
     }
 }
 
-/// A sync without a write after the restart: what a killed server had acknowledged is in the page cache, or its
-/// loss is reported; a sync that vouches for bytes vouches for the ones that are there.
+/// A sync without a write after the restart: a disk server answers a write when its bytes are safe from its own death,
+/// also one of a client that copies directly where it may. So nothing is lost with a process, and a sync vouches for it.
 #[test]
 fn sync_vouches_for_exactly_what_outlived_a_server() {
     for direct in [false, true] {
@@ -270,22 +289,20 @@ fn sync_vouches_for_exactly_what_outlived_a_server() {
         service.kill_io(0);
         service.start_io(0);
         let now = read(&file, 0, 4096);
-        match file.sync() {
-            Ok(synced) => {
-                assert!(synced.is_durable);
-                assert!(
-                    now == whole(0, 4096, 2),
-                    "sync vouches for bytes that are gone"
-                );
-            }
-            // Sent by message they are in the page cache, which a process does not take along.
-            Err(error) => {
-                assert!(direct, "acknowledged bytes died with a process: {error}");
-                assert_eq!(error.status(), Status::Lost, "{error}");
-                assert!(now == whole(0, 4096, 1), "neither old nor new");
-            }
-        }
-        // Said once: from here on the handle is as good as any other.
+        assert!(
+            now == whole(0, 4096, 2),
+            "acknowledged bytes died with a process, direct {direct}"
+        );
+        assert!(file.sync().unwrap().is_durable, "direct {direct}");
+        // All of them, beyond the death of everything.
+        service.kill_all();
+        service.start_all();
+        let client = service.client();
+        let file = open(&client, "/f");
+        assert!(
+            read(&file, 0, 4096) == whole(0, 4096, 2),
+            "sync vouched for bytes that are gone, direct {direct}"
+        );
         file.write_at(0, &whole(0, 4096, 3)).unwrap();
         assert!(file.sync().unwrap().is_durable);
         until("reports", || client.members().is_ok());

@@ -2,13 +2,17 @@
 //! The small disk is a file system of its own; where none can be mounted the test says so and is skipped.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use client::{Error, File, Status};
 use system_tests::server::Server;
-use system_tests::{Service, ServiceOptions, TempDir, until};
+use system_tests::{Service, ServiceOptions, TempDir, pause, until};
 
 use crate::{assert_alive, create, open, read, whole};
+
+/// Far longer than a server takes to find out that it cannot start.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A small file system, if this host lets us have one.
 struct Small(PathBuf);
@@ -162,6 +166,24 @@ fn seed004_s80_full_disk_is_an_error_loses_nothing_and_recovers() {
     drop((service, small));
 }
 
+/// What a program that has to give up says. One that goes on is ended, so that it fails a test and does not stop it.
+#[track_caller]
+fn ended(mut command: Command) -> Output {
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it was started");
+    let end = Instant::now() + PATIENCE;
+    while child.try_wait().expect("a child").is_none() {
+        if Instant::now() > end {
+            child.kill().expect("killed");
+            let output = child.wait_with_output().expect("its output");
+            panic!("{command:?} goes on: {output:?}");
+        }
+        pause(Duration::from_millis(5));
+    }
+    child.wait_with_output().expect("its output")
+}
+
 #[test]
 fn second_service_on_the_same_directory_is_refused() {
     let mut service = ServiceOptions::new(1).disk().start();
@@ -186,8 +208,7 @@ fn second_service_on_the_same_directory_is_refused() {
         ("meta", service.meta_command()),
         ("io", service.io_command(0)),
     ] {
-        let mut command = elsewhere(command, name);
-        let output = command.output().expect("it was started");
+        let output = ended(elsewhere(command, name));
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{name}: {errors}");
         assert_eq!(errors.lines().count(), 1, "one clear line: {errors}");
@@ -198,9 +219,7 @@ fn second_service_on_the_same_directory_is_refused() {
     }
     // The same sockets: refused as well, and the service keeps its own.
     for command in [service.meta_command(), service.io_command(0)] {
-        let mut command = command;
-        let output = command.output().expect("it was started");
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(ended(command).status.code(), Some(1));
     }
     assert!(read(&file, 0, 9999) == whole(0, 9000, 1));
     assert_alive(&mut service);
