@@ -332,13 +332,13 @@ impl<'scope, 'env: 'scope> Overlap<'scope, 'env> {
         self.access_at(offset, bytes.into())
     }
 
-    /// Reads or writes memory as it is described; see [`File::access_at`](crate::Handle::access_at).
+    /// Reads or writes memory as it is described; see [`File::access_at`].
     pub fn access_at(&self, offset: u64, memory: Memory<'scope>) -> Begun<'scope> {
         let file = self.file;
         self.begin(&self.alone, move || file.access_at(offset, memory))
     }
 
-    /// Reads or writes together with all members of a team; see [`File::access_at_all`](crate::Handle::access_at_all).
+    /// Reads or writes together with all members of a team; see [`File::access_at_all`].
     /// Operations of teams run in the order of these calls, which has to be one at all members. The member does
     /// nothing else with its team until they are done.
     pub fn access_at_all(
