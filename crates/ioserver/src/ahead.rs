@@ -235,10 +235,10 @@ fn load(storage: &Storage, job: &Job) -> bool {
 /// A client says what is to be read.
 pub(crate) fn read_ahead(
     files: &Files,
-    storage: &Storage,
     session: &Session,
     request: &ReadAhead,
 ) -> Result<(), Refused> {
+    let storage = &files.storage;
     let view = session.client.view(request.view)?;
     let wanted = Wanted {
         depth: request.depth,

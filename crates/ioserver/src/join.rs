@@ -24,7 +24,8 @@ use wire::message::session::{Goodbye, Role};
 use wire::url::Endpoint;
 use wire::{ServerId, Status};
 
-use crate::context::{Cluster, Context, Reports, Storage};
+use crate::context::{Cluster, Reports, Storage};
+use crate::files::Files;
 use crate::links::introduce;
 use crate::owner::Owner;
 use crate::statistics::Load;
@@ -205,9 +206,8 @@ pub(crate) fn may_succeed_later(error: &AskError) -> bool {
 }
 
 /// Reports until the server stops.
-pub(crate) fn stay(context: &Context, candidate: &Candidate, link: Link) {
-    let (cluster, storage) = (&context.cluster, &context.storage);
-    let (files, owner) = (&context.files, &context.owner);
+pub(crate) fn stay(files: &Files, owner: &Arc<Owner>, candidate: &Candidate, link: Link) {
+    let (cluster, storage) = (&files.cluster, &files.storage);
     let mut link = Some(link);
     let mut removed: Vec<Removal> = Vec::new();
     let mut pause = Duration::from_millis(20);
@@ -216,12 +216,12 @@ pub(crate) fn stay(context: &Context, candidate: &Candidate, link: Link) {
     let mut load = Load::default();
     let mut interval = INTERVAL;
     let mut failures = Failures::default();
-    let server = context.identity.server.0;
+    let server = files.identity.server.0;
     while cluster.reports.wait_until_due(interval) {
-        context.sessions.end_stuck();
+        files.sessions.end_stuck();
         files.direct.sweep();
         let Some(connected) = &mut link else {
-            link = rejoin(context, candidate);
+            link = rejoin(files, owner, candidate);
             interval = if link.is_some() {
                 tracing::info!(server, "metadata manager reached again");
                 pause = Duration::from_millis(20);
@@ -236,7 +236,7 @@ pub(crate) fn stay(context: &Context, candidate: &Candidate, link: Link) {
         let report = Report {
             capacity_bytes,
             used_bytes,
-            load: load.since(&context.statistics),
+            load: load.since(&storage.statistics),
             removed: std::mem::take(&mut removed),
         };
         number += 1;
@@ -244,7 +244,7 @@ pub(crate) fn stay(context: &Context, candidate: &Candidate, link: Link) {
             Ok(answer) => {
                 number += 1;
                 failures.tell(storage, connected, number, &mut out);
-                if let Some(seen) = context.sessions.seen_uses.take() {
+                if let Some(seen) = files.sessions.seen_uses.take() {
                     number += 1;
                     // What is lost is a statistic; a connection that is broken is noticed by the next report.
                     let _ = connected.ask(number, &seen, &mut out);
@@ -337,14 +337,13 @@ fn members_are(cluster: &Arc<Cluster>, owner: &Arc<Owner>, members: Vec<Member>)
 }
 
 /// Joins again as the same start; `None` if the manager is not there yet.
-fn rejoin(context: &Context, candidate: &Candidate) -> Option<Link> {
-    let (identity, cluster, storage) = (&context.identity, &context.cluster, &context.storage);
-    let (files, owner) = (&context.files, &context.owner);
+fn rejoin(files: &Files, owner: &Arc<Owner>, candidate: &Candidate) -> Option<Link> {
+    let identity = &files.identity;
     let incarnation = identity.incarnation();
     let continues = Some(incarnation);
     let server = Some(identity.server);
     let resumes = (candidate.store == StoreKind::Disk).then_some(incarnation);
-    let room = storage.stored.room();
+    let room = files.storage.stored.room();
     let rounds = files.all().into_iter().map(|entry| {
         let round = entry.round.load(Ordering::SeqCst);
         (entry, round)
@@ -356,7 +355,7 @@ fn rejoin(context: &Context, candidate: &Candidate) -> Option<Link> {
         return None;
     }
     identity.rejoined(&joined.member);
-    members_are(cluster, owner, joined.members);
+    members_are(&files.cluster, owner, joined.members);
     // The metadata manager counts nothing as fenced that was fenced before; what it fences from now on is.
     for (entry, round) in rounds {
         if entry.lift(round) {

@@ -1,8 +1,9 @@
 //! The dispatch: which function answers which kind of request, and who may send it.
 //!
-//! Who may send a kind stands in the table of kinds (`wire::message::KINDS`); what is answered by which function stands
-//! here. Handlers return an answer or a [`Refused`]; this module sends either. Accesses to bytes and what comes with
-//! descriptors answer by themselves.
+//! Who may send a kind stands in the table of kinds (`wire::message::KINDS`); which function does it stands in one table
+//! here, and a kind of the first without a row in the second does not compile. A row has one of two forms: what `answer`s
+//! returns an answer or a [`Refused`]; what `serve`s answers by itself, since bytes or descriptors go with it, and
+//! returns what kept it from that. Refusals are sent and counted in one place.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use wire::message::cluster::{
     TakePointers, TakeServer, Tell, Thaw,
 };
 use wire::message::direct::{Attach, Map};
-use wire::message::directed::{Follow, HoldRange, Lead, LetGo};
+use wire::message::directed::{Follow, HoldRange, Lead, LetGo, Packet};
 use wire::message::file::{
     Admit, Allocated, Appended, DropView, Grow, JoinPointer, LeaveAtomic, LeavePointer, ListDisks,
     ListSubfiles, Lock, MovePointer, Preallocate, Release, Reserve, Scrub, SetView, SetViewPart,
@@ -24,25 +25,28 @@ use wire::message::file::{
 };
 use wire::message::hints::{ClearFailed, MakeBuffers};
 use wire::message::mapping::ChooseServer;
-use wire::message::session::{Goodbye, Hello, Ping, Shutdown, Statistics, Welcome};
-use wire::message::{Bytes, Kind, Receiver, Refusal, Request, Sender};
+use wire::message::session::{Goodbye, Hello, Ping, Prove, Shutdown, Statistics, Welcome};
+use wire::message::{Bytes, KINDS, Kind, Receiver, Refusal, Request, Sender};
 use wire::{ServerId, Status};
 
-use crate::access::{read, write};
+use crate::access::{Fault, read, write};
 use crate::ahead;
-use crate::context::Context;
 use crate::direct::{attach, map};
-use crate::directed;
+use crate::directed::{self, Operations};
+use crate::files::Files;
 use crate::gateway;
 use crate::moving;
 use crate::ops::{self, Departures, ask_owner};
+use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::sessions::{Session, Who};
 use crate::statistics::add;
 
-/// What is served.
+/// What is served: the files of this server, the owner's role, and the collective accesses that are directed here.
 pub(crate) struct IoService {
-    pub(crate) context: Arc<Context>,
+    pub(crate) files: Arc<Files>,
+    pub(crate) owner: Arc<Owner>,
+    pub(crate) operations: Arc<Operations>,
     departures: Departures,
     connections: Arc<PerUser>,
     /// How long the host of a client elsewhere may be silent.
@@ -51,15 +55,71 @@ pub(crate) struct IoService {
     ended: Condvar,
 }
 
+/// Serves a request whose function returns the answer.
+fn answer<R: Request>(
+    exchange: &mut Exchange,
+    run: impl FnOnce(R) -> Result<R::Answer, Refused>,
+) -> Result<(), Fault> {
+    let request = exchange.request::<R>().map_err(Refused::from)?;
+    Ok(exchange.answer(&run(request)?)?)
+}
+
+/// Serves a request whose function answers by itself.
+fn serve<R: Request>(
+    exchange: &mut Exchange,
+    run: impl FnOnce(R, &mut Exchange) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let request = exchange.request::<R>().map_err(Refused::from)?;
+    run(request, exchange)
+}
+
+/// Finds the row of the kind that has come. Rows for accesses to bytes, which have no struct, come first.
+macro_rules! dispatch {
+    ($exchange:ident;
+     bytes { $($number:ident => $access:expr;)* }
+     requests { $($form:ident $request:ident => $run:expr;)* }) => {{
+        const { assert!(are_all_served(&[$($request::KIND),*])) };
+        match $exchange.header().kind {
+            $($number => $access,)*
+            $($request::KIND => $form::<$request>($exchange, $run),)*
+            _ => Err(unknown().into()),
+        }
+    }};
+}
+
+/// Whether the kinds that have a row here are those that the table of kinds sends to I/O servers.
+const fn are_all_served(rows: &[u16]) -> bool {
+    let mut at = 0;
+    while at < KINDS.len() {
+        let kind = &KINDS[at];
+        let is_for_manager = matches!(kind.to, Receiver::Manager);
+        // Parts of a conversation that another kind begins.
+        let is_inside = matches!(kind.number, Hello::KIND | Prove::KIND | Packet::KIND);
+        let mut row = 0;
+        while row < rows.len() && rows[row] != kind.number {
+            row += 1;
+        }
+        if (row < rows.len()) == (is_for_manager || is_inside) {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
 impl IoService {
     pub(crate) fn new(
-        context: Arc<Context>,
+        files: Arc<Files>,
+        owner: Arc<Owner>,
+        operations: Arc<Operations>,
         departures: Departures,
         client_silence: Duration,
     ) -> Self {
-        let most = context.storage.limits.connections.connections_per_user;
+        let most = files.storage.limits.connections.connections_per_user;
         IoService {
-            context,
+            files,
+            owner,
+            operations,
             departures,
             connections: PerUser::new("connections", "--connections-per-user", most),
             client_silence,
@@ -81,148 +141,107 @@ impl IoService {
     }
 
     /// Answers that something was not done, and counts it.
-    pub(crate) fn refuse(&self, exchange: &mut Exchange, mut refused: Refused) -> Outcome {
-        let when_full = &self.context.storage.when_full;
-        if let (Status::NoMemory, Some(remedy)) = (refused.status, when_full) {
+    fn refuse(&self, exchange: &mut Exchange, mut refused: Refused) -> Outcome {
+        let storage = &self.files.storage;
+        if let (Status::NoMemory, Some(remedy)) = (refused.status, &storage.when_full) {
             refused.status = Status::NoSpace;
             refused.refusal.text = format!("{}; {remedy}", refused.refusal.text);
         }
-        self.context.statistics.refused(refused.status);
+        storage.statistics.refused(refused.status);
         exchange.refuse(refused.status, &refused.refusal)
     }
 
-    fn answer<R: Request>(
-        &self,
-        exchange: &mut Exchange,
-        run: impl FnOnce(R) -> Result<R::Answer, Refused>,
-    ) -> Outcome {
-        let result = exchange.request::<R>().map_err(Refused::from);
-        match result.and_then(run) {
-            Ok(answer) => exchange.answer(&answer),
-            Err(refused) => self.refuse(exchange, refused),
-        }
-    }
-
-    /// Serves an access to bytes.
-    fn access(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
-        let is_whole = exchange.header().flags & WHOLE != 0;
-        match (exchange.header().kind, is_whole) {
-            (READ, false) => read::serve(self, session, exchange),
-            (READ, true) => gateway::serve(self, session, exchange, gateway::Kind::Read),
-            (_, false) => write::serve(self, session, exchange),
-            (_, true) => gateway::serve(self, session, exchange, gateway::Kind::Write),
-        }
-    }
-
     /// Serves [`Shutdown`]: the server ends when it has answered, also if something could not be made durable.
-    fn shut_down(&self, session: &Session, exchange: &mut Exchange) -> Outcome {
-        let allowed = session.demand_operator();
-        let is_allowed = allowed.is_ok();
-        let done = self.answer(exchange, |_: Shutdown| {
-            allowed?;
-            self.context.owner.flush_dirty_sizes();
-            Ok(self.context.storage.stored.close()?)
-        });
-        if is_allowed {
-            self.end();
-        }
-        done
+    fn shut_down(&self, session: &Session, exchange: &mut Exchange) -> Result<(), Fault> {
+        session.demand_operator()?;
+        let done = match ops::shutdown(&self.files, &self.owner) {
+            Ok(()) => exchange.answer(&()),
+            Err(refused) => self.refuse(exchange, refused),
+        };
+        self.end();
+        Ok(done?)
     }
 
-    /// Serves a request of the table of kinds, whose sender may send it.
-    fn request(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
-        let context = &*self.context;
-        let (identity, cluster, storage) = (&context.identity, &context.cluster, &context.storage);
-        let (files, owner, operations) = (&context.files, &context.owner, &context.operations);
-        macro_rules! answers {
-            ($($request:ident => $work:expr;)*) => {
-                match exchange.header().kind {
-                    $($request::KIND => self.answer::<$request>(exchange, $work),)*
-                    _ => self.refuse(exchange, unknown()),
-                }
+    /// Serves what its sender may send.
+    fn request(&self, s: &mut Session, exchange: &mut Exchange) -> Result<(), Fault> {
+        let (files, owner, operations) = (&*self.files, &*self.owner, &*self.operations);
+        let (identity, storage) = (&*files.identity, &*files.storage);
+        let is_whole = exchange.header().flags & WHOLE != 0;
+        dispatch! { exchange;
+        bytes {
+            READ => match is_whole {
+                false => read::serve(files, owner, s, exchange),
+                true => gateway::serve(files, owner, s, exchange, gateway::Kind::Read),
+            };
+            WRITE => match is_whole {
+                false => write::serve(files, owner, s, exchange),
+                true => gateway::serve(files, owner, s, exchange, gateway::Kind::Write),
             };
         }
-        match exchange.header().kind {
-            Attach::KIND => return attach(self, session, exchange),
-            Map::KIND => return map(self, session, exchange),
-            Lead::KIND => return directed::lead(self, session, exchange),
-            Follow::KIND => return directed::follow(self, session, exchange),
-            Lend::KIND => return moving::lend(self, session, exchange),
-            Lock::KIND => return ops::lock(self, session, exchange),
-            Shutdown::KIND => return self.shut_down(session, exchange),
-            // Not released again when the connection ends.
-            Unlock::KIND => {
-                if let Ok(request) = exchange.request::<Unlock>() {
-                    session.locks.retain(|&r| r != request.request);
-                }
-            }
-            _ => {}
-        }
-        let s = session;
-        answers! {
-            Ping => |_| Ok(());
-            Verify => |_| Ok(identity.verifiers);
-            Statistics => |_| Ok(ops::statistics(&self.context));
-            Goodbye => |_| {
+        requests {
+            answer Ping => |_| Ok(());
+            answer Verify => |_| Ok(identity.verifiers);
+            answer Statistics => |_| Ok(ops::statistics(files, owner));
+            answer Goodbye => |_| {
                 ops::goodbye(&self.departures, owner, s);
                 Ok(())
             };
+            serve Shutdown => |_, x| self.shut_down(s, x);
 
-            SetView => |r| ops::set_view(files, storage, s, r);
-            SetViewPart => |r| ops::set_view_part(files, s, &r);
-            DropView => |r| ops::drop_view(identity, s, &r);
-            ReadAhead => |r| ahead::read_ahead(files, storage, s, &r);
-            ChooseServer => |r| gateway::choose_server(files, storage, s, &r);
-            HoldRange => |r| ops::hold(files, owner, s, &r);
-            LetGo => |r| ops::let_go(files, s, &r);
-            Sync => |r| ops::sync(files, owner, s, &r);
-            Preallocate => |r| ops::preallocate(files, owner, s, &r);
-            Allocated => |r| ops::allocated(files, s, &r);
-            Scrub => |r| ops::scrub(files, s, &r);
-            ListSubfiles => |r| ops::list_subfiles(&storage.stored, s, &r);
-            ListDisks => |_| {
-                s.demand_operator()?;
-                Ok(storage.stored.disk_list())
-            };
-            ClearFailed => |_| {
-                s.demand_operator()?;
-                storage.stored.restore_disks();
-                Ok(())
-            };
-            MakeBuffers => |r| Ok(storage.buffers.make(r.bytes));
+            answer SetView => |r| ops::set_view(files, s, r);
+            answer SetViewPart => |r| ops::set_view_part(files, s, &r);
+            answer DropView => |r| ops::drop_view(identity, s, &r);
+            answer ReadAhead => |r| ahead::read_ahead(files, s, &r);
+            answer ChooseServer => |r| gateway::choose_server(files, s, &r);
+            answer HoldRange => |r| ops::hold_range(files, owner, s, &r);
+            answer LetGo => |r| ops::let_go(files, s, &r);
+            answer Sync => |r| ops::sync(files, owner, s, &r);
+            answer Preallocate => |r| ops::preallocate(files, owner, s, &r);
+            answer Allocated => |r| ops::allocated(files, s, &r);
+            answer Scrub => |r| ops::scrub(files, s, &r);
+            answer ListSubfiles => |r| ops::list_subfiles(&storage.stored, s, &r);
+            answer ListDisks => |_| ops::list_disks(&storage.stored, s);
+            answer ClearFailed => |_| ops::clear_failed(&storage.stored, s);
+            answer MakeBuffers => |r| Ok(storage.buffers.make(r.bytes));
+            serve Attach => |_, x| attach(files, s, x);
+            serve Map => |r, x| map(files, owner, s, x, &r);
+            serve Lead => |r, x| directed::lead(operations, files, owner, s, x, &r);
+            serve Follow => |r, x| directed::follow(operations, files, s, x, &r);
 
-            Size => |r| ask_owner(owner, s, r, |o, a, _| o.size(a));
-            Grow => |r| ask_owner(owner, s, r, |o, a, r| o.grow(a, r.epoch, r.end));
-            Truncate => |r| ask_owner(owner, s, r, |o, a, r| o.truncate(a, r.handle, r.to, r.request));
-            Release => |r| ask_owner(owner, s, r, |o, a, _| o.release(a));
-            Reserve => |r| ask_owner(owner, s, r, |o, a, r| o.reserve(a, r.request, r.len));
-            Appended => |r| ask_owner(owner, s, r, |o, a, r| o.appended(a, r.request, r.epoch, r.end));
-            JoinPointer => |r| ask_owner(owner, s, r, |o, a, r| o.join_pointer(a, r.group, r.position));
-            LeavePointer => |r| ask_owner(owner, s, r, |o, a, r| o.leave_pointer(a, r.group));
-            MovePointer => |r| ask_owner(owner, s, r, |o, a, r| {
+            answer Size => |r| ask_owner(owner, s, r, |o, a, _| o.size(a));
+            answer Grow => |r| ask_owner(owner, s, r, |o, a, r| o.grow(a, r.epoch, r.end));
+            answer Truncate => |r| ask_owner(owner, s, r, |o, a, r| o.truncate(a, r.handle, r.to, r.request));
+            answer Release => |r| ask_owner(owner, s, r, |o, a, _| o.release(a));
+            answer Reserve => |r| ask_owner(owner, s, r, |o, a, r| o.reserve(a, r.request, r.len));
+            answer Appended => |r| ask_owner(owner, s, r, |o, a, r| o.appended(a, r.request, r.epoch, r.end));
+            answer JoinPointer => |r| ask_owner(owner, s, r, |o, a, r| o.join_pointer(a, r.group, r.position));
+            answer LeavePointer => |r| ask_owner(owner, s, r, |o, a, r| o.leave_pointer(a, r.group));
+            answer MovePointer => |r| ask_owner(owner, s, r, |o, a, r| {
                 o.move_pointer(a, r.group, r.request, r.how, r.amount)
             });
-            Admit => |r| ask_owner(owner, s, r, |o, a, r| o.admit(a, r.handle));
-            LeaveAtomic => |r| ask_owner(owner, s, r, |o, a, r| o.leave_atomic(a, r.handle));
-            Unlock => |r| ask_owner(owner, s, r, |o, a, r| o.unlock(a, r.request));
+            answer Admit => |r| ask_owner(owner, s, r, |o, a, r| o.admit(a, r.handle));
+            answer LeaveAtomic => |r| ask_owner(owner, s, r, |o, a, r| o.leave_atomic(a, r.handle));
+            serve Lock => |r, x| ops::lock(owner, s, x, &r);
+            answer Unlock => |r| ops::unlock(owner, s, r);
 
-            ApplyTruncate => |r| files.apply_truncate(&r);
-            AskEnd => |r| files.ask_end(r.file);
-            Fence => |r| files.fence(r.client);
-            Tell => |r| files.tell(&r);
-            AskNumber => |r| Ok(files.entry(r.file).number());
-            Thaw => |r| ops::thaw(files, owner, r.file);
-            Redomain => |r| files.redomain(r.file);
-            FenceWindows => |r| moving::fence_windows(files, owner, &r);
-            PullWindows => |r| moving::pull_windows(files, cluster, owner, &r);
-            TakePointers => |r| {
+            answer ApplyTruncate => |r| files.apply_truncate(&r);
+            answer AskEnd => |r| files.ask_end(r.file);
+            answer Fence => |r| files.fence(r.client);
+            answer Tell => |r| files.tell(&r);
+            answer AskNumber => |r| Ok(files.entry(r.file).number());
+            answer Thaw => |r| ops::thaw(files, owner, r.file);
+            answer Redomain => |r| files.redomain(r.file);
+            answer FenceWindows => |r| moving::fence_windows(files, owner, &r);
+            answer PullWindows => |r| moving::pull_windows(files, owner, &r);
+            serve Lend => |r, x| moving::lend(files, s, x, &r);
+            answer TakePointers => |r| {
                 owner.take_pointers(r.file, r.pointers);
                 Ok(())
             };
-            TakeServer => |r| Ok(owner.take_server(r.file, s.server(identity), r.start)?);
-            Deposit => |r| Ok(operations.prefetch.deposit(&r));
-            Confirm => |r| Ok(operations.prefetch.deposits.confirm(&r));
-        }
+            answer TakeServer => |r| Ok(owner.take_server(r.file, s.server(identity), r.start)?);
+            answer Deposit => |r| Ok(operations.prefetch.deposit(&r));
+            answer Confirm => |r| Ok(operations.prefetch.deposits.confirm(&r));
+        }}
     }
 }
 
@@ -230,11 +249,14 @@ fn unknown() -> Refused {
     Refused::new(Status::Unsupported, "an I/O server has no answer to this")
 }
 
-/// Whether a session may send a kind to an I/O server.
-fn check_sender(session: &Session, kind: u16) -> Result<&'static Kind, Refused> {
+/// Whether a session may send a kind to an I/O server; who does.
+fn check_sender(session: &Session, kind: u16) -> Result<Sender, Refused> {
+    if matches!(kind, READ | WRITE) {
+        return Ok(Sender::Anyone);
+    }
     let known = Kind::of(kind).filter(|kind| kind.to != Receiver::Manager);
-    let kind = known.ok_or_else(unknown)?;
-    let denied = match (kind.from, session.who) {
+    let from = known.ok_or_else(unknown)?.from;
+    let denied = match (from, session.who) {
         (Sender::Client | Sender::Rank, Who::Server(_)) => "this is for clients only",
         (Sender::Server | Sender::Manager, Who::Client { .. }) => {
             "this is for servers of the cluster only"
@@ -242,7 +264,7 @@ fn check_sender(session: &Session, kind: u16) -> Result<&'static Kind, Refused> 
         (Sender::Manager, Who::Server(server)) if server != ServerId::MANAGER => {
             "this is for the metadata manager only"
         }
-        _ => return Ok(kind),
+        _ => return Ok(from),
     };
     Err(Refused::new(Status::PermissionDenied, denied))
 }
@@ -256,8 +278,8 @@ impl Service for IoService {
         hello: &Hello,
         proven: &Proven,
     ) -> Result<(Session, Welcome), (Status, Refusal)> {
-        let (identity, storage) = (&self.context.identity, &self.context.storage);
-        let sessions = &self.context.sessions;
+        let (identity, storage) = (&self.files.identity, &self.files.storage);
+        let sessions = &self.files.sessions;
         let who = ops::recognise(&identity.key, peer, hello, proven)?;
         // Before there is a session: a client that finds no room has not come, and so does not go.
         let taken = match who {
@@ -277,7 +299,8 @@ impl Service for IoService {
                 host = hello.process.host,
                 "client came"
             );
-            self.departures.watch(&self.context, &session, peer, hello);
+            let (files, owner) = (&self.files, &self.owner);
+            self.departures.watch(files, owner, &session, peer, hello);
         }
         let welcome = Welcome {
             client: session.client.id,
@@ -292,21 +315,21 @@ impl Service for IoService {
     }
 
     fn handle(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
-        let statistics = &self.context.statistics;
+        let statistics = &self.files.storage.statistics;
         add(&statistics.requests, 1);
         session.connection.know(exchange.socket());
-        let kind = exchange.header().kind;
-        let done = match kind {
-            READ | WRITE => self.access(session, exchange),
-            _ => match check_sender(session, kind) {
-                Ok(kind) => {
-                    if matches!(kind.from, Sender::Server | Sender::Manager) {
-                        add(&statistics.server_requests, 1);
-                    }
-                    self.request(session, exchange)
-                }
-                Err(refused) => self.refuse(exchange, refused),
-            },
+        let allowed = check_sender(session, exchange.header().kind);
+        if let Ok(Sender::Server | Sender::Manager) = allowed {
+            add(&statistics.server_requests, 1);
+        }
+        let done = match allowed {
+            Ok(_) => self.request(session, exchange),
+            Err(refused) => Err(refused.into()),
+        };
+        let done = match done {
+            Ok(()) => Ok(()),
+            Err(Fault::Refused(refused)) => self.refuse(exchange, refused),
+            Err(Fault::Link(error)) => Err(error),
         };
         session.connection.idle();
         done
@@ -317,10 +340,10 @@ impl Service for IoService {
     }
 
     fn limits(&self) -> serving::Limits {
-        self.context.storage.limits.connections
+        self.files.storage.limits.connections
     }
 
     fn ended(&self, session: Session) {
-        self.departures.ended(&self.context, &session);
+        self.departures.ended(&self.files, &self.owner, &session);
     }
 }

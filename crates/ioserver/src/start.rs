@@ -31,7 +31,7 @@ use wire::url::Endpoint;
 use crate::ahead::Ahead;
 use crate::applied::AppliedTruncates;
 use crate::buffers::Buffers;
-use crate::context::{Cluster, Context, Identity, Others, Reports, Storage};
+use crate::context::{Cluster, Identity, Others, Reports, Storage};
 use crate::direct::Direct;
 use crate::directed::Operations;
 use crate::files::Files;
@@ -313,26 +313,20 @@ pub fn start_on(
     storage
         .stored
         .reclaim_with(move || direct.upgrade().is_some_and(|direct| direct.reclaim()));
-    let owner = Owner::new(Arc::new(Others {
-        identity: Arc::clone(&identity),
-        cluster: Arc::clone(&cluster),
-        files: Arc::clone(&files),
-    }));
+    let owner = Owner::new(Arc::new(Others(Arc::clone(&files))));
     let owner = Arc::new(owner.with_most_claims(storage.limits.locks));
     owner.members_are(&joined.members);
-    let context = Arc::new(Context {
-        operations: Operations::new(&cluster, &storage),
-        identity,
-        cluster,
-        storage,
-        files,
-        sessions,
-        owner,
-        statistics,
-    });
+    let operations = Arc::new(Operations::new(&cluster, &storage));
     let departures = Departures::new(options.client_grace).map_err(StartError::System)?;
     let silence = options.client_silence;
-    let service = Arc::new(IoService::new(Arc::clone(&context), departures, silence));
+    let service = IoService::new(
+        Arc::clone(&files),
+        Arc::clone(&owner),
+        Arc::clone(&operations),
+        departures,
+        silence,
+    );
+    let service = Arc::new(service);
     let mut threads = Vec::new();
     let mut spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
         let spawned = thread::Builder::new().name(name.into()).spawn(run);
@@ -340,26 +334,19 @@ pub fn start_on(
             .map(|thread| threads.push(thread))
             .map_err(StartError::System)
     };
-    let owner = Arc::clone(&context.owner);
-    spawn("sizes", Box::new(move || flush(&reports, &owner)))?;
-    let theirs = Arc::clone(&context);
-    spawn("report", Box::new(move || stay(&theirs, &candidate, link)))?;
-    let theirs = Arc::clone(&context);
-    spawn(
-        "prefetch",
-        Box::new(move || theirs.operations.prefetch.run()),
-    )?;
-    if context.storage.stored.is_durable() {
-        let theirs = Arc::clone(&context);
+    let theirs = Arc::clone(&owner);
+    spawn("sizes", Box::new(move || flush(&reports, &theirs)))?;
+    let theirs = Arc::clone(&files);
+    let report = move || stay(&theirs, &owner, &candidate, link);
+    spawn("report", Box::new(report))?;
+    spawn("prefetch", Box::new(move || operations.prefetch.run()))?;
+    if storage.stored.is_durable() {
         let write_back = move || {
-            let collect = || theirs.files.direct.collect_all();
-            theirs
-                .storage
-                .stored
-                .write_back(&theirs.statistics, collect);
+            let collect = || files.direct.collect_all();
+            let storage = &files.storage;
+            storage.stored.write_back(&storage.statistics, collect);
         };
         spawn("write back", Box::new(write_back))?;
-        let storage = Arc::clone(&context.storage);
         spawn("read ahead", Box::new(move || storage.ahead.run(&storage)))?;
     }
     let running = serving::start(service, listeners, options.keys);
@@ -523,12 +510,12 @@ impl IoServer {
 
     /// Its number in the service.
     pub fn server(&self) -> ServerId {
-        self.running.service().context.identity.server
+        self.running.service().files.identity.server
     }
 
     /// Disks that belong to it and are not there: what is on them is refused.
     pub fn missing_disks(&self) -> &[MissingDisk] {
-        self.running.service().context.storage.stored.missing()
+        self.running.service().files.storage.stored.missing()
     }
 
     /// Waits until an operator asks for the end.
@@ -538,7 +525,8 @@ impl IoServer {
 
     /// What was counted since the start.
     pub fn statistics(&self) -> Vec<Counter> {
-        ops::statistics(&self.running.service().context)
+        let service = self.running.service();
+        ops::statistics(&service.files, &service.owner)
     }
 
     /// Handlers that panicked; each is a bug.
@@ -565,18 +553,18 @@ impl IoServer {
     pub fn stop(self) {
         let service = Arc::clone(self.running.service());
         self.running.stop(STOP_PATIENCE);
-        let context = &service.context;
-        context.owner.flush_dirty_sizes();
-        context.storage.stored.stop();
-        context.storage.ahead.stop();
-        context.operations.prefetch.stop();
-        context.cluster.reports.stop();
+        let (files, storage) = (&service.files, &service.files.storage);
+        service.owner.flush_dirty_sizes();
+        storage.stored.stop();
+        storage.ahead.stop();
+        service.operations.prefetch.stop();
+        files.cluster.reports.stop();
         for thread in self.threads {
             let _ = thread.join();
         }
-        context.files.direct.end();
+        files.direct.end();
         // What could not be written was reported to the client that synced.
-        let _ = context.storage.stored.close();
+        let _ = storage.stored.close();
         if let Endpoint::Unix(path) = &self.endpoint {
             let _ = fs::remove_file(path);
         }

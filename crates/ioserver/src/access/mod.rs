@@ -28,7 +28,7 @@ use wire::message::access::{Access, DATA, FORWARDED, GO, NEWER};
 use wire::{Rights, Status};
 
 use crate::bounded::Searching;
-use crate::context::{Context, Storage};
+use crate::context::Storage;
 use crate::files::{AccessTerms, Files, GatePass, LocalState};
 use crate::owner::Owner;
 use crate::refused::Refused;
@@ -186,30 +186,30 @@ impl OpenAccess {
 
 /// Checks a request and lets it in.
 pub(crate) fn open(
-    context: &Context,
+    files: &Files,
+    owner: &Owner,
     session: &mut Session,
     exchange: &Exchange,
     rights: Rights,
 ) -> Result<OpenAccess, Refused> {
     let access = Access::decode(exchange.control())?;
-    let (files, storage, owner) = (&context.files, &context.storage, &context.owner);
     let flags = exchange.header().flags;
-    let opened = admit(files, storage, owner, session, &access, rights, flags)?;
+    let opened = admit(files, owner, session, &access, rights, flags)?;
     let (connection, parts) = (&session.connection, &mut session.scratch.parts);
-    find_parts(storage, connection, &opened, parts)?;
+    find_parts(&files.storage, connection, &opened, parts)?;
     Ok(opened)
 }
 
 /// Checks a request and lets it in; its parts are found later.
 pub(crate) fn admit(
     files: &Files,
-    storage: &Storage,
     owner: &Owner,
     session: &Session,
     access: &Access<'_>,
     rights: Rights,
     flags: u16,
 ) -> Result<OpenAccess, Refused> {
+    let storage = &*files.storage;
     let busy = session.client.begin()?;
     let view = session.client.view(access.view)?;
     let is_forwarded = flags & FORWARDED != 0;

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kernels::SharedBytes;
-use serving::{Exchange, Outcome};
+use serving::Exchange;
 use store::{Piece, Pins};
 use wire::Rights;
 use wire::frame::HEADER_BYTES;
-use wire::link::LinkError;
 use wire::message::access::Done;
 
 use super::write::first_window;
@@ -23,8 +22,9 @@ use super::{
 };
 use crate::bounded::Patience;
 use crate::context::Storage;
+use crate::files::Files;
+use crate::owner::Owner;
 use crate::sealed::Payload;
-use crate::service::IoService;
 use crate::sessions::{Connection, Scratch, Session, Who};
 use crate::statistics::add;
 
@@ -33,18 +33,15 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Serves a read.
 pub(crate) fn serve(
-    service: &IoService,
+    files: &Files,
+    owner: &Owner,
     session: &mut Session,
     exchange: &mut Exchange,
-) -> Outcome {
+) -> Result<(), Fault> {
     let started = Instant::now();
-    let context = &*service.context;
-    let storage = &*context.storage;
-    let opened = match super::open(context, session, exchange, Rights::READ) {
-        Ok(opened) => opened,
-        Err(refused) => return service.refuse(exchange, refused),
-    };
-    exchange.skip_payload()?;
+    let storage = &*files.storage;
+    let opened = super::open(files, owner, session, exchange, Rights::READ)?;
+    exchange.skip_payload().map_err(Fault::Link)?;
     let is_for_server = session.is_server();
     let (who, connection) = (session.who, &session.connection);
     let Scratch {
@@ -82,12 +79,11 @@ pub(crate) fn serve(
             }
             Ok(())
         }
-        Err(Fault::Refused(refused)) if !is_begun => service.refuse(exchange, refused),
-        Err(Fault::Refused(refused)) => {
+        Err(Fault::Refused(refused)) if is_begun => {
             storage.statistics.refused(refused.status);
-            Err(LinkError::Io(io::Error::other(refused.refusal.text)))
+            Err(io::Error::other(refused.refusal.text).into())
         }
-        Err(Fault::Link(error)) => Err(error),
+        Err(fault) => Err(fault),
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kernels::SharedBytesMut;
-use serving::{Exchange, Outcome};
+use serving::Exchange;
 use store::Grant;
 use wire::message::access::{ANNOUNCED, Done, GROW};
 use wire::message::file::SizeIs;
@@ -23,10 +23,10 @@ use super::{
 use crate::bounded::Patience;
 use crate::buffers::BufferLoan;
 use crate::context::Storage;
-use crate::files::FileEntry;
+use crate::files::{FileEntry, Files};
 use crate::ops::with_asker;
+use crate::owner::Owner;
 use crate::refused::Refused;
-use crate::service::IoService;
 use crate::sessions::{Connection, Scratch, Session, Who};
 use crate::statistics::add;
 
@@ -40,18 +40,15 @@ enum Reservation<'a> {
 
 /// Serves a write.
 pub(crate) fn serve(
-    service: &IoService,
+    files: &Files,
+    owner: &Owner,
     session: &mut Session,
     exchange: &mut Exchange,
-) -> Outcome {
+) -> Result<(), Fault> {
     let started = Instant::now();
-    let context = &*service.context;
-    let storage = &*context.storage;
+    let storage = &*files.storage;
     let flags = exchange.header().flags;
-    let opened = match super::open(context, session, exchange, Rights::WRITE) {
-        Ok(opened) => opened,
-        Err(refused) => return service.refuse(exchange, refused),
-    };
+    let opened = super::open(files, owner, session, exchange, Rights::WRITE)?;
     let mut spent = Spent::default();
     let result = write(storage, session, exchange, &opened, flags, &mut spent);
     session.scratch.grant.abandon();
@@ -60,32 +57,23 @@ pub(crate) fn serve(
     // The owner may wait for a truncate, and that for this access.
     let view = Arc::clone(&opened.view);
     drop(opened);
-    let result = result.and_then(|()| {
-        if flags & GROW == 0 {
-            return Ok(());
-        }
-        let grown = with_asker(&context.owner, session, &view, |owner, asker| {
+    result?;
+    if flags & GROW != 0 {
+        with_asker(owner, session, &view, |owner, asker| {
             owner.grow(asker, epoch, end)
-        });
-        Ok(grown.map(drop)?)
-    });
-    match result {
-        Ok(()) => {
-            storage.statistics.served(true, bytes, spent.rounds);
-            let done = Done {
-                waited_ns: nanos(spent.waited),
-                copied_ns: nanos(spent.copied),
-                served_ns: nanos(started.elapsed()),
-                rounds: spent.rounds,
-                verifier: storage.verifier(),
-            };
-            let out = &mut session.scratch.out;
-            done.encode(out);
-            exchange.send(Status::Ok, newer, out, &[])
-        }
-        Err(Fault::Refused(refused)) => service.refuse(exchange, refused),
-        Err(Fault::Link(error)) => Err(error),
+        })?;
     }
+    storage.statistics.served(true, bytes, spent.rounds);
+    let done = Done {
+        waited_ns: nanos(spent.waited),
+        copied_ns: nanos(spent.copied),
+        served_ns: nanos(started.elapsed()),
+        rounds: spent.rounds,
+        verifier: storage.verifier(),
+    };
+    let out = &mut session.scratch.out;
+    done.encode(out);
+    Ok(exchange.send(Status::Ok, newer, out, &[])?)
 }
 
 fn write(

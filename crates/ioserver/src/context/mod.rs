@@ -1,17 +1,17 @@
-//! The parts of a server by duty, each passed only to what needs it.
+//! The parts of a server by duty. A function gets the ones that it needs, and reaches what they stand on through them.
 //!
 //! | part | what it is |
 //! |---|---|
 //! | [`Identity`] | who this server is |
 //! | [`Cluster`] | the way to the metadata manager and to members |
 //! | [`Storage`] | the store, memory that bytes pass through, and its limits |
-//! | [`Files`] | the files here: their gates, states and maps |
+//! | [`Files`](crate::files::Files) | the files here: their gates, states and maps |
 //!
 //! ```text
-//!  Context -> Owner -> Others -> Files -> Cluster, Storage, Sessions -> Identity
+//!  IoService -> Owner -> Others -> Files -> Cluster, Storage, Sessions -> Identity
 //! ```
 //!
-//! Invariant: the arrows are all there are, so nothing here holds itself. The owner's role asks [`Files`] of this
+//! Invariant: the arrows are all there are, so nothing here holds itself. The owner's role asks the files of this
 //! server through [`Others`], without a socket; what has to ask the owner's role is given it as an argument.
 
 mod cluster;
@@ -20,37 +20,15 @@ mod others;
 mod reports;
 mod storage;
 
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use wire::Time;
-
-use crate::directed::Operations;
-use crate::files::Files;
-use crate::owner::Owner;
-use crate::sessions::Sessions;
-use crate::statistics::Statistics;
 
 pub(crate) use cluster::Cluster;
 pub(crate) use identity::Identity;
 pub(crate) use others::Others;
 pub(crate) use reports::Reports;
 pub(crate) use storage::Storage;
-
-/// All parts of a server.
-pub(crate) struct Context {
-    pub(crate) identity: Arc<Identity>,
-    pub(crate) cluster: Arc<Cluster>,
-    pub(crate) storage: Arc<Storage>,
-    pub(crate) files: Arc<Files>,
-    /// The clients that are connected.
-    pub(crate) sessions: Arc<Sessions>,
-    /// The owner's role.
-    pub(crate) owner: Arc<Owner>,
-    /// Collective accesses that are directed here.
-    pub(crate) operations: Operations,
-    pub(crate) statistics: Arc<Statistics>,
-}
 
 /// The time, in nanoseconds since 1970.
 pub(crate) fn now() -> Time {

@@ -12,17 +12,13 @@ use wire::message::cluster::{
 use wire::message::{Refusal, Request};
 use wire::{FileId, ServerId, SizeState, Status, Time};
 
-use super::{Cluster, Identity, now};
+use super::now;
 use crate::files::Files;
 use crate::owner;
 use crate::refused::Refused;
 
 /// See the [module](self).
-pub(crate) struct Others {
-    pub(crate) identity: Arc<Identity>,
-    pub(crate) cluster: Arc<Cluster>,
-    pub(crate) files: Arc<Files>,
-}
+pub(crate) struct Others(pub(crate) Arc<Files>);
 
 type Tuple = (Status, Refusal);
 
@@ -32,7 +28,7 @@ fn plain<T>(result: Result<T, Refused>) -> Result<T, Tuple> {
 
 impl Others {
     fn ask_manager<R: Request>(&self, request: &R) -> Result<R::Answer, Tuple> {
-        plain(self.cluster.manager.ask(request).map_err(Refused::from))
+        plain(self.0.cluster.manager.ask(request).map_err(Refused::from))
     }
 
     fn ask<R: Request>(
@@ -41,9 +37,10 @@ impl Others {
         request: &R,
         here: impl FnOnce(&Files) -> Result<R::Answer, Refused>,
     ) -> Result<R::Answer, Tuple> {
-        plain(match server == self.identity.server {
-            true => here(&self.files),
+        plain(match server == self.0.identity.server {
+            true => here(&self.0),
             false => self
+                .0
                 .cluster
                 .ask_member(server, request)
                 .map_err(Refused::from),
@@ -53,11 +50,11 @@ impl Others {
 
 impl owner::Cluster for Others {
     fn own_server(&self) -> ServerId {
-        self.identity.server
+        self.0.identity.server
     }
 
     fn incarnation(&self) -> u64 {
-        self.identity.incarnation()
+        self.0.identity.incarnation()
     }
 
     fn now(&self) -> Time {

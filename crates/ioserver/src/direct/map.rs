@@ -8,20 +8,19 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
-use serving::{Exchange, Outcome};
+use serving::Exchange;
 use store::{CHUNK, Domain, Location, MAX_LEN, Pins, Segment, Subfile, SubfileId};
-use wire::message::direct::{
-    Attach, Attached as Answer, Map, Mapped, MappedExtent, READ_ONLY, SegmentIs,
-};
+use wire::message::direct::{Attached as Answer, Map, Mapped, MappedExtent, READ_ONLY, SegmentIs};
 use wire::{MOST_DESCRIPTORS, Rights, Status};
 
 use super::AttachedClient;
 use super::marks::Handing;
 use super::revoke::Stores;
-use crate::context::{Context, Storage};
-use crate::files::{AccessTerms, LocalState};
+use crate::access::Fault;
+use crate::context::Storage;
+use crate::files::{AccessTerms, Files, LocalState};
+use crate::owner::Owner;
 use crate::refused::Refused;
-use crate::service::IoService;
 use crate::sessions::{Session, Who};
 use crate::statistics::add;
 
@@ -71,50 +70,37 @@ fn asker(session: &Session) -> Result<u64, Refused> {
     }
 }
 
-/// Serves [`Attach`].
+/// Serves [`Attach`](wire::message::direct::Attach).
 pub(crate) fn attach(
-    service: &IoService,
+    files: &Files,
     session: &mut Session,
     exchange: &mut Exchange,
-) -> Outcome {
-    let context = &service.context;
-    let result = exchange
-        .request::<Attach>()
-        .map_err(Refused::from)
-        .and_then(|_| {
-            let pid = asker(session)?;
-            let _busy = session.client.begin()?;
-            context.files.direct.attach(&session.client, pid)
-        });
-    match result {
-        Ok((attached, table)) => {
-            let answer = Answer {
-                table_bytes: table.len(),
-                // Whatever the server does with what comes by message, this is in its memory.
-                verifier: context.identity.verifiers.life,
-                page_bytes: attached.page.len(),
-            };
-            let descriptors = [table.descriptor(), attached.page.descriptor()];
-            exchange.answer_with_descriptors(&answer, &descriptors)
-        }
-        Err(refused) => service.refuse(exchange, refused),
-    }
+) -> Result<(), Fault> {
+    let pid = asker(session)?;
+    let busy = session.client.begin()?;
+    let (attached, table) = files.direct.attach(&session.client, pid)?;
+    drop(busy);
+    let answer = Answer {
+        table_bytes: table.len(),
+        // Whatever the server does with what comes by message, this is in its memory.
+        verifier: files.identity.verifiers.life,
+        page_bytes: attached.page.len(),
+    };
+    let descriptors = [table.descriptor(), attached.page.descriptor()];
+    Ok(exchange.answer_with_descriptors(&answer, &descriptors)?)
 }
 
 /// Serves [`Map`].
-pub(crate) fn map(service: &IoService, session: &mut Session, exchange: &mut Exchange) -> Outcome {
-    let context = &service.context;
-    let result = exchange
-        .request::<Map>()
-        .map_err(Refused::from)
-        .and_then(|request| make(context, session, &request));
-    match result {
-        Ok((answer, descriptors)) => {
-            let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(Descriptor::as_fd).collect();
-            exchange.answer_with_descriptors(&answer, &borrowed)
-        }
-        Err(refused) => service.refuse(exchange, refused),
-    }
+pub(crate) fn map(
+    files: &Files,
+    owner: &Owner,
+    session: &mut Session,
+    exchange: &mut Exchange,
+    request: &Map,
+) -> Result<(), Fault> {
+    let (answer, descriptors) = make(files, owner, session, request)?;
+    let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(Descriptor::as_fd).collect();
+    Ok(exchange.answer_with_descriptors(&answer, &borrowed)?)
 }
 
 /// A descriptor to be sent.
@@ -133,7 +119,8 @@ impl Descriptor {
 }
 
 fn make(
-    context: &Context,
+    files: &Files,
+    owner: &Owner,
     session: &mut Session,
     request: &Map,
 ) -> Result<(Mapped, Vec<Descriptor>), Refused> {
@@ -150,8 +137,7 @@ fn make(
     };
     view.demand(request.view, wanted)?;
     check(request)?;
-    let (files, storage, owner) = (&context.files, &context.storage, &context.owner);
-    let direct = &files.direct;
+    let (storage, direct) = (&*files.storage, &files.direct);
     direct.sweep();
     // A view that may write and a map that is not for that: the client may use it for both.
     let may_store = view.rights.allow(Rights::WRITE) && storage.allows_direct_writes();

@@ -27,17 +27,17 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
-use serving::{Exchange, Outcome};
+use serving::Exchange;
 use wire::link::LinkError;
 use wire::message::directed::{Directed, Follow, Lead};
 use wire::{ClientId, Rights, Status};
 
 use crate::access::Fault;
-use crate::context::Context;
-use crate::files::AccessTerms;
+use crate::context::Storage;
+use crate::files::{AccessTerms, Files};
+use crate::owner::Owner;
 use crate::refused::Refused;
-use crate::service::IoService;
-use crate::sessions::Session;
+use crate::sessions::{Session, Sessions};
 use crate::statistics::add;
 use crate::views::RegisteredView;
 use blocks::Blocks;
@@ -49,34 +49,27 @@ use transfer::Transfer;
 const ROUND_BYTES: u64 = 16 << 20;
 
 /// Serves the request of rank 0.
-pub(crate) fn lead(service: &IoService, session: &mut Session, exchange: &mut Exchange) -> Outcome {
+pub(crate) fn lead(
+    operations: &Operations,
+    files: &Files,
+    owner: &Owner,
+    session: &mut Session,
+    exchange: &mut Exchange,
+    lead: &Lead,
+) -> Result<(), Fault> {
     let started = Instant::now();
-    let context = &*service.context;
     let leader = session.client.id;
-    let lead = match exchange.request::<Lead>() {
-        Ok(lead) => lead,
-        Err(error) => return service.refuse(exchange, error.into()),
-    };
-    let operation = match context.operations.lead(leader, lead.operation) {
-        Ok(operation) => operation,
-        Err(refused) => return service.refuse(exchange, refused),
-    };
-    let begun = begin(context, session, &operation, &lead);
-    let (view, plan) = match begun {
-        Ok(begun) => {
-            context.operations.tell();
-            begun
-        }
-        Err(refused) => {
-            operation.fail(refused.clone());
-            context.operations.tell();
-            return service.refuse(exchange, refused);
-        }
-    };
-    add(&context.statistics.directed, 1);
+    let operation = operations.lead(leader, lead.operation)?;
+    let begun = begin(operations, files, owner, session, &operation, lead);
+    if let Err(refused) = &begun {
+        operation.fail(refused.clone());
+    }
+    operations.tell();
+    let (view, plan) = begun?;
+    add(&files.storage.statistics.directed, 1);
     let blocks = Blocks {
-        files: &context.files,
-        owner: &context.owner,
+        files,
+        owner,
         entry: &view.entry,
         operation: &operation,
         plan: &plan,
@@ -84,13 +77,13 @@ pub(crate) fn lead(service: &IoService, session: &mut Session, exchange: &mut Ex
         epoch: lead.epoch,
     };
     let rank = (plan.distribution.ranks[0].has_bytes).then_some(0);
-    let prefetch = &context.operations.prefetch;
+    let prefetch = &operations.prefetch;
     let ready = match lead.writes {
         true => None,
         false => {
             let wanted = view.reading.wanted();
             let known = &plan.distribution.known;
-            prefetch.take(&view.entry, known, &lead, wanted)
+            prefetch.take(&view.entry, known, lead, wanted)
         }
     };
     let result = thread::scope(|scope| {
@@ -100,15 +93,16 @@ pub(crate) fn lead(service: &IoService, session: &mut Session, exchange: &mut Ex
         if let Err(error) = spawned {
             operation.fail(Refused::new(Status::NoMemory, format!("a thread: {error}")));
         }
-        run(context, session, exchange, &operation, &view, &plan, rank)
+        run(files, session, exchange, &operation, &view, &plan, rank)
     });
-    let result = end(service, session, exchange, &operation, result, started);
+    let storage = &files.storage;
+    let result = end(storage, session, exchange, &operation, result, started);
     match operation.is_failed() {
         false => {
-            context.operations.forget(leader, lead.operation);
+            operations.forget(leader, lead.operation);
             let wanted = view.reading.wanted();
             if !lead.writes && wanted.is_collective() {
-                prefetch.observe(&view.entry, &lead, wanted);
+                prefetch.observe(&view.entry, lead, wanted);
             }
         }
         true => operation.clear(),
@@ -118,32 +112,25 @@ pub(crate) fn lead(service: &IoService, session: &mut Session, exchange: &mut Ex
 
 /// Serves the request of another rank.
 pub(crate) fn follow(
-    service: &IoService,
+    operations: &Operations,
+    files: &Files,
     session: &mut Session,
     exchange: &mut Exchange,
-) -> Outcome {
+    follow: &Follow,
+) -> Result<(), Fault> {
     let started = Instant::now();
-    let context = &*service.context;
-    let follow = match exchange.request::<Follow>() {
-        Ok(follow) => follow,
-        Err(error) => return service.refuse(exchange, error.into()),
-    };
     // A client that is no member of it learns nothing and changes nothing.
-    let (operation, plan) = match be_member(context, session, &follow) {
-        Ok(found) => found,
-        Err(refused) => return service.refuse(exchange, refused),
-    };
-    let view = match join(session, &operation, &plan, &follow) {
-        Ok(view) => view,
-        Err(refused) => {
-            operation.fail(refused.clone());
-            return service.refuse(exchange, refused);
-        }
-    };
+    let (operation, plan) = be_member(operations, &files.sessions, session, follow)?;
+    let joined = join(session, &operation, &plan, follow);
+    if let Err(refused) = &joined {
+        operation.fail(refused.clone());
+    }
+    let view = joined?;
     let rank = follow.rank as usize;
     let rank = (plan.distribution.ranks[rank].has_bytes).then_some(rank);
-    let result = run(context, session, exchange, &operation, &view, &plan, rank);
-    end(service, session, exchange, &operation, result, started)
+    let result = run(files, session, exchange, &operation, &view, &plan, rank);
+    let storage = &files.storage;
+    end(storage, session, exchange, &operation, result, started)
 }
 
 fn right(writes: bool) -> Rights {
@@ -165,7 +152,9 @@ fn check_right(view: &RegisteredView, number: u64, writes: bool) -> Result<(), R
 }
 
 fn begin(
-    context: &Context,
+    operations: &Operations,
+    files: &Files,
+    owner: &Owner,
     session: &Session,
     operation: &Operation,
     lead: &Lead,
@@ -178,8 +167,8 @@ fn begin(
         only_reads: !lead.writes,
         ..AccessTerms::default()
     };
-    let (files, storage) = (&context.files, &context.storage);
-    let (_running, known, _) = files.enter(&context.owner, &view.entry, &planned)?;
+    let storage = &files.storage;
+    let (_running, known, _) = files.enter(owner, &view.entry, &planned)?;
     if known.layout().pieces.len() != 1 {
         return Err(Refused::new(
             Status::Unsupported,
@@ -188,7 +177,7 @@ fn begin(
     }
     let limit = storage.stored.store().usage().memory_limit_bytes;
     let most = ROUND_BYTES.min(limit / 8);
-    let (compiled, steps) = (&context.operations.compiled, storage.limits.search_steps);
+    let (compiled, steps) = (&operations.compiled, storage.limits.search_steps);
     let distribution = Distribution::new(compiled, &known, lead, most, steps)?;
     if distribution.ranks[0].client != session.client.id {
         let text = "rank 0 itself brings the distribution";
@@ -200,12 +189,12 @@ fn begin(
 
 /// Waits for the leader, and finds out whether the client is the rank that it says.
 fn be_member(
-    context: &Context,
+    operations: &Operations,
+    sessions: &Sessions,
     session: &Session,
     follow: &Follow,
 ) -> Result<(Arc<Operation>, Arc<Plan>), Refused> {
     let file = session.client.view(follow.view).map(|view| view.file).ok();
-    let (operations, sessions) = (&context.operations, &context.sessions);
     let (leader, number) = (follow.leader, follow.operation);
     let operation = operations.wait_for(sessions, &session.connection, file, leader, number)?;
     let plan = operation.plan()?;
@@ -244,7 +233,7 @@ fn join(
 
 /// The transfers of one rank, and waiting for the others.
 fn run(
-    context: &Context,
+    files: &Files,
     session: &mut Session,
     exchange: &mut Exchange,
     operation: &Operation,
@@ -260,10 +249,10 @@ fn run(
     session.connection.busy_with(view.file);
     if let Some(rank) = rank {
         operation.came(rank);
-        add(&context.statistics.directed_ranks, 1);
+        add(&files.storage.statistics.directed_ranks, 1);
         let mut transfer = Transfer {
-            storage: &context.storage,
-            sessions: &context.sessions,
+            storage: &files.storage,
+            sessions: &files.sessions,
             operation,
             plan,
             rank,
@@ -277,40 +266,33 @@ fn run(
             true => transfer.write(exchange, who)?,
         }
     }
-    Ok(operation.wait_until_done(&context.sessions, who)?)
+    Ok(operation.wait_until_done(&files.sessions, who)?)
 }
 
 fn end(
-    service: &IoService,
+    storage: &Storage,
     session: &Session,
     exchange: &mut Exchange,
     operation: &Operation,
     result: Result<(), Fault>,
     started: Instant,
-) -> Outcome {
-    let context = &*service.context;
-    match result {
-        Ok(()) => {
-            let done = Directed {
-                blocks: operation.blocks.load(Ordering::Relaxed),
-                rounds: operation.rounds(),
-                packets: operation.packets.load(Ordering::Relaxed),
-                served_ns: crate::access::nanos(started.elapsed()),
-                verifier: context.storage.verifier(),
-            };
-            exchange.answer(&done)
-        }
-        Err(Fault::Refused(refused)) => {
-            operation.fail(refused.clone());
-            add(&context.statistics.directed_failed, 1);
-            service.refuse(exchange, refused)
-        }
-        Err(Fault::Link(error)) => {
-            operation.fail(gone(session.client.id, &error));
-            add(&context.statistics.directed_failed, 1);
-            Err(error)
-        }
+) -> Result<(), Fault> {
+    if let Err(fault) = result {
+        operation.fail(match &fault {
+            Fault::Refused(refused) => refused.clone(),
+            Fault::Link(error) => gone(session.client.id, error),
+        });
+        add(&storage.statistics.directed_failed, 1);
+        return Err(fault);
     }
+    let done = Directed {
+        blocks: operation.blocks.load(Ordering::Relaxed),
+        rounds: operation.rounds(),
+        packets: operation.packets.load(Ordering::Relaxed),
+        served_ns: crate::access::nanos(started.elapsed()),
+        verifier: storage.verifier(),
+    };
+    Ok(exchange.answer(&done)?)
 }
 
 /// What the others hear when a rank is gone.

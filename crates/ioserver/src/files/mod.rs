@@ -55,7 +55,8 @@ pub(crate) struct Files {
     pub(crate) hold_wait: Duration,
     /// Where their bytes are.
     pub(crate) storage: Arc<Storage>,
-    cluster: Arc<Cluster>,
+    /// Who else is asked about them.
+    pub(crate) cluster: Arc<Cluster>,
     entries: Entries,
 }
 

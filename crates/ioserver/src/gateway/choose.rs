@@ -90,10 +90,10 @@ fn best(
 /// Answers a client that has opened a file, set a view, or knows what it will access.
 pub(crate) fn choose_server(
     files: &Files,
-    storage: &Storage,
     session: &Session,
     request: &ChooseServer,
 ) -> Result<Chosen, Refused> {
+    let storage = &*files.storage;
     let view = session.client.view(request.view)?;
     let known = files.known(&view.entry)?;
     let split = Split::new(&view, &known);

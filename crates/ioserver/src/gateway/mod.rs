@@ -40,7 +40,7 @@ pub(crate) use stage::{Stage, Stages};
 use std::sync::Arc;
 use std::time::Instant;
 
-use serving::{Exchange, Outcome};
+use serving::Exchange;
 use wire::link::LinkError;
 use wire::message::access::{ANNOUNCED, Access, Done, GROW, READ, WRITE};
 use wire::message::mapping::{Routed, Whole};
@@ -52,9 +52,10 @@ use crate::access::{
 };
 use crate::bounded::Searching;
 use crate::context::{Cluster, Storage};
+use crate::files::Files;
 use crate::ops::with_asker;
+use crate::owner::Owner;
 use crate::refused::Refused;
-use crate::service::IoService;
 use crate::sessions::Session;
 use crate::statistics::{Statistics, add};
 use crate::views::RegisteredView;
@@ -81,12 +82,12 @@ struct Outcomes {
 
 /// Serves a whole request.
 pub(crate) fn serve(
-    service: &IoService,
+    files: &Files,
+    owner: &Owner,
     session: &mut Session,
     exchange: &mut Exchange,
     kind: Kind,
-) -> Outcome {
-    let started = Instant::now();
+) -> Result<(), Fault> {
     let flags = exchange.header().flags;
     // The frame of an announced payload takes the place of the request.
     let mut control = std::mem::take(&mut session.scratch.control);
@@ -94,40 +95,35 @@ pub(crate) fn serve(
     control.extend_from_slice(exchange.control());
     let mut own_stage = std::mem::take(&mut session.scratch.stage);
     let result = serve_decoded(
-        service,
+        files,
+        owner,
         session,
         exchange,
         &control,
         (kind, flags),
         &mut own_stage,
-        started,
     );
     session.scratch.control = control;
     session.scratch.stage = own_stage;
     session.scratch.grant.abandon();
     session.scratch.pins.clear();
-    match result {
-        Ok(()) => Ok(()),
-        Err(Fault::Refused(refused)) => service.refuse(exchange, refused),
-        Err(Fault::Link(error)) => {
-            add(&service.context.statistics.whole_broken, 1);
-            Err(error)
-        }
+    if let Err(Fault::Link(_)) = result {
+        add(&files.storage.statistics.whole_broken, 1);
     }
+    result
 }
 
-#[allow(clippy::too_many_arguments)]
 fn serve_decoded(
-    service: &IoService,
+    files: &Files,
+    owner: &Owner,
     session: &mut Session,
     exchange: &mut Exchange,
     control: &[u8],
     (kind, flags): (Kind, u16),
     own_stage: &mut Stage,
-    started: Instant,
 ) -> Result<(), Fault> {
-    let (files, storage) = (&service.context.files, &service.context.storage);
-    let (owner, cluster) = (&service.context.owner, &service.context.cluster);
+    let started = Instant::now();
+    let (storage, cluster) = (&*files.storage, &*files.cluster);
     if session.is_server() {
         return Err(Fault::Refused(Refused::new(
             Status::PermissionDenied,
@@ -156,7 +152,7 @@ fn serve_decoded(
         Some(lent) => &mut **lent,
         None => own_stage,
     };
-    let mut opened = admit(files, storage, owner, session, &access, rights, 0)?;
+    let mut opened = admit(files, owner, session, &access, rights, 0)?;
     if kind == Kind::Write {
         // A thread that waits for a stage need not wait for a client that stands still.
         let _due = session.connection.waits_for(access.bytes);

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use ::direct::MappedSegment;
 use kernels::SharedBytes;
 use parking_lot::Mutex;
-use serving::{Exchange, Outcome};
+use serving::Exchange;
 use store::{Pins, Segment};
 use wire::ask::AskError;
 use wire::link::Link;
@@ -22,10 +22,10 @@ use wire::url::Endpoint;
 use wire::{MOST_DESCRIPTORS, ServerId, Status};
 
 use super::{other_round, ranges};
-use crate::context::{Cluster, Storage};
+use crate::access::Fault;
+use crate::context::Cluster;
 use crate::files::Files;
 use crate::refused::Refused;
-use crate::service::IoService;
 use crate::sessions::Session;
 
 /// Connections that are kept per server.
@@ -36,27 +36,19 @@ const IDLE: usize = 4;
 pub(crate) struct LentSegments(HashMap<u64, Weak<Segment>>);
 
 /// Serves [`Lend`].
-pub(crate) fn lend(service: &IoService, session: &mut Session, exchange: &mut Exchange) -> Outcome {
-    let (files, storage) = (&service.context.files, &service.context.storage);
-    let result = exchange
-        .request::<Lend>()
-        .map_err(Refused::from)
-        .and_then(|r| make(files, storage, session, &r));
-    match result {
-        Ok((lent, descriptors)) => {
-            let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
-            exchange.answer_with_descriptors(&lent, &borrowed)
-        }
-        Err(refused) => service.refuse(exchange, refused),
-    }
+pub(crate) fn lend(
+    files: &Files,
+    session: &mut Session,
+    exchange: &mut Exchange,
+    request: &Lend,
+) -> Result<(), Fault> {
+    let (lent, descriptors) = make(files, session, request)?;
+    let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
+    Ok(exchange.answer_with_descriptors(&lent, &borrowed)?)
 }
 
-fn make(
-    files: &Files,
-    storage: &Storage,
-    session: &mut Session,
-    r: &Lend,
-) -> Result<(Lent, Vec<OwnedFd>), Refused> {
+fn make(files: &Files, session: &mut Session, r: &Lend) -> Result<(Lent, Vec<OwnedFd>), Refused> {
+    let storage = &files.storage;
     if session.process.is_none() || !files.direct.is_on() {
         let text = "memory is lent over a Unix socket only, and by servers that share memory";
         return Err(Refused::new(Status::Unsupported, text));

@@ -133,12 +133,7 @@ impl Filling {
 }
 
 /// Serves [`PullWindows`].
-pub(crate) fn pull_windows(
-    files: &Files,
-    cluster: &Cluster,
-    owner: &Owner,
-    r: &PullWindows,
-) -> Result<u64, Refused> {
+pub(crate) fn pull_windows(files: &Files, owner: &Owner, r: &PullWindows) -> Result<u64, Refused> {
     let entry = files.entry(r.file);
     let mut moving = entry.moving.lock();
     let is_current = || entry.round.load(Ordering::SeqCst) == r.round;
@@ -163,7 +158,7 @@ pub(crate) fn pull_windows(
     // Cut where ranges of the first piece touch: of each the servers that have it send subfile after subfile.
     let windows = control::moves::meeting(&ranges(&r.windows), &known.layout().pieces[0].ranges);
     let pull = Pull {
-        cluster,
+        cluster: &files.cluster,
         storage: &files.storage,
         lends: files.direct.is_on(),
         known: &known,

@@ -1,17 +1,13 @@
 //! What clients ask of the owner of a file, through a registered view: size, locks, pointers, places behind the end.
 //!
-//! A view number becomes an [`Asker`]; the owner's role does the rest. A lock whose answer cannot be sent is released
-//! at once.
+//! A view number becomes an [`Asker`]; the owner's role (`owner`) does the rest, a function for each message.
 
-use control::locks::Mode;
-use serving::{Exchange, Outcome};
 use wire::Status;
 use wire::message::Refusal;
-use wire::message::file::{Lock, ThroughView};
+use wire::message::file::ThroughView;
 
 use crate::owner::{Asker, Owner};
 use crate::refused::Refused;
-use crate::service::IoService;
 use crate::sessions::Session;
 use crate::views::RegisteredView;
 
@@ -49,39 +45,4 @@ pub(crate) fn ask_owner<R: ThroughView>(
     with_asker(owner, session, &view, |owner, asker| {
         run(owner, asker, request)
     })
-}
-
-/// Serves [`Lock`]: waits for it. It is not counted as running: a client that waits for a lock does nothing that a
-/// fence would have to wait for.
-pub(crate) fn lock(service: &IoService, session: &mut Session, exchange: &mut Exchange) -> Outcome {
-    let owner = &service.context.owner;
-    let result = exchange.request::<Lock>().map_err(Refused::from);
-    let result = result.and_then(|r| {
-        drop(session.client.begin()?);
-        let view = session.client.view(r.view)?;
-        let mode = match r.is_exclusive {
-            true => Mode::Exclusive,
-            false => Mode::Shared,
-        };
-        session.locks.push(r.request);
-        let locked = with_asker(owner, session, &view, |owner, asker| {
-            owner.lock(asker, r.handle, r.request, r.lo..r.hi, mode)
-        });
-        if locked.is_err() {
-            session.locks.retain(|&n| n != r.request);
-        }
-        locked.map(|()| (r, view))
-    });
-    match result {
-        Ok((request, view)) => {
-            let sent = exchange.answer(&());
-            if sent.is_err() {
-                let _ = with_asker(owner, session, &view, |owner, asker| {
-                    owner.unlock(asker, request.request)
-                });
-            }
-            sent
-        }
-        Err(refused) => service.refuse(exchange, refused),
-    }
 }

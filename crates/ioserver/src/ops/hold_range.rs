@@ -1,4 +1,4 @@
-//! Ranges of a file that one connection holds: no other reads or writes there from the answer on, by message or
+//! `HoldRange`: ranges of a file that one connection holds: no other reads or writes there from the answer on, by message or
 //! through shared memory, until the range is let go of or the connection ends.
 //!
 //! What a sieved write needs between reading a window and writing it back. Built on the fences of the gate, like
@@ -15,7 +15,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use wire::message::directed::{HoldRange, LetGo};
+use wire::message::directed::HoldRange;
 use wire::{FileId, Rights, Status};
 
 use crate::files::{Entrance, Files};
@@ -41,7 +41,7 @@ pub(crate) fn holder(session: &Session, file: FileId) -> u64 {
 }
 
 /// Serves [`HoldRange`].
-pub(crate) fn hold(
+pub(crate) fn hold_range(
     files: &Files,
     owner: &Owner,
     session: &mut Session,
@@ -95,21 +95,6 @@ pub(crate) fn hold(
         number,
     });
     Ok(number)
-}
-
-/// Serves [`LetGo`].
-pub(crate) fn let_go(files: &Files, session: &mut Session, request: &LetGo) -> Result<(), Refused> {
-    let found = session
-        .holds
-        .iter()
-        .position(|hold| hold.number == request.number);
-    let Some(found) = found else {
-        let text = format!("number {} is not held on this connection", request.number);
-        return Err(Refused::new(Status::InvalidArgument, text));
-    };
-    let hold = session.holds.remove(found);
-    release(files, hold.file, hold.number);
-    Ok(())
 }
 
 /// Lets others in again.

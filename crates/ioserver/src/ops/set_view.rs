@@ -1,16 +1,16 @@
-//! Registering views: the capability is checked, the description validated, the quota kept.
+//! `SetView`: registering a view. The capability is checked, the description validated, the quota kept.
 //!
-//! A long description arrives in parts; it counts against the quota from its announcement on.
+//! A long description arrives in parts (`SetViewPart`); it counts against the quota from its announcement on.
 
 use std::sync::Arc;
 
 use control::capability::{Capability, Wanted};
 use layout::View;
 use wire::describe::{self, Assembly};
-use wire::message::file::{DropView, SetView, SetViewPart, Verifiers};
+use wire::message::file::SetView;
 use wire::{ClientId, FileId, Reader, Rights, Status};
 
-use crate::context::{Identity, Storage, now};
+use crate::context::{Identity, now};
 use crate::files::Files;
 use crate::refused::Refused;
 use crate::sessions::{PendingView, Session};
@@ -32,15 +32,10 @@ fn whole_file() -> Vec<u8> {
     out
 }
 
-/// Registers a view, or begins to.
-pub(crate) fn set_view(
-    files: &Files,
-    storage: &Storage,
-    session: &Session,
-    request: SetView,
-) -> Result<(), Refused> {
+/// Serves [`SetView`]: registers a view, or begins to.
+pub(crate) fn set_view(files: &Files, session: &Session, request: SetView) -> Result<(), Refused> {
     let (view, file, client) = (request.view, request.file.0, session.client.id.0);
-    let done = try_set_view(files, storage, session, request);
+    let done = try_set_view(files, session, request);
     if let Err(refused) = &done {
         let (status, why) = (refused.status, &refused.refusal.text);
         tracing::info!(client, file, view, %status, why, "view refused");
@@ -48,12 +43,7 @@ pub(crate) fn set_view(
     done
 }
 
-fn try_set_view(
-    files: &Files,
-    storage: &Storage,
-    session: &Session,
-    request: SetView,
-) -> Result<(), Refused> {
+fn try_set_view(files: &Files, session: &Session, request: SetView) -> Result<(), Refused> {
     let permit = check_capability(&files.identity, session, &request)?;
     let client = &session.client;
     let described = request.description.0.len() as u64;
@@ -89,7 +79,7 @@ fn try_set_view(
             request.description.0,
         );
     }
-    let mut assembly = Assembly::new(announced, storage.limits.view_bytes)?;
+    let mut assembly = Assembly::new(announced, files.storage.limits.view_bytes)?;
     assembly.add(&request.description.0)?;
     let pending = PendingView {
         file: request.file,
@@ -98,44 +88,6 @@ fn try_set_view(
         assembly,
     };
     client.put_pending(request.view, pending)
-}
-
-/// Adds a part; the last one registers the view.
-pub(crate) fn set_view_part(
-    files: &Files,
-    session: &Session,
-    request: &SetViewPart,
-) -> Result<(), Refused> {
-    let client = &session.client;
-    let Some(mut pending) = client.take_pending(request.view) else {
-        let text = format!("view {} has no description on its way", request.view);
-        return Err(Refused::new(Status::UnknownView, text));
-    };
-    if let Err(e) = pending.assembly.add(&request.part.0) {
-        client.give_up(pending.announced);
-        return Err(e.into());
-    }
-    match pending.assembly.complete().map(<[u8]>::to_vec) {
-        Some(description) => register(
-            files,
-            session,
-            request.view,
-            pending.file,
-            &pending.permit,
-            description,
-        ),
-        None => client.put_pending(request.view, pending),
-    }
-}
-
-/// Forgets a view.
-pub(crate) fn drop_view(
-    identity: &Identity,
-    session: &Session,
-    request: &DropView,
-) -> Result<Verifiers, Refused> {
-    session.client.drop_view(request.view)?;
-    Ok(identity.verifiers)
 }
 
 fn check_capability(
@@ -177,7 +129,7 @@ fn check_capability(
 }
 
 /// Validates a description whose quota was taken, and binds the number to it.
-fn register(
+pub(super) fn register(
     files: &Files,
     session: &Session,
     number: u64,

@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::message::session::Counter;
 
-use crate::context::Context;
+use crate::files::Files;
+use crate::owner::Owner;
 use crate::statistics::counter;
 
 /// Serves [`Statistics`](wire::message::session::Statistics).
-pub(crate) fn statistics(context: &Context) -> Vec<Counter> {
-    let (identity, cluster) = (&context.identity, &context.cluster);
-    let (storage, files) = (&context.storage, &context.files);
-    let mut list = context.statistics.list();
-    let (connections, clients, views) = context.sessions.counts();
+pub(crate) fn statistics(files: &Files, owner: &Owner) -> Vec<Counter> {
+    let (identity, cluster, storage) = (&files.identity, &files.cluster, &files.storage);
+    let mut list = storage.statistics.list();
+    let (connections, clients, views) = files.sessions.counts();
     let usage = storage.stored.store().usage();
     let (capacity, used) = storage.stored.room();
     let (most_lent, buffers) = storage.buffers.most_lent();
@@ -59,6 +59,6 @@ pub(crate) fn statistics(context: &Context) -> Vec<Counter> {
         ]);
     }
     list.extend(files.direct.statistics());
-    list.extend(context.owner.statistics());
+    list.extend(owner.statistics());
     list
 }

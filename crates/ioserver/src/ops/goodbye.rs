@@ -18,7 +18,7 @@ use wire::ClientId;
 use wire::message::session::{Hello, Process};
 
 use super::release;
-use crate::context::Context;
+use crate::files::Files;
 use crate::owner::Owner;
 use crate::sessions::{Session, Who};
 
@@ -41,7 +41,8 @@ impl Departures {
     /// Watches the process of a client that has come, if it is on this host.
     pub(crate) fn watch(
         &self,
-        context: &Arc<Context>,
+        files: &Arc<Files>,
+        owner: &Arc<Owner>,
         session: &Session,
         peer: &Peer,
         hello: &Hello,
@@ -53,32 +54,34 @@ impl Departures {
         let Some(pid) = pid else {
             return;
         };
-        let (client, context) = (session.client.id, Arc::downgrade(context));
-        let died = move || client_died(&context, client, None);
+        let client = session.client.id;
+        let (files, owner) = (Arc::downgrade(files), Arc::downgrade(owner));
+        let died = move || client_died(files.clone(), owner.clone(), client, None);
         if self.watch.add(client.0, pid, died).is_ok() {
             session.client.is_watched.store(true, Ordering::SeqCst);
         }
     }
 
     /// A connection has ended.
-    pub(crate) fn ended(&self, context: &Arc<Context>, session: &Session) {
+    pub(crate) fn ended(&self, files: &Arc<Files>, owner: &Arc<Owner>, session: &Session) {
         for hold in &session.holds {
-            release(&context.files, hold.file, hold.number);
+            release(files, hold.file, hold.number);
         }
-        let is_last = context.sessions.close(session);
+        let is_last = files.sessions.close(session);
         let Who::Client { client, .. } = session.who else {
             return;
         };
-        context.owner.connection_ended(client, &session.locks);
+        owner.connection_ended(client, &session.locks);
         if !is_last {
             return;
         }
         // Writers that do not move are left to the next operation that needs the bytes.
-        let _ = context.files.detach(&session.client);
+        let _ = files.detach(&session.client);
         if session.client.said_goodbye.load(Ordering::SeqCst) {
-            self.left(&context.owner, client);
+            self.left(owner, client);
         } else if !session.client.is_watched.load(Ordering::SeqCst) {
-            client_died(&Arc::downgrade(context), client, Some(self.grace));
+            let (files, owner) = (Arc::downgrade(files), Arc::downgrade(owner));
+            client_died(files, owner, client, Some(self.grace));
         }
     }
 
@@ -98,20 +101,19 @@ pub(crate) fn goodbye(departures: &Departures, owner: &Owner, session: &Session)
 
 /// A client has died, unless it has a connection when the `grace` is over: it is fenced here, and
 /// the owner's role gives back what it held.
-fn client_died(context: &Weak<Context>, client: ClientId, grace: Option<Duration>) {
-    let context = Weak::clone(context);
+fn client_died(files: Weak<Files>, owner: Weak<Owner>, client: ClientId, grace: Option<Duration>) {
     let spawned = thread::Builder::new()
         .name(format!("death of {client}"))
         .spawn(move || {
             if let Some(grace) = grace {
                 crate::start::wait(grace);
             }
-            let Some(context) = context.upgrade() else {
+            let (Some(files), Some(owner)) = (files.upgrade(), owner.upgrade()) else {
                 return;
             };
-            if grace.is_none() || !context.sessions.is_connected(client) {
-                let _ = context.files.fence(client);
-                context.owner.client_died(client);
+            if grace.is_none() || !files.sessions.is_connected(client) {
+                let _ = files.fence(client);
+                owner.client_died(client);
             }
         });
     drop(spawned);

@@ -1,0 +1,24 @@
+//! `Allocated`: the space that the subfiles of a file take here.
+
+use wire::message::file::Allocated;
+
+use crate::files::Files;
+use crate::refused::Refused;
+use crate::sessions::Session;
+
+/// Serves [`Allocated`].
+pub(crate) fn allocated(
+    files: &Files,
+    session: &Session,
+    request: &Allocated,
+) -> Result<u64, Refused> {
+    let view = session.client.view(request.view)?;
+    let known = files.known(&view.entry)?;
+    let mut sum = 0;
+    for own in &known.own {
+        if let Some(subfile) = known.find(own, &files.storage.stored)? {
+            sum += subfile.allocated()?;
+        }
+    }
+    Ok(sum)
+}

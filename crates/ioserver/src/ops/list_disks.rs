@@ -1,0 +1,13 @@
+//! `ListDisks`: the disks of this server and how they are, for operators.
+
+use wire::message::file::DiskList;
+
+use crate::refused::Refused;
+use crate::sessions::Session;
+use crate::stored::SubfileStore;
+
+/// Serves [`ListDisks`](wire::message::file::ListDisks).
+pub(crate) fn list_disks(stored: &SubfileStore, session: &Session) -> Result<DiskList, Refused> {
+    session.demand_operator()?;
+    Ok(stored.disk_list())
+}

@@ -1,0 +1,16 @@
+//! `Unlock`: gives back a lock. The end of the connection does not release it once more.
+
+use wire::message::file::Unlock;
+
+use super::ask_owner;
+use crate::owner::Owner;
+use crate::refused::Refused;
+use crate::sessions::Session;
+
+/// Serves [`Unlock`].
+pub(crate) fn unlock(owner: &Owner, session: &mut Session, request: Unlock) -> Result<(), Refused> {
+    session.locks.retain(|&number| number != request.request);
+    ask_owner(owner, session, request, |owner, asker, request| {
+        owner.unlock(asker, request.request)
+    })
+}
