@@ -13,6 +13,17 @@
 //! One library serves every ABI: the MPI of the process is found at run time (`host`), and what
 //! differs between libraries (constants, width of handles, status) is in `abi`.
 //!
+//! | module | owns |
+//! |---|---|
+//! | `entries`, `entry`, `ffi`, `verbs`, `free` | from an entry point to the function that does it |
+//! | `host`, `abi` | the MPI of the process, and what differs between libraries |
+//! | `table`, `open_file`, `view`, `datarep` | handles of ours, and what MPI keeps with them |
+//! | `operation`, `memory`, `datatype`, `scattered` | one access, its memory, and views that do not ascend |
+//! | `requests`, `queue`, `progress` | what goes on while the program does, and waiting for it |
+//! | `service`, `roll_call`, `info` | services behind files, the processes that open one, and hints |
+//! | `redistribute` | redistribution in memory |
+//! | `failure`, `finalize` | errors in the classes of MPI, and its end |
+//!
 //! Invariants
 //! - A handle of ours is a real handle of the host, opened on /dev/null by this process alone. Handlers,
 //!   Fortran numbers and everything else that is done with a handle elsewhere are the host's affair.

@@ -1,12 +1,15 @@
 //! The laboratory: all benchmarks of Pario with their yardsticks, as the program `pario-bench`, which `pario bench`
 //! starts. One module per benchmark, one shape of report, and what benchmarks share.
 //!
-//! | modules | own |
+//! | module | owns |
 //! |---|---|
 //! | `report`, `sheet`, `flags`, `machine` | rows, where they go, and what belongs beside them |
 //! | `contest`, `claims`, `goals`, `yardsticks` | turns of Pario and its yardsticks, and what is held against them |
 //! | `packers` | redistribution as chapter 4 of the data-parallel source packs it, beside the engine that accesses run on |
 //! | `site`, `workers`, `worker`, `ranks`, `parallel`, `content` | services, client processes, and the bytes they check |
+//! | `kernels`, `cases`, `redistribute`, `redistribution`, `move_bytes`, `plan`, `matching`, `prediction` | benchmarks in memory |
+//! | `socket`, `contiguous`, `strided`, `matrix`, `small`, `mpiio`, `vipios`, `relayout` | benchmarks of services |
+//! | `advise`, `profile`, `ddio`, `prefetch` | benchmarks of what a service decides |
 //!
 //! Nothing that ships depends on it. Left to others: how a service is started and how a program ends (`console`).
 #![forbid(unsafe_code)]

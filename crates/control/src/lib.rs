@@ -5,6 +5,16 @@
 //! [`capability`] is what the metadata manager seals and the I/O servers
 //! check: what a client may do with a file, and who it is. [`hints`] is the one place where hints change between what travels and what is judged.
 //!
+//! | module | owns |
+//! |---|---|
+//! | `locks` | atomic mode |
+//! | `pointers` | shared file pointers and append reservations |
+//! | `sizes` | the size of a file |
+//! | `moves` | a move as changes of a layout state |
+//! | `capability` | what the metadata manager seals |
+//! | `hints` | hints between what travels and what is judged |
+//! | `crash` | places where a test lets a process die |
+//!
 //! Invariants
 //! - No sockets and no clocks: time comes in as an argument, messages come in as events and go out
 //!   as effects, so that a simulator runs the shipped code under one seed.

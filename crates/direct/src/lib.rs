@@ -21,6 +21,13 @@
 //! Both sides use sequentially consistent operations on slot and epoch: a client stores the slot and
 //! reads the epoch, a server stores the epoch and reads the slots, so at least one sees the other.
 //!
+//! | module | owns |
+//! |---|---|
+//! | `table`, `page`, `segment` | the control table, the page of a client, and memory of extents as a client maps it |
+//! | `mapping` | shared mappings, and atomics in them |
+//! | `liveness`, `process` | whether a process lives, and is still the one that it was |
+//! | `assembly` | bytes that processes of one host exchange |
+//!
 //! Invariants
 //! - Nothing a client writes into its page can make the server touch other memory: words are
 //!   validated, indices are the server's own.

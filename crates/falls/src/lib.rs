@@ -13,6 +13,19 @@
 //! projection, complement, normal form and compression. It knows nothing of files, servers or I/O,
 //! holds no threads and depends on nothing.
 //!
+//! | module | owns |
+//! |---|---|
+//! | `segment`, `set` | segments, nested FALLS and sets of them: size, rank, select |
+//! | `periodic`, `pitfalls` | a set that repeats to infinity; one description for many processors |
+//! | `cut`, `intersect`, `project`, `complement`, `split` | the algebra |
+//! | `normalise`, `simplify`, `compress` | well-formed sets from any list, and smaller ones with the same bytes |
+//! | `meeting`, `joint`, `steps` | what two elements have in common, in three spaces at once, and how much searching it may cost |
+//! | `common_byte`, `overlay`, `pairs` | where sets share a byte, and who owns it |
+//! | `segments`, `run_count` | walking along the pieces of a set, and counting them without that |
+//! | `notation` | the text of the literature |
+//! | `checked`, `error` | offset arithmetic, and why a set is refused |
+//! | `bytes_naive` | the oracle |
+//!
 //! Invariants
 //! - Every [`FallsSet`] is well formed (blocks do not overlap, members ascend, inner sets lie in
 //!   their blocks), so tree order is ascending order and no byte occurs twice. Constructors

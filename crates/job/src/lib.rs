@@ -15,6 +15,14 @@
 //! runs them is [`hold()`]. Bytes are moved in and out by [`stage`], all at once before it works by [`prepare`], and between the job and a directory
 //! that outlives it by [`backing`].
 //!
+//! | module | owns |
+//! |---|---|
+//! | `identity`, `life`, `process` | which job this is, which processes it has here, and what is known about those |
+//! | `find`, `place`, `rendezvous` | where its servers are, on a host and among hosts |
+//! | `hold`, `spawn`, `options`, `program` | running the servers: the process for it, how it is started, and with what |
+//! | `stage`, `copy`, `prepare`, `backing` | bytes in and out, and the directory behind |
+//! | `error` | why the servers of a job cannot be used |
+//!
 //! Invariants
 //! - Servers run in a process that was spawned for them, never in a process of the job.
 //! - A holder ends when the job's processes have, whatever became of them, and leaves no process,

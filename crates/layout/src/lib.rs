@@ -9,6 +9,16 @@
 //! It knows no server and no network, does no I/O, and flattens nothing: the size of a description
 //! follows the nesting of the pattern, not the number of pieces.
 //!
+//! | module | owns |
+//! |---|---|
+//! | `address`, `array` | offsets with their space, and arrays |
+//! | `pattern`, `partition`, `view`, `sequence` | what sets mean: patterns, subfiles, views, memory in any order |
+//! | `distribution`, `hpf`, `align` | HPF |
+//! | `owner_runs`, `owner_tree` | lists of owners, and what is regular about them |
+//! | `mpi`, `slice`, `chunks`, `stripe`, `block_map`, `access_desc`, `galley`, `vesta` | other ways to say which bytes |
+//! | `language` | the layout language |
+//! | `error` | why a layout is refused |
+//!
 //! Invariants
 //! - Every byte address carries its space in its type: [`FileOffset`], [`ViewOffset`],
 //!   [`SubfileOffset`].

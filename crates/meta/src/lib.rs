@@ -4,6 +4,11 @@
 //! embedded transactional store. What is volatile about a file (locks, the size while it grows, shared
 //! pointers) runs in crate `control` at the server that owns the file.
 //!
+//! | module | owns |
+//! |---|---|
+//! | `catalogue` | what is durable: names, attributes, layouts, views, sizes, members |
+//! | `error` | why it refuses |
+//!
 //! Invariants
 //! - No sockets and no clocks: time comes in as an argument, so that a simulator runs the shipped
 //!   code under one seed.

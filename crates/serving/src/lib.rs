@@ -4,6 +4,14 @@
 //! on its socket; nothing spins and nothing is polled. (Measured for few connections per core:
 //! threads carry more than an event loop; see `docs/adr/0007`.)
 //!
+//! | module | owns |
+//! |---|---|
+//! | `server` | listeners, introductions, threads, the end |
+//! | `connection` | one request and its answer |
+//! | `peer` | who is at the other end, as the kernel says it |
+//! | `limits` | how many connections there may be |
+//! | `watch` | noticing the death of processes of this host |
+//!
 //! Invariants
 //! - Nothing a peer sends ends a server: a frame that is not one is answered with a status and the
 //!   connection is closed; a panic in a handler closes the connection and is counted.

@@ -11,6 +11,15 @@
 //! [`Subfile`]), the two stores, the format of data files, and the suite that every store must pass
 //! ([`conformance`]). It knows neither clients nor layouts: a subfile is a sequence of bytes.
 //!
+//! | module | owns |
+//! |---|---|
+//! | `store`, `conformance`, `error` | the contract of a store, the checks that every store passes, and what can go wrong |
+//! | `memory`, `disk` | the two stores |
+//! | `pool`, `segment` | memory for extents, and the files of the kernel that it is |
+//! | `table`, `blocks`, `pins`, `aside` | the extents of a subfile, the state of their blocks, access to them in place, and those that a client may still store into |
+//! | `cache`, `policy` | which extents of disks are in memory, and which of them go first |
+//! | `identity` | who a subfile is |
+//!
 //! Invariants
 //! - No thread, no clock, no waiting: write-back happens inside calls of those who drive it, and a
 //!   store without room says so.

@@ -8,6 +8,14 @@
 //!    +----- PlainFile: what the bytes must be
 //! ```
 //!
+//! | module | owns |
+//! |---|---|
+//! | `service`, `server`, `programs`, `process`, `waiting` | services of real processes, what the kernel says about them, and waiting |
+//! | `worker`, `pounding`, `firing` | client processes, and what they are driven to do |
+//! | `raw`, `relay` | a peer that speaks by hand, and a network that turns bits |
+//! | `plain_file`, `files`, `seed` | what the bytes must be |
+//! | `matrix`, `cases`, `covering`, `layouts`, `random_layout` | the matrix: few cases that meet everything |
+//!
 //! Programs are looked for beside the test's own: build them with `cargo build -p pario-cli -p
 //! system-tests`. Everything here panics where a test should fail, and a test that fails prints what
 //! its servers had to say. With `PARIO_KEEP=1` directories are left behind.

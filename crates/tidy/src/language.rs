@@ -60,14 +60,19 @@ pub fn check_glossary(page: &File) -> Vec<Complaint> {
     complaints
 }
 
-/// The root of a crate whose table of modules misses one that is declared, or names one that is not.
+/// A crate with so many modules has a table of them.
+const MODULES_WITHOUT_TABLE: usize = 8;
+
+/// The root of a crate whose table of modules misses one that is declared, or names one that is not; or one with many modules
+/// and no table.
 ///
-/// A table begins with `//! | module |`; a crate without one is not looked at. The first cell of a row names one module or
-/// several, each in backticks.
+/// A table begins with `//! | module |`. The first cell of a row names one module or several, each in backticks. Modules of
+/// tests need no row.
 pub fn check_module_table(root: &File) -> Vec<Complaint> {
     let mut listed = Vec::new();
     let mut declared = Vec::new();
     let mut is_table = false;
+    let mut before = "";
     for (number, line) in root.text.lines().enumerate() {
         let row = line.strip_prefix("//! | ");
         is_table = row.is_some_and(|row| is_table || row.starts_with("module |"))
@@ -83,12 +88,17 @@ pub fn check_module_table(root: &File) -> Vec<Complaint> {
             .strip_prefix("pub(crate) ")
             .or(line.strip_prefix("pub "))
             .unwrap_or(line);
-        if let Some(name) = line.strip_prefix("mod ").and_then(|m| m.strip_suffix(';')) {
+        if let Some(name) = line.strip_prefix("mod ").and_then(|m| m.strip_suffix(';'))
+            && before != "#[cfg(test)]"
+        {
             declared.push((number + 1, name));
         }
+        before = line;
     }
     if listed.is_empty() {
-        return Vec::new();
+        let what = format!("declares {} modules and has no table of them", declared.len());
+        let complaint = Complaint::at(&root.path, 1, what);
+        return Vec::from_iter((declared.len() >= MODULES_WITHOUT_TABLE).then_some(complaint));
     }
     let has = |list: &[(usize, &str)], name: &str| list.iter().any(|(_, other)| *other == name);
     let absent = listed.iter().filter(|(_, name)| !has(&declared, name));
@@ -171,6 +181,10 @@ mod tests {
             .map(|c| c.line)
             .collect();
         assert_eq!(lines, [4, 6]);
+        let many: String = (1..8).map(|n| format!("mod m{n};\n")).collect();
+        let with_tests = format!("{many}#[cfg(test)]\nmod tests;\n");
+        assert!(check_module_table(&root(&with_tests)).is_empty());
+        assert_eq!(check_module_table(&root(&format!("{many}mod m8;\n"))).len(), 1);
     }
 
     #[test]

@@ -155,8 +155,10 @@ fn words_have_one_meaning() {
 
 #[test]
 fn tables_of_modules_are_complete() {
+    // The page of the library is for programs that use it, and names what they call.
+    let is_for_users = |f: &File| f.path == "crates/pario/src/lib.rs";
     hold(
-        files(|f| f.path.ends_with("src/lib.rs")),
+        files(|f| f.path.ends_with("src/lib.rs") && !is_for_users(f)),
         language::check_module_table,
     );
 }

@@ -6,6 +6,15 @@
 //! validated by the constructors of the algebra before anybody computes with it. The page
 //! `docs/formats/wire.md` has every byte.
 //!
+//! | module | owns |
+//! |---|---|
+//! | `frame`, `link`, `descriptors`, `seal` | frames, the connections that carry them, and what goes with them |
+//! | `message` | the messages, and the table of their kinds |
+//! | `ask` | one question and its answer |
+//! | `describe`, `layout_state` | sets, views and the layout states of files as bytes |
+//! | `id`, `rights`, `status`, `url` | numbers that name things, what is allowed, what became of a request, where a service is |
+//! | `reader` | reading bytes that may be anything |
+//!
 //! Invariants
 //! - Decoders accept any bytes: a typed error, never a panic, never an allocation beyond what the
 //!   input itself pays for.
