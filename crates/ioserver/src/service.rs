@@ -238,7 +238,7 @@ impl IoService {
                 owner.take_pointers(r.file, r.pointers);
                 Ok(())
             };
-            answer TakeServer => |r| Ok(owner.take_server(r.file, s.server(identity), r.start)?);
+            answer TakeServer => |r| owner.take_server(r.file, s.server(identity), r.start);
             answer Deposit => |r| Ok(operations.prefetch.deposit(&r));
             answer Confirm => |r| Ok(operations.prefetch.deposits.confirm(&r));
         }}

@@ -363,14 +363,15 @@ fn introduce<S: Service>(
     }
 }
 
-type Refused = Option<(Status, Refusal)>;
+/// Why a connection is not served: what its peer is told, unless that is gone.
+type Rejection = Option<(Status, Refusal)>;
 
 fn hello<S: Service>(
     shared: &Shared<S>,
     peer: &Peer,
     exchange: &mut Exchange,
     holder: Option<Holder>,
-) -> Result<(S::Session, Welcome), Refused> {
+) -> Result<(S::Session, Welcome), Rejection> {
     let hello: Hello = next_is(exchange, "the first message of a connection")?;
     let is_server = matches!(hello.role, Role::Server { .. } | Role::NewServer);
     if !is_server && shared.connections.open.lock().len() > shared.limits.connections {
@@ -414,7 +415,7 @@ fn hello<S: Service>(
 }
 
 /// The next frame, which has to be an `R`; `what` it is, for those who sent something else.
-fn next_is<R: Request>(exchange: &mut Exchange, what: &str) -> Result<R, Refused> {
+fn next_is<R: Request>(exchange: &mut Exchange, what: &str) -> Result<R, Rejection> {
     match exchange.next_within(HELLO_TIMEOUT) {
         Ok(()) => {}
         Err(LinkError::Frame(e)) => return Err(Some((e.status(), Refusal::new(e.to_string())))),

@@ -96,7 +96,10 @@ pub fn check_module_table(root: &File) -> Vec<Complaint> {
         before = line;
     }
     if listed.is_empty() {
-        let what = format!("declares {} modules and has no table of them", declared.len());
+        let what = format!(
+            "declares {} modules and has no table of them",
+            declared.len()
+        );
         let complaint = Complaint::at(&root.path, 1, what);
         return Vec::from_iter((declared.len() >= MODULES_WITHOUT_TABLE).then_some(complaint));
     }
@@ -184,7 +187,10 @@ mod tests {
         let many: String = (1..8).map(|n| format!("mod m{n};\n")).collect();
         let with_tests = format!("{many}#[cfg(test)]\nmod tests;\n");
         assert!(check_module_table(&root(&with_tests)).is_empty());
-        assert_eq!(check_module_table(&root(&format!("{many}mod m8;\n"))).len(), 1);
+        assert_eq!(
+            check_module_table(&root(&format!("{many}mod m8;\n"))).len(),
+            1
+        );
     }
 
     #[test]

@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
+use wire::message::Request;
 use wire::message::cluster::{
     ApplyTruncate, AskEnd, AskNumber, BeginTruncate, EndIs, Fence, FileState, FileStateIs,
     FinishTruncate, ReportSize, Tell,
 };
-use wire::message::{Refusal, Request};
-use wire::{FileId, ServerId, SizeState, Status, Time};
+use wire::{FileId, ServerId, SizeState, Time};
 
 use super::now;
 use crate::files::Files;
@@ -20,15 +20,9 @@ use crate::refused::Refused;
 /// See the [module](self).
 pub(crate) struct Others(pub(crate) Arc<Files>);
 
-type Tuple = (Status, Refusal);
-
-fn plain<T>(result: Result<T, Refused>) -> Result<T, Tuple> {
-    result.map_err(|r| (r.status, r.refusal))
-}
-
 impl Others {
-    fn ask_manager<R: Request>(&self, request: &R) -> Result<R::Answer, Tuple> {
-        plain(self.0.cluster.manager.ask(request).map_err(Refused::from))
+    fn ask_manager<R: Request>(&self, request: &R) -> Result<R::Answer, Refused> {
+        Ok(self.0.cluster.manager.ask(request)?)
     }
 
     fn ask<R: Request>(
@@ -36,15 +30,11 @@ impl Others {
         server: ServerId,
         request: &R,
         here: impl FnOnce(&Files) -> Result<R::Answer, Refused>,
-    ) -> Result<R::Answer, Tuple> {
-        plain(match server == self.0.identity.server {
+    ) -> Result<R::Answer, Refused> {
+        match server == self.0.identity.server {
             true => here(&self.0),
-            false => self
-                .0
-                .cluster
-                .ask_member(server, request)
-                .map_err(Refused::from),
-        })
+            false => Ok(self.0.cluster.ask_member(server, request)?),
+        }
     }
 }
 
@@ -61,39 +51,39 @@ impl owner::Cluster for Others {
         now()
     }
 
-    fn file_state(&self, file: FileId) -> Result<FileStateIs, Tuple> {
+    fn file_state(&self, file: FileId) -> Result<FileStateIs, Refused> {
         self.ask_manager(&FileState { file })
     }
 
-    fn report_size(&self, request: &ReportSize) -> Result<SizeState, Tuple> {
+    fn report_size(&self, request: &ReportSize) -> Result<SizeState, Refused> {
         self.ask_manager(request)
     }
 
-    fn begin_truncate(&self, request: &BeginTruncate) -> Result<SizeState, Tuple> {
+    fn begin_truncate(&self, request: &BeginTruncate) -> Result<SizeState, Refused> {
         self.ask_manager(request)
     }
 
-    fn finish_truncate(&self, request: &FinishTruncate) -> Result<SizeState, Tuple> {
+    fn finish_truncate(&self, request: &FinishTruncate) -> Result<SizeState, Refused> {
         self.ask_manager(request)
     }
 
-    fn apply_truncate(&self, server: ServerId, request: &ApplyTruncate) -> Result<(), Tuple> {
+    fn apply_truncate(&self, server: ServerId, request: &ApplyTruncate) -> Result<(), Refused> {
         self.ask(server, request, |files| files.apply_truncate(request))
     }
 
-    fn ask_end(&self, server: ServerId, file: FileId) -> Result<EndIs, Tuple> {
+    fn ask_end(&self, server: ServerId, file: FileId) -> Result<EndIs, Refused> {
         self.ask(server, &AskEnd { file }, |files| files.ask_end(file))
     }
 
-    fn fence(&self, server: ServerId, request: &Fence) -> Result<(), Tuple> {
+    fn fence(&self, server: ServerId, request: &Fence) -> Result<(), Refused> {
         self.ask(server, request, |files| files.fence(request.client))
     }
 
-    fn tell(&self, server: ServerId, request: &Tell) -> Result<(), Tuple> {
+    fn tell(&self, server: ServerId, request: &Tell) -> Result<(), Refused> {
         self.ask(server, request, |files| files.tell(request))
     }
 
-    fn ask_number(&self, server: ServerId, file: FileId) -> Result<u64, Tuple> {
+    fn ask_number(&self, server: ServerId, file: FileId) -> Result<u64, Refused> {
         self.ask(server, &AskNumber { file }, |files| {
             Ok(files.entry(file).number())
         })

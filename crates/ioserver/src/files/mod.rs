@@ -198,7 +198,7 @@ impl Files {
         let file = entry.id();
         let start = entry.untold_start(&known);
         let taken = match owner == self.identity.server {
-            true => here.take_server(file, owner, start).map_err(Refused::from),
+            true => here.take_server(file, owner, start),
             false => {
                 let asked = self.cluster.ask_member(owner, &TakeServer { file, start });
                 asked.map_err(Refused::from)

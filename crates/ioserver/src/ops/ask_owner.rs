@@ -3,7 +3,6 @@
 //! A view number becomes an [`Asker`]; the owner's role (`owner`) does the rest, a function for each message.
 
 use wire::Status;
-use wire::message::Refusal;
 use wire::message::file::ThroughView;
 
 use crate::owner::{Asker, Owner};
@@ -16,7 +15,7 @@ pub(crate) fn with_asker<T>(
     owner: &Owner,
     session: &Session,
     view: &RegisteredView,
-    run: impl FnOnce(&Owner, &Asker<'_>) -> Result<T, (Status, Refusal)>,
+    run: impl FnOnce(&Owner, &Asker<'_>) -> Result<T, Refused>,
 ) -> Result<T, Refused> {
     if session.is_server() {
         let text = "servers do not ask the owner through views";
@@ -30,7 +29,7 @@ pub(crate) fn with_asker<T>(
         view: &view.view,
         is_connected: &is_connected,
     };
-    Ok(run(owner, &asker)?)
+    run(owner, &asker)
 }
 
 /// Serves a request to the owner of a file.
@@ -38,7 +37,7 @@ pub(crate) fn ask_owner<R: ThroughView>(
     owner: &Owner,
     session: &Session,
     request: R,
-    run: impl FnOnce(&Owner, &Asker<'_>, R) -> Result<R::Answer, (Status, Refusal)>,
+    run: impl FnOnce(&Owner, &Asker<'_>, R) -> Result<R::Answer, Refused>,
 ) -> Result<R::Answer, Refused> {
     let _busy = session.client.begin()?;
     let view = session.client.view(request.view())?;

@@ -6,7 +6,6 @@ use std::ops::RangeInclusive;
 
 use control::locks::Ticket;
 use control::pointers::PointerError;
-use wire::message::Refusal;
 use wire::message::file::{Reserved, SizeIs};
 use wire::{Rights, Status};
 
@@ -92,5 +91,5 @@ impl Owner {
 
 /// A refusal of the pointers and places as an answer.
 pub(super) fn pointer_refused(error: PointerError) -> Refused {
-    (error.status(), Refusal::new(error.to_string()))
+    Refused::new(error.status(), error.to_string())
 }

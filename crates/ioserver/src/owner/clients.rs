@@ -117,7 +117,10 @@ impl Owner {
         let fence = Fence { client };
         let answers = ask_all(&servers, |server| {
             match self.cluster.fence(server, &fence) {
-                Err((Status::Unreachable, _)) => self.cluster.fence(server, &fence),
+                Err(Refused {
+                    status: Status::Unreachable,
+                    ..
+                }) => self.cluster.fence(server, &fence),
                 answer => answer,
             }
         });
@@ -137,7 +140,10 @@ impl Owner {
                         let event = Event::Fenced { server, client };
                         state.lock_event(event, &self.counters, &mut work);
                     }
-                    Err((Status::Unreachable, _)) => {
+                    Err(Refused {
+                        status: Status::Unreachable,
+                        ..
+                    }) => {
                         state.server_gone(server, &self.counters, &mut work);
                     }
                     Err(_) => state.again.push(Work::Fence {

@@ -9,14 +9,12 @@
 //! - anything else: it is there and did not do it. It is asked again later; until then no client is
 //!   granted what depends on it.
 
-use wire::message::Refusal;
 use wire::message::cluster::{
     ApplyTruncate, BeginTruncate, EndIs, Fence, FileStateIs, FinishTruncate, ReportSize, Tell,
 };
-use wire::{FileId, ServerId, SizeState, Status, Time};
+use wire::{FileId, ServerId, SizeState, Time};
 
-/// Why something was not done: what to answer, or what was answered.
-pub type Refused = (Status, Refusal);
+use crate::refused::Refused;
 
 /// The others, as the owner needs them.
 pub trait Cluster: Send + Sync {

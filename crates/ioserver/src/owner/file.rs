@@ -12,7 +12,6 @@ use control::locks::{self, LockManager, Ticket};
 use control::pointers::{Appends, SharedPointers};
 use control::sizes::{self, SizeOwner};
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use wire::message::Refusal;
 use wire::message::file::{Admitted, SizeIs};
 use wire::{ClientId, FileId, HandleId, ServerId, Status, Time};
 
@@ -259,7 +258,7 @@ impl State {
 fn refused_for_good(state: &State) -> Option<Refused> {
     state.servers.values().find_map(|part| match &part.late {
         Some((status @ (Status::Lost | Status::Io | Status::Corrupt), why)) => {
-            Some((*status, Refusal::new(why.clone())))
+            Some(Refused::new(*status, why.clone()))
         }
         _ => None,
     })
@@ -319,7 +318,7 @@ pub(super) fn lock_refused(refusal: locks::Refusal) -> Refused {
         locks::Refusal::BadRange => "the range reaches beyond the largest offset",
         locks::Refusal::BadView => "the view cannot be told from another one; use another view",
     };
-    (refusal.status(), Refusal::new(text))
+    Refused::new(refusal.status(), text)
 }
 
 impl State {
@@ -381,8 +380,7 @@ impl State {
                 }
                 Effect::NotTruncated(ticket) => {
                     if let Some(found) = self.truncate_waits.get_mut(&ticket) {
-                        let withdrawn =
-                            || (Status::Busy, Refusal::new("the truncate was withdrawn"));
+                        let withdrawn = || Refused::new(Status::Busy, "the truncate was withdrawn");
                         let outcome = match found.was_done {
                             true => Ok(()),
                             false => Err(found.refusal.take().unwrap_or_else(withdrawn)),

@@ -20,7 +20,6 @@ use control::pointers::SharedPointers;
 use control::sizes::{self, SizeOwner};
 
 use wire::message::cluster::{FileStateIs, Taken};
-use wire::message::{Bytes, Refusal};
 use wire::{ClientId, FileId, LayoutState, Reader, ServerId, Status};
 
 use super::file::{OwnedFile, Part, Phase};
@@ -163,14 +162,11 @@ impl Owner {
             return Ok(());
         }
         // A client that asks here knows a layout from before a move; the answer has the present one.
-        let mut detail = Vec::new();
-        layout.put(&mut detail);
         let text = format!(
             "{file} is owned by server {}, not by {here}; ask there",
             layout.owner.server
         );
-        let detail = Bytes(detail);
-        Err((Status::StaleLayout, Refusal { text, detail }))
+        Err(Refused::with_detail(Status::StaleLayout, text, layout))
     }
 
     /// Takes a file out of the table and ends what waits for it.
@@ -204,8 +200,9 @@ impl Owner {
 
     /// Heeds a refusal of the metadata manager that says who owns the file now.
     pub(super) fn heed<T>(&self, file: FileId, answer: &Result<T, Refused>) {
-        if let Err((Status::StaleLayout, refusal)) = answer
-            && let Ok(layout) = LayoutState::read(&mut Reader::new(&refusal.detail.0))
+        if let Err(refused) = answer
+            && refused.status == Status::StaleLayout
+            && let Ok(layout) = LayoutState::read(&mut Reader::new(&refused.refusal.detail.0))
         {
             self.layout_is(file, &layout);
         }
@@ -261,7 +258,10 @@ impl Owner {
     /// once more.
     pub(crate) fn thaw(&self, file: FileId, since: Instant) -> Result<(), Refused> {
         let FileStateIs { layout, .. } = match self.cluster.file_state(file) {
-            Err((Status::NotFound, _)) => {
+            Err(Refused {
+                status: Status::NotFound,
+                ..
+            }) => {
                 self.removed(file);
                 return Ok(());
             }

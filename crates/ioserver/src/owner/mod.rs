@@ -54,14 +54,14 @@ use std::time::Duration;
 
 use layout::View;
 use parking_lot::Mutex;
-use wire::message::Refusal;
 use wire::message::catalogue::Member;
 use wire::message::cluster::PointerIs;
 use wire::{ClientId, FileId, Rights, ServerId, Status};
 
 use crate::fenced::FencedClients;
 use crate::limits::Limits;
-pub use cluster::{Cluster, Refused};
+pub use crate::refused::Refused;
+pub use cluster::Cluster;
 use file::OwnedFile;
 use statistics::Counters;
 
@@ -104,7 +104,7 @@ impl Asker<'_> {
 
 /// A refusal without detail.
 fn refuse<T>(status: Status, text: impl Into<String>) -> Result<T, Refused> {
-    Err((status, Refusal::new(text)))
+    Err(Refused::new(status, text))
 }
 
 /// How long a request waits for servers that cannot be asked, unless told otherwise.

@@ -4,7 +4,6 @@
 
 use control::locks::Ticket;
 use control::pointers::GroupId;
-use wire::message::Refusal;
 use wire::message::cluster::PointerIs;
 use wire::message::file::PointerMove;
 use wire::{FileId, Status};
@@ -90,7 +89,7 @@ impl Owner {
     /// earlier time as owner, if it was not told that that was over, is void.
     pub fn take_pointers(&self, file: FileId, pointers: Vec<PointerIs>) {
         let text = "the server is about to own the file again; repeat later";
-        self.let_go(file, (Status::Busy, Refusal::new(text)));
+        self.let_go(file, Refused::new(Status::Busy, text));
         let mut inherited = self.inherited.lock();
         match pointers.is_empty() {
             true => inherited.remove(&file),

@@ -70,7 +70,10 @@ impl Owner {
                 Ok(())
             }
             // The manager does not need the size of a file that is no longer.
-            Err((Status::NotFound, _)) => {
+            Err(Refused {
+                status: Status::NotFound,
+                ..
+            }) => {
                 state.reported = written;
                 Ok(())
             }

@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use control::sizes::Event;
 use wire::message::file::SizeIs;
-use wire::message::{Bytes, Refusal, encode};
 use wire::{FileId, Rights, ServerId, Status};
 
 use super::file::{OwnedFile, State};
@@ -164,12 +163,9 @@ pub(super) fn demand_offset(name: &str, offset: u64) -> Result<(), Refused> {
 
 /// The refusal of a write of another epoch.
 pub(super) fn stale<T>(size: SizeIs) -> Result<T, Refused> {
-    let mut detail = Vec::new();
-    encode(&size, &mut detail);
     let text = format!(
         "the file was truncated; epoch {} has begun, repeat the write in it",
         size.epoch
     );
-    let detail = Bytes(detail);
-    Err((Status::StaleEpoch, Refusal { text, detail }))
+    Err(Refused::with_detail(Status::StaleEpoch, text, &size))
 }

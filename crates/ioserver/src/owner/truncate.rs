@@ -74,7 +74,10 @@ impl Owner {
             state = s;
             match &turn {
                 // Others are at work: only those who are not there end the patience.
-                Err((Status::TimedOut, _)) => {}
+                Err(Refused {
+                    status: Status::TimedOut,
+                    ..
+                }) => {}
                 _ => break (state, turn),
             }
         };
@@ -104,15 +107,15 @@ impl Owner {
             found.wait.outcome.take()
         });
         state.truncate_waits.remove(&ticket);
-        if let Err((status, mut refusal)) = outcome {
+        if let Err(mut refused) = outcome {
             state.size_event(Event::Withdrawn(ticket), &mut work);
-            if matches!(status, Status::Unreachable | Status::TimedOut) {
-                refusal.text = format!(
+            if matches!(refused.status, Status::Unreachable | Status::TimedOut) {
+                refused.refusal.text = format!(
                     "{}; the size is set to {to} all the same, and bytes there are cut off when it can be asked",
-                    refusal.text
+                    refused.refusal.text
                 );
             }
-            return Err((status, refusal));
+            return Err(refused);
         }
         outcome??;
         count(&self.counters.truncates);
@@ -135,7 +138,7 @@ impl Owner {
             Ok(state) if state.epoch > epoch => Ok(Some(state.epoch)),
             // It came before, and was done: its turn came after all that were under way.
             Ok(_) => Ok(None),
-            Err(refused) if is_doubtful(refused.0) => match self.cluster.file_state(file.id) {
+            Err(refused) if is_doubtful(refused.status) => match self.cluster.file_state(file.id) {
                 Ok(found) if found.size.epoch > epoch => Ok(Some(found.size.epoch)),
                 Ok(_) => Err(refused),
                 Err(_) => {

@@ -129,13 +129,16 @@ impl Owner {
                     }
                     state.lock_event(event, &self.counters, &mut more);
                 }
-                Err((Status::Unreachable, _)) => {
+                Err(Refused {
+                    status: Status::Unreachable,
+                    ..
+                }) => {
                     state.server_gone(server, &self.counters, &mut more);
                 }
-                Err((status, why)) if work.is_about_size() => {
+                Err(refused) if work.is_about_size() => {
                     // It can be reached, so the size waits for it.
                     if let Some(part) = state.servers.get_mut(&server) {
-                        part.late = Some((status, why.text));
+                        part.late = Some((refused.status, refused.refusal.text));
                     }
                 }
                 Err(_) => state.again.push(work.only_for(server)),
@@ -148,7 +151,10 @@ impl Owner {
     /// Asks one server; one that has just lost its connection gets a second chance.
     fn ask(&self, file: FileId, work: &Work, server: ServerId) -> Result<Answer, Refused> {
         match self.ask_once(file, work, server) {
-            Err((Status::Unreachable, _)) => self.ask_once(file, work, server),
+            Err(Refused {
+                status: Status::Unreachable,
+                ..
+            }) => self.ask_once(file, work, server),
             answer => answer,
         }
     }

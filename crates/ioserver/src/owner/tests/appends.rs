@@ -73,16 +73,16 @@ fn a_truncate_voids_all_places() {
         }
     );
     assert_eq!(
-        owner.appended(&who, 1, 0, 1011).unwrap_err().0,
+        owner.appended(&who, 1, 0, 1011).unwrap_err().status,
         Status::InvalidArgument
     );
     assert_eq!(
-        owner.appended(&who, 1, 0, 999).unwrap_err().0,
+        owner.appended(&who, 1, 0, 999).unwrap_err().status,
         Status::InvalidArgument
     );
     owner.truncate(&who, HandleId(1), 5, request()).unwrap();
     assert_eq!(
-        owner.appended(&who, 1, 0, 1010).unwrap_err().0,
+        owner.appended(&who, 1, 0, 1010).unwrap_err().status,
         Status::StaleEpoch
     );
     let new = owner.reserve(&who, 2, 10).unwrap();
@@ -94,7 +94,7 @@ fn a_truncate_voids_all_places() {
         }
     );
     assert_eq!(
-        owner.reserve(&who, 3, u64::MAX).unwrap_err().0,
+        owner.reserve(&who, 3, u64::MAX).unwrap_err().status,
         Status::InvalidArgument
     );
 }
@@ -117,7 +117,10 @@ fn places_of_the_dead_are_given_back_after_fencing() {
                 .all(|s| s.asked.contains_key("fence"))
         });
         assert!(!died.is_finished());
-        assert_eq!(owner.reserve(&dying, 2, 1).unwrap_err().0, Status::Fenced);
+        assert_eq!(
+            owner.reserve(&dying, 2, 1).unwrap_err().status,
+            Status::Fenced
+        );
         // Its bytes may still arrive: nobody gets the place.
         assert_eq!(owner.reserve(&other, 1, 1).unwrap().offset, 100);
         owner.appended(&other, 1, 0, 100).unwrap();
@@ -157,7 +160,7 @@ fn shared_pointers_hand_out_each_range_once() {
     let who = asker(0, &view);
     let step = |request, how, amount| {
         let moved = owner.move_pointer(&who, 9, request, how, amount);
-        moved.map_err(|(status, _)| status)
+        moved.map_err(|refused| refused.status)
     };
     let end = 100 + 3 * 4 * 39;
     assert_eq!(step(50, PointerMove::To, 7), Ok(end));
@@ -176,7 +179,7 @@ fn shared_pointers_hand_out_each_range_once() {
     owner.client_left(ClientId(0));
     assert_eq!(step(55, PointerMove::Stay, 0), Err(Status::BadHandle));
     assert_eq!(
-        owner.join_pointer(&who, 9, u64::MAX).unwrap_err().0,
+        owner.join_pointer(&who, 9, u64::MAX).unwrap_err().status,
         Status::InvalidArgument
     );
 }

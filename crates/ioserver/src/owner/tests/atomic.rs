@@ -50,7 +50,7 @@ impl<'a> Client<'a> {
 
     pub(super) fn admit(&mut self) -> Result<Admitted, Status> {
         let admitted = self.owner.admit(&self.asker(), self.handle());
-        let admitted = admitted.map_err(|(status, _)| status)?;
+        let admitted = admitted.map_err(|refused| refused.status)?;
         self.admitted = Some(admitted.clone());
         Ok(admitted)
     }
@@ -65,12 +65,12 @@ impl<'a> Client<'a> {
     pub(super) fn lock(&self, request: u64, len: u64, mode: Mode) -> Result<(), Status> {
         self.owner
             .lock(&self.asker(), self.handle(), request, 0..len, mode)
-            .map_err(|(status, _)| status)
+            .map_err(|refused| refused.status)
     }
 
     pub(super) fn unlock(&self, request: u64) -> Result<(), Status> {
         let done = self.owner.unlock(&self.asker(), request);
-        done.map_err(|(status, _)| status)
+        done.map_err(|refused| refused.status)
     }
 
     /// The cells of the first `len` bytes of the view, by server.
@@ -395,7 +395,10 @@ fn whoever_gives_up_or_loses_its_connection_waits_no_longer() {
             };
             owner.lock(&gone, HandleId(1), 5, 0..10, Mode::Exclusive)
         });
-        assert_eq!(waiting.join().unwrap().unwrap_err().0, Status::Unreachable);
+        assert_eq!(
+            waiting.join().unwrap().unwrap_err().status,
+            Status::Unreachable
+        );
         // Another connection of the client says so.
         let waiting = scope.spawn(|| clients[1].lock(6, 10, Mode::Exclusive));
         until("waiting", || waits(&owner) == 2);
@@ -429,12 +432,15 @@ fn nonsense_is_refused() {
     let owner = world.owner(0);
     let whole = View::whole_file();
     let lock = |range| owner.lock(&asker(1, &whole), HandleId(1), 1, range, Mode::Shared);
-    assert_eq!(lock(5..4).unwrap_err().0, Status::InvalidArgument);
-    assert_eq!(lock(0..4).unwrap_err().0, Status::StaleLease);
+    assert_eq!(lock(5..4).unwrap_err().status, Status::InvalidArgument);
+    assert_eq!(lock(0..4).unwrap_err().status, Status::StaleLease);
     owner.admit(&asker(1, &whole), HandleId(1)).unwrap();
-    assert_eq!(lock(0..u64::MAX).unwrap_err().0, Status::InvalidArgument);
+    assert_eq!(
+        lock(0..u64::MAX).unwrap_err().status,
+        Status::InvalidArgument
+    );
     lock(0..4).unwrap();
-    assert_eq!(lock(0..4).unwrap_err().0, Status::InvalidArgument);
+    assert_eq!(lock(0..4).unwrap_err().status, Status::InvalidArgument);
 }
 
 #[test]

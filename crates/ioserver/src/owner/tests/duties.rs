@@ -4,9 +4,9 @@
 
 use layout::View;
 use wire::message::file::SizeIs;
-use wire::message::{Bytes, Refusal};
 use wire::{HandleId, LayoutState, SizeState, Status};
 
+use super::super::Refused;
 use super::twin::{FILE, World};
 use super::{asker, request};
 
@@ -97,24 +97,20 @@ fn an_owner_that_is_refused_as_such_lets_go() {
     let mut layout = world.lock().manager.layout.clone();
     layout.owner.server = 1;
     layout.step += 1;
-    let mut detail = Vec::new();
-    layout.put(&mut detail);
     world.change(|i| {
-        let refusal = Refusal {
-            text: "another server owns it".into(),
-            detail: Bytes(detail),
-        };
-        i.manager.refusal = Some((Status::StaleLayout, refusal));
+        let text = "another server owns it";
+        let refused = Refused::with_detail(Status::StaleLayout, text, &layout);
+        i.manager.refusal = Some(refused);
         i.manager.layout = layout;
     });
     let refused = owner
         .truncate(&asker(1, &view), HANDLE, 10, request())
         .unwrap_err();
-    assert_eq!(refused.0, Status::StaleLayout);
+    assert_eq!(refused.status, Status::StaleLayout);
     // Whoever asks is told where to ask, with the state that says so.
     let refused = owner.size(&asker(1, &view)).unwrap_err();
-    assert_eq!(refused.0, Status::StaleLayout);
-    assert!(!refused.1.detail.0.is_empty());
+    assert_eq!(refused.status, Status::StaleLayout);
+    assert!(!refused.refusal.detail.0.is_empty());
 }
 
 #[test]
@@ -124,7 +120,7 @@ fn a_frozen_owner_goes_on_when_whoever_froze_it_is_gone() {
     let view = View::whole_file();
     owner.size_of_frozen(FILE).unwrap();
     let busy = owner.reserve(&asker(1, &view), 1, 8).unwrap_err();
-    assert_eq!(busy.0, Status::Busy);
+    assert_eq!(busy.status, Status::Busy);
     let [(file, since)] = owner.frozen()[..] else {
         panic!("one file is frozen");
     };
@@ -132,7 +128,7 @@ fn a_frozen_owner_goes_on_when_whoever_froze_it_is_gone() {
     owner.size_of_frozen(FILE).unwrap();
     owner.thaw(file, since).unwrap();
     assert_eq!(
-        owner.reserve(&asker(1, &view), 1, 8).unwrap_err().0,
+        owner.reserve(&asker(1, &view), 1, 8).unwrap_err().status,
         Status::Busy
     );
     let since = owner.frozen()[0].1;
@@ -157,5 +153,5 @@ fn a_write_of_an_epoch_that_the_owner_has_not_heard_of_counts() {
     let now = owner.grow(&asker(2, &view), 1, 30).unwrap();
     assert_eq!(now, SizeIs { size: 30, epoch: 1 });
     let refused = owner.grow(&asker(2, &view), 7, 30).unwrap_err();
-    assert_eq!(refused.0, Status::InvalidArgument);
+    assert_eq!(refused.status, Status::InvalidArgument);
 }

@@ -12,9 +12,10 @@ use super::twin::World;
 use super::{asker, request};
 
 fn is_refused<T>(result: Result<T, Refused>) {
-    let (status, why) = result.err().expect("it is above the limit");
-    assert_eq!(status, Status::QuotaExceeded);
-    assert!(why.text.contains("--locks"), "{}", why.text);
+    let refused = result.err().expect("it is above the limit");
+    assert_eq!(refused.status, Status::QuotaExceeded);
+    let why = refused.refusal.text;
+    assert!(why.contains("--locks"), "{why}");
 }
 
 #[test]

@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use layout::View;
+use wire::message::decode;
 use wire::message::file::SizeIs;
-use wire::message::{Refusal, decode};
 use wire::{FileId, HandleId, Rights, SizeState, Status, Time};
 
-use super::super::{Asker, Owner};
+use super::super::{Asker, Owner, Refused};
 use super::twin::{FILE, Random, ServerFile, World};
 use super::{asker, request, until};
 
@@ -36,7 +36,7 @@ fn write(
     let view = View::whole_file();
     owner
         .grow(&asker(client, &view), epoch, end)
-        .map_err(|(status, _)| status)
+        .map_err(|refused| refused.status)
 }
 
 #[test]
@@ -62,9 +62,12 @@ fn seed004_s32_set_size_shrinks_and_grows_and_all_clients_agree() {
             .all(|s| s.files[&FILE].end <= 30)
     );
     // A write that was overtaken is refused, with what to know.
-    let (status, refusal) = owner.grow(&asker(1, &view), 0, 90).unwrap_err();
-    assert_eq!(status, Status::StaleEpoch);
-    assert_eq!(decode::<SizeIs>(&refusal.detail.0).unwrap(), is(30, 1));
+    let refused = owner.grow(&asker(1, &view), 0, 90).unwrap_err();
+    assert_eq!(refused.status, Status::StaleEpoch);
+    assert_eq!(
+        decode::<SizeIs>(&refused.refusal.detail.0).unwrap(),
+        is(30, 1)
+    );
     assert_eq!(
         owner
             .truncate(&asker(1, &view), HANDLE, 500, request())
@@ -87,32 +90,42 @@ fn rights_and_arguments_are_checked() {
         ..asker(1, &view)
     };
     let denied = [
-        owner.grow(&reader, 0, 1).unwrap_err().0,
-        owner.truncate(&reader, HANDLE, 1, request()).unwrap_err().0,
-        owner.reserve(&reader, 1, 1).unwrap_err().0,
-        owner.appended(&reader, 1, 0, 1).unwrap_err().0,
+        owner.grow(&reader, 0, 1).unwrap_err().status,
+        owner
+            .truncate(&reader, HANDLE, 1, request())
+            .unwrap_err()
+            .status,
+        owner.reserve(&reader, 1, 1).unwrap_err().status,
+        owner.appended(&reader, 1, 0, 1).unwrap_err().status,
     ];
     assert_eq!(denied, [Status::PermissionDenied; 4]);
     assert_eq!(owner.size(&reader).unwrap(), is(0, 0));
     let far = u64::MAX;
     let all = asker(1, &view);
     assert_eq!(
-        owner.grow(&all, 0, far).unwrap_err().0,
+        owner.grow(&all, 0, far).unwrap_err().status,
         Status::InvalidArgument
     );
     assert_eq!(
-        owner.truncate(&all, HANDLE, far, request()).unwrap_err().0,
+        owner
+            .truncate(&all, HANDLE, far, request())
+            .unwrap_err()
+            .status,
         Status::InvalidArgument
     );
     // Not the owner, and no file at all.
     let other = world.owner(1).size(&all).unwrap_err();
-    assert_eq!(other.0, Status::StaleLayout);
-    assert!(other.1.text.contains("server 0"), "{}", other.1.text);
+    assert_eq!(other.status, Status::StaleLayout);
+    assert!(
+        other.refusal.text.contains("server 0"),
+        "{}",
+        other.refusal.text
+    );
     let unknown = Asker {
         file: FileId(99),
         ..all
     };
-    assert_eq!(owner.size(&unknown).unwrap_err().0, Status::NotFound);
+    assert_eq!(owner.size(&unknown).unwrap_err().status, Status::NotFound);
 }
 
 #[test]
@@ -120,7 +133,7 @@ fn what_the_manager_refuses_the_client_hears() {
     let world = World::new(2, 3);
     let owner = world.owner(0);
     let view = View::whole_file();
-    let why = (Status::BadHandle, Refusal::new("no such handle"));
+    let why = Refused::new(Status::BadHandle, "no such handle");
     world.change(|i| i.manager.refusal = Some(why.clone()));
     let refused = owner
         .truncate(&asker(1, &view), HANDLE, 5, request())
@@ -145,7 +158,7 @@ fn sizes_are_reported_at_release_and_stay_dirty_while_that_fails() {
     world.change(|i| i.manager.is_up = false);
     assert_eq!(owner.flush_dirty_sizes(), 1);
     assert_eq!(
-        owner.release(&asker(1, &view)).unwrap_err().0,
+        owner.release(&asker(1, &view)).unwrap_err().status,
         Status::Unreachable
     );
     world.change(|i| i.manager.is_up = true);
@@ -222,8 +235,12 @@ fn size_waits_for_a_server_that_comes_back_and_not_for_ever() {
     });
     let hasty = world.owner(0).with_patience(Duration::from_millis(1));
     let refused = hasty.size(&asker(1, &view)).unwrap_err();
-    assert_eq!(refused.0, Status::Unreachable);
-    assert!(refused.1.text.contains("server 1"), "{}", refused.1.text);
+    assert_eq!(refused.status, Status::Unreachable);
+    assert!(
+        refused.refusal.text.contains("server 1"),
+        "{}",
+        refused.refusal.text
+    );
 
     let owner = world.owner(0);
     owner.members_are(&world.members());
@@ -266,14 +283,22 @@ fn truncate_fails_and_keeps_its_intent_while_a_server_may_store_what_will_be_cut
     let refused = owner
         .truncate(&asker(1, &view), HANDLE, 10, request())
         .unwrap_err();
-    assert_eq!(refused.0, Status::Unreachable);
+    assert_eq!(refused.status, Status::Unreachable);
     for named in ["server 1", "server 2", "set to 10 all the same"] {
-        assert!(refused.1.text.contains(named), "{}", refused.1.text);
+        assert!(
+            refused.refusal.text.contains(named),
+            "{}",
+            refused.refusal.text
+        );
     }
     assert_eq!(world.lock().manager.size.truncate_to, Some(10));
     // Server 2 can be reached and has not cut: nobody hears of the new size, nor that a write was counted in it.
     let unknown = owner.size(&asker(2, &view)).unwrap_err();
-    assert!(unknown.1.text.contains("server 2"), "{}", unknown.1.text);
+    assert!(
+        unknown.refusal.text.contains("server 2"),
+        "{}",
+        unknown.refusal.text
+    );
     assert_eq!(write(&world, &owner, 2, 1, 30), Err(Status::Unreachable));
     // The next one cannot begin before they have cut; nobody waits for ever.
     let waiting = Asker {
@@ -281,7 +306,7 @@ fn truncate_fails_and_keeps_its_intent_while_a_server_may_store_what_will_be_cut
         ..asker(2, &view)
     };
     let refused = owner.truncate(&waiting, HANDLE, 5, request()).unwrap_err();
-    assert_eq!(refused.0, Status::Unreachable);
+    assert_eq!(refused.status, Status::Unreachable);
     // The slow one does it when asked again, the other one when it is back.
     world.on_server(2, |s| s.is_slow = false);
     owner.flush_dirty_sizes();
@@ -349,7 +374,7 @@ fn nobody_hears_of_a_size_before_servers_have_cut() {
                 .contains_key("apply")
         });
         // It is answered after the last server has cut, or not at all.
-        assert_eq!(owner.size_now(FILE).unwrap_err().0, Status::Busy);
+        assert_eq!(owner.size_now(FILE).unwrap_err().status, Status::Busy);
         let asking = scope.spawn(|| {
             let size = owner.size(&asker(2, &view));
             (
@@ -384,10 +409,10 @@ fn an_intent_whose_answer_was_lost_holds_everything_up_until_it_is_known() {
     let refused = owner
         .truncate(&asker(1, &view), HANDLE, 20, request())
         .unwrap_err();
-    assert_eq!(refused.0, Status::Unreachable);
+    assert_eq!(refused.status, Status::Unreachable);
     assert_eq!(write(&world, &owner, 1, 1, 60), Err(Status::Unreachable));
     assert_eq!(
-        owner.size(&asker(2, &view)).unwrap_err().0,
+        owner.size(&asker(2, &view)).unwrap_err().status,
         Status::Unreachable
     );
     world.change(|i| (i.manager.lost_answers, i.manager.is_up) = (0, true));

@@ -10,11 +10,11 @@ use std::thread;
 use std::time::Duration;
 
 use layout::{Partition, Pattern};
+use wire::message::Bytes;
 use wire::message::catalogue::{Member, MemberState, StoreKind};
 use wire::message::cluster::{
     ApplyTruncate, BeginTruncate, EndIs, Fence, FileStateIs, FinishTruncate, ReportSize, Tell,
 };
-use wire::message::{Bytes, Refusal};
 use wire::{ClientId, FileId, LayoutState, Piece, Place, ServerId, SizeState, Status, Time};
 
 use super::super::{Cluster, Owner, Refused};
@@ -101,7 +101,7 @@ struct Twin {
 }
 
 fn refused<T>(status: Status) -> Result<T, Refused> {
-    Err((status, Refusal::new(format!("twin: {status}"))))
+    Err(Refused::new(status, format!("twin: {status}")))
 }
 
 impl World {
