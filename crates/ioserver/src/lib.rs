@@ -16,7 +16,7 @@
 //! | `join` | membership, reports, removals |
 //! | `context` | the parts of a server by duty: identity, cluster, storage, files |
 //! | `service` | the dispatch: who may send which kind, and which function answers it |
-//! | `ops` | one message each, as far as it is no subject of its own |
+//! | `ops` | one message each, as far as it is of no subject with a module of its own |
 //! | `sessions`, `fenced`, `views`, `seen_uses` | who is connected, with which views, and what they were used for |
 //! | `files` | per file: layout state, gate, truncates, removals |
 //! | `access`, `buffers`, `rendezvous`, `sealed` | moving bytes |
