@@ -15,6 +15,16 @@
 //! Everything runs in the caller's threads; only non-blocking operations have threads of their own,
 //! started with the first of them. What servers do is known here only through `wire`.
 //!
+//! | module | owns |
+//! |---|---|
+//! | `client` | a session with a service, and everything that goes by path names |
+//! | `file` | an open file: handle, pointers, view, size |
+//! | `access` | one request, and the ways it can go |
+//! | `collective` | requests of a team |
+//! | `transport` | connections, outages, patience |
+//! | `hints`, `profile` | what a program says about a file, and how it is used |
+//! | `error` | why an operation failed |
+//!
 //! Invariants
 //! - A client reads its own writes.
 //! - Every wait has a limit, except for locks, which end with the connection to the file's owner.

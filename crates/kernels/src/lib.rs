@@ -13,6 +13,15 @@
 //!                              tile, specialise    then unchecked
 //! ```
 //!
+//! | module | owns |
+//! |---|---|
+//! | `share`, `stream` | what every access runs |
+//! | `nest`, `joint`, `program`, `order`, `list`, `inner` | loop nests, and what they are compiled to |
+//! | `copy`, `run`, `plain` | running a program, and the nest that a programmer writes by hand |
+//! | `disjoint` | the proof that no byte is written twice |
+//! | `shared`, `buffer`, `descriptor`, `checksum` | memory that others may write, memory from the system, sockets, checksums |
+//! | `cache` | what is known about the memory of the machine |
+//!
 //! Invariants:
 //! * what a program touches is known before it runs ([`Program::source_span`],
 //!   [`Program::target_span`]) and compared with the buffers once per run;
