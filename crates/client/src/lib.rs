@@ -83,11 +83,12 @@ pub use kernels::{SharedBytes, SharedBytesMut};
 pub use layout::{Layout, Sequence, View};
 pub use wire::message::calibration::{Calibration, FitIs, Parameter};
 pub use wire::message::catalogue::{
-    Counts, Draining, Entry, Finding, Kind, LayoutSpec, Member, MemberState, MoveIs, MoveOptions,
-    MoveState, NamedView, Progress, SetTime, Severity, StoreKind, SubfileMove, ViewName,
+    Counts, DrainAnswer, Entry, Finding, Kind, LayoutSpec, Member, MemberState, MoveIs,
+    MoveOptions, MoveState, NamedView, Progress, SetTime, Severity, StoreKind, SubfileMove,
+    ViewName,
 };
 pub use wire::message::file::{
-    DiskEntry, DiskList, DiskState, Scrubbed, SubfileEntry, SubfileState,
+    DiskEntry, DiskList, DiskState, ScrubAnswer, SubfileEntry, SubfileState,
 };
 pub use wire::message::hints::{FailedServer, HintOutcome};
 pub use wire::message::mapping::BuddyIs;

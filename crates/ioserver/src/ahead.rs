@@ -23,7 +23,7 @@ use parking_lot::{Condvar, Mutex};
 use wire::message::ahead::{Collective, ReadAhead};
 
 use crate::access::windows;
-use crate::bounded::Searching;
+use crate::bounded::Search;
 use crate::context::Storage;
 use crate::files::Files;
 use crate::refused::Refused;
@@ -44,7 +44,7 @@ const WINDOW: u64 = 2 << 20;
 
 /// What a client wants for a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct ReadAheadTerms {
     /// Accesses ahead; the largest number leaves it to us.
     depth: u64,
     pub(crate) collective: Collective,
@@ -53,37 +53,37 @@ pub(crate) struct Wanted {
 }
 
 /// What is known about the reads through one view.
-pub(crate) struct Reading {
+pub(crate) struct ReadHistory {
     state: Mutex<State>,
     /// Raised when what was planned is void.
     round: AtomicU64,
 }
 
-impl Wanted {
+impl ReadAheadTerms {
     /// Whether anything is done about collective reads.
     pub(crate) fn is_collective(&self) -> bool {
         self.collective != Collective::Nothing
     }
 }
 
-impl Reading {
+impl ReadHistory {
     /// What the client wants.
-    pub(crate) fn wanted(&self) -> Wanted {
+    pub(crate) fn wanted(&self) -> ReadAheadTerms {
         self.state.lock().wanted
     }
 }
 
 struct State {
     reach: Reach,
-    wanted: Wanted,
+    wanted: ReadAheadTerms,
 }
 
-impl Default for Reading {
+impl Default for ReadHistory {
     fn default() -> Self {
-        Reading {
+        ReadHistory {
             state: Mutex::new(State {
                 reach: Reach::new(FIRST_REACH..MOST_REACH),
-                wanted: Wanted {
+                wanted: ReadAheadTerms {
                     depth: u64::MAX,
                     collective: Collective::Nothing,
                     bytes: 0,
@@ -211,7 +211,7 @@ fn load(storage: &Storage, job: &Job) -> bool {
         let file = file.start..file.end.min(end).max(file.start);
         // A hint moves no bytes; what it takes long to find is not loaded ahead.
         let steps = storage.limits.search_steps;
-        let mut searching = Searching::new(steps, 0, view.description_bytes(), None);
+        let mut searching = Search::new(steps, 0, view.description_bytes(), None);
         let most = storage.stored.store().usage().memory_limit_bytes;
         let Ok(count) = searching.count(share, file.clone(), most) else {
             return false;
@@ -240,7 +240,7 @@ pub(crate) fn read_ahead(
 ) -> Result<(), Refused> {
     let storage = &files.storage;
     let view = session.client.view(request.view)?;
-    let wanted = Wanted {
+    let wanted = ReadAheadTerms {
         depth: request.depth,
         collective: request.collective,
         bytes: request.bytes,

@@ -31,25 +31,25 @@ const PER_DESCRIBED: u64 = 8;
 const LOOK_EVERY: u32 = 1 << 10;
 
 /// Steps of one request, and who it is for.
-pub(crate) struct Searching<'a> {
+pub(crate) struct Search<'a> {
     steps: Steps,
     given: u64,
     connection: Option<&'a Connection>,
     until_look: u32,
 }
 
-impl<'a> Searching<'a> {
+impl<'a> Search<'a> {
     /// For a request that moves so many bytes through a view of so many bytes; `base` is what every request has.
     pub(crate) fn new(
         base: u64,
         bytes: u64,
         described: u64,
         connection: Option<&'a Connection>,
-    ) -> Searching<'a> {
+    ) -> Search<'a> {
         let paid = bytes.saturating_mul(PER_BYTE);
         let paid = paid.saturating_add(described.saturating_mul(PER_DESCRIBED));
         let given = base.saturating_add(paid);
-        Searching {
+        Search {
             // One search alone cannot be interrupted.
             steps: Steps::new(given).with_search(base.saturating_add(described.saturating_mul(2))),
             given,

@@ -18,7 +18,7 @@ use wire::ask::AskError;
 use wire::link::Link;
 use wire::message::Bytes;
 use wire::message::catalogue::{LocalAddress, Member, StoreKind};
-use wire::message::cluster::{Join, Joined, Removal, Report};
+use wire::message::cluster::{Join, JoinAnswer, Removal, Report};
 use wire::message::hints::DiskFailed;
 use wire::message::session::{Goodbye, Role};
 use wire::url::Endpoint;
@@ -165,7 +165,7 @@ pub(crate) fn join(
     resumes: Option<u64>,
     continues: Option<u64>,
     room: (u64, u64),
-) -> Result<(Link, Joined), AskError> {
+) -> Result<(Link, JoinAnswer), AskError> {
     let Acquainted {
         mut link, channel, ..
     } = introduce(
@@ -349,7 +349,7 @@ fn rejoin(files: &Files, owner: &Arc<Owner>, candidate: &Candidate) -> Option<Li
         (entry, round)
     });
     let rounds: Vec<_> = rounds.collect();
-    let frozen = owner.frozen();
+    let handing_over = owner.handing_over();
     let (link, joined) = join(candidate, server, resumes, continues, room).ok()?;
     if joined.member.server != identity.server {
         return None;
@@ -362,9 +362,9 @@ fn rejoin(files: &Files, owner: &Arc<Owner>, candidate: &Candidate) -> Option<Li
             files.direct.show(&entry);
         }
     }
-    for (file, since) in frozen {
-        // What fails is tried again when it has been frozen for long.
-        let _ = owner.thaw(file, since);
+    for (file, since) in handing_over {
+        // What fails is tried again when it has been handed over for long.
+        let _ = owner.resume(file, since);
     }
     Some(link)
 }

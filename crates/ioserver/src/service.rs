@@ -13,15 +13,15 @@ use serving::{Exchange, Outcome, Peer, PerUser, Proven, Service};
 use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::ahead::{Confirm, Deposit, ReadAhead};
 use wire::message::cluster::{
-    ApplyTruncate, AskEnd, AskNumber, Fence, FenceWindows, Lend, PullWindows, Redomain,
-    TakePointers, TakeServer, Tell, Thaw,
+    ApplyTruncate, AskEnd, AskNumber, Fence, FenceWindows, Lend, PullWindows, Redomain, TakeLayout,
+    TakePointers, TakeServer, Tell,
 };
 use wire::message::direct::{Attach, Map};
 use wire::message::directed::{Follow, HoldRange, Lead, LetGo, Packet};
 use wire::message::file::{
-    Admit, Allocated, Appended, DropView, Grow, JoinPointer, LeaveAtomic, LeavePointer, ListDisks,
-    ListSubfiles, Lock, MovePointer, Preallocate, Release, Reserve, Scrub, SetView, SetViewPart,
-    Size, Sync, Truncate, Unlock, Verify,
+    Admit, Allocation, DropView, FinishAppend, Grow, JoinPointer, LeaveAtomic, LeavePointer,
+    ListDisks, ListSubfiles, Lock, MovePointer, Preallocate, Release, Reserve, Scrub, SetView,
+    SetViewPart, Size, Sync, Truncate, Unlock, Verify,
 };
 use wire::message::hints::{ClearFailed, MakeBuffers};
 use wire::message::mapping::ChooseServer;
@@ -197,7 +197,7 @@ impl IoService {
             answer LetGo => |r| ops::let_go(files, s, &r);
             answer Sync => |r| ops::sync(files, owner, s, &r);
             answer Preallocate => |r| ops::preallocate(files, owner, s, &r);
-            answer Allocated => |r| ops::allocated(files, s, &r);
+            answer Allocation => |r| ops::allocated(files, s, &r);
             answer Scrub => |r| ops::scrub(files, s, &r);
             answer ListSubfiles => |r| ops::list_subfiles(&storage.stored, s, &r);
             answer ListDisks => |_| ops::list_disks(&storage.stored, s);
@@ -213,7 +213,7 @@ impl IoService {
             answer Truncate => |r| ask_owner(owner, s, r, |o, a, r| o.truncate(a, r.handle, r.to, r.request));
             answer Release => |r| ask_owner(owner, s, r, |o, a, _| o.release(a));
             answer Reserve => |r| ask_owner(owner, s, r, |o, a, r| o.reserve(a, r.request, r.len));
-            answer Appended => |r| ask_owner(owner, s, r, |o, a, r| o.appended(a, r.request, r.epoch, r.end));
+            answer FinishAppend => |r| ask_owner(owner, s, r, |o, a, r| o.appended(a, r.request, r.epoch, r.end));
             answer JoinPointer => |r| ask_owner(owner, s, r, |o, a, r| o.join_pointer(a, r.group, r.position));
             answer LeavePointer => |r| ask_owner(owner, s, r, |o, a, r| o.leave_pointer(a, r.group));
             answer MovePointer => |r| ask_owner(owner, s, r, |o, a, r| {
@@ -229,7 +229,7 @@ impl IoService {
             answer Fence => |r| files.fence(r.client);
             answer Tell => |r| files.tell(&r);
             answer AskNumber => |r| Ok(files.entry(r.file).number());
-            answer Thaw => |r| ops::thaw(files, owner, r.file);
+            answer TakeLayout => |r| ops::take_layout(files, owner, r.file);
             answer Redomain => |r| files.redomain(r.file);
             answer FenceWindows => |r| moving::fence_windows(files, owner, &r);
             answer PullWindows => |r| moving::pull_windows(files, owner, &r);

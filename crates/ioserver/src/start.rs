@@ -480,7 +480,7 @@ fn join_patiently(
     server: Option<ServerId>,
     resumes: Option<u64>,
     room: (u64, u64),
-) -> Result<(wire::link::Link, wire::message::cluster::Joined), StartError> {
+) -> Result<(wire::link::Link, wire::message::cluster::JoinAnswer), StartError> {
     let deadline = Instant::now() + JOIN_PATIENCE;
     let mut pause = Duration::from_millis(10);
     loop {

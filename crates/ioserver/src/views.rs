@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use plan::access::{AccessPlan, Shares};
 use wire::{ClientId, FileId, Rights, Status};
 
-use crate::ahead::Reading;
+use crate::ahead::ReadHistory;
 use crate::files::LocalState;
 use crate::gateway::History;
 use crate::ops::Permit;
@@ -37,7 +37,7 @@ pub(crate) struct RegisteredView {
     /// What its client accessed through it.
     pub(crate) history: History,
     /// What it is read for, and what comes next.
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadHistory,
     /// Accesses by message through it, for the profile of the file.
     pub(crate) used: ViewUse,
     client: ClientId,
@@ -76,7 +76,7 @@ impl RegisteredView {
             used: ViewUse::default(),
             client: permit.works_for.unwrap_or(client),
             seen,
-            reading: Reading::default(),
+            reading: ReadHistory::default(),
             description,
             latest: Mutex::default(),
         }

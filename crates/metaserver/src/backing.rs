@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wire::message::catalogue::*;
-use wire::message::cluster::{Report, ReportSize, Reported};
+use wire::message::cluster::{Report, ReportAnswer, ReportSize};
 use wire::message::hints::{GetHints, SetHints};
 use wire::message::profile::{GetProfile, SetProfile};
 use wire::message::session::Credentials;
@@ -105,7 +105,11 @@ impl Manager {
         Ok(attributes.filter(is_file).map(|a| a.file))
     }
 
-    pub(crate) fn open_backed(&self, session: &mut Session, r: Open) -> Result<Opened, Refused> {
+    pub(crate) fn open_backed(
+        &self,
+        session: &mut Session,
+        r: Open,
+    ) -> Result<OpenAnswer, Refused> {
         let Some(backing) = self.behind(session).cloned() else {
             return self.open(session, r);
         };
@@ -140,7 +144,11 @@ impl Manager {
         }
     }
 
-    pub(crate) fn close_backed(&self, session: &mut Session, r: Close) -> Result<Closed, Refused> {
+    pub(crate) fn close_backed(
+        &self,
+        session: &mut Session,
+        r: Close,
+    ) -> Result<CloseAnswer, Refused> {
         let Some(backing) = self.behind(session).cloned() else {
             return self.close(session, r);
         };
@@ -172,7 +180,7 @@ impl Manager {
         &self,
         session: &mut Session,
         r: Report,
-    ) -> Result<Reported, Refused> {
+    ) -> Result<ReportAnswer, Refused> {
         if let Some(backing) = &self.backing {
             backing.room(r.capacity_bytes, r.used_bytes);
         }

@@ -474,8 +474,8 @@ impl Manager {
     fn opening(
         &self,
         session: &mut Session,
-        open: impl FnOnce(&Manager, &mut Session) -> Result<Opened, Refused>,
-    ) -> Result<Opened, Refused> {
+        open: impl FnOnce(&Manager, &mut Session) -> Result<OpenAnswer, Refused>,
+    ) -> Result<OpenAnswer, Refused> {
         let client = session.client()?;
         self.clients.opens(client, self.open_files)?;
         let opened = open(self, session);
@@ -486,7 +486,7 @@ impl Manager {
     }
 
     /// Closes a file.
-    fn closing(&self, session: &mut Session, request: Close) -> Result<Closed, Refused> {
+    fn closing(&self, session: &mut Session, request: Close) -> Result<CloseAnswer, Refused> {
         let closed = self.close_backed(session, request)?;
         if let Who::Client(client) = session.who {
             self.clients.closes(client);

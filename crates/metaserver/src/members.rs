@@ -19,7 +19,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::net::{Shutdown, shutdown};
 use wire::message::Bytes;
 use wire::message::catalogue::LocalAddress;
-use wire::message::cluster::{Join, Joined, Report, Reported};
+use wire::message::cluster::{Join, JoinAnswer, Report, ReportAnswer};
 use wire::{ServerId, Status};
 
 use crate::committer::Refused;
@@ -128,7 +128,7 @@ impl Manager {
         session: &mut Session,
         join: Join,
         socket: OwnedFd,
-    ) -> Result<Joined, Refused> {
+    ) -> Result<JoinAnswer, Refused> {
         match (session.who, join.server) {
             (Who::NewServer, _) => {}
             (Who::Server(own), Some(server)) if own == server => {}
@@ -197,7 +197,7 @@ impl Manager {
         };
         self.watch_reports(server, token, self.member_timeout);
         self.moves.server_joined();
-        Ok(Joined {
+        Ok(JoinAnswer {
             member: Member { local, ..member },
             key: Bytes(session.channel.wrap("cluster", self.key.secret())),
             members: self.members_now()?,
@@ -285,7 +285,7 @@ impl Manager {
         &self,
         session: &mut Session,
         report: Report,
-    ) -> Result<Reported, Refused> {
+    ) -> Result<ReportAnswer, Refused> {
         let Who::Member {
             server,
             incarnation,
@@ -316,7 +316,7 @@ impl Manager {
             Ok(())
         })?;
         let snapshot = self.snapshot()?;
-        Ok(Reported {
+        Ok(ReportAnswer {
             removals: snapshot.removals(server, None, REMOVALS)?,
             members: self.members_now()?,
         })

@@ -49,8 +49,8 @@ impl Manager {
         Bytes(opened.capability(expires_ms).issue(&self.key).to_vec())
     }
 
-    fn answer_opened(&self, opened: durable::Opened) -> Result<Opened, Refused> {
-        Ok(Opened {
+    fn answer_opened(&self, opened: durable::Opened) -> Result<OpenAnswer, Refused> {
+        Ok(OpenAnswer {
             handle: opened.handle,
             rights: opened.rights,
             is_new: opened.is_new,
@@ -61,7 +61,7 @@ impl Manager {
         })
     }
 
-    pub(crate) fn open(&self, session: &mut Session, r: Open) -> Result<Opened, Refused> {
+    pub(crate) fn open(&self, session: &mut Session, r: Open) -> Result<OpenAnswer, Refused> {
         let asked = session.asked()?;
         let opened = self.change(session, move |b, caller| {
             b.open_once(caller, asked, &r.path, &r.options)
@@ -69,7 +69,7 @@ impl Manager {
         self.answer_opened(opened)
     }
 
-    pub(crate) fn reopen(&self, session: &mut Session, r: Reopen) -> Result<Opened, Refused> {
+    pub(crate) fn reopen(&self, session: &mut Session, r: Reopen) -> Result<OpenAnswer, Refused> {
         let client = session.client()?;
         let slip = Capability::unseal(&r.capability.0, &self.key)
             .map_err(|e| Refused::new(e.status(), format!("capability: {e}")))?;
@@ -91,9 +91,9 @@ impl Manager {
         self.answer_opened(opened)
     }
 
-    pub(crate) fn close(&self, session: &mut Session, r: Close) -> Result<Closed, Refused> {
+    pub(crate) fn close(&self, session: &mut Session, r: Close) -> Result<CloseAnswer, Refused> {
         let is_removed = self.change_once(session, move |b, caller| b.close(caller, r.handle))?;
-        Ok(Closed { is_removed })
+        Ok(CloseAnswer { is_removed })
     }
 
     pub(crate) fn renew_capability(
@@ -105,7 +105,7 @@ impl Manager {
         Ok(self.seal(&opened))
     }
 
-    pub(crate) fn create(&self, session: &mut Session, r: Create) -> Result<Created, Refused> {
+    pub(crate) fn create(&self, session: &mut Session, r: Create) -> Result<CreateAnswer, Refused> {
         self.change_once(session, move |b, caller| {
             b.create(caller, &r.path, &r.options)
         })
@@ -216,7 +216,7 @@ impl Manager {
         &self,
         session: &mut Session,
         r: LayOutByViews,
-    ) -> Result<LaidOut, Refused> {
+    ) -> Result<LayOutAnswer, Refused> {
         let snapshot = self.read(session)?;
         // Takes its time with many views, so not in a transaction.
         let cut = snapshot.cut_by_views(&r.views)?;
@@ -228,7 +228,7 @@ impl Manager {
         if let Some(before) = &laid_out.before {
             self.tell_layout(laid_out.file, before)?;
         }
-        Ok(LaidOut {
+        Ok(LayOutAnswer {
             is_by_views: laid_out.is_by_views,
             distribution: laid_out.distribution,
             state: laid_out.layout.decode()?,
@@ -244,7 +244,7 @@ impl Manager {
         let mut members = self.snapshot()?.members()?;
         members
             .retain(|m| servers.contains(&m.server.0) && self.members.has(m.server, m.incarnation));
-        self.thaw(file, members);
+        self.send_layout(file, members);
         Ok(())
     }
 

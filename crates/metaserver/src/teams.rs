@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use wire::frame::MAX_CONTROL_BYTES;
 use wire::message::Bytes;
-use wire::message::team::{ANY_RANK, Gather, Gathered, LeaveTeam, WatchTeam};
+use wire::message::team::{ANY_RANK, Gather, GatherAnswer, LeaveTeam, WatchTeam};
 use wire::{ClientId, Status};
 
 use crate::committer::Refused;
@@ -269,7 +269,7 @@ fn give(team: &mut Team, member: Member, r: &Gather) {
 
 impl Manager {
     /// Takes a contribution, and gives all of them back if they come in time.
-    pub(crate) fn gather(&self, session: &mut Session, r: Gather) -> Result<Gathered, Refused> {
+    pub(crate) fn gather(&self, session: &mut Session, r: Gather) -> Result<GatherAnswer, Refused> {
         check(&r.team, r.rank, r.size)?;
         let (member, key) = self.member(session, r.member, r.team.clone())?;
         let deadline = Instant::now() + Duration::from_millis(r.wait_ms).min(LONGEST_WAIT);
@@ -292,7 +292,7 @@ impl Manager {
             let missed = team.missed(r.round).filter(|_| team.broken.is_none());
             missed.map(|rank| Err(Refused::new(Status::Unreachable, text(rank))))
         })
-        .map(|contributions| Gathered { contributions })
+        .map(|contributions| GatherAnswer { contributions })
     }
 
     /// Waits while all members of a team that has met are alive, and hears from one that it failed.

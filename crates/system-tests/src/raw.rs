@@ -12,7 +12,7 @@ use wire::ask::AskError;
 use wire::frame::Header;
 use wire::link::{Link, LinkError};
 use wire::message::access::{Access, DATA, READ, WRITE};
-use wire::message::catalogue::{CreateOptions, Open, OpenOptions, Opened};
+use wire::message::catalogue::{CreateOptions, Open, OpenAnswer, OpenOptions};
 use wire::message::file::SetView;
 use wire::message::session::{Credentials, Hello, Process, Prove, Role, Welcome};
 use wire::message::{Bytes, Refusal, Request, decode};
@@ -97,7 +97,7 @@ impl Raw {
 
     /// Creates or opens a file for reading and writing, as the metadata manager.
     #[track_caller]
-    pub fn open(&mut self, path: &str) -> Opened {
+    pub fn open(&mut self, path: &str) -> OpenAnswer {
         let create = CreateOptions {
             mode: 0o600,
             ..CreateOptions::default()
@@ -114,7 +114,7 @@ impl Raw {
     }
 
     /// Registers the whole file under a number.
-    pub fn set_view(&mut self, view: u64, opened: &Opened) -> Result<(), AskError> {
+    pub fn set_view(&mut self, view: u64, opened: &OpenAnswer) -> Result<(), AskError> {
         self.set_view_with(view, opened, opened.capability.clone())
     }
 
@@ -122,7 +122,7 @@ impl Raw {
     pub fn set_view_with(
         &mut self,
         view: u64,
-        opened: &Opened,
+        opened: &OpenAnswer,
         capability: Bytes,
     ) -> Result<(), AskError> {
         self.ask(&SetView {
@@ -244,7 +244,7 @@ impl Drop for Body {
 }
 
 /// The encoded version of a layout state.
-pub fn version_of(opened: &Opened) -> Vec<u8> {
+pub fn version_of(opened: &OpenAnswer) -> Vec<u8> {
     let mut version = Vec::new();
     opened.layout.version().put(&mut version);
     version

@@ -2,7 +2,7 @@
 //! and told; which file goes where is the metadata manager's decision.
 
 use clap::Args;
-use client::{Draining, ServerId};
+use client::{DrainAnswer, ServerId};
 use serde_json::json;
 
 use super::connection::{self, refused};
@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 }
 
 impl Arguments {
-    fn say(&self, now: &Draining) -> Result<(), Error> {
+    fn say(&self, now: &DrainAnswer) -> Result<(), Error> {
         if self.json {
             let facts = json!({
                 "server": now.server.0,

@@ -19,7 +19,9 @@ use std::time::Instant;
 use kernels::{Share, SharedBytesMut};
 use layout::{FileSpan, ViewOffset};
 use wire::Status;
-use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, NEWER, READ, WHOLE, WRITE};
+use wire::message::access::{
+    ANNOUNCED, Access, AccessAnswer, DATA, GO, GROW, NEWER, READ, WHOLE, WRITE,
+};
 use wire::message::{self, Refusal};
 
 use crate::access::gateway::{Routes, WholeTerms};
@@ -372,7 +374,7 @@ impl Flow {
                 )));
             }
             let done = match &terms.whole {
-                None => Done::decode(pipe.control())?,
+                None => AccessAnswer::decode(pipe.control())?,
                 Some(_) => self.routes.take(pipe.control())?,
             };
             self.phases.waited_ns += done.waited_ns;

@@ -21,9 +21,9 @@ use std::sync::Arc;
 use advise::mapping::Strategy as Mapping;
 use parking_lot::Mutex;
 use wire::message::Bytes;
-use wire::message::access::{Access, Done};
+use wire::message::access::{Access, AccessAnswer};
 use wire::message::mapping::{
-    Assign, Assignment, BuddyIs, Choose, ChooseServer, Routed, Upcoming, Whole,
+    Assign, Assignment, BuddyIs, Choose, ChooseServer, Upcoming, Whole, WholeAnswer,
 };
 use wire::{LayoutState, Place, ServerId};
 
@@ -159,8 +159,8 @@ impl Routes {
     }
 
     /// Takes an answer.
-    pub(crate) fn take(&mut self, control: &[u8]) -> std::result::Result<Done, Trouble> {
-        let routed = Routed::decode(control)?;
+    pub(crate) fn take(&mut self, control: &[u8]) -> std::result::Result<AccessAnswer, Trouble> {
+        let routed = WholeAnswer::decode(control)?;
         self.internal += routed.internal;
         self.between += routed.between;
         self.own += routed.own;

@@ -23,7 +23,7 @@ use kernels::{Share, SharedBytes};
 use layout::View;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::message::directed::{
-    Directed, Follow, IN_VIEW, Lead, MORE, Packet, Portion, RankRange, WANT,
+    DirectedAnswer, Follow, IN_VIEW, Lead, MORE, Packet, Portion, RankRange, WANT,
 };
 use wire::message::{self, Bytes, Refusal, Request};
 use wire::{ClientId, Place, ServerId, Status};
@@ -243,7 +243,7 @@ impl Stream {
             return Ok(());
         }
         if header.flags & (MORE | WANT) == 0 {
-            let done: Directed = message::decode(pipe.control())?;
+            let done: DirectedAnswer = message::decode(pipe.control())?;
             self.phases.served_ns = done.served_ns;
             self.verifier = done.verifier;
             self.state = State::Finished;

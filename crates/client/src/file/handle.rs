@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use advise::mapping::Strategy as Mapping;
 use layout::{ArrayType, View};
 use parking_lot::{Condvar, Mutex, RwLock};
-use wire::message::catalogue::{Close, GetState, Opened, RenewCapability, Reopen};
+use wire::message::catalogue::{Close, GetState, OpenAnswer, RenewCapability, Reopen};
 use wire::message::file::*;
 use wire::message::{Bytes, Request, decode};
 use wire::{FileId, HandleId, LayoutState, Place, Reader, Rights, ServerId, Status};
@@ -156,7 +156,7 @@ impl Handle {
         session: &Arc<Session>,
         path: String,
         options: &OpenOptions,
-        opened: Opened,
+        opened: OpenAnswer,
     ) -> Result<Arc<Handle>> {
         let attributes = &opened.attributes;
         let array = attributes.array.as_deref().map(str::parse).transpose()?;

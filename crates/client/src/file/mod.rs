@@ -220,7 +220,7 @@ impl File {
                     Err(Error::Partial { confirmed, .. }) => reserved.offset + confirmed,
                     Err(_) => reserved.offset,
                 };
-                let is_counted = self.tell_size(lane, whole, |view| Appended {
+                let is_counted = self.tell_size(lane, whole, |view| FinishAppend {
                     view,
                     request,
                     epoch: reserved.epoch,
@@ -393,7 +393,7 @@ impl File {
             self.ask_all(
                 lane,
                 &self.whole,
-                |view| Allocated { view },
+                |view| Allocation { view },
                 |_, bytes| sum += bytes,
             )
         })?;
@@ -401,9 +401,9 @@ impl File {
     }
 
     /// Compares everything that is stored of the file with its checksums.
-    pub fn scrub(&self) -> Result<Scrubbed> {
+    pub fn scrub(&self) -> Result<ScrubAnswer> {
         self.check_right(Rights::READ)?;
-        let mut all = Scrubbed {
+        let mut all = ScrubAnswer {
             blocks: 0,
             damaged: 0,
         };
@@ -412,7 +412,7 @@ impl File {
                 lane,
                 &self.whole,
                 |view| Scrub { view },
-                |_, part: Scrubbed| {
+                |_, part: ScrubAnswer| {
                     all.blocks += part.blocks;
                     all.damaged += part.damaged;
                 },

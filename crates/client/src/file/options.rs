@@ -30,7 +30,7 @@ pub struct OpenOptions {
     pub(crate) mode: Option<u32>,
     pub(crate) array: Option<String>,
     pub(crate) layout: Option<String>,
-    pub(crate) expected: messages::Expected,
+    pub(crate) expected: messages::Expectation,
     pub(crate) atomic: bool,
     pub(crate) hints: Hints,
     pub(crate) pointer_group: Option<u64>,

@@ -5,8 +5,8 @@
 
 use control::moves::crash_point;
 use wire::message::catalogue::{
-    ControlRelayout, Drain, DrainProgress, Draining, ListMoves, MoveControl, MoveIs, MoveOptions,
-    MoveState, Progress, Rebalance, Relayout as Begin, RelayoutProgress, SubfileMove,
+    ControlRelayout, Drain, DrainAnswer, DrainProgress, ListMoves, MoveControl, MoveIs,
+    MoveOptions, MoveState, Progress, Rebalance, Relayout as Begin, RelayoutProgress, SubfileMove,
 };
 use wire::{FileId, ServerId, Status};
 
@@ -77,7 +77,7 @@ impl Client {
     }
 
     /// Moves everything away from a server, which gets nothing new from now on. Returns when that has begun.
-    pub fn drain(&self, server: ServerId, options: &MoveOptions) -> Result<Draining> {
+    pub fn drain(&self, server: ServerId, options: &MoveOptions) -> Result<DrainAnswer> {
         self.session().manager(|| Drain {
             server,
             is_over: false,
@@ -86,7 +86,7 @@ impl Client {
     }
 
     /// Lets a server that was drained, or is being drained, take part again.
-    pub fn end_drain(&self, server: ServerId) -> Result<Draining> {
+    pub fn end_drain(&self, server: ServerId) -> Result<DrainAnswer> {
         self.session().manager(|| Drain {
             server,
             is_over: true,
@@ -95,7 +95,7 @@ impl Client {
     }
 
     /// How far the draining of a server has come.
-    pub fn drain_progress(&self, server: ServerId) -> Result<Draining> {
+    pub fn drain_progress(&self, server: ServerId) -> Result<DrainAnswer> {
         self.session().manager(|| DrainProgress { server })
     }
 

@@ -96,7 +96,7 @@ impl Handle {
             lane,
             &self.whole,
             |view| Sync { view },
-            |server, synced: file::Synced| {
+            |server, synced: file::SyncAnswer| {
                 is_durable &= synced.is_durable;
                 heard.push((server, synced.verifiers));
             },

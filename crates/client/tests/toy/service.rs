@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use layout::{FileOffset, Layout, Partition, Pattern, View, ViewOffset};
 use wire::frame::Header;
 use wire::link::{Link, Listener};
-use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, READ, WRITE};
+use wire::message::access::{ANNOUNCED, Access, AccessAnswer, DATA, GO, GROW, READ, WRITE};
 use wire::message::catalogue as cat;
 use wire::message::file::*;
 use wire::message::session::*;
@@ -287,7 +287,7 @@ impl Peer {
             cat::Reopen => |p: &mut Peer, r: cat::Reopen| p.reopen(r);
             cat::Close => |p: &mut Peer, r: cat::Close| {
                 let removed = p.lock().handles.remove(&r.handle.0);
-                removed.map(|_| cat::Closed { is_removed: false }).ok_or(no(Status::BadHandle))
+                removed.map(|_| cat::CloseAnswer { is_removed: false }).ok_or(no(Status::BadHandle))
             };
             cat::GetState => |p: &mut Peer, r: cat::GetState| {
                 let mut w = p.lock();
@@ -333,17 +333,17 @@ impl Peer {
             Preallocate => |p: &mut Peer, r: Preallocate| p.on_file(r.view, |_| ());
             Sync => |p: &mut Peer, r: Sync| {
                 let verifiers = p.verifiers();
-                p.on_file(r.view, |_| Synced { is_durable: false, verifiers })
+                p.on_file(r.view, |_| SyncAnswer { is_durable: false, verifiers })
             };
             Verify => |p: &mut Peer, _: Verify| Ok(p.verifiers());
             Release => |p: &mut Peer, r: Release| p.on_file(r.view, |_| ());
-            Allocated => |p: &mut Peer, r: Allocated| p.on_file(r.view, |n| n.bytes.len() as u64);
+            Allocation => |p: &mut Peer, r: Allocation| p.on_file(r.view, |n| n.bytes.len() as u64);
             Reserve => |p: &mut Peer, r: Reserve| p.on_file(r.view, |n| {
                 let offset = n.size.max(n.reserved);
                 n.reserved = offset + r.len;
-                Reserved { offset, epoch: n.epoch }
+                ReserveAnswer { offset, epoch: n.epoch }
             });
-            Appended => |p: &mut Peer, r: Appended| p.on_file(r.view, |n| {
+            FinishAppend => |p: &mut Peer, r: FinishAppend| p.on_file(r.view, |n| {
                 if r.epoch != n.epoch {
                     return Err(no(Status::StaleEpoch));
                 }
@@ -368,7 +368,7 @@ impl Peer {
             };
             Admit => |p: &mut Peer, _: Admit| {
                 let w = p.lock();
-                Ok(Admitted { number: w.lease, use_locks: w.use_locks })
+                Ok(AdmitAnswer { number: w.lease, use_locks: w.use_locks })
             };
             LeaveAtomic => |_: &mut Peer, _: LeaveAtomic| Ok(());
             Lock => |p: &mut Peer, _: Lock| {
@@ -465,7 +465,7 @@ impl Peer {
             .collect()
     }
 
-    fn open(&mut self, open: cat::Open) -> Result<cat::Opened, Refused> {
+    fn open(&mut self, open: cat::Open) -> Result<cat::OpenAnswer, Refused> {
         let mut world = self.world.0.lock().unwrap();
         let mut is_new = false;
         if !world.files.contains_key(&open.path) {
@@ -493,7 +493,7 @@ impl Peer {
         Ok(world.opened(id, open.options.rights, is_new))
     }
 
-    fn reopen(&mut self, reopen: cat::Reopen) -> Result<cat::Opened, Refused> {
+    fn reopen(&mut self, reopen: cat::Reopen) -> Result<cat::OpenAnswer, Refused> {
         let id = u64::from_le_bytes(reopen.capability.0.try_into().unwrap());
         Ok(self.lock().opened(id, wire::Rights::BOTH, false))
     }
@@ -591,9 +591,9 @@ impl Peer {
         assert_eq!(covered.len() as u64, access.bytes, "both sides count alike");
         assert!(!covered.is_empty(), "nothing is asked for in vain");
         let mut out = Vec::new();
-        let done = Done {
+        let done = AccessAnswer {
             verifier: self.verifiers().kept,
-            ..Done::default()
+            ..AccessAnswer::default()
         };
         done.encode(&mut out);
         if header.kind == READ {
@@ -672,12 +672,12 @@ impl World {
         self.files.values_mut().find(|n| n.id == id).unwrap()
     }
 
-    fn opened(&mut self, id: u64, rights: wire::Rights, is_new: bool) -> cat::Opened {
+    fn opened(&mut self, id: u64, rights: wire::Rights, is_new: bool) -> cat::OpenAnswer {
         let handle = self.next_handle;
         self.next_handle += 1;
         self.handles.insert(handle, id);
         let node = self.node(id).clone();
-        cat::Opened {
+        cat::OpenAnswer {
             handle: HandleId(handle),
             rights,
             is_new,

@@ -27,7 +27,7 @@ use wire::link::LinkError;
 use wire::message::access::{Access, DATA, FORWARDED, GO, NEWER};
 use wire::{Rights, Status};
 
-use crate::bounded::Searching;
+use crate::bounded::Search;
 use crate::context::Storage;
 use crate::files::{AccessTerms, Files, GatePass, LocalState};
 use crate::owner::Owner;
@@ -137,7 +137,7 @@ pub(crate) fn wrong_payload(said: u64, sent: u64) -> Fault {
 
 /// What was spent on an access so far.
 #[derive(Default)]
-pub(crate) struct Spent {
+pub(crate) struct Expense {
     pub(crate) waited: Duration,
     pub(crate) copied: Duration,
     pub(crate) rounds: u64,
@@ -294,7 +294,7 @@ pub(crate) fn find_parts(
     let mut sum = 0u64;
     let described = opened.view.description_bytes();
     let base = storage.limits.search_steps;
-    let mut searching = Searching::new(base, opened.bytes, described, Some(connection));
+    let mut searching = Search::new(base, opened.bytes, described, Some(connection));
     known.try_visit_own(opened.file.clone().into(), |slot, file| {
         let share = known.share(&opened.shares, slot);
         let count = searching.count(share, file.raw(), opened.bytes - sum)?;

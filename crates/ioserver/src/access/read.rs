@@ -13,11 +13,11 @@ use serving::Exchange;
 use store::{Piece, Pins};
 use wire::Rights;
 use wire::frame::HEADER_BYTES;
-use wire::message::access::Done;
+use wire::message::access::AccessAnswer;
 
 use super::write::first_window;
 use super::{
-    Cursor, Fault, OpenAccess, PLACES, Part, Spent, Stretch, WINDOW, buffer_bytes, nanos,
+    Cursor, Expense, Fault, OpenAccess, PLACES, Part, Stretch, WINDOW, buffer_bytes, nanos,
     piece_range, place_of, spend, stretches, windows,
 };
 use crate::bounded::Patience;
@@ -51,7 +51,7 @@ pub(crate) fn serve(
         out,
         ..
     } = &mut session.scratch;
-    let mut spent = Spent::default();
+    let mut spent = Expense::default();
     let mut reader = Reader {
         storage,
         who,
@@ -92,7 +92,7 @@ pub(crate) fn read_packed(
     storage: &Storage,
     session: &mut Session,
     opened: &OpenAccess,
-    spent: &mut Spent,
+    spent: &mut Expense,
     packed: &mut [u8],
 ) -> Result<(), Fault> {
     let (who, connection) = (session.who, &session.connection);
@@ -124,7 +124,7 @@ struct Reader<'a> {
     opened: &'a OpenAccess,
     parts: &'a [Part],
     pins: &'a mut Pins,
-    spent: &'a mut Spent,
+    spent: &'a mut Expense,
     started: Instant,
     /// Another server has asked.
     is_for_server: bool,
@@ -196,7 +196,7 @@ impl Reader<'_> {
         if self.is_for_server {
             add(&statistics.server_bytes, self.opened.bytes);
         }
-        let done = Done {
+        let done = AccessAnswer {
             waited_ns: nanos(self.spent.waited),
             copied_ns: nanos(self.spent.copied),
             served_ns: nanos(self.started.elapsed()),

@@ -12,12 +12,12 @@ use std::time::Instant;
 use kernels::SharedBytesMut;
 use serving::Exchange;
 use store::Grant;
-use wire::message::access::{ANNOUNCED, Done, GROW};
+use wire::message::access::{ANNOUNCED, AccessAnswer, GROW};
 use wire::message::file::SizeIs;
 use wire::{Rights, Status};
 
 use super::{
-    Cursor, Fault, OpenAccess, PLACES, Part, Spent, Stretch, WINDOW, buffer_bytes, nanos,
+    Cursor, Expense, Fault, OpenAccess, PLACES, Part, Stretch, WINDOW, buffer_bytes, nanos,
     piece_range, receive_announced, spend, stretches, windows, wrong_payload,
 };
 use crate::bounded::Patience;
@@ -49,7 +49,7 @@ pub(crate) fn serve(
     let storage = &*files.storage;
     let flags = exchange.header().flags;
     let opened = super::open(files, owner, session, exchange, Rights::WRITE)?;
-    let mut spent = Spent::default();
+    let mut spent = Expense::default();
     let result = write(storage, session, exchange, &opened, flags, &mut spent);
     session.scratch.grant.abandon();
     let (epoch, end, bytes) = (opened.epoch, opened.end, opened.bytes);
@@ -64,7 +64,7 @@ pub(crate) fn serve(
         })?;
     }
     storage.statistics.served(true, bytes, spent.rounds);
-    let done = Done {
+    let done = AccessAnswer {
         waited_ns: nanos(spent.waited),
         copied_ns: nanos(spent.copied),
         served_ns: nanos(started.elapsed()),
@@ -82,7 +82,7 @@ fn write(
     exchange: &mut Exchange,
     opened: &OpenAccess,
     flags: u16,
-    spent: &mut Spent,
+    spent: &mut Expense,
 ) -> Result<(), Fault> {
     let (who, connection) = (session.who, &session.connection);
     let Scratch {
@@ -138,7 +138,7 @@ pub(crate) fn write_packed(
     storage: &Storage,
     session: &mut Session,
     opened: &OpenAccess,
-    spent: &mut Spent,
+    spent: &mut Expense,
     packed: &[u8],
 ) -> Result<(), Fault> {
     let (who, connection) = (session.who, &session.connection);
@@ -190,7 +190,7 @@ struct Writer<'a> {
     opened: &'a OpenAccess,
     parts: &'a [Part],
     grant: &'a mut Grant,
-    spent: &'a mut Spent,
+    spent: &'a mut Expense,
 }
 
 impl<'a> Writer<'a> {

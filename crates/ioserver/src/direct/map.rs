@@ -10,11 +10,13 @@ use std::sync::{Arc, Weak};
 
 use serving::Exchange;
 use store::{CHUNK, Domain, Location, MAX_LEN, Pins, Segment, Subfile, SubfileId};
-use wire::message::direct::{Attached as Answer, Map, Mapped, MappedExtent, READ_ONLY, SegmentIs};
+use wire::message::direct::{
+    AttachAnswer as Answer, Map, MapAnswer, MappedExtent, READ_ONLY, SegmentIs,
+};
 use wire::{MOST_DESCRIPTORS, Rights, Status};
 
 use super::AttachedClient;
-use super::marks::Handing;
+use super::marks::HandedExtent;
 use super::revoke::Stores;
 use crate::access::Fault;
 use crate::context::Storage;
@@ -123,7 +125,7 @@ fn make(
     owner: &Owner,
     session: &mut Session,
     request: &Map,
-) -> Result<(Mapped, Vec<Descriptor>), Refused> {
+) -> Result<(MapAnswer, Vec<Descriptor>), Refused> {
     asker(session)?;
     let _busy = session.client.begin()?;
     let attached = session.client.attached().ok_or_else(|| {
@@ -174,7 +176,7 @@ fn make(
             vec![0; found.len()]
         }
         true => {
-            let handing = found.iter().map(|(id, location)| Handing {
+            let handing = found.iter().map(|(id, location)| HandedExtent {
                 id: *id,
                 subfile: &subfiles[id],
                 location,
@@ -205,7 +207,7 @@ fn make(
     let extents = merge(&list);
     add(&direct.counters.maps, 1);
     add(&direct.counters.mapped_extents, list.len() as u64);
-    let answer = Mapped {
+    let answer = MapAnswer {
         entry,
         epoch,
         step: known.step(),

@@ -80,7 +80,7 @@ impl ClientMarks {
 }
 
 /// Extents of a subfile that are about to be handed out.
-pub(super) struct Handing<'a> {
+pub(super) struct HandedExtent<'a> {
     pub(super) id: SubfileId,
     pub(super) subfile: &'a Arc<dyn Subfile>,
     pub(super) location: &'a Location,
@@ -88,15 +88,15 @@ pub(super) struct Handing<'a> {
 
 /// How many marks were taken, and how many of them set again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Collected {
+pub(crate) struct MarkCount {
     pub(crate) taken: u64,
     pub(crate) again: u64,
 }
 
 impl FileMaps {
     /// Makes dirty what clients may have stored into.
-    pub(super) fn collect(&self) -> Collected {
-        let mut collected = Collected::default();
+    pub(super) fn collect(&self) -> MarkCount {
+        let mut collected = MarkCount::default();
         for ClientMarks { attached, subfiles } in self.marks.values() {
             let page = &attached.page;
             let mut taken = Vec::new();
@@ -146,7 +146,7 @@ impl Direct {
         attached: &Arc<AttachedClient>,
         map: u64,
         stores: bool,
-        list: impl Iterator<Item = Handing<'a>>,
+        list: impl Iterator<Item = HandedExtent<'a>>,
     ) -> Vec<u32> {
         let mut state = self.state.lock();
         let maps = state.files.get_mut(&file);
@@ -163,7 +163,7 @@ impl Direct {
                 subfiles: HashMap::new(),
             });
         let mut free = attached.marks.lock();
-        let mut mark_of = |handing: Handing<'_>| {
+        let mut mark_of = |handing: HandedExtent<'_>| {
             let Location { offset, len, .. } = *handing.location;
             let known = of_client.subfiles.get(&handing.id);
             let known = known.and_then(|s| s.extents.get(&offset));
@@ -224,7 +224,7 @@ impl Direct {
         is_busy
     }
 
-    pub(super) fn count(&self, collected: Collected) {
+    pub(super) fn count(&self, collected: MarkCount) {
         add(&self.counters.marks_taken, collected.taken);
         add(&self.counters.marks_set_again, collected.again);
     }
@@ -277,7 +277,7 @@ mod tests {
                 .register(&crate::files::FileEntry::new(file, 0, 1), &attached)
                 .unwrap();
             let found = subfile.extents(range, 100, number).unwrap();
-            let handing = found.iter().map(|location| Handing {
+            let handing = found.iter().map(|location| HandedExtent {
                 id: ID,
                 subfile: &subfile,
                 location,

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use wire::message::directed::Lead;
 use wire::{ClientId, FileId, Status, describe};
 
-use crate::bounded::Searching;
+use crate::bounded::Search;
 use crate::files::LocalState;
 use crate::refused::Refused;
 use crate::views::shares_of;
@@ -221,9 +221,9 @@ impl Distribution {
     }
 
     /// What may be looked for to move so many bytes.
-    fn searching(&self, bytes: u64) -> Searching<'static> {
+    fn searching(&self, bytes: u64) -> Search<'static> {
         let described = self.views.description.len() + 64 * self.ranks.len();
-        Searching::new(self.search_steps, bytes, described as u64, None)
+        Search::new(self.search_steps, bytes, described as u64, None)
     }
 
     pub(super) fn share(&self, rank: usize, slot: usize) -> &Share {
@@ -269,7 +269,7 @@ impl Distribution {
         &self,
         slot: usize,
         from: u64,
-        searching: &mut Searching<'_>,
+        searching: &mut Search<'_>,
     ) -> Result<Option<u64>, Refused> {
         let mut first: Option<u64> = None;
         for (number, rank) in self.ranks.iter().enumerate() {

@@ -29,7 +29,7 @@ use std::time::Instant;
 
 use serving::Exchange;
 use wire::link::LinkError;
-use wire::message::directed::{Directed, Follow, Lead};
+use wire::message::directed::{DirectedAnswer, Follow, Lead};
 use wire::{ClientId, Rights, Status};
 
 use crate::access::Fault;
@@ -42,7 +42,7 @@ use crate::statistics::add;
 use crate::views::RegisteredView;
 use blocks::Blocks;
 use distribution::Distribution;
-use operation::{Operation, Plan, Waiting};
+use operation::{Operation, Plan, Waiter};
 use transfer::Transfer;
 
 /// Bytes of a round, at most.
@@ -242,7 +242,7 @@ fn run(
     rank: Option<usize>,
 ) -> Result<(), Fault> {
     let _busy = session.client.begin()?;
-    let who = Waiting::Rank {
+    let who = Waiter::Rank {
         connection: &session.connection,
         file: view.file,
     };
@@ -285,7 +285,7 @@ fn end(
         add(&storage.statistics.directed_failed, 1);
         return Err(fault);
     }
-    let done = Directed {
+    let done = DirectedAnswer {
         blocks: operation.blocks.load(Ordering::Relaxed),
         rounds: operation.rounds(),
         packets: operation.packets.load(Ordering::Relaxed),

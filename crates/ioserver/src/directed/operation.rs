@@ -201,7 +201,7 @@ impl Operation {
     fn wait<T>(
         &self,
         sessions: &Sessions,
-        who: Waiting<'_>,
+        who: Waiter<'_>,
         mut ready: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<T, Refused> {
         let mut state = self.state.lock();
@@ -225,9 +225,9 @@ impl Operation {
         }
     }
 
-    fn look(&self, sessions: &Sessions, who: &Waiting<'_>, state: &State) -> Option<Refused> {
+    fn look(&self, sessions: &Sessions, who: &Waiter<'_>, state: &State) -> Option<Refused> {
         let gone = |text: String| Some(Refused::new(Status::Unreachable, text));
-        if let Waiting::Rank { connection, file } = who {
+        if let Waiter::Rank { connection, file } = who {
             connection.busy_with(*file);
             if !connection.is_open() {
                 return gone("a rank has ended its connection".into());
@@ -250,7 +250,7 @@ impl Operation {
     pub(super) fn round(
         &self,
         sessions: &Sessions,
-        who: Waiting<'_>,
+        who: Waiter<'_>,
         number: u64,
     ) -> Result<Option<Arc<Round>>, Refused> {
         self.wait(sessions, who, |state| state.round(number))
@@ -300,7 +300,7 @@ impl Operation {
         sessions: &Sessions,
         is_last: bool,
     ) -> Result<Option<Arc<Round>>, Refused> {
-        self.wait(sessions, Waiting::Store, |state| {
+        self.wait(sessions, Waiter::Store, |state| {
             match state.rounds.front() {
                 Some((_, 0)) => {
                     let (round, _) = state.rounds.pop_front().expect("looked at");
@@ -329,7 +329,7 @@ impl Operation {
     pub(super) fn wait_until_done(
         &self,
         sessions: &Sessions,
-        who: Waiting<'_>,
+        who: Waiter<'_>,
     ) -> Result<(), Refused> {
         self.wait(sessions, who, |state| state.is_done.then_some(()))
     }
@@ -376,7 +376,7 @@ impl State {
 
 /// Who waits.
 #[derive(Clone, Copy)]
-pub(super) enum Waiting<'a> {
+pub(super) enum Waiter<'a> {
     Rank {
         connection: &'a Connection,
         file: wire::FileId,

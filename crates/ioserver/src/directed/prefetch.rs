@@ -40,7 +40,7 @@ use wire::{ClientId, FileId, ServerId};
 use super::distribution::{CompiledViews, Distribution, RoundPart, Walk};
 use super::exchange::{self, Deposits, Homes};
 use crate::access::{Window, piece_range, place_of};
-use crate::ahead::Wanted;
+use crate::ahead::ReadAheadTerms;
 use crate::context::{Cluster, Storage};
 use crate::files::{FileEntry, LocalState};
 use crate::statistics::add;
@@ -144,7 +144,7 @@ struct Job {
     entry: Arc<FileEntry>,
     known: Arc<LocalState>,
     lead: Lead,
-    wanted: Wanted,
+    wanted: ReadAheadTerms,
     watch: Arc<Watch>,
     /// Differs for any two of this server.
     serial: u64,
@@ -271,7 +271,7 @@ impl Prefetch {
     }
 
     /// A collective read has ended well here: what comes next is prepared.
-    pub(super) fn observe(&self, entry: &Arc<FileEntry>, lead: &Lead, wanted: Wanted) {
+    pub(super) fn observe(&self, entry: &Arc<FileEntry>, lead: &Lead, wanted: ReadAheadTerms) {
         let mut files = self.files.lock();
         if files.len() >= FILES && !files.contains_key(&entry.id()) {
             files.retain(|_, history| history.next.is_some());
@@ -319,7 +319,7 @@ impl Prefetch {
         entry: &FileEntry,
         known: &LocalState,
         lead: &Lead,
-        wanted: Wanted,
+        wanted: ReadAheadTerms,
     ) -> Option<Ready> {
         let leader = lead.ranks.first()?.client;
         let (job, ready) = match self.take_own(entry, known, lead) {

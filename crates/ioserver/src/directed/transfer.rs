@@ -21,7 +21,7 @@ use wire::message::directed::{MORE, Packet, Portion, PortionPart, WANT};
 use wire::{FileId, Status};
 
 use super::internal;
-use super::operation::{Memory, Operation, Plan, Round, Waiting};
+use super::operation::{Memory, Operation, Plan, Round, Waiter};
 use super::prefetch::PackedBytes;
 use crate::access::write::receive_into;
 use crate::access::{Fault, Window, piece_range, place_of};
@@ -137,7 +137,7 @@ impl Transfer<'_> {
     }
 
     /// Sends everything of this rank.
-    pub(super) fn read(&mut self, exchange: &mut Exchange, who: Waiting<'_>) -> Result<(), Fault> {
+    pub(super) fn read(&mut self, exchange: &mut Exchange, who: Waiter<'_>) -> Result<(), Fault> {
         let operation = self.operation;
         let mut list = Vec::new();
         let mut number = 0;
@@ -288,7 +288,7 @@ impl Transfer<'_> {
     }
 
     /// Asks for everything of this rank and stores it.
-    pub(super) fn write(&mut self, exchange: &mut Exchange, who: Waiting<'_>) -> Result<(), Fault> {
+    pub(super) fn write(&mut self, exchange: &mut Exchange, who: Waiter<'_>) -> Result<(), Fault> {
         let operation = self.operation;
         let mut next = 0;
         // Rounds that were asked for and have not been received.

@@ -75,10 +75,10 @@ pub(crate) struct FileEntry {
     drain: Mutex<()>,
     fetch: Mutex<()>,
     /// Held while windows are fenced or fetched for a move.
-    pub(crate) moving: Mutex<crate::moving::Moving>,
+    pub(crate) moving: Mutex<crate::moving::MoveRecord>,
     /// The last round of a move that was begun here.
     pub(crate) round: AtomicU64,
-    pub(crate) lending: Mutex<crate::moving::Lending>,
+    pub(crate) lending: Mutex<crate::moving::Loans>,
     /// Accesses that were let in.
     pub(crate) accesses: AtomicU64,
     /// Clients may have stored behind the ends of subfiles.
@@ -119,7 +119,7 @@ pub(crate) enum Entrance<T> {
 }
 
 /// An access that was let in: what counts it, what it works with, and whether it was planned with an earlier state.
-pub(crate) type Entered = (GatePass, Arc<LocalState>, bool);
+pub(crate) type Admission = (GatePass, Arc<LocalState>, bool);
 
 /// An access that runs; leaves the gate when dropped.
 pub(crate) struct GatePass {
@@ -422,7 +422,7 @@ impl FileEntry {
     }
 
     /// Lets an access in, or says what is in its way. Waits while the gate is closed.
-    pub(crate) fn enter(self: &Arc<Self>, planned: &AccessTerms<'_>) -> Entrance<Entered> {
+    pub(crate) fn enter(self: &Arc<Self>, planned: &AccessTerms<'_>) -> Entrance<Admission> {
         if !planned.is_server {
             // An access that waits counts: a move has to know of it.
             self.accesses.fetch_add(1, Ordering::Relaxed);
@@ -503,7 +503,7 @@ impl FileEntry {
         known: Arc<LocalState>,
         file: Option<Range<u64>>,
         is_older: bool,
-    ) -> Entrance<Entered> {
+    ) -> Entrance<Admission> {
         let running = GatePass {
             entry: Arc::clone(self),
             place: gate.drain.enter(file),

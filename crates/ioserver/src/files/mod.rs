@@ -39,7 +39,7 @@ use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::sessions::Sessions;
 
-pub(crate) use entry::{AccessTerms, Entered, Entrance, FileEntry, GatePass};
+pub(crate) use entry::{AccessTerms, Admission, Entrance, FileEntry, GatePass};
 pub(crate) use fences::MOVE;
 pub(crate) use state::{LocalState, OwnSubfile};
 
@@ -158,7 +158,7 @@ impl Files {
         owner: &Owner,
         entry: &Arc<FileEntry>,
         planned: &AccessTerms<'_>,
-    ) -> Result<Entered, Refused> {
+    ) -> Result<Admission, Refused> {
         for _ in 0..3 {
             match entry.enter(planned) {
                 Entrance::In(entered) => return Ok(entered),

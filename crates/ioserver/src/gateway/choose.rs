@@ -11,7 +11,7 @@ use advise::predict::Predictor;
 use parking_lot::Mutex;
 use wire::ServerId;
 use wire::message::Bytes;
-use wire::message::mapping::{Choose, ChooseServer, Chosen, Upcoming, Whole};
+use wire::message::mapping::{Choose, ChooseServer, ServerChoice, Upcoming, Whole};
 
 use super::Split;
 use crate::context::Storage;
@@ -92,7 +92,7 @@ pub(crate) fn choose_server(
     files: &Files,
     session: &Session,
     request: &ChooseServer,
-) -> Result<Chosen, Refused> {
+) -> Result<ServerChoice, Refused> {
     let storage = &*files.storage;
     let view = session.client.view(request.view)?;
     let known = files.known(&view.entry)?;
@@ -105,7 +105,7 @@ pub(crate) fn choose_server(
     };
     let chosen = best(storage, &view, &split, by, request.size, request.upcoming);
     let (next, history) = leave(storage, &view, chosen);
-    Ok(Chosen {
+    Ok(ServerChoice {
         server: next.map_or(storage.identity.server, ServerId),
         history: Bytes(history),
     })

@@ -16,7 +16,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use wire::Status;
 use wire::ask::decode_answer;
 use wire::frame::{HEADER_BYTES, Header};
-use wire::message::access::{Access, Done, FORWARDED, WRITE};
+use wire::message::access::{Access, AccessAnswer, FORWARDED, WRITE};
 use wire::seal::{SEAL_BYTES, SEALED, Seal};
 
 use super::broken;
@@ -269,7 +269,7 @@ impl<'a> Forward<'a> {
             self.state = State::Done;
             return Ok(());
         }
-        let done = Done::decode(control).map_err(nonsense)?;
+        let done = AccessAnswer::decode(control).map_err(nonsense)?;
         let expected = match self.is_write {
             true => 0,
             false => self.route.bytes,

@@ -42,15 +42,15 @@ use std::time::Instant;
 
 use serving::Exchange;
 use wire::link::LinkError;
-use wire::message::access::{ANNOUNCED, Access, Done, GROW, READ, WRITE};
-use wire::message::mapping::{Routed, Whole};
+use wire::message::access::{ANNOUNCED, Access, AccessAnswer, GROW, READ, WRITE};
+use wire::message::mapping::{Whole, WholeAnswer};
 use wire::{Rights, Status};
 
 use crate::access::{
-    Fault, OpenAccess, Spent, admit, find_parts, nanos, read, receive_announced, write,
+    Expense, Fault, OpenAccess, admit, find_parts, nanos, read, receive_announced, write,
     wrong_payload,
 };
-use crate::bounded::Searching;
+use crate::bounded::Search;
 use crate::context::{Cluster, Storage};
 use crate::files::Files;
 use crate::ops::with_asker;
@@ -144,7 +144,7 @@ fn serve_decoded(
         Kind::Read => Rights::READ,
         Kind::Write => Rights::WRITE,
     };
-    let mut spent = Spent::default();
+    let mut spent = Expense::default();
     let waiting = Instant::now();
     let mut lent = (access.bytes > SMALL).then(|| storage.stages.borrow(&session.borrower()));
     spent.waited += waiting.elapsed();
@@ -167,7 +167,7 @@ fn serve_decoded(
     let connection = &session.connection;
     let base = storage.limits.search_steps;
     let described = view.description_bytes();
-    let mut searching = Searching::new(base, access.bytes, described, Some(connection));
+    let mut searching = Search::new(base, access.bytes, described, Some(connection));
     split.routes(
         opened.file.clone().into(),
         access.bytes,
@@ -201,8 +201,8 @@ fn serve_decoded(
         Some(ends) => choose::after(storage, &view, &split, &whole, ends),
         None => (None, Vec::new()),
     };
-    let routed = Routed {
-        done: Done {
+    let routed = WholeAnswer {
+        done: AccessAnswer {
             waited_ns: nanos(spent.waited),
             copied_ns: nanos(spent.copied),
             served_ns: nanos(started.elapsed()),
@@ -214,7 +214,7 @@ fn serve_decoded(
         internal: outcomes.internal,
         between: outcomes.between,
         own: outcomes.own,
-        ..Routed::default()
+        ..WholeAnswer::default()
     };
     let out = &mut session.scratch.out;
     routed.encode(&outcomes.written, out);
@@ -287,7 +287,7 @@ fn read_all(
     opened: OpenAccess,
     whose: &Whose<'_>,
     stage: &mut Stage,
-    spent: &mut Spent,
+    spent: &mut Expense,
 ) -> Result<Outcomes, Fault> {
     stage.room(whose.access.bytes as usize);
     let (mine, mut forwards) = forward_all(whose, Kind::Read, stage);
@@ -317,7 +317,7 @@ fn write_all(
     opened: OpenAccess,
     whose: &Whose<'_>,
     stage: &mut Stage,
-    spent: &mut Spent,
+    spent: &mut Expense,
 ) -> Result<Outcomes, Fault> {
     let copying = Instant::now();
     let Stage { memory, routes, .. } = stage;

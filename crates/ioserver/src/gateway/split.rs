@@ -14,7 +14,7 @@ use plan::access::{AccessPlan, Part};
 use wire::Status;
 
 use super::Fault;
-use crate::bounded::Searching;
+use crate::bounded::Search;
 use crate::files::LocalState;
 use crate::refused::Refused;
 use crate::views::RegisteredView;
@@ -118,7 +118,7 @@ impl Split {
         &self,
         file: FileSpan,
         most: u64,
-        searching: &mut Searching<'_>,
+        searching: &mut Search<'_>,
         mut take: impl FnMut(u64, Part),
     ) -> Result<(), Refused> {
         let shares = self.plan.shares();
@@ -142,7 +142,7 @@ impl Split {
         &self,
         file: FileSpan,
         bytes: u64,
-        searching: &mut Searching<'_>,
+        searching: &mut Search<'_>,
         routes: &mut Routes,
     ) -> Result<(), Refused> {
         routes.used = 0;
@@ -169,7 +169,7 @@ impl Split {
         let mut matching = Matching::default();
         let range = ViewOffset(offset)..ViewOffset(offset.saturating_add(size));
         if let Some(file) = view.view.file_range(range) {
-            let mut searching = Searching::new(steps, 0, view.description_bytes(), None);
+            let mut searching = Search::new(steps, 0, view.description_bytes(), None);
             let add = |server, part: Part| matching.add(server, part.bytes);
             self.visit(file.into(), u64::MAX, &mut searching, add)
                 .ok()?;

@@ -16,7 +16,7 @@ use serving::Exchange;
 use store::{Pins, Segment};
 use wire::ask::AskError;
 use wire::link::Link;
-use wire::message::cluster::{Lend, Lent, LentExtent};
+use wire::message::cluster::{Lend, LendAnswer, LentExtent};
 use wire::message::direct::SegmentIs;
 use wire::url::Endpoint;
 use wire::{MOST_DESCRIPTORS, ServerId, Status};
@@ -47,7 +47,11 @@ pub(crate) fn lend(
     Ok(exchange.answer_with_descriptors(&lent, &borrowed)?)
 }
 
-fn make(files: &Files, session: &mut Session, r: &Lend) -> Result<(Lent, Vec<OwnedFd>), Refused> {
+fn make(
+    files: &Files,
+    session: &mut Session,
+    r: &Lend,
+) -> Result<(LendAnswer, Vec<OwnedFd>), Refused> {
     let storage = &files.storage;
     if session.process.is_none() || !files.direct.is_on() {
         let text = "memory is lent over a Unix socket only, and by servers that share memory";
@@ -61,7 +65,7 @@ fn make(files: &Files, session: &mut Session, r: &Lend) -> Result<(Lent, Vec<Own
     }
     let windows = ranges(&r.windows);
     let mut pins = Pins::new();
-    let mut lent = Lent {
+    let mut lent = LendAnswer {
         extents: Vec::new(),
         segments: Vec::new(),
         gone: Vec::new(),

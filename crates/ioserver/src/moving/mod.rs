@@ -23,7 +23,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use store::Pins;
-use wire::message::cluster::{ByteRange, FenceWindows, Fenced, Frozen};
+use wire::message::cluster::{ByteRange, FenceAnswer, FenceWindows, SizeAtRest};
 use wire::{FileId, Status};
 
 use crate::context::Storage;
@@ -37,7 +37,7 @@ pub(crate) use pull::pull_windows;
 
 /// What a server keeps of a move of one file.
 #[derive(Default)]
-pub(crate) struct Moving {
+pub(crate) struct MoveRecord {
     compiled: CompiledShares,
     /// Accesses that were told.
     accesses: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Moving {
 
 /// What was lent in a round.
 #[derive(Default)]
-pub(crate) struct Lending {
+pub(crate) struct Loans {
     round: u64,
     pins: Vec<Pins>,
 }
@@ -72,7 +72,7 @@ pub(crate) fn fence_windows(
     files: &Files,
     owner: &Owner,
     r: &FenceWindows,
-) -> Result<Fenced, Refused> {
+) -> Result<FenceAnswer, Refused> {
     let entry = files.entry(r.file);
     crash_point("server_before_fence");
     // Waits for a pull of the round before.
@@ -89,7 +89,7 @@ pub(crate) fn fence_windows(
         return Err(Refused::new(Status::NotFound, text));
     }
     entry.round.store(r.round, Ordering::SeqCst);
-    *entry.lending.lock() = Lending {
+    *entry.lending.lock() = Loans {
         round: r.round,
         pins: Vec::new(),
     };
@@ -135,7 +135,7 @@ pub(crate) fn fence_windows(
     }
     let size = match r.asks_size || r.hands_over {
         true => size_at_rest(files, owner, r)?,
-        false => Frozen {
+        false => SizeAtRest {
             size: 0,
             epoch: 0,
             end: 0,
@@ -145,13 +145,13 @@ pub(crate) fn fence_windows(
         known.owner().server == files.identity.server.0
     };
     let pointers = match r.hands_over && entry.known().is_some_and(is_owner) {
-        true => owner.pointers_of_frozen(r.file)?,
+        true => owner.pointers_to_hand_over(r.file)?,
         false => Vec::new(),
     };
     let now = entry.accesses.load(Ordering::Relaxed);
     accesses += now - std::mem::replace(&mut moving.accesses, now);
     crash_point("server_after_fence");
-    Ok(Fenced {
+    Ok(FenceAnswer {
         accesses,
         size,
         pointers,
@@ -196,20 +196,20 @@ fn learn(
 }
 
 /// How big a file is that nothing changes: exactly, if another server is to own it from now on.
-fn size_at_rest(files: &Files, owner: &Owner, r: &FenceWindows) -> Result<Frozen, Refused> {
+fn size_at_rest(files: &Files, owner: &Owner, r: &FenceWindows) -> Result<SizeAtRest, Refused> {
     let known = files.known(&files.entry(r.file))?;
     let end = files.ask_end(r.file)?.end;
     let (size, epoch) = match known.owner().server == files.identity.server.0 {
         true => {
             let size = match r.hands_over {
-                true => owner.size_of_frozen(r.file)?,
+                true => owner.size_to_hand_over(r.file)?,
                 false => owner.size_now(r.file)?,
             };
             (size.size, size.epoch)
         }
         false => (0, 0),
     };
-    Ok(Frozen { size, epoch, end })
+    Ok(SizeAtRest { size, epoch, end })
 }
 
 /// When a move is over: gives back the space of what is not of the file any more. The metadata manager has it

@@ -17,7 +17,7 @@ use store::{Grant, Piece as StoredPiece, Pins, Subfile, UNIT};
 use wire::ask::{AskError, decode_answer};
 use wire::frame::Header;
 use wire::link::Link;
-use wire::message::access::{Access, Done, READ};
+use wire::message::access::{Access, AccessAnswer, READ};
 use wire::message::cluster::{Lend, PullWindows};
 use wire::seal::SEALED;
 use wire::{ServerId, Status, describe};
@@ -116,7 +116,7 @@ impl Job<'_> {
 }
 
 /// What the threads of a pull share.
-struct Filling {
+struct PullProgress {
     /// The first chunk that no thread has taken.
     next: AtomicUsize,
     /// So much is fetched that it does not stay in the caches.
@@ -124,7 +124,7 @@ struct Filling {
     has_cleared: AtomicBool,
 }
 
-impl Filling {
+impl PullProgress {
     fn cleared(&self, was_something: bool) {
         if was_something {
             self.has_cleared.store(true, Ordering::Relaxed);
@@ -343,7 +343,7 @@ impl Pull<'_> {
                 parts.extend(chunks(part, most).map(|chunk| (job, chunk)));
             }
         }
-        let filling = Filling {
+        let filling = PullProgress {
             next: AtomicUsize::new(0),
             is_large: kernels::writes_past(sum),
             has_cleared: AtomicBool::new(false),
@@ -415,7 +415,7 @@ impl Pull<'_> {
         job: &Job<'_>,
         chunk: Range<u64>,
         grant: &mut Grant,
-        filling: &Filling,
+        filling: &PullProgress,
     ) -> Result<(), Refused> {
         let (own, pairs) = (job.own, &job.pairs[..]);
         let subfile = &*job.subfile;
@@ -459,7 +459,12 @@ impl Pull<'_> {
         Ok(grant.commit()?)
     }
 
-    fn copy(&self, job: &Job<'_>, grant: &mut Grant, filling: &Filling) -> Result<(), Refused> {
+    fn copy(
+        &self,
+        job: &Job<'_>,
+        grant: &mut Grant,
+        filling: &PullProgress,
+    ) -> Result<(), Refused> {
         for (offset, mut bytes) in grant.pieces() {
             let piece = offset..offset + bytes.len() as u64;
             // What several sources fill in turns stays in the cache meanwhile.
@@ -485,7 +490,7 @@ impl Pull<'_> {
         &self,
         job: &Job<'_>,
         chunk: Range<u64>,
-        filling: &Filling,
+        filling: &PullProgress,
     ) -> Result<(), Refused> {
         let (own, pairs) = (job.own, &job.pairs[..]);
         let subfile = &*job.subfile;
@@ -697,7 +702,7 @@ fn read_once(
     if !header.status.is_ok() {
         return decode_answer::<()>(header.status, control);
     }
-    Done::decode(control).map_err(AskError::Answer)?;
+    AccessAnswer::decode(control).map_err(AskError::Answer)?;
     if header.payload_bytes != access.bytes || header.kind != READ {
         return Err(AskError::Answer(wire::DecodeError::BadNumber));
     }

@@ -1,16 +1,16 @@
-//! `Allocated`: the space that the subfiles of a file take here.
+//! `Allocation`: the space that the subfiles of a file take here.
 
-use wire::message::file::Allocated;
+use wire::message::file::Allocation;
 
 use crate::files::Files;
 use crate::refused::Refused;
 use crate::sessions::Session;
 
-/// Serves [`Allocated`].
+/// Serves [`Allocation`].
 pub(crate) fn allocated(
     files: &Files,
     session: &Session,
-    request: &Allocated,
+    request: &Allocation,
 ) -> Result<u64, Refused> {
     let view = session.client.view(request.view)?;
     let known = files.known(&view.entry)?;

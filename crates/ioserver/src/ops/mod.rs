@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `Hello`, `Goodbye`, `Statistics`, `Shutdown` | of their names |
 //! | `SetView`, `SetViewPart`, `DropView`, `HoldRange`, `LetGo` | of their names |
-//! | `Sync`, `Preallocate`, `Allocated`, `Scrub`, `Thaw` | of their names |
+//! | `Sync`, `Preallocate`, `Allocation`, `Scrub`, `TakeLayout` | of their names |
 //! | `ListSubfiles`, `ListDisks`, `ClearFailed` | of their names |
 //! | `Lock`, `Unlock` | of their names |
 //! | `Size`, `Grow`, `Truncate`, ... to the owner of a file | `ask_owner`, which finds the client; the function is the [owner](crate::owner)'s |
@@ -34,7 +34,7 @@ mod set_view_part;
 mod shutdown;
 mod statistics;
 mod sync;
-mod thaw;
+mod take_layout;
 mod unlock;
 
 pub(crate) use allocated::allocated;
@@ -55,5 +55,5 @@ pub(crate) use set_view_part::set_view_part;
 pub(crate) use shutdown::shutdown;
 pub(crate) use statistics::statistics;
 pub(crate) use sync::sync;
-pub(crate) use thaw::thaw;
+pub(crate) use take_layout::take_layout;
 pub(crate) use unlock::unlock;

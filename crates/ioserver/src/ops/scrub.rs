@@ -2,7 +2,7 @@
 //! may scrub it.
 
 use wire::Rights;
-use wire::message::file::{Scrub, Scrubbed};
+use wire::message::file::{Scrub, ScrubAnswer};
 
 use crate::files::Files;
 use crate::refused::Refused;
@@ -13,11 +13,11 @@ pub(crate) fn scrub(
     files: &Files,
     session: &Session,
     request: &Scrub,
-) -> Result<Scrubbed, Refused> {
+) -> Result<ScrubAnswer, Refused> {
     let view = session.client.view(request.view)?;
     view.demand(request.view, Rights::READ)?;
     let known = files.known(&view.entry)?;
-    let mut found = Scrubbed {
+    let mut found = ScrubAnswer {
         blocks: 0,
         damaged: 0,
     };

@@ -2,7 +2,7 @@
 //!
 //! The answer has the verifiers of now, by which the client knows whether bytes were lost since it wrote them.
 
-use wire::message::file::{Sync, Synced};
+use wire::message::file::{Sync, SyncAnswer};
 
 use super::with_asker;
 use crate::files::Files;
@@ -16,7 +16,7 @@ pub(crate) fn sync(
     owner: &Owner,
     session: &Session,
     request: &Sync,
-) -> Result<Synced, Refused> {
+) -> Result<SyncAnswer, Refused> {
     let _busy = session.client.begin()?;
     let (identity, stored) = (&files.identity, &files.storage.stored);
     let view = session.client.view(request.view)?;
@@ -37,7 +37,7 @@ pub(crate) fn sync(
     if known.owner().server == identity.server.0 {
         with_asker(owner, session, &view, |owner, asker| owner.release(asker))?;
     }
-    Ok(Synced {
+    Ok(SyncAnswer {
         is_durable: stored.is_durable(),
         verifiers: identity.verifiers,
     })

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use control::locks::Ticket;
 use control::pointers::PointerError;
-use wire::message::file::{Reserved, SizeIs};
+use wire::message::file::{ReserveAnswer, SizeIs};
 use wire::{Rights, Status};
 
 use super::size::{demand_offset, stale};
@@ -14,7 +14,12 @@ use super::{Asker, Owner, Refused, refuse};
 
 impl Owner {
     /// Reserves a place, for [`Reserve`](wire::message::file::Reserve).
-    pub fn reserve(&self, asker: &Asker<'_>, request: u64, len: u64) -> Result<Reserved, Refused> {
+    pub fn reserve(
+        &self,
+        asker: &Asker<'_>,
+        request: u64,
+        len: u64,
+    ) -> Result<ReserveAnswer, Refused> {
         asker.demand(Rights::WRITE)?;
         let file = self.file(asker.file)?;
         self.settle_doubt(&file)?;
@@ -25,7 +30,7 @@ impl Owner {
         if self.is_dead(asker.client) {
             return super::file::fenced(asker.client);
         }
-        if state.frozen.is_some() {
+        if state.handing_over.is_some() {
             return refuse(
                 Status::Busy,
                 "the file is being given another layout; repeat later",
@@ -41,11 +46,11 @@ impl Owner {
         }
         let offset = state.appends.reserve(ticket, len, size);
         let offset = offset.map_err(pointer_refused)?;
-        Ok(Reserved { offset, epoch })
+        Ok(ReserveAnswer { offset, epoch })
     }
 
     /// A place is written up to `end`, or given up, for
-    /// [`Appended`](wire::message::file::Appended). Saying so twice is no mistake.
+    /// [`FinishAppend`](wire::message::file::FinishAppend). Saying so twice is no mistake.
     pub fn appended(
         &self,
         asker: &Asker<'_>,

@@ -12,7 +12,7 @@ use control::locks::{self, LockManager, Ticket};
 use control::pointers::{Appends, SharedPointers};
 use control::sizes::{self, SizeOwner};
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use wire::message::file::{Admitted, SizeIs};
+use wire::message::file::{AdmitAnswer, SizeIs};
 use wire::{ClientId, FileId, HandleId, ServerId, Status, Time};
 
 use super::statistics::{Counters, count};
@@ -105,7 +105,7 @@ pub(super) struct State {
     pub(super) clients: BTreeSet<ClientId>,
     pub(super) lock_waits: HashMap<Ticket, Wait<()>>,
     /// By handle and a number of the wait: several threads may ask for one handle.
-    pub(super) admit_waits: Vec<(HandleKey, u64, Wait<Admitted>)>,
+    pub(super) admit_waits: Vec<(HandleKey, u64, Wait<AdmitAnswer>)>,
     pub(super) truncate_waits: HashMap<Ticket, TruncateWait>,
     /// Dead clients with reserved places, and the servers that do not refuse them yet.
     pub(super) append_fences: BTreeMap<ClientId, BTreeSet<ServerId>>,
@@ -122,7 +122,7 @@ pub(super) struct State {
     pub(super) is_reporting: bool,
     /// Since when the size is told to the manager, which gives the file another layout; no place is reserved until that is
     /// over, since the next owner would not know it.
-    pub(super) frozen: Option<Instant>,
+    pub(super) handing_over: Option<Instant>,
     /// The next owner may know the shared pointers already.
     pub(super) has_told_pointers: bool,
     numbers: u64,
@@ -152,7 +152,7 @@ impl OwnedFile {
                 reported: 0,
                 modified: Time(0),
                 is_reporting: false,
-                frozen: None,
+                handing_over: None,
                 has_told_pointers: false,
                 numbers: 0,
             }),
@@ -440,7 +440,7 @@ impl State {
 
     fn admitted(&mut self, who: HandleKey, number: u64, use_locks: bool) {
         for (_, _, wait) in self.admit_waits.iter_mut().filter(|(w, _, _)| *w == who) {
-            wait.end(Ok(Admitted { number, use_locks }));
+            wait.end(Ok(AdmitAnswer { number, use_locks }));
         }
     }
 

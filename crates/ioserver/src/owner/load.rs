@@ -8,7 +8,7 @@
 //! One thread loads; others who ask about the file wait for it.
 //!
 //! What ends it: a layout state that names another owner, however it comes to be known here (a move ends, the
-//! metadata manager refuses what only the owner may ask, a file has been frozen for long, this server is about to
+//! metadata manager refuses what only the owner may ask, a file has been handed over for long, this server is about to
 //! own the file once more). Whatever is known of a file belongs to one uninterrupted time as its owner.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
@@ -19,23 +19,23 @@ use control::locks::{self, LockManager};
 use control::pointers::SharedPointers;
 use control::sizes::{self, SizeOwner};
 
-use wire::message::cluster::{FileStateIs, Taken};
+use wire::message::cluster::{FileStateIs, TakeServerAnswer};
 use wire::{ClientId, FileId, LayoutState, Reader, ServerId, Status};
 
 use super::file::{OwnedFile, Part, Phase};
 use super::work::Work;
 use super::{Owner, Refused, refuse};
 
-/// After so long a frozen file may be owned elsewhere without the manager having said so.
-const FROZEN: Duration = Duration::from_secs(2);
+/// After so long a file that is handed over may be owned elsewhere without the manager having said so.
+const HANDING_OVER: Duration = Duration::from_secs(2);
 
 /// Ends the loading of a file even if the thread panics.
-struct Loading<'a> {
+struct LoadGuard<'a> {
     owner: &'a Owner,
     file: &'a Arc<OwnedFile>,
 }
 
-impl Drop for Loading<'_> {
+impl Drop for LoadGuard<'_> {
     fn drop(&mut self) {
         if matches!(self.file.lock().phase, Phase::Loading) {
             let why = refuse::<()>(Status::Internal, "loading the file failed; try again");
@@ -64,7 +64,7 @@ impl Owner {
             Arc::new(OwnedFile::new(id))
         }));
         if is_new {
-            let loading = Loading {
+            let loading = LoadGuard {
                 owner: self,
                 file: &file,
             };
@@ -217,8 +217,8 @@ impl Owner {
         file: FileId,
         server: ServerId,
         start: Option<u64>,
-    ) -> Result<Taken, Refused> {
-        let nothing = Taken {
+    ) -> Result<TakeServerAnswer, Refused> {
+        let nothing = TakeServerAnswer {
             number: 0,
             fenced: Vec::new(),
         };
@@ -239,7 +239,7 @@ impl Owner {
         };
         self.drive(&found, work);
         match told.or_else(|| found.lock().locks.told()) {
-            Some((number, fenced)) => Ok(Taken { number, fenced }),
+            Some((number, fenced)) => Ok(TakeServerAnswer { number, fenced }),
             None => refuse(
                 Status::Busy,
                 "the lease numbers of the file are being found out; try again",
@@ -247,16 +247,16 @@ impl Owner {
         }
     }
 
-    /// Files that are frozen, and since when.
-    pub(crate) fn frozen(&self) -> Vec<(FileId, Instant)> {
+    /// Files that are being handed over, and since when.
+    pub(crate) fn handing_over(&self) -> Vec<(FileId, Instant)> {
         let files = self.files().into_iter();
-        let since = |file: Arc<OwnedFile>| Some((file.id, file.lock().frozen?));
+        let since = |file: Arc<OwnedFile>| Some((file.id, file.lock().handing_over?));
         files.filter_map(since).collect()
     }
 
-    /// The manager that froze a file is not there any more. If it is still owned here it goes on, unless it was frozen
+    /// The manager that had a file handed over is not there any more. If it is still owned here it goes on, unless that began
     /// once more.
-    pub(crate) fn thaw(&self, file: FileId, since: Instant) -> Result<(), Refused> {
+    pub(crate) fn resume(&self, file: FileId, since: Instant) -> Result<(), Refused> {
         let FileStateIs { layout, .. } = match self.cluster.file_state(file) {
             Err(Refused {
                 status: Status::NotFound,
@@ -274,18 +274,18 @@ impl Owner {
         let found = self.files.lock().get(&file).cloned();
         if let Some(found) = found {
             let mut state = found.lock();
-            if state.frozen == Some(since) {
-                state.frozen = None;
+            if state.handing_over == Some(since) {
+                state.handing_over = None;
                 state.has_told_pointers = false;
             }
         }
         Ok(())
     }
 
-    /// Looks whether a file that has been frozen for long is owned elsewhere by now, and the manager could not say so.
-    pub(super) fn review_frozen(&self, file: &OwnedFile) {
-        let since = file.lock().frozen;
-        if since.is_none_or(|since| since.elapsed() < FROZEN) {
+    /// Looks whether a file that has been handed over for long is owned elsewhere by now, and the manager could not say so.
+    pub(super) fn review_handing_over(&self, file: &OwnedFile) {
+        let since = file.lock().handing_over;
+        if since.is_none_or(|since| since.elapsed() < HANDING_OVER) {
             return;
         }
         if let Ok(told) = self.cluster.file_state(file.id)
@@ -319,7 +319,7 @@ impl Owner {
                 return;
             }
             state.step = layout.step;
-            state.frozen = None;
+            state.handing_over = None;
             state.has_told_pointers = false;
             let now = parts(layout);
             let gone: Vec<ServerId> = state.servers.keys().copied().collect();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use control::locks::{Event, Mode, Refusal, Ticket, ViewKey};
 use parking_lot::Condvar;
-use wire::message::file::Admitted;
+use wire::message::file::AdmitAnswer;
 use wire::{HandleId, Status, describe};
 
 use super::file::{State, Wait, lock_refused};
@@ -22,7 +22,7 @@ const NAMES: u64 = 8;
 
 /// Refuses new duties of an owner that is giving them up.
 fn demand_stays(state: &State) -> Result<(), Refused> {
-    match state.frozen.is_some() {
+    match state.handing_over.is_some() {
         true => refuse(
             Status::Busy,
             "another server is about to own the file; repeat later",
@@ -33,7 +33,7 @@ fn demand_stays(state: &State) -> Result<(), Refused> {
 
 impl Owner {
     /// Enters atomic mode with the view, for [`Admit`](wire::message::file::Admit).
-    pub fn admit(&self, asker: &Asker<'_>, handle: HandleId) -> Result<Admitted, Refused> {
+    pub fn admit(&self, asker: &Asker<'_>, handle: HandleId) -> Result<AdmitAnswer, Refused> {
         let file = self.file(asker.file)?;
         let mut description = Vec::new();
         describe::put_view(&mut description, asker.view);

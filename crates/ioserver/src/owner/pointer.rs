@@ -77,7 +77,7 @@ impl Owner {
     }
 
     /// The pointers of a file whose duties are being handed over.
-    pub fn pointers_of_frozen(&self, file: FileId) -> Result<Vec<PointerIs>, Refused> {
+    pub fn pointers_to_hand_over(&self, file: FileId) -> Result<Vec<PointerIs>, Refused> {
         let file = self.file(file)?;
         let mut state = file.lock();
         // They stand still until a server owns the file for good.

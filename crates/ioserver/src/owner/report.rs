@@ -35,7 +35,7 @@ impl Owner {
             // Whatever fails is tried again the next time.
             let _ = self.settle_doubt(&file);
             self.do_again(&file);
-            self.review_frozen(&file);
+            self.review_handing_over(&file);
             dirty += usize::from(self.report(&file).is_err());
         }
         dirty

@@ -103,15 +103,15 @@ impl Owner {
         }
     }
 
-    /// The size of a frozen file, whose servers run nothing of it: what they have is counted even if
+    /// The size of a file that is handed over, whose servers run nothing of it: what they have is counted even if
     /// the clients that wrote it did not come to say so.
-    pub fn size_of_frozen(&self, file: FileId) -> Result<SizeIs, Refused> {
+    pub fn size_to_hand_over(&self, file: FileId) -> Result<SizeIs, Refused> {
         let file = self.file(file)?;
         self.settle_doubt(&file)?;
         let servers: Vec<ServerId> = {
             let mut state = file.lock();
             // Nothing new is given away from now on; what is held ends by itself.
-            state.frozen = Some(Instant::now());
+            state.handing_over = Some(Instant::now());
             if state.locks.held().next().is_some() {
                 return refuse(
                     Status::Busy,
@@ -139,7 +139,7 @@ impl Owner {
         }
         match state.size_is() {
             Some(size) => {
-                state.frozen = Some(Instant::now());
+                state.handing_over = Some(Instant::now());
                 Ok(size)
             }
             None => refuse(

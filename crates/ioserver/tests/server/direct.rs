@@ -54,7 +54,7 @@ fn open_for(client: &mut Client, path: &str, rights: Rights) -> File {
             ..OpenOptions::default()
         },
     };
-    let opened: wire::message::catalogue::Opened = client.ask_manager(&request).unwrap();
+    let opened: wire::message::catalogue::OpenAnswer = client.ask_manager(&request).unwrap();
     File {
         id: opened.attributes.file,
         state: opened.layout.clone(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use store::{Directory, DiskOptions, DiskSpec, DiskStore, Pool, PoolOptions, Store, SubfileId};
-use wire::message::direct::{Mapped, READ_ONLY};
+use wire::message::direct::{MapAnswer, READ_ONLY};
 use wire::message::file::{Grow, Sync, Truncate};
 
 use crate::direct::{begin, whole};
@@ -72,7 +72,7 @@ fn after_death(rig: &Rig, file: &File, len: u64) -> (u64, Vec<u8>) {
     (subfile.len(), bytes)
 }
 
-fn map(sharer: &mut Sharer, file: &File, start: u64, end: u64) -> Mapped {
+fn map(sharer: &mut Sharer, file: &File, start: u64, end: u64) -> MapAnswer {
     sharer.map(file, 1, true, &[(0, start, end)]).unwrap()
 }
 

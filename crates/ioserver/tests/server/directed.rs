@@ -8,7 +8,9 @@ use std::time::Duration;
 use ioserver::{Options, StoreOptions};
 use layout::{FileOffset, View};
 use store::{Asked, Watched, Watcher};
-use wire::message::directed::{Directed, Follow, Lead, MORE, Packet, Portion, RankRange, WANT};
+use wire::message::directed::{
+    DirectedAnswer, Follow, Lead, MORE, Packet, Portion, RankRange, WANT,
+};
 use wire::message::{self, Bytes, Request};
 use wire::url::Endpoint;
 use wire::{ClientId, Status};
@@ -67,7 +69,7 @@ fn next(client: &mut Client, server: u64) -> Result<Option<Portion>, (Status, St
     if answer.flags & WANT != 0 {
         return Ok(Some(message::decode(said).unwrap()));
     }
-    let _: Directed = message::decode(said).unwrap();
+    let _: DirectedAnswer = message::decode(said).unwrap();
     Ok(None)
 }
 

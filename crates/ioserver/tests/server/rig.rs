@@ -15,9 +15,9 @@ use testkit::TempDir;
 use wire::ask::AskError;
 use wire::frame::Header;
 use wire::link::{Link, LinkError};
-use wire::message::access::{ANNOUNCED, Access, DATA, Done, GO, GROW, READ, WRITE};
+use wire::message::access::{ANNOUNCED, Access, AccessAnswer, DATA, GO, GROW, READ, WRITE};
 use wire::message::catalogue::{
-    CreateOptions, LayoutSpec, Member, Members, Open, OpenOptions, Opened,
+    CreateOptions, LayoutSpec, Member, Members, Open, OpenAnswer, OpenOptions,
 };
 use wire::message::file::SetView;
 use wire::message::session::{Credentials, Hello, Role, Welcome};
@@ -240,7 +240,7 @@ impl Client {
                 ..OpenOptions::default()
             },
         };
-        let opened: Opened = self.ask_manager(&request).unwrap();
+        let opened: OpenAnswer = self.ask_manager(&request).unwrap();
         File {
             id: opened.attributes.file,
             state: opened.layout.clone(),
@@ -284,7 +284,7 @@ impl Client {
         view: &View,
         lo: u64,
         data: &[u8],
-    ) -> Result<Vec<Done>, (Status, String)> {
+    ) -> Result<Vec<AccessAnswer>, (Status, String)> {
         let hi = lo + data.len() as u64;
         let mut done = Vec::new();
         for (server, positions) in file.parts(view, lo, hi) {
@@ -301,7 +301,7 @@ impl Client {
         access: Access<'_>,
         file: &File,
         payload: &[u8],
-    ) -> Result<Done, (Status, String)> {
+    ) -> Result<AccessAnswer, (Status, String)> {
         let mut flags = self.flags;
         if server == file.state.owner.server {
             flags |= GROW;
@@ -325,7 +325,7 @@ impl Client {
         if !answer.status.is_ok() {
             return Err(refusal(answer.status, said));
         }
-        Ok(Done::decode(said).unwrap())
+        Ok(AccessAnswer::decode(said).unwrap())
     }
 
     /// Reads view bytes from all servers.
@@ -336,7 +336,7 @@ impl Client {
         view: &View,
         lo: u64,
         hi: u64,
-    ) -> Result<(Vec<u8>, Vec<Done>), (Status, String)> {
+    ) -> Result<(Vec<u8>, Vec<AccessAnswer>), (Status, String)> {
         let mut data = vec![0xee; (hi - lo) as usize];
         let mut done = Vec::new();
         for (server, positions) in file.parts(view, lo, hi) {
@@ -349,7 +349,7 @@ impl Client {
             if !answer.status.is_ok() {
                 return Err(refusal(answer.status, said));
             }
-            done.push(Done::decode(said).unwrap());
+            done.push(AccessAnswer::decode(said).unwrap());
             assert_eq!(answer.payload_bytes, positions.len() as u64);
             let mut payload = vec![0; positions.len()];
             link.receive_payload(&mut payload).unwrap();
@@ -381,7 +381,7 @@ pub(crate) fn refusal(status: Status, control: &[u8]) -> (Status, String) {
 pub(crate) struct File {
     pub(crate) id: FileId,
     pub(crate) state: LayoutState,
-    pub(crate) opened: Opened,
+    pub(crate) opened: OpenAnswer,
     pub(crate) epoch: u64,
     pub(crate) number: u64,
 }

@@ -11,7 +11,7 @@ use kernels::{SharedBytes, SharedBytesMut};
 use wire::ask::AskError;
 use wire::link::Link;
 use wire::message::Bytes;
-use wire::message::direct::{Attach, Map, Mapped, MappedExtent, READ_ONLY, SubfileRange};
+use wire::message::direct::{Attach, Map, MapAnswer, MappedExtent, READ_ONLY, SubfileRange};
 
 use crate::rig::{Client, File};
 
@@ -47,7 +47,7 @@ impl Sharer {
         view: u64,
         writes: bool,
         ranges: &[(u32, u64, u64)],
-    ) -> Result<Mapped, AskError> {
+    ) -> Result<MapAnswer, AskError> {
         let mut version = Vec::new();
         file.state.version().put(&mut version);
         let request = Map {
@@ -68,7 +68,7 @@ impl Sharer {
         self.ask(&request)
     }
 
-    pub(crate) fn ask(&mut self, request: &Map) -> Result<Mapped, AskError> {
+    pub(crate) fn ask(&mut self, request: &Map) -> Result<MapAnswer, AskError> {
         let mapped = self.link.ask(21, request, &mut Vec::new())?;
         let descriptors = self.link.take_descriptors();
         assert_eq!(descriptors.len(), mapped.segments.len());
@@ -86,19 +86,19 @@ impl Sharer {
         Ok(mapped)
     }
 
-    pub(crate) fn claim(&self, mapped: &Mapped, writes: bool) -> Claim<'_> {
+    pub(crate) fn claim(&self, mapped: &MapAnswer, writes: bool) -> Claim<'_> {
         let claim = self.page.claim(mapped.entry, mapped.epoch, writes);
         claim.expect("a free slot")
     }
 
-    pub(crate) fn is_current(&self, mapped: &Mapped) -> bool {
+    pub(crate) fn is_current(&self, mapped: &MapAnswer) -> bool {
         self.table
             .is_current(mapped.entry, mapped.epoch, mapped.step)
     }
 
     /// The extents of a range: each with the place in its segment and the part of the range it has.
     fn find(
-        mapped: &Mapped,
+        mapped: &MapAnswer,
         subfile: u32,
         range: Range<u64>,
     ) -> Vec<(&MappedExtent, u64, Range<usize>)> {
@@ -117,7 +117,7 @@ impl Sharer {
     }
 
     /// Sets the marks of extents, if they have any.
-    pub(crate) fn mark(&self, mapped: &Mapped, subfile: u32, range: Range<u64>) {
+    pub(crate) fn mark(&self, mapped: &MapAnswer, subfile: u32, range: Range<u64>) {
         for (extent, ..) in Sharer::find(mapped, subfile, range) {
             assert_ne!(extent.mark, READ_ONLY);
             if let Some(mark) = extent.mark.checked_sub(1) {
@@ -127,7 +127,7 @@ impl Sharer {
     }
 
     /// Stores into extents without asking or telling anybody.
-    pub(crate) fn store(&self, mapped: &Mapped, subfile: u32, offset: u64, data: &[u8]) {
+    pub(crate) fn store(&self, mapped: &MapAnswer, subfile: u32, offset: u64, data: &[u8]) {
         let range = offset..offset + data.len() as u64;
         for (extent, at, part) in Sharer::find(mapped, subfile, range) {
             let target = self.segments[&extent.segment].bytes_mut(at, part.len() as u64);
@@ -136,7 +136,7 @@ impl Sharer {
     }
 
     /// Loads from extents without asking anybody.
-    pub(crate) fn load(&self, mapped: &Mapped, subfile: u32, offset: u64, len: u64) -> Vec<u8> {
+    pub(crate) fn load(&self, mapped: &MapAnswer, subfile: u32, offset: u64, len: u64) -> Vec<u8> {
         let mut data = vec![0; len as usize];
         for (extent, at, part) in Sharer::find(mapped, subfile, offset..offset + len) {
             let source = self.segments[&extent.segment].bytes(at, part.len() as u64);
@@ -146,7 +146,7 @@ impl Sharer {
     }
 
     /// A write as a client does it; whether it counts.
-    pub(crate) fn write(&self, mapped: &Mapped, subfile: u32, offset: u64, data: &[u8]) -> bool {
+    pub(crate) fn write(&self, mapped: &MapAnswer, subfile: u32, offset: u64, data: &[u8]) -> bool {
         let claim = self.claim(mapped, true);
         if !self.is_current(mapped) {
             return false;
@@ -159,7 +159,7 @@ impl Sharer {
     /// A read as a client does it.
     pub(crate) fn read(
         &self,
-        mapped: &Mapped,
+        mapped: &MapAnswer,
         subfile: u32,
         offset: u64,
         len: u64,

@@ -17,7 +17,7 @@ use advise::hints::{
 use control::hints::{given_of, travelling};
 use layout::ByteSize;
 use wire::message::Field;
-use wire::message::catalogue::{Expected, LayoutSpec};
+use wire::message::catalogue::{Expectation, LayoutSpec};
 use wire::message::hints::{FailedServer, GivenHint, HintOutcome, HintText, HintUse, HintsAre};
 use wire::{DecodeError, HandleId, Reader, Status, put_number};
 
@@ -306,7 +306,7 @@ impl Batch<'_> {
         &mut self,
         directory: FileId,
         spec: &LayoutSpec,
-        expected: &Expected,
+        expected: &Expectation,
         hints: &[GivenHint],
     ) -> Result<Hinted, MetaError> {
         let mut given: Vec<Given> = hints.iter().map(given_of).collect();
@@ -351,7 +351,7 @@ impl Batch<'_> {
         &mut self,
         trial: &mut Trial,
         spec: &LayoutSpec,
-        expected: &Expected,
+        expected: &Expectation,
     ) -> Result<(Chosen, Option<String>), MetaError> {
         let value = |trial: &Trial, name: &str| trial.standing.get(name).map(|g| g.value.clone());
         let mut array = spec.array.clone();

@@ -7,7 +7,7 @@
 use advise::distribute::{ByViews, ViewRule, by_views};
 use control::moves;
 use layout::{Layout, LayoutForm, Partition, View};
-use wire::message::catalogue::{Expected, LayoutSpec};
+use wire::message::catalogue::{Expectation, LayoutSpec};
 use wire::{HandleId, LayoutState, Piece, Place, put_number};
 
 use super::access::{Caller, Permission, demand};
@@ -195,7 +195,7 @@ impl Batch<'_> {
             return Err(MetaError::InUse { file, how });
         }
         let array = spec.array.clone().or(body.array.clone());
-        let expected = Expected::default();
+        let expected = Expectation::default();
         let chosen = self.choose(array.as_deref(), spec.layout.as_deref(), &expected)?;
         let distribution = chosen.distribution();
         let generation = body.next_generation;
@@ -354,7 +354,7 @@ impl Batch<'_> {
         &mut self,
         array: Option<&str>,
         text: Option<&str>,
-        expected: &Expected,
+        expected: &Expectation,
     ) -> Result<Chosen, MetaError> {
         self.choose_by(array, text, expected, &Wishes::default())
     }
@@ -364,7 +364,7 @@ impl Batch<'_> {
         &mut self,
         array: Option<&str>,
         text: Option<&str>,
-        expected: &Expected,
+        expected: &Expectation,
         wishes: &Wishes,
     ) -> Result<Chosen, MetaError> {
         let mut candidates = candidates(&self.rows)?;

@@ -67,8 +67,8 @@ pub use relayout::{MoveTarget, PartAt};
 pub use usage::HintCounts;
 pub use views::MAX_VIEW_BYTES;
 pub use wire::message::catalogue::{
-    Attributes, Counts, CreateOptions, Created, Entry, Expected, Kind, LayoutSpec, Listing, Member,
-    MemberState, NamedView, OpenOptions, SetTime, Severity, StoreKind, UnlinkHow,
+    Attributes, Counts, CreateAnswer, CreateOptions, Entry, Expectation, Kind, LayoutSpec, Listing,
+    Member, MemberState, NamedView, OpenOptions, SetTime, Severity, StoreKind, UnlinkHow,
 };
 pub use wire::message::cluster::{Join, Removal};
 pub use wire::message::session::Credentials;

@@ -4,7 +4,7 @@
 //! with the last close. Bytes are removed by the servers that hold them: a removal waits in the
 //! catalogue until the server has confirmed it, over restarts of both.
 
-use wire::message::catalogue::{CreateOptions, Created, UnlinkHow};
+use wire::message::catalogue::{CreateAnswer, CreateOptions, UnlinkHow};
 use wire::{LayoutState, Place};
 
 use super::Batch;
@@ -28,7 +28,7 @@ impl Batch<'_> {
         caller: &Caller<'_>,
         path: &str,
         options: &CreateOptions,
-    ) -> Result<Created, MetaError> {
+    ) -> Result<CreateAnswer, MetaError> {
         self.one(|b| b.create_now(caller, path, options))
     }
 
@@ -37,7 +37,7 @@ impl Batch<'_> {
         caller: &Caller<'_>,
         path: &str,
         options: &CreateOptions,
-    ) -> Result<Created, MetaError> {
+    ) -> Result<CreateAnswer, MetaError> {
         let at = locate(&self.rows, caller.credentials, path)?;
         if let Some(file) = at.child {
             if options.exclusive {
@@ -49,7 +49,7 @@ impl Batch<'_> {
             if at.demands_directory {
                 return Err(MetaError::NotDirectory(path.to_owned()));
             }
-            return Ok(Created {
+            return Ok(CreateAnswer {
                 file,
                 is_new: false,
             });
@@ -80,7 +80,7 @@ impl Batch<'_> {
         put_distribution(&mut self.rows, file, &distribution);
         self.keep_uses(file, hinted);
         count_up(&mut self.rows, Counter::Files)?;
-        Ok(Created { file, is_new: true })
+        Ok(CreateAnswer { file, is_new: true })
     }
 
     /// Creates a directory.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use control::moves;
-use wire::message::catalogue::{Expected, Member};
+use wire::message::catalogue::{Expectation, Member};
 use wire::{LayoutState, Piece, Place};
 
 use super::access::{Caller, Permission, demand};
@@ -191,7 +191,7 @@ impl Batch<'_> {
                     (piece, text)
                 }
                 false => {
-                    let expected = Expected::default();
+                    let expected = Expectation::default();
                     let chosen =
                         b.choose(body.array.as_deref(), Some(&target.layout), &expected)?;
                     let text = chosen.text.clone();

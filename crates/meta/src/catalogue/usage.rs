@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use advise::distribute::{Choice, Knowledge, ServerKnowledge};
-use wire::message::catalogue::{Expected, Member};
+use wire::message::catalogue::{Expectation, Member};
 use wire::message::hints::HintOutcome;
 
 use crate::ServerId;
@@ -73,7 +73,7 @@ impl Usage {
         &self,
         candidates: &[Member],
         rotation: u64,
-        expected: &Expected,
+        expected: &Expectation,
     ) -> Knowledge {
         let servers = candidates.iter().map(|m| {
             let used = self.servers.get(&m.server);

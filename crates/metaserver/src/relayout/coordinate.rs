@@ -26,7 +26,7 @@ use meta::catalogue::{Batch, Identity, MemberState, MoveRecord, MoveTarget};
 use parking_lot::{Mutex, MutexGuard};
 use wire::message::catalogue::MoveState;
 use wire::message::cluster::{
-    ByteRange, FenceWindows, Fenced, Frozen, PointerIs, PullWindows, TakePointers,
+    ByteRange, FenceAnswer, FenceWindows, PointerIs, PullWindows, SizeAtRest, TakePointers,
 };
 use wire::{FileId, LayoutState, Piece, ServerId, Status, Time};
 
@@ -315,7 +315,7 @@ impl Coordinator {
         servers: &[u64],
         windows: &[Range<u64>],
         says: Says,
-    ) -> Result<Vec<(u64, Fenced)>, Stop> {
+    ) -> Result<Vec<(u64, FenceAnswer)>, Stop> {
         self.mv.next_round(&self.manager);
         self.tell_those(servers, windows, says)
     }
@@ -326,7 +326,7 @@ impl Coordinator {
         servers: &[u64],
         windows: &[Range<u64>],
         says: Says,
-    ) -> Result<Vec<(u64, Fenced)>, Stop> {
+    ) -> Result<Vec<(u64, FenceAnswer)>, Stop> {
         let request = FenceWindows {
             file: self.file(),
             round: self.mv.round(),
@@ -359,7 +359,11 @@ impl Coordinator {
         }
     }
 
-    fn tell(&mut self, windows: &[Range<u64>], says: Says) -> Result<Vec<(u64, Fenced)>, Stop> {
+    fn tell(
+        &mut self,
+        windows: &[Range<u64>],
+        says: Says,
+    ) -> Result<Vec<(u64, FenceAnswer)>, Stop> {
         let all: Vec<u64> = self.peers.keys().copied().collect();
         if !windows.is_empty() {
             self.is_fenced = true;
@@ -419,10 +423,10 @@ impl Coordinator {
     }
 
     /// Where the bytes of the file end, and what the owner says, while nothing runs.
-    fn fence_everything(&mut self, says: Says) -> Result<Frozen, Stop> {
+    fn fence_everything(&mut self, says: Says) -> Result<SizeAtRest, Stop> {
         self.connect()?;
         let told = self.tell(&everything(), says)?;
-        let mut found = Frozen {
+        let mut found = SizeAtRest {
             size: 0,
             epoch: 0,
             end: 0,
@@ -463,11 +467,11 @@ impl Coordinator {
         if options.window_bytes == 0 {
             options.window_bytes = window;
         }
-        let begun = self.fence_everything(asks).and_then(|frozen| {
+        let begun = self.fence_everything(asks).and_then(|at_rest| {
             let (file, step) = (self.file(), self.state.step);
             self.commit(move |b| {
                 check(b)?;
-                let (size, epoch, end) = (frozen.size, frozen.epoch, frozen.end);
+                let (size, epoch, end) = (at_rest.size, at_rest.epoch, at_rest.end);
                 b.report_size(file, epoch, size, Time(0))?;
                 let state = b
                     .begin_relayout(file, &target, end, record.clone(), now())?
@@ -704,9 +708,9 @@ impl Coordinator {
             asks_size: true,
             ..Says::default()
         };
-        let frozen = self.fence_everything(asks)?;
+        let at_rest = self.fence_everything(asks)?;
         crash_point("coordinator_in_cancel");
-        let (file, step, end) = (self.file(), self.state.step, frozen.end);
+        let (file, step, end) = (self.file(), self.state.step, at_rest.end);
         let state = self.commit(move |b| Ok(b.cancel_relayout(file, step, end)?.decode()?))?;
         let before = self.told;
         self.take(state)?;
@@ -725,26 +729,26 @@ impl Coordinator {
 
     /// Everything has moved.
     fn finish(&mut self) -> Result<(), Stop> {
-        let mut frozen = None;
+        let mut at_rest = None;
         if self.changes_owner() {
             let owner = moves::owner_of(self.state.owner, &self.state.pieces[1]);
-            frozen = Some(self.hand_over(owner.server)?);
+            at_rest = Some(self.hand_over(owner.server)?);
         }
-        self.end(Vec::new(), frozen)
+        self.end(Vec::new(), at_rest)
     }
 
     /// One piece is made durable, with what has been fetched just now.
-    fn end(&mut self, windows: Vec<Range<u64>>, frozen: Option<Frozen>) -> Result<(), Stop> {
+    fn end(&mut self, windows: Vec<Range<u64>>, at_rest: Option<SizeAtRest>) -> Result<(), Stop> {
         crash_point("coordinator_before_commit");
         let (file, step) = (self.file(), self.state.step);
         let is_back = moves::is_cancelled(&self.state);
-        let hands_over = frozen.is_some();
+        let hands_over = at_rest.is_some();
         let done = self.commit(move |b| {
             let mut step = step;
             if !windows.is_empty() {
                 step = b.advance_relayout(file, step, &windows)?.decode()?.step;
             }
-            if let Some(Frozen { size, epoch, .. }) = frozen {
+            if let Some(SizeAtRest { size, epoch, .. }) = at_rest {
                 b.report_size(file, epoch, size, Time(0))?;
             }
             Ok(b.finish_relayout(file, step)?.decode()?)
@@ -778,7 +782,7 @@ impl Coordinator {
 
     /// The owner gives its duties up: first it takes no new ones and those that it has end, then everything rests
     /// and the next one gets what is not durable, before anybody can ask it.
-    fn hand_over(&mut self, next: u64) -> Result<Frozen, Stop> {
+    fn hand_over(&mut self, next: u64) -> Result<SizeAtRest, Stop> {
         let hands = Says {
             hands_over: true,
             ..Says::default()
@@ -798,7 +802,7 @@ impl Coordinator {
                 }
             }
         }
-        let frozen = self.fence_everything(hands).and_then(|frozen| {
+        let at_rest = self.fence_everything(hands).and_then(|at_rest| {
             let request = TakePointers {
                 file: self.file(),
                 pointers: std::mem::take(&mut self.pointers),
@@ -807,12 +811,12 @@ impl Coordinator {
             for (_, answer) in told {
                 answer?;
             }
-            Ok(frozen)
+            Ok(at_rest)
         });
-        if frozen.is_err() {
+        if at_rest.is_err() {
             self.keep_owner();
         }
-        frozen
+        at_rest
     }
 
     /// The owner goes on as it was.

@@ -18,7 +18,7 @@ use meta::catalogue::{Batch, Identity, MoveTarget, Snapshot};
 use parking_lot::{Mutex, MutexGuard};
 use wire::message::Field;
 use wire::message::catalogue::{
-    Drain, DrainProgress, Draining, MemberState, MoveOptions, Rebalance, SubfileMove,
+    Drain, DrainAnswer, DrainProgress, MemberState, MoveOptions, Rebalance, SubfileMove,
 };
 use wire::{ClientId, DecodeError, FileId, Reader, ServerId, Status};
 
@@ -115,7 +115,7 @@ fn subfile_bytes(snapshot: &Snapshot, file: FileId) -> Result<Vec<(u64, u64)>, R
 
 impl Manager {
     /// Begins or ends the draining of a server. Who asks again is told how far it is now.
-    pub(crate) fn drain(&self, session: &mut Session, r: Drain) -> Result<Draining, Refused> {
+    pub(crate) fn drain(&self, session: &mut Session, r: Drain) -> Result<DrainAnswer, Refused> {
         self.demand_operator(session)?;
         let asked = session.asked()?;
         let (server, is_over) = (r.server, r.is_over);
@@ -163,12 +163,12 @@ impl Manager {
         &self,
         session: &mut Session,
         r: DrainProgress,
-    ) -> Result<Draining, Refused> {
+    ) -> Result<DrainAnswer, Refused> {
         self.read(session)?;
         self.draining(r.server)
     }
 
-    fn draining(&self, server: ServerId) -> Result<Draining, Refused> {
+    fn draining(&self, server: ServerId) -> Result<DrainAnswer, Refused> {
         let snapshot = self.snapshot()?;
         let members = snapshot.members()?;
         let member = members.iter().find(|m| m.server == server);
@@ -186,7 +186,7 @@ impl Manager {
             .lock()
             .get(&server)
             .map(|d| d.failure.clone());
-        Ok(Draining {
+        Ok(DrainAnswer {
             server,
             is_draining: member.is_draining,
             files: parts.len() as u64,

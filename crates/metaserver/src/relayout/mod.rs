@@ -32,7 +32,7 @@ use wire::message::catalogue::{
     ControlRelayout, ListMoves, MoveControl, MoveIs, MoveOptions, MoveState, Progress, Relayout,
     RelayoutProgress,
 };
-use wire::message::cluster::Thaw;
+use wire::message::cluster::TakeLayout;
 use wire::message::{self, Field};
 use wire::{ServerId, Status};
 
@@ -44,7 +44,7 @@ use drain::{Balancing, Drains};
 /// Files whose last move is remembered.
 const REMEMBERED: usize = 1024;
 /// How long a server may take to serve a file again.
-const THAW_LIMIT: Duration = Duration::from_secs(5);
+const TELL_LIMIT: Duration = Duration::from_secs(5);
 /// Between two attempts to tell.
 const RETRY: Duration = Duration::from_millis(500);
 /// How often a move that meets something that ends soon tries to begin, and the pause between.
@@ -654,29 +654,29 @@ impl Manager {
 
     /// Lets servers look at a layout that was replaced while the file was empty. Those that cannot be told now are
     /// told later, as long as they live.
-    pub(crate) fn thaw(&self, file: FileId, members: Vec<Member>) {
-        let left = self.thaw_once(file, members);
+    pub(crate) fn send_layout(&self, file: FileId, members: Vec<Member>) {
+        let left = self.send_layout_once(file, members);
         let Some(this) = self.this().upgrade().filter(|_| !left.is_empty()) else {
             return;
         };
         let mut left = left;
         // Without a thread whoever comes with the new layout tells them.
         let _ = thread::Builder::new()
-            .name(format!("thaw {}", file.0))
+            .name(format!("tell {}", file.0))
             .spawn(move || {
                 while !left.is_empty() && this.timer.pause(RETRY) {
                     left.retain(|m| this.members.has(m.server, m.incarnation));
-                    left = this.thaw_once(file, std::mem::take(&mut left));
+                    left = this.send_layout_once(file, std::mem::take(&mut left));
                 }
             });
     }
 
     /// Those that were not told.
-    fn thaw_once(&self, file: FileId, members: Vec<Member>) -> Vec<Member> {
+    fn send_layout_once(&self, file: FileId, members: Vec<Member>) -> Vec<Member> {
         if self.is_ending() {
             return Vec::new();
         }
-        let answers = self.ask_all(&members, &Thaw { file }, THAW_LIMIT);
+        let answers = self.ask_all(&members, &TakeLayout { file }, TELL_LIMIT);
         let failed = members.into_iter().zip(answers).filter(|(_, a)| a.is_err());
         failed.map(|(member, _)| member).collect()
     }

@@ -12,7 +12,7 @@ use wire::ask::AskError;
 use wire::frame::{Header, REPEATED};
 use wire::link::Link;
 use wire::message::catalogue::*;
-use wire::message::cluster::{Join, Joined, Report, Reported};
+use wire::message::cluster::{Join, JoinAnswer, Report, ReportAnswer};
 use wire::message::session::{Credentials, Hello, Prove, Role, Statistics, Welcome};
 use wire::message::{Bytes, Request};
 use wire::{ClientId, HandleId, Rights, ServerId, Status};
@@ -203,11 +203,11 @@ impl Asker {
         }
     }
 
-    pub(crate) fn create(&mut self, path: &str) -> Created {
+    pub(crate) fn create(&mut self, path: &str) -> CreateAnswer {
         self.ask(&create(path))
     }
 
-    pub(crate) fn open(&mut self, path: &str, rights: Rights) -> Opened {
+    pub(crate) fn open(&mut self, path: &str, rights: Rights) -> OpenAnswer {
         self.ask(&open(path, rights))
     }
 
@@ -306,7 +306,7 @@ pub(crate) fn join(address: &str) -> Join {
 /// A member: its connection and what it was told.
 pub(crate) struct Joiner {
     pub(crate) asker: Asker,
-    pub(crate) joined: Joined,
+    pub(crate) joined: JoinAnswer,
 }
 
 impl Joiner {
@@ -324,7 +324,7 @@ impl Joiner {
         self.joined.member.server
     }
 
-    pub(crate) fn report(&mut self) -> Reported {
+    pub(crate) fn report(&mut self) -> ReportAnswer {
         self.asker.ask(&report())
     }
 

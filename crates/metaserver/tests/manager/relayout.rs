@@ -82,13 +82,13 @@ impl Service for FakeServer {
                 let end = if fence.asks_size { asked.size } else { 0 };
                 asked.fences.push(fence);
                 drop(asked);
-                let size = Frozen {
+                let size = SizeAtRest {
                     size: end,
                     epoch: 0,
                     end,
                 };
                 let pointers = Vec::new();
-                exchange.answer(&Fenced {
+                exchange.answer(&FenceAnswer {
                     accesses: 0,
                     size,
                     pointers,

@@ -29,8 +29,8 @@ use system_tests::raw::{Raw, version_of};
 use system_tests::{Random, pattern};
 use wire::ask::AskError;
 use wire::message::Bytes;
-use wire::message::catalogue::{CreateOptions, Members, Open, OpenOptions, Opened};
-use wire::message::direct::{Attach, Map, Mapped, SubfileRange};
+use wire::message::catalogue::{CreateOptions, Members, Open, OpenAnswer, OpenOptions};
+use wire::message::direct::{Attach, Map, MapAnswer, SubfileRange};
 use wire::{Rights, Status};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -69,10 +69,10 @@ fn say(answer: Result<String, Failure>) {
 
 struct Known {
     path: String,
-    opened: Opened,
+    opened: OpenAnswer,
     version: Vec<u8>,
     writes: bool,
-    mapped: Option<Mapped>,
+    mapped: Option<MapAnswer>,
 }
 
 struct Malicious {
@@ -180,7 +180,7 @@ impl Malicious {
         Ok(extents.to_string())
     }
 
-    fn ask(&mut self, request: &Map) -> Result<Mapped, Failure> {
+    fn ask(&mut self, request: &Map) -> Result<MapAnswer, Failure> {
         let server = self.server()?;
         let mapped = server.ask(request)?;
         let files = server.link.take_descriptors();

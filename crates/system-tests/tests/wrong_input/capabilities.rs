@@ -11,7 +11,7 @@ use wire::message::session::Role;
 use crate::{assert_alive, create, open, read, whole};
 
 /// A raw client with a file of one server; the connection to it.
-fn raw(service: &mut Service, path: &str) -> (Raw, wire::message::catalogue::Opened, Raw) {
+fn raw(service: &mut Service, path: &str) -> (Raw, wire::message::catalogue::OpenAnswer, Raw) {
     let mut manager = Raw::client(&service.meta().endpoint().clone());
     let opened = manager.open(path);
     let index = service.index_of(ServerId(opened.layout.owner.server));

@@ -1,10 +1,10 @@
 //! Reading and writing bytes: the hot path.
 //!
 //! ```text
-//! write, short    client  Write + payload  ------>  server     ------>  Done
+//! write, short    client  Write + payload  ------>  server     ------>  AccessAnswer
 //! write, long     client  Write (announced) ----->  server     ------>  Write, flag GO
-//!                 client  Data + payload   ------>  server     ------>  Done
-//! read            client  Read             ------>  server     ------>  Done + payload
+//!                 client  Data + payload   ------>  server     ------>  AccessAnswer
+//! read            client  Read             ------>  server     ------>  AccessAnswer + payload
 //! ```
 //!
 //! A request names a registered view and a range in view space, which no change of the layout alters.
@@ -40,7 +40,7 @@ pub const NEWER: u16 = 4;
 /// Flag of a write to the owner: it ends at [`Access::end`] and the size grows with it.
 pub const GROW: u16 = 2;
 /// Flag of a request of a client: all bytes of the range, wherever they lie, in view order. The control
-/// part is a [`Whole`](super::mapping::Whole), that of the answer a [`Routed`](super::mapping::Routed).
+/// part is a [`Whole`](super::mapping::Whole), that of the answer a [`WholeAnswer`](super::mapping::WholeAnswer).
 pub const WHOLE: u16 = 16;
 /// Flag of a request of a server for a client: it was split already and is served here or refused.
 pub const FORWARDED: u16 = 32;
@@ -69,7 +69,7 @@ pub struct Access<'a> {
 
 /// How an access went at one server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct AccessAnswer {
     /// Nanoseconds it waited for buffers, memory and its turn.
     pub waited_ns: u64,
     /// Nanoseconds spent gathering or scattering.
@@ -137,7 +137,7 @@ impl<'a> Access<'a> {
     }
 }
 
-impl Done {
+impl AccessAnswer {
     /// Replaces `out` by the answer.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.clear();
@@ -160,14 +160,14 @@ impl Done {
     /// Reads an answer.
     pub fn decode(control: &[u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::new(control);
-        let done = Done::read(&mut r)?;
+        let done = AccessAnswer::read(&mut r)?;
         r.finish()?;
         Ok(done)
     }
 
     /// Reads an answer that something follows.
     pub fn read(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Done {
+        Ok(AccessAnswer {
             waited_ns: r.number()?,
             copied_ns: r.number()?,
             served_ns: r.number()?,

@@ -24,7 +24,7 @@ record! {
     /// How a new file will be used, as far as its creator knows: what a file without a layout is
     /// placed by.
     #[derive(Default)]
-    pub struct Expected {
+    pub struct Expectation {
         /// Bytes it will have.
         pub size: Option<u64>,
         /// Processes that will use it.
@@ -45,7 +45,7 @@ record! {
         /// What it holds and how it is laid out.
         pub layout: LayoutSpec,
         /// How it will be used.
-        pub expected: Expected,
+        pub expected: Expectation,
         /// Hints of the program and of its compiler about a new file.
         pub hints: Vec<GivenHint>,
     }
@@ -83,7 +83,7 @@ record! {
     }
 
     /// An open file.
-    pub struct Opened {
+    pub struct OpenAnswer {
         /// The handle.
         pub handle: HandleId,
         /// What it is for.
@@ -107,7 +107,7 @@ record! {
     }
 
     /// A handle is closed.
-    pub struct Closed {
+    pub struct CloseAnswer {
         /// Whether the file went with it.
         pub is_removed: bool,
     }
@@ -127,7 +127,7 @@ record! {
     }
 
     /// A file that exists now.
-    pub struct Created {
+    pub struct CreateAnswer {
         /// Its number.
         pub file: FileId,
         /// Whether it is new.
@@ -300,7 +300,7 @@ record! {
     }
 
     /// How a file is cut now, by views or as before.
-    pub struct LaidOut {
+    pub struct LayOutAnswer {
         /// Whether its subfiles are the views.
         pub is_by_views: bool,
         /// Which distribution it has, and why.
@@ -537,7 +537,7 @@ record! {
     }
 
     /// How far the draining of a server has come.
-    pub struct Draining {
+    pub struct DrainAnswer {
         /// Which.
         pub server: ServerId,
         /// Whether it is being drained, or was.

@@ -20,7 +20,7 @@ record! {
         /// incarnation durably before it serves.
         pub resumes: Option<u64>,
         /// This very process is this incarnation already: it has lost the metadata manager, not its
-        /// bytes. Once it is a member again it serves every file that was frozen, with the state
+        /// bytes. Once it is a member again it serves every file whose duties were being handed over, with the state
         /// that the metadata manager has then.
         pub continues: Option<u64>,
         /// Where it listens.
@@ -42,7 +42,7 @@ record! {
     }
 
     /// A server is a member.
-    pub struct Joined {
+    pub struct JoinAnswer {
         /// As the catalogue knows it now.
         pub member: Member,
         /// The key of the cluster; on a connection that others could read it is wrapped.
@@ -64,7 +64,7 @@ record! {
     }
 
     /// What a member has to know.
-    pub struct Reported {
+    pub struct ReportAnswer {
         /// Bytes to remove; the next report confirms them.
         pub removals: Vec<Removal>,
         /// All members.
@@ -185,7 +185,7 @@ record! {
     }
 
     /// How big a file is that nothing changes at this moment.
-    pub struct Frozen {
+    pub struct SizeAtRest {
         /// Bytes, as the owner knows it; 0 at all others.
         pub size: u64,
         /// Epoch, as the owner knows it; 0 at all others.
@@ -196,7 +196,7 @@ record! {
     }
 
     /// Serve the file again, with the state that the metadata manager has now.
-    pub struct Thaw {
+    pub struct TakeLayout {
         /// The file.
         pub file: FileId,
     }
@@ -229,11 +229,11 @@ record! {
     }
 
     /// Nothing runs in the windows.
-    pub struct Fenced {
+    pub struct FenceAnswer {
         /// Accesses of clients that were served here since the last of these, messages and direct ones.
         pub accesses: u64,
         /// What was asked about the size; 0 unless it was.
-        pub size: Frozen,
+        pub size: SizeAtRest,
         /// Shared pointers of an owner that hands its duties over, while nothing else runs.
         pub pointers: Vec<PointerIs>,
     }
@@ -278,7 +278,7 @@ record! {
     }
 
     /// What a server has to know of a file before it serves.
-    pub struct Taken {
+    pub struct TakeServerAnswer {
         /// Lower lease numbers are refused.
         pub number: u64,
         /// Clients that were declared dead.
@@ -321,7 +321,7 @@ record! {
     }
 
     /// Where bytes are. What is missing between them was never written.
-    pub struct Lent {
+    pub struct LendAnswer {
         /// Ascending by store, subfile and offset.
         pub extents: Vec<LentExtent>,
         /// Segments whose descriptors come with this answer, in this order.

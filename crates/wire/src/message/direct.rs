@@ -1,8 +1,8 @@
 //! Sharing memory with an I/O server of the same host.
 //!
 //! ```text
-//! Attach  ------>  Attached + descriptors: control table (reading), client page
-//! Map     ------>  Mapped   + descriptors: segments that this connection was not given yet
+//! Attach  ------>  AttachAnswer + descriptors: control table (reading), client page
+//! Map     ------>  MapAnswer    + descriptors: segments that this connection was not given yet
 //! ```
 //!
 //! Only over a Unix socket, which carries the descriptors; the connection is of its own, and whoever
@@ -22,7 +22,7 @@ record! {
     pub struct Attach {}
 
     /// Two descriptors come with it: the control table, for reading, and the page of this client.
-    pub struct Attached {
+    pub struct AttachAnswer {
         /// Bytes of the control table.
         pub table_bytes: u64,
         /// Bytes of the client page.
@@ -59,7 +59,7 @@ record! {
     }
 
     /// Where bytes are: extents that meet what was asked for, and perhaps others beside them.
-    pub struct Mapped {
+    pub struct MapAnswer {
         /// Entry of the file in the control table.
         pub entry: u32,
         /// The epoch of the entry for which this is so.

@@ -5,7 +5,7 @@
 //!  rank r   Follow (which operation, which rank)  -->           each at most once
 //!  read     every rank  <--  MORE: Portion + payload            as often as the server has something for it
 //!  write    every rank  <--  WANT: Portion                      Packet + payload  -->
-//!           every rank  <--  Directed                           when all of it is done here
+//!           every rank  <--  DirectedAnswer                     when all of it is done here
 //! ```
 //!
 //! An operation is named by the client of rank 0 and a number of it. A rank comes only to servers that have
@@ -104,7 +104,7 @@ record! {
 
     /// How a collective access went at a server.
     #[derive(Copy, Default)]
-    pub struct Directed {
+    pub struct DirectedAnswer {
         /// Blocks that it accessed.
         pub blocks: u64,
         /// Times that buffers were changed.

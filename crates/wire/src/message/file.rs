@@ -108,7 +108,7 @@ record! {
     }
 
     /// What a sync has done.
-    pub struct Synced {
+    pub struct SyncAnswer {
         /// Whether the bytes survive the death of the server.
         pub is_durable: bool,
         /// Bytes with another verifier are not among them: they were lost before.
@@ -122,7 +122,7 @@ record! {
     }
 
     /// Asks for the space that the file takes here.
-    pub struct Allocated {
+    pub struct Allocation {
         /// A view of the file; any rights.
         pub view: u64,
     }
@@ -138,7 +138,7 @@ record! {
     }
 
     /// A place was reserved.
-    pub struct Reserved {
+    pub struct ReserveAnswer {
         /// Its first byte, in file space.
         pub offset: u64,
         /// The epoch.
@@ -146,7 +146,7 @@ record! {
     }
 
     /// A reserved place is written, or given up when `end` is its start. *Owner.*
-    pub struct Appended {
+    pub struct FinishAppend {
         /// A view of the file, with the right to write.
         pub view: u64,
         /// The request that reserved it.
@@ -198,7 +198,7 @@ record! {
     }
 
     /// A handle is in atomic mode.
-    pub struct Admitted {
+    pub struct AdmitAnswer {
         /// Travels in its accesses.
         pub number: u64,
         /// Whether every access takes a lock first. If not, only one that goes in more than one message
@@ -247,7 +247,7 @@ record! {
     }
 
     /// What was found.
-    pub struct Scrubbed {
+    pub struct ScrubAnswer {
         /// Blocks read.
         pub blocks: u64,
         /// Blocks that are damaged.
@@ -350,7 +350,7 @@ through_view!(
     Truncate,
     Release,
     Reserve,
-    Appended,
+    FinishAppend,
     JoinPointer,
     LeavePointer,
     MovePointer,
@@ -360,7 +360,7 @@ through_view!(
     Unlock,
     Preallocate,
     Sync,
-    Allocated,
+    Allocation,
     Scrub,
 );
 

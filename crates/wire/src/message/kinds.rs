@@ -27,11 +27,11 @@ kinds! {
     0x06 Anyone to AnyServer: Shutdown => ();
     0x0e Client to Manager: GetSupervisor => Option<String>;
 
-    0x10 Client to Manager: Open => Opened;
-    0x11 Client to Manager: Reopen => Opened;
-    0x12 Client to Manager: Close => Closed;
+    0x10 Client to Manager: Open => OpenAnswer;
+    0x11 Client to Manager: Reopen => OpenAnswer;
+    0x12 Client to Manager: Close => CloseAnswer;
     0x13 Client to Manager: RenewCapability => Bytes;
-    0x14 Client to Manager: Create => Created;
+    0x14 Client to Manager: Create => CreateAnswer;
     0x15 Client to Manager: Mkdir => ();
     0x16 Client to Manager: Unlink => ();
     0x17 Client to Manager: Rmdir => ();
@@ -53,13 +53,13 @@ kinds! {
     0x27 Client to Manager: Check => Vec<Finding>;
     0x28 Client to Manager: Relayout => Progress;
     0x29 Client to Manager: RelayoutProgress => Progress;
-    0x2a Client to Manager: Gather => Gathered;
+    0x2a Client to Manager: Gather => GatherAnswer;
     0x2b Client to Manager: LeaveTeam => ();
-    0x2c Client to Manager: LayOutByViews => LaidOut;
+    0x2c Client to Manager: LayOutByViews => LayOutAnswer;
     0x2d Client to Manager: ControlRelayout => Progress;
     0x2e Client to Manager: ListMoves => Vec<MoveIs>;
-    0x2f Client to Manager: Drain => Draining;
-    0x30 Client to Manager: DrainProgress => Draining;
+    0x2f Client to Manager: Drain => DrainAnswer;
+    0x30 Client to Manager: DrainProgress => DrainAnswer;
     0x31 Client to Manager: Rebalance => Vec<SubfileMove>;
     0x32 Client to Manager: WatchTeam => ();
     0x34 Client to Manager: PutCalibration => ();
@@ -76,8 +76,8 @@ kinds! {
     0x3e Client to Manager: ListFailed => Vec<FailedServer>;
     0x3f Client to IoServer: MakeBuffers => u64;
 
-    0x40 Server to Manager: Join => Joined;
-    0x41 Server to Manager: Report => Reported;
+    0x40 Server to Manager: Join => JoinAnswer;
+    0x41 Server to Manager: Report => ReportAnswer;
     0x42 Server to Manager: FileState => FileStateIs;
     0x43 Server to Manager: ReportSize => SizeState;
     0x44 Server to Manager: BeginTruncate => SizeState;
@@ -88,13 +88,13 @@ kinds! {
     0x49 Server to IoServer: Tell => ();
     0x4a Server to IoServer: AskNumber => u64;
     // 0x4b was `Freeze`.
-    0x4c Manager to IoServer: Thaw => ();
+    0x4c Manager to IoServer: TakeLayout => ();
     0x4f Manager to IoServer: Redomain => ();
-    0x50 Manager to IoServer: FenceWindows => Fenced;
+    0x50 Manager to IoServer: FenceWindows => FenceAnswer;
     0x51 Manager to IoServer: PullWindows => u64;
-    0x52 Server to IoServer: Lend => Lent;
+    0x52 Server to IoServer: Lend => LendAnswer;
     0x53 Manager to IoServer: TakePointers => ();
-    0x54 Server to IoServer: TakeServer => Taken;
+    0x54 Server to IoServer: TakeServer => TakeServerAnswer;
 
     0x70 Anyone to IoServer: SetView => ();
     0x71 Anyone to IoServer: SetViewPart => ();
@@ -103,32 +103,32 @@ kinds! {
     0x74 Client to IoServer: Grow => SizeIs;
     0x75 Client to IoServer: Truncate => SizeIs;
     0x76 Client to IoServer: Preallocate => ();
-    0x77 Client to IoServer: Sync => Synced;
+    0x77 Client to IoServer: Sync => SyncAnswer;
     0x78 Client to IoServer: Release => ();
-    0x79 Client to IoServer: Allocated => u64;
-    0x7a Client to IoServer: Reserve => Reserved;
-    0x7b Client to IoServer: Appended => SizeIs;
+    0x79 Client to IoServer: Allocation => u64;
+    0x7a Client to IoServer: Reserve => ReserveAnswer;
+    0x7b Client to IoServer: FinishAppend => SizeIs;
     0x7c Client to IoServer: JoinPointer => ();
     0x7d Client to IoServer: LeavePointer => ();
     0x7e Client to IoServer: MovePointer => u64;
-    0x7f Client to IoServer: Admit => Admitted;
+    0x7f Client to IoServer: Admit => AdmitAnswer;
     0x80 Client to IoServer: LeaveAtomic => ();
     0x81 Client to IoServer: Lock => ();
     0x82 Client to IoServer: Unlock => ();
-    0x83 Client to IoServer: Scrub => Scrubbed;
+    0x83 Client to IoServer: Scrub => ScrubAnswer;
     0x84 Client to IoServer: ListSubfiles => SubfileList;
-    0x85 Client to IoServer: Attach => Attached;
-    0x86 Client to IoServer: Map => Mapped;
+    0x85 Client to IoServer: Attach => AttachAnswer;
+    0x86 Client to IoServer: Map => MapAnswer;
     0x87 Client to IoServer: Verify => Verifiers;
     0x88 Client to IoServer: ListDisks => DiskList;
 
-    0x89 Client to IoServer: ChooseServer => Chosen;
+    0x89 Client to IoServer: ChooseServer => ServerChoice;
     0x8a Client to Manager: Assign => ServerId;
     0x8b Client to Manager: Buddy => BuddyIs;
 
-    0x94 Rank to IoServer: Lead => Directed;
-    0x95 Rank to IoServer: Follow => Directed;
-    0x96 Rank to IoServer: Packet => Directed;
+    0x94 Rank to IoServer: Lead => DirectedAnswer;
+    0x95 Rank to IoServer: Follow => DirectedAnswer;
+    0x96 Rank to IoServer: Packet => DirectedAnswer;
     0x97 Client to IoServer: HoldRange => u64;
     0x98 Client to IoServer: LetGo => ();
     0x9b Client to IoServer: ReadAhead => ();

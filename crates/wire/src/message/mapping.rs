@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  client  READ | WHOLE  -->  gateway  READ | FORWARDED  -->  each owner of bytes that the gateway lacks
-//!          Routed        <--           Done + bytes      <--
+//!          WholeAnswer   <--           AccessAnswer + bytes   <--
 //! ```
 //!
 //! A client that talks through one server per file sends it all bytes of a request, in the order of its
@@ -13,9 +13,9 @@
 //! The answer may name another server, to be used from the next operation on, and the history of accesses
 //! that goes there with the client.
 //!
-//! Decoding of [`Whole`] and [`Routed`] borrows from the frame.
+//! Decoding of [`Whole`] and [`WholeAnswer`] borrows from the frame.
 
-use super::access::{Access, Done};
+use super::access::{Access, AccessAnswer};
 use super::field::{Bytes, Field};
 use crate::reader::{DecodeError, Reader, put_number};
 use crate::{ClientId, ServerId};
@@ -66,7 +66,7 @@ record! {
     }
 
     /// The server to use from the next operation on.
-    pub struct Chosen {
+    pub struct ServerChoice {
         /// Which.
         pub server: ServerId,
         /// The history, if it is another one than the one that answers.
@@ -119,9 +119,9 @@ pub struct Whole<'a> {
 
 /// How a request was split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Routed<'a> {
+pub struct WholeAnswer<'a> {
     /// How it went at the gateway.
-    pub done: Done,
+    pub done: AccessAnswer,
     /// The server to use from the next operation on, if it is another one.
     pub next: Option<u64>,
     /// The history to take there; empty otherwise.
@@ -133,7 +133,7 @@ pub struct Routed<'a> {
     /// Bytes that the gateway has itself.
     pub own: u64,
     /// Servers that have taken bytes, with their starts and verifiers, as they arrived; see
-    /// [`Routed::written`].
+    /// [`WholeAnswer::written`].
     pub list: &'a [u8],
 }
 
@@ -173,7 +173,7 @@ impl<'a> Whole<'a> {
     }
 }
 
-impl<'a> Routed<'a> {
+impl<'a> WholeAnswer<'a> {
     /// Replaces `out` by the answer. `written` names servers with their starts and verifiers.
     pub fn encode(&self, written: &[(u64, u64, u64)], out: &mut Vec<u8>) {
         out.clear();
@@ -193,8 +193,8 @@ impl<'a> Routed<'a> {
     /// Reads an answer.
     pub fn decode(control: &'a [u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::new(control);
-        let mut routed = Routed {
-            done: Done::read(&mut r)?,
+        let mut routed = WholeAnswer {
+            done: AccessAnswer::read(&mut r)?,
             next: Field::read(&mut r)?,
             history: take_bytes(&mut r)?,
             internal: r.number()?,

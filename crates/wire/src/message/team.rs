@@ -29,7 +29,7 @@ record! {
     }
 
     /// What a round has gathered.
-    pub struct Gathered {
+    pub struct GatherAnswer {
         /// Contributions by rank; nothing while some are missing.
         pub contributions: Option<Vec<Bytes>>,
     }

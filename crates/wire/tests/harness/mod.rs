@@ -6,7 +6,7 @@
 //! that panics, or bytes that were accepted and are not what the encoder writes for their value.
 
 use wire::frame::{HEADER_BYTES, Header};
-use wire::message::access::{Access, Done};
+use wire::message::access::{Access, AccessAnswer};
 use wire::message::{self, KINDS, Kind, Refusal};
 use wire::{DecodeError, LayoutState, Reader, StateVersion, describe};
 
@@ -63,8 +63,8 @@ pub(crate) fn control(kind: &Kind, bytes: &[u8]) {
     let access = Access::decode(bytes).map(|access| access.encode(&mut out));
     same("Access", bytes, access.map(|()| out));
     let mut out = Vec::new();
-    let done = Done::decode(bytes).map(|done| done.encode(&mut out));
-    same("Done", bytes, done.map(|()| out));
+    let done = AccessAnswer::decode(bytes).map(|done| done.encode(&mut out));
+    same("AccessAnswer", bytes, done.map(|()| out));
     let mut out = Vec::new();
     let refusal = message::decode::<Refusal>(bytes).map(|r| message::encode(&r, &mut out));
     same("Refusal", bytes, refusal.map(|()| out));

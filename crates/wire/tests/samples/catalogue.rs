@@ -23,7 +23,7 @@ fn create() -> CreateOptions {
         mode: 0o7777,
         exclusive: true,
         layout: spec(),
-        expected: Expected {
+        expected: Expectation {
             size: Some(1 << 40),
             clients: Some(64),
             access_bytes: None,
@@ -103,8 +103,8 @@ pub(super) fn members() -> Vec<Member> {
     ]
 }
 
-fn opened(rights: Rights) -> Opened {
-    Opened {
+fn opened(rights: Rights) -> OpenAnswer {
+    OpenAnswer {
         handle: HandleId(99),
         rights,
         is_new: rights == Rights::BOTH,
@@ -146,9 +146,9 @@ fn add_handles(list: &mut Samples) {
     };
     list.pair("", reopen, opened(Rights::READ));
     let handle = HandleId(u64::MAX);
-    list.pair("", Close { handle }, Closed { is_removed: true });
+    list.pair("", Close { handle }, CloseAnswer { is_removed: true });
     list.pair("", RenewCapability { handle }, Bytes(vec![0; 3]));
-    let made = Created {
+    let made = CreateAnswer {
         file: FileId(300),
         is_new: true,
     };
@@ -246,7 +246,7 @@ fn add_layouts(list: &mut Samples) {
         handles: vec![HandleId(1 << 33), HandleId(7)],
         views: vec![nested_view(), irregular_view()],
     };
-    let laid_out = LaidOut {
+    let laid_out = LayOutAnswer {
         is_by_views: true,
         distribution: "views of 2 ranks".into(),
         state: one_piece(),
@@ -372,7 +372,7 @@ fn add_controls(list: &mut Samples) {
             is_over,
             options: MoveOptions::default(),
         };
-        let draining = Draining {
+        let draining = DrainAnswer {
             server,
             is_draining: !is_over,
             files: 9,

@@ -44,7 +44,7 @@ pub(super) fn add(list: &mut Samples) {
             distance: 300,
             identity: Bytes(resumes.map_or(vec![], |_| (32..64).collect())),
         };
-        let joined = Joined {
+        let joined = JoinAnswer {
             member: member(2, store, MemberState::Alive),
             key: Bytes((1..33).collect()),
             members: members(),
@@ -63,7 +63,7 @@ pub(super) fn add(list: &mut Samples) {
         load: 1 << 30,
         removed: vec![removal(1), removal(u64::MAX)],
     };
-    let reported = Reported {
+    let reported = ReportAnswer {
         removals: vec![removal(300)],
         members: members(),
     };
@@ -123,17 +123,17 @@ fn add_moves(list: &mut Samples) {
     list.pair("", Fence { client }, ());
     list.pair("", Tell { file, number: 127 }, ());
     list.pair("", AskNumber { file }, 128);
-    let frozen = Frozen {
+    let at_rest = SizeAtRest {
         size: 1 << 30,
         epoch: 2,
         end: (1 << 30) + 7,
     };
-    add_windows(list, frozen);
-    list.pair("", Thaw { file }, ());
+    add_windows(list, at_rest);
+    list.pair("", TakeLayout { file }, ());
     list.pair("", Redomain { file }, ());
 }
 
-fn add_windows(list: &mut Samples, size: Frozen) {
+fn add_windows(list: &mut Samples, size: SizeAtRest) {
     let file = FileId(5);
     let range = |start| ByteRange {
         start,
@@ -152,7 +152,7 @@ fn add_windows(list: &mut Samples, size: Frozen) {
             is_settling: flag,
             asks_size: flag,
         };
-        let fenced = Fenced {
+        let fenced = FenceAnswer {
             accesses: 300,
             size: size.clone(),
             pointers: if flag { vec![] } else { pointers() },
@@ -173,7 +173,7 @@ fn add_windows(list: &mut Samples, size: Frozen) {
         step: 4,
         windows: windows(),
     };
-    let lent = Lent {
+    let lent = LendAnswer {
         extents: vec![LentExtent {
             store: 7,
             subfile: 1,
@@ -192,7 +192,7 @@ fn add_windows(list: &mut Samples, size: Frozen) {
     list.pair("", lend, lent);
     let pointers = pointers();
     list.pair("", TakePointers { file, pointers }, ());
-    let taken = Taken {
+    let taken = TakeServerAnswer {
         number: 1 << 44 | 3,
         fenced: vec![ClientId(4), ClientId(9)],
     };

@@ -8,7 +8,7 @@ use wire::message::direct::*;
 use super::Samples;
 
 pub(super) fn add(list: &mut Samples) {
-    let attached = Attached {
+    let attached = AttachAnswer {
         table_bytes: 1 << 20,
         verifier: 1 << 40,
         page_bytes: 12288,
@@ -36,7 +36,7 @@ pub(super) fn add(list: &mut Samples) {
         at: 1 << 29,
         mark,
     };
-    let mapped = Mapped {
+    let mapped = MapAnswer {
         entry: 16383,
         epoch: 1 << 39,
         step: 1 << 14,
@@ -51,7 +51,7 @@ pub(super) fn add(list: &mut Samples) {
         gone: vec![0, u64::MAX],
     };
     list.pair("stores", map(true), mapped);
-    let nothing = Mapped {
+    let nothing = MapAnswer {
         entry: 0,
         epoch: 0,
         step: 0,

@@ -9,7 +9,7 @@ use wire::message::directed::*;
 use super::Samples;
 
 pub(crate) fn add(list: &mut Samples) {
-    let done = Directed {
+    let done = DirectedAnswer {
         blocks: 1 << 33,
         rounds: 7,
         packets: u64::MAX,
@@ -43,7 +43,7 @@ pub(crate) fn add(list: &mut Samples) {
         operation: 77,
         rank: 1,
     };
-    list.pair("", follow, Directed::default());
+    list.pair("", follow, DirectedAnswer::default());
     list.pair("", Packet { number: 300 }, done);
     let hold = HoldRange {
         view: 3,

@@ -14,7 +14,7 @@ pub(super) fn add(list: &mut Samples) {
     add_pointers(list);
     add_locks(list);
     let view = 7;
-    let scrubbed = Scrubbed {
+    let scrubbed = ScrubAnswer {
         blocks: 1 << 20,
         damaged: 3,
     };
@@ -114,14 +114,14 @@ fn add_sizes(list: &mut Samples) {
     list.pair("", preallocate, ());
     list.pair("", Verify {}, verifiers);
     for (word, is_durable) in [("memory", false), ("disk", true)] {
-        let synced = Synced {
+        let synced = SyncAnswer {
             is_durable,
             verifiers,
         };
         list.pair(word, Sync { view }, synced);
     }
     list.pair("", Release { view }, ());
-    list.pair("", Allocated { view }, 0);
+    list.pair("", Allocation { view }, 0);
     let request = 12;
     let reserve = Reserve {
         view,
@@ -129,8 +129,8 @@ fn add_sizes(list: &mut Samples) {
         len: 4096,
     };
     let offset = 1 << 20;
-    list.pair("", reserve, Reserved { offset, epoch });
-    let appended = Appended {
+    list.pair("", reserve, ReserveAnswer { offset, epoch });
+    let appended = FinishAppend {
         view,
         request,
         epoch,
@@ -169,7 +169,7 @@ fn add_locks(list: &mut Samples) {
     let (view, handle, request) = (7, HandleId(99), 14);
     for (word, use_locks) in [("lease", false), ("locks", true)] {
         let number = 127 + u64::from(use_locks);
-        let admitted = Admitted { number, use_locks };
+        let admitted = AdmitAnswer { number, use_locks };
         list.pair(word, Admit { view, handle }, admitted);
     }
     list.pair("", LeaveAtomic { view, handle }, ());

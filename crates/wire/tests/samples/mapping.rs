@@ -4,7 +4,7 @@
 
 use wire::frame::Header;
 use wire::message::Bytes;
-use wire::message::access::{self, Access, Done};
+use wire::message::access::{self, Access, AccessAnswer};
 use wire::message::mapping::*;
 use wire::{ClientId, ServerId};
 
@@ -22,7 +22,7 @@ pub(super) fn add(list: &mut Samples) {
         upcoming: None,
         history: Bytes::default(),
     };
-    let chosen = |server, history: &[u8]| Chosen {
+    let chosen = |server, history: &[u8]| ServerChoice {
         server: ServerId(server),
         history: Bytes(history.to_vec()),
     };
@@ -87,21 +87,21 @@ fn add_whole(list: &mut Samples, upcoming: Upcoming) {
         history: &[],
         ..whole
     };
-    let done = Done {
+    let done = AccessAnswer {
         waited_ns: 1,
         copied_ns: 2,
         served_ns: 1 << 30,
         rounds: 0,
         verifier: 0,
     };
-    let moved = Routed {
+    let moved = WholeAnswer {
         done,
         next: Some(4),
         history: &[9; 20],
         internal: 3,
         between: 3 << 20,
         own: 1 << 20,
-        ..Routed::default()
+        ..WholeAnswer::default()
     };
     let written = [(1, 1, 77), (4, u64::MAX, 1 << 63)];
     for (name, kind, whole, routed, written, payload) in [
@@ -117,7 +117,7 @@ fn add_whole(list: &mut Samples, upcoming: Upcoming) {
             "WRITE/whole",
             access::WRITE,
             &plain,
-            &Routed::default(),
+            &WholeAnswer::default(),
             &written[..],
             (4096, 0),
         ),
@@ -135,9 +135,9 @@ fn add_whole(list: &mut Samples, upcoming: Upcoming) {
         });
         let mut control = Vec::new();
         routed.encode(written, &mut control);
-        let found = Routed::decode(&control).unwrap();
+        let found = WholeAnswer::decode(&control).unwrap();
         assert_eq!(found.written().collect::<Vec<_>>(), written, "{name}");
-        let facts = |r: &Routed<'_>| (r.done, r.next, r.internal, r.between, r.own);
+        let facts = |r: &WholeAnswer<'_>| (r.done, r.next, r.internal, r.between, r.own);
         assert_eq!(facts(&found), facts(routed), "{name}");
         assert_eq!(found.history, routed.history);
         let tell = Header {
@@ -145,7 +145,7 @@ fn add_whole(list: &mut Samples, upcoming: Upcoming) {
             ..header(kind)
         };
         list.raw(name.into(), "answer", tell, control, |bytes| {
-            Routed::decode(bytes).map(drop)
+            WholeAnswer::decode(bytes).map(drop)
         });
     }
 }

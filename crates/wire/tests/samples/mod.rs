@@ -23,7 +23,7 @@ use std::fmt::Debug;
 use falls::{FallsSet, Periodic};
 use layout::{FileOffset, Partition, Pattern, View};
 use wire::frame::Header;
-use wire::message::access::{self, Access, Done};
+use wire::message::access::{self, Access, AccessAnswer};
 use wire::message::file::SizeIs;
 use wire::message::{self, Bytes, Field, Refusal, Request};
 use wire::{DecodeError, LayoutState, Piece, Place, Status};
@@ -162,7 +162,7 @@ fn add_accesses(list: &mut Samples) {
         end: 1 << 50,
         version: &version,
     };
-    let done = Done {
+    let done = AccessAnswer {
         waited_ns: 12,
         copied_ns: 3_000_000,
         served_ns: u64::MAX,
@@ -185,13 +185,13 @@ fn add_accesses(list: &mut Samples) {
     let tell = |list: &mut Samples, name: &str, kind, payload_bytes| {
         let mut control = Vec::new();
         done.encode(&mut control);
-        assert_eq!(Done::decode(&control), Ok(done), "{name}");
+        assert_eq!(AccessAnswer::decode(&control), Ok(done), "{name}");
         let header = Header {
             payload_bytes,
             ..header(kind)
         };
         list.raw(name.into(), "answer", header, control, |bytes| {
-            Done::decode(bytes).map(drop)
+            AccessAnswer::decode(bytes).map(drop)
         });
     };
     let (announced, grow) = (access::ANNOUNCED, access::GROW);

@@ -17,11 +17,11 @@ pub(crate) fn add(list: &mut Samples) {
         contribution: Bytes(vec![1, 2, 3]),
         wait_ms: 5000,
     };
-    let all = Gathered {
+    let all = GatherAnswer {
         contributions: Some(vec![Bytes(Vec::new()), Bytes(vec![1, 2, 3])]),
     };
     list.pair("complete", gather(0), all);
-    let missing = Gathered {
+    let missing = GatherAnswer {
         contributions: None,
     };
     list.pair("waiting", gather(u64::MAX), missing);

@@ -16,7 +16,7 @@ use ::direct::{ClientPage, ClientTable, MARKS, MappedSegment};
 use parking_lot::Mutex;
 use wire::ask::AskError;
 use wire::link::Link;
-use wire::message::direct::{Attach, Map, Mapped, READ_ONLY};
+use wire::message::direct::{Attach, Map, MapAnswer, READ_ONLY};
 use wire::url::Endpoint;
 
 use super::maps::Extent;
@@ -135,7 +135,7 @@ impl Attached {
 /// Maps what came with an answer; `None` if it is not what the answer says.
 fn take_segments(
     link: &mut Link,
-    mapped: &Mapped,
+    mapped: &MapAnswer,
     segments: &mut HashMap<u64, Arc<MappedSegment>>,
 ) -> Option<()> {
     let files = link.take_descriptors();
@@ -153,7 +153,10 @@ fn take_segments(
 }
 
 /// The extents of an answer that lie in segments.
-fn extents(mapped: &Mapped, segments: &HashMap<u64, Arc<MappedSegment>>) -> Vec<(Stored, Extent)> {
+fn extents(
+    mapped: &MapAnswer,
+    segments: &HashMap<u64, Arc<MappedSegment>>,
+) -> Vec<(Stored, Extent)> {
     let found = mapped.extents.iter().filter_map(|e| {
         let segment = segments.get(&e.segment)?;
         let is_good = e.len > 0

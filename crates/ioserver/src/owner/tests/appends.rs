@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use layout::View;
-use wire::message::file::{PointerMove, Reserved};
+use wire::message::file::{PointerMove, ReserveAnswer};
 use wire::{ClientId, HandleId, Status};
 
 use super::twin::{Random, World};
@@ -67,7 +67,7 @@ fn a_truncate_voids_all_places() {
     let old = owner.reserve(&who, 1, 10).unwrap();
     assert_eq!(
         old,
-        Reserved {
+        ReserveAnswer {
             offset: 1000,
             epoch: 0
         }
@@ -88,7 +88,7 @@ fn a_truncate_voids_all_places() {
     let new = owner.reserve(&who, 2, 10).unwrap();
     assert_eq!(
         new,
-        Reserved {
+        ReserveAnswer {
             offset: 5,
             epoch: 1
         }

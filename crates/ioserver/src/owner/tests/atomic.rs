@@ -11,7 +11,7 @@ use std::thread;
 
 use control::locks::Mode;
 use layout::{View, ViewOffset};
-use wire::message::file::Admitted;
+use wire::message::file::AdmitAnswer;
 use wire::{ClientId, HandleId, ServerId, Status};
 
 use super::super::{Asker, Owner};
@@ -24,7 +24,7 @@ pub(super) struct Client<'a> {
     owner: &'a Owner,
     id: u64,
     view: View,
-    admitted: Option<Admitted>,
+    admitted: Option<AdmitAnswer>,
     requests: u64,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Client<'a> {
         HandleId(self.id)
     }
 
-    pub(super) fn admit(&mut self) -> Result<Admitted, Status> {
+    pub(super) fn admit(&mut self) -> Result<AdmitAnswer, Status> {
         let admitted = self.owner.admit(&self.asker(), self.handle());
         let admitted = admitted.map_err(|refused| refused.status)?;
         self.admitted = Some(admitted.clone());

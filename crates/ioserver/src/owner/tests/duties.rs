@@ -114,25 +114,25 @@ fn an_owner_that_is_refused_as_such_lets_go() {
 }
 
 #[test]
-fn a_frozen_owner_goes_on_when_whoever_froze_it_is_gone() {
+fn an_owner_goes_on_when_the_manager_that_asked_it_to_hand_over_is_gone() {
     let world = World::new(2, 25);
     let owner = world.owner(0);
     let view = View::whole_file();
-    owner.size_of_frozen(FILE).unwrap();
+    owner.size_to_hand_over(FILE).unwrap();
     let busy = owner.reserve(&asker(1, &view), 1, 8).unwrap_err();
     assert_eq!(busy.status, Status::Busy);
-    let [(file, since)] = owner.frozen()[..] else {
-        panic!("one file is frozen");
+    let [(file, since)] = owner.handing_over()[..] else {
+        panic!("one file is handed over");
     };
-    // Frozen once more meanwhile: that is not over.
-    owner.size_of_frozen(FILE).unwrap();
-    owner.thaw(file, since).unwrap();
+    // Handed over once more meanwhile: that is not over.
+    owner.size_to_hand_over(FILE).unwrap();
+    owner.resume(file, since).unwrap();
     assert_eq!(
         owner.reserve(&asker(1, &view), 1, 8).unwrap_err().status,
         Status::Busy
     );
-    let since = owner.frozen()[0].1;
-    owner.thaw(file, since).unwrap();
+    let since = owner.handing_over()[0].1;
+    owner.resume(file, since).unwrap();
     owner.reserve(&asker(1, &view), 1, 8).unwrap();
 }
 

@@ -442,12 +442,12 @@ fn an_epoch_that_began_elsewhere_is_taken_over_at_the_next_report() {
 }
 
 #[test]
-fn a_frozen_file_counts_what_nobody_came_to_report() {
+fn a_file_that_is_handed_over_counts_what_nobody_came_to_report() {
     let world = World::new(2, 11);
     let owner = world.owner(0);
     write(&world, &owner, 1, 0, 10).unwrap();
     world.on_server(1, |s| s.files.entry(FILE).or_default().end = 44);
-    assert_eq!(owner.size_of_frozen(FILE).unwrap(), is(44, 0));
+    assert_eq!(owner.size_to_hand_over(FILE).unwrap(), is(44, 0));
     owner.removed(FILE);
     assert_eq!(owner.statistics()[0].value, 0);
 }

@@ -1,4 +1,4 @@
-//! `Thaw`: a file is served with what the metadata manager says now, after its layout was replaced at once.
+//! `TakeLayout`: a file is served with what the metadata manager says now, after its layout was replaced at once.
 //!
 //! That happens as long as the file is empty; everything else moves window by window (`moving`).
 
@@ -8,8 +8,8 @@ use crate::files::Files;
 use crate::owner::Owner;
 use crate::refused::Refused;
 
-/// Serves [`Thaw`](wire::message::cluster::Thaw).
-pub(crate) fn thaw(files: &Files, owner: &Owner, file: FileId) -> Result<(), Refused> {
+/// Serves [`TakeLayout`](wire::message::cluster::TakeLayout).
+pub(crate) fn take_layout(files: &Files, owner: &Owner, file: FileId) -> Result<(), Refused> {
     let entry = files.entry(file);
     files.void_maps(&entry)?;
     entry.forget();
