@@ -236,6 +236,14 @@ impl Grouped {
         let clip = |x| bytes.rank(x).clamp(offset, offset + len);
         clip(file.start)..clip(file.end)
     }
+
+    /// Whether bytes of a rank lie in domains of another one, which sends them.
+    pub(crate) fn has_sent(&self, sender: usize, rank: usize) -> bool {
+        (0..self.rounds()).any(|round| {
+            let positions = self.positions(rank, &self.domain(round, sender));
+            !positions.is_empty()
+        })
+    }
 }
 
 /// The file range of each rank; nothing for one that accesses nothing.

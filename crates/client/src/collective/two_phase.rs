@@ -51,15 +51,40 @@ impl File {
     fn in_two_phases(
         &self,
         team: &Team,
-        how: Collective,
+        regrouped: &Grouped,
+        direction: Direction,
         requested: u64,
         rounds: impl FnOnce(&mut TwoPhases) -> Result<Result<usize>>,
     ) -> Result<usize> {
         let started = Instant::now();
+        let note = self.unsynced.last_note();
         let mut memory = std::mem::take(&mut *self.together.memory.lock());
         let ended = rounds(&mut memory);
         *self.together.memory.lock() = memory;
-        self.end_two_phases(team, how, ended?, requested, started)
+        let mine = ended?;
+        // Every rank notes where its bytes are, whichever rank has sent them.
+        let written = match direction {
+            Direction::Write => self.unsynced.put_since(note),
+            Direction::Read => Vec::new(),
+        };
+        self.together.exchanged(written.len());
+        let heard = team.agree(mine.clone().map(|_| written));
+        let moved = mine?;
+        for (rank, written) in heard?.iter().enumerate() {
+            if regrouped.has_sent(rank, team.rank()) {
+                let noted = self.unsynced.take_from(written);
+                noted.map_err(|_| other_bytes(rank))?;
+            }
+        }
+        self.keep_phases(Phases {
+            requested,
+            moved: moved as u64,
+            is_end_of_file: (moved as u64) < requested,
+            total_ns: started.elapsed().as_nanos() as u64,
+            ..Phases::default()
+        });
+        self.count(regrouped.how);
+        Ok(moved)
     }
 
     /// Moves the bytes of a rank through those that access them in long stretches.
@@ -81,7 +106,8 @@ impl File {
         regrouped: &Grouped,
         memory: &Memory<'_>,
     ) -> Result<usize> {
-        self.in_two_phases(team, regrouped.how, memory.len(), |own| {
+        let requested = memory.len();
+        self.in_two_phases(team, regrouped, Direction::Write, requested, |own| {
             let rank = team.rank();
             let offset = regrouped.wanted[rank].offset;
             let mut failed: Result<()> = Ok(());
@@ -166,7 +192,8 @@ impl File {
         regrouped: &Grouped,
         memory: &mut Memory<'_>,
     ) -> Result<usize> {
-        self.in_two_phases(team, regrouped.how, memory.len(), |own| {
+        let requested = memory.len();
+        self.in_two_phases(team, regrouped, Direction::Read, requested, |own| {
             let rank = team.rank();
             let offset = regrouped.wanted[rank].offset;
             let mut failed: Result<()> = Ok(());
@@ -377,34 +404,6 @@ impl File {
             .fetch_add(early.packed, Ordering::Relaxed);
         let wanted = to.last().map_or(0, |range| range.end) as u64;
         Ok((len, early.packed == wanted))
-    }
-
-    /// Hears how it went at the others.
-    fn end_two_phases(
-        &self,
-        team: &Team,
-        how: Collective,
-        mine: Result<usize>,
-        requested: u64,
-        started: Instant,
-    ) -> Result<usize> {
-        self.together.exchanged(0);
-        let said = match &mine {
-            Ok(_) => Ok(Vec::new()),
-            Err(error) => Err(error.clone()),
-        };
-        let heard = team.agree(said);
-        let moved = mine?;
-        heard?;
-        self.keep_phases(Phases {
-            requested,
-            moved: moved as u64,
-            is_end_of_file: (moved as u64) < requested,
-            total_ns: started.elapsed().as_nanos() as u64,
-            ..Phases::default()
-        });
-        self.count(how);
-        Ok(moved)
     }
 }
 

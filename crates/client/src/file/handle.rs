@@ -46,6 +46,8 @@ const NEWER_PER_QUESTION: u64 = 16;
 struct Key {
     handle: HandleId,
     capability: Bytes,
+    /// Why the present start of the manager has not opened the file again.
+    refusal: Option<Error>,
 }
 
 /// What an atomic handle was given by the owner.
@@ -183,6 +185,7 @@ impl Handle {
             key: Mutex::new(Key {
                 handle: opened.handle,
                 capability: opened.capability,
+                refusal: None,
             }),
             state: Mutex::new(Arc::new(opened.layout)),
             size: Mutex::new(size),
@@ -221,16 +224,21 @@ impl Handle {
         Ok(handle)
     }
 
-    /// Refuses what a closed handle or a forked child asks for.
+    /// Refuses what a closed handle, one that the manager did not open again, or a forked child asks for.
     pub(crate) fn check(&self) -> Result<()> {
         self.session.check()?;
         if self.is_closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
         }
-        Ok(())
+        self.check_refusal()
     }
 
-    /// Refuses an access of a closed handle, of a forked child, or without the right.
+    /// Says why the manager, which was restarted, has not opened the file again.
+    fn check_refusal(&self) -> Result<()> {
+        self.key.lock().refusal.clone().map_or(Ok(()), Err)
+    }
+
+    /// Refuses an access of a handle that is not good any more, of a forked child, or without the right.
     pub(crate) fn check_right(&self, right: Rights) -> Result<()> {
         self.check()?;
         if self.rights.allow(right) {
@@ -677,18 +685,29 @@ impl Handle {
             unique: self.unique,
         };
         self.session.count_message();
-        match pipe.ask(self.session.number(), &reopen) {
+        let trouble = match pipe.ask(self.session.number(), &reopen) {
             Ok(opened) => {
                 *self.key.lock() = Key {
                     handle: opened.handle,
                     capability: opened.capability,
+                    refusal: None,
                 };
-                Ok(())
+                return Ok(());
             }
-            // This file is gone; others go on, and whoever uses it is told.
-            Err(Trouble::Refused(..)) => Ok(()),
-            Err(trouble) => Err(trouble),
+            Err(trouble) => trouble,
+        };
+        match &trouble {
+            Trouble::Refused(Status::Busy | Status::ShuttingDown, _) => return Err(trouble),
+            Trouble::Refused(..) => {}
+            _ => return Err(trouble),
         }
+        // Other files go on; the next use of this one is told, and its close.
+        self.session.heard(&trouble);
+        let error = trouble.into_error(None, &pipe.address);
+        tracing::warn!(path = self.path, %error, "the file was not opened again");
+        self.key.lock().refusal = Some(error);
+        self.direct.quick.clear();
+        Ok(())
     }
 
     /// Puts another view in place; the one before is dropped at its servers when nobody uses it.
@@ -785,13 +804,12 @@ impl Handle {
                 // The handle is closed already, and nothing that was written is in doubt.
                 return Ok(());
             }
-            match closed {
-                // The manager was restarted, and knows neither the file nor the handle any more.
-                Err(e) if e.status() == Status::BadHandle => {}
-                Err(error) => return Err(error),
-                Ok(_) => {}
-            }
-            released
+            let closed = match closed {
+                // The manager was restarted, and may have said why it does not know the handle.
+                Err(e) if e.status() == Status::BadHandle => self.check_refusal(),
+                other => other.map(drop),
+            };
+            loss_first(closed, released)
         })
     }
 
@@ -825,7 +843,15 @@ impl Handle {
         for seen in retired.iter().chain([&seen, &self.whole]) {
             heard.extend(self.drop_view(lane, seen));
         }
-        released.and(self.compare_at_close(lane, &heard))
+        loss_first(released, self.compare_at_close(lane, &heard))
+    }
+}
+
+/// Both results of a close: a loss of bytes before any other failure, else the first one.
+fn loss_first(first: Result<()>, second: Result<()>) -> Result<()> {
+    match second {
+        Err(Error::LostWrites { .. }) => second,
+        _ => first.and(second),
     }
 }
 

@@ -306,8 +306,9 @@ impl File {
 
     /// Makes everything written to the file so far durable, where the stores can; says whether they
     /// can. Bytes written by this handle that died with a server or its host since are reported as
-    /// [`Error::LostWrites`], once, as by `fsync`: whoever wrote them has to do it again. Each handle hears of its own
-    /// writes; what other handles have written is made durable as far as the servers have it.
+    /// [`Error::LostWrites`], once, as by `fsync`: the program has to write them again. Each handle hears of its own
+    /// writes, also of those that another rank of its team has sent to the servers; what other handles have written is
+    /// made durable as far as the servers have it.
     pub fn sync(&self) -> Result<Synced> {
         self.check()?;
         self.void_own_ahead();

@@ -229,6 +229,11 @@ impl Session {
             let pipe = match self.manager_pipe(lane) {
                 Ok(pipe) => pipe,
                 Err((Trouble::Broken(_), _)) if patience.away(&self.outages, None) => continue,
+                Err((Trouble::Refused(Status::Busy | Status::ShuttingDown, _), _))
+                    if patience.busy() =>
+                {
+                    continue;
+                }
                 Err((trouble, address)) => {
                     self.heard(&trouble);
                     return Err(trouble.into_error(None, &address));

@@ -261,7 +261,7 @@ impl Handle {
 
     /// Remembers the run that a direct access turned out to lie in.
     pub(crate) fn learn(&self, lane: &Lane, maps: &Maps, way: Way<'_>) {
-        if way.len >= LONG || way.grows || self.is_closed() {
+        if way.len >= LONG || way.grows || self.check().is_err() {
             return;
         }
         let [lot] = lane.work.lots() else {
@@ -343,6 +343,10 @@ impl Handle {
             writes: way.writes && extent.is_writable() && !self.is_append,
             recorded_at: self.recording.counters.slot(lot.place.server),
         });
+        if self.check().is_err() {
+            // The handle went bad meanwhile.
+            self.direct.quick.clear();
+        }
     }
 }
 
