@@ -12,7 +12,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use client::{Client, Error, File, FileId, OpenOptions, Result, Status, Synced};
+use client::{Client, Error, File, FileId, OpenOptions, Result, Status, SyncReport};
 
 /// One handle, and whether it has written since its last sync.
 #[derive(Debug)]
@@ -102,9 +102,9 @@ impl Handles {
     }
 
     /// Makes everything written durable. All handles are tried; the first error counts.
-    pub(crate) fn sync(&self) -> Result<Synced> {
+    pub(crate) fn sync(&self) -> Result<SyncReport> {
         let all = self.state().all.clone();
-        let mut synced = Synced { is_durable: true };
+        let mut synced = SyncReport { is_durable: true };
         let mut failed = None;
         let mut is_asked = false;
         let wrote = all.iter().filter(|handle| handle.has_written());
@@ -160,7 +160,7 @@ impl Handle {
         self.has_written.load(Ordering::Acquire)
     }
 
-    fn sync(&self) -> Result<Synced> {
+    fn sync(&self) -> Result<SyncReport> {
         // A write that comes meanwhile is for the next sync.
         let had_written = self.has_written.swap(false, Ordering::AcqRel);
         let synced = self.file.sync();

@@ -22,18 +22,18 @@ use wire::{DecodeError, Place, Reader, ServerId, put_number};
 
 use crate::error::{Error, Result};
 use crate::file::handle::Handle;
-use crate::transport::lane::Lane;
+use crate::session::lane::Lane;
 
 /// What a sync has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Synced {
+pub struct SyncReport {
     /// Whether the bytes survive the death of the servers and of their hosts.
     pub is_durable: bool,
 }
 
 /// Bytes at one server.
 #[derive(Clone, Copy, Debug)]
-struct Written {
+struct Note {
     server: u64,
     /// The start of the server that took them.
     start: u64,
@@ -47,7 +47,7 @@ struct Written {
 #[derive(Debug, Default)]
 struct Notes {
     /// Few: one per server and life of it.
-    list: Vec<Written>,
+    list: Vec<Note>,
     count: u64,
 }
 
@@ -60,10 +60,10 @@ impl Unsynced {
     pub(crate) fn wrote(&self, server: u64, start: u64, verifier: u64) {
         let Notes { list, count } = &mut *self.0.lock();
         *count += 1;
-        let is_same = |w: &&mut Written| (w.server, w.verifier) == (server, verifier);
+        let is_same = |w: &&mut Note| (w.server, w.verifier) == (server, verifier);
         match list.iter_mut().find(is_same) {
             Some(written) => written.note = *count,
-            None => list.push(Written {
+            None => list.push(Note {
                 server,
                 start,
                 verifier,
@@ -103,15 +103,14 @@ impl Unsynced {
         Ok(())
     }
 
-    fn all(&self) -> Vec<Written> {
+    fn all(&self) -> Vec<Note> {
         self.0.lock().list.clone()
     }
 
     /// A sync that began then has settled these. What was noted since stays.
-    fn settle(&self, settled: &[Written], began: Instant) {
+    fn settle(&self, settled: &[Note], began: Instant) {
         self.0.lock().list.retain_mut(|written| {
-            let is_same =
-                |s: &&Written| (s.server, s.verifier) == (written.server, written.verifier);
+            let is_same = |s: &&Note| (s.server, s.verifier) == (written.server, written.verifier);
             let Some(before) = settled.iter().find(is_same) else {
                 return true;
             };
@@ -127,7 +126,7 @@ impl Unsynced {
 impl Handle {
     /// Makes everything durable where it can be. Bytes that were acknowledged and are lost are
     /// reported, once: the program has to write them again.
-    pub(crate) fn sync_servers(&self, lane: &mut Lane) -> Result<Synced> {
+    pub(crate) fn sync_servers(&self, lane: &mut Lane) -> Result<SyncReport> {
         let (began, before) = (Instant::now(), self.unsynced.all());
         // Short direct writes do not note where they went. Those that are under way end before the
         // servers are asked; later ones are noted again.
@@ -136,7 +135,7 @@ impl Handle {
         let mut heard = Vec::new();
         let synced = self.ask_all(
             lane,
-            &self.whole,
+            &self.views.whole,
             |view| Sync { view },
             |server, synced: file::Synced| {
                 is_durable &= synced.is_durable;
@@ -160,7 +159,7 @@ impl Handle {
         let lost = lost.collect();
         self.unsynced.settle(&before, began);
         report(lost)?;
-        Ok(Synced { is_durable })
+        Ok(SyncReport { is_durable })
     }
 
     /// Reports what is known to be lost, with what servers have said just now. One that cannot be asked is not waited for:
@@ -206,7 +205,7 @@ fn find(heard: &[(u64, Verifiers)], server: u64) -> Option<Verifiers> {
     found.map(|(_, verifiers)| *verifiers)
 }
 
-fn report(lost: Vec<Written>) -> Result<()> {
+fn report(lost: Vec<Note>) -> Result<()> {
     let Some(first) = lost.iter().map(|w| w.since).min() else {
         return Ok(());
     };
@@ -267,7 +266,7 @@ mod tests {
 
     #[test]
     fn loss_names_each_server_once() {
-        let written = |server, verifier| Written {
+        let written = |server, verifier| Note {
             server,
             start: 1,
             verifier,
