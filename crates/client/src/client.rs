@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 use crate::file::File;
 use crate::file::handle::Handle;
 use crate::file::options::{OpenOptions, file_mode_mask};
-use crate::transport::connect::{ConnectOptions, Connector};
-use crate::transport::session::Session;
+use crate::session::Session;
+use crate::session::connect::{ConnectOptions, Connector};
 
 /// Subfiles of a server that one answer lists.
 const SUBFILES_AT_A_TIME: u64 = 4096;
@@ -102,7 +102,7 @@ impl Client {
 
     /// What was counted about accesses that went directly to the memory of servers on this host.
     pub fn direct_statistics(&self) -> DirectStatistics {
-        self.session().sharing.statistics()
+        self.session().common.sharing.statistics()
     }
 
     /// Creates a file without opening it; whether it is new.
@@ -167,7 +167,7 @@ impl Client {
         self.unlink_how(path, UnlinkHow::EvenIfOpen)
     }
 
-    /// Removes a file unless somebody has it open.
+    /// Removes a file unless a client has it open.
     pub fn unlink_unless_open(&self, path: &str) -> Result<()> {
         self.unlink_how(path, UnlinkHow::UnlessOpen)
     }
@@ -227,17 +227,17 @@ impl Client {
     }
 
     /// The names in a directory, ascending, fetched in parts while they are consumed.
-    pub fn list(&self, path: &str) -> Result<Listed> {
+    pub fn list(&self, path: &str) -> Result<Listing> {
         self.list_how(path, false)
     }
 
     /// The entries of a directory with their attributes; sizes are the durable ones.
-    pub fn list_with_attributes(&self, path: &str) -> Result<Listed> {
+    pub fn list_with_attributes(&self, path: &str) -> Result<Listing> {
         self.list_how(path, true)
     }
 
-    fn list_how(&self, path: &str, with_attributes: bool) -> Result<Listed> {
-        let mut listed = Listed {
+    fn list_how(&self, path: &str, with_attributes: bool) -> Result<Listing> {
+        let mut listed = Listing {
             client: self.clone(),
             path: absolute(path),
             with_attributes,
@@ -456,7 +456,7 @@ impl Client {
 
 /// The names in a directory, fetched in parts. See [`Client::list`].
 #[derive(Debug)]
-pub struct Listed {
+pub struct Listing {
     client: Client,
     path: String,
     with_attributes: bool,
@@ -465,7 +465,7 @@ pub struct Listed {
     has_more: bool,
 }
 
-impl Listed {
+impl Listing {
     fn fetch(&mut self) -> Result<()> {
         let part = self.client.session().manager(|| List {
             path: self.path.clone(),
@@ -482,7 +482,7 @@ impl Listed {
     }
 }
 
-impl Iterator for Listed {
+impl Iterator for Listing {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {

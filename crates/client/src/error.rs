@@ -197,7 +197,7 @@ impl From<wire::ask::AskError> for Trouble {
 }
 
 impl Trouble {
-    /// The error for whoever asked this server.
+    /// The error for the caller that asked this server.
     pub(crate) fn into_error(self, server: Option<ServerId>, address: &str) -> Error {
         match self {
             Trouble::Final(error) => error,

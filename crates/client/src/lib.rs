@@ -42,6 +42,7 @@ mod error;
 mod file;
 mod hints;
 mod profile;
+mod session;
 mod transport;
 
 pub use access::ahead::PrefetchStatistics;
@@ -50,7 +51,7 @@ pub use access::memory::{Direction, Memory};
 pub use access::phases::{Phases, ServerPhases};
 pub use access::places::Places;
 pub use advise::mapping::Strategy as Mapping;
-pub use client::{Client, FileLayout, Listed, Metadata};
+pub use client::{Client, FileLayout, Listing, Metadata};
 pub use collective::CollectiveStatistics;
 pub use collective::exchange::joint::JointTeam;
 pub use collective::exchange::mesh::Message;
@@ -62,16 +63,16 @@ pub use error::{Error, Failure, Result};
 pub use file::File;
 #[doc(hidden)]
 pub use file::handle::Handle;
-pub use file::nonblocking::{Begun, Buffer, Overlap, Request};
+pub use file::nonblocking::{Buffer, Operation, Overlap, Pending};
 pub use file::options::OpenOptions;
 pub use file::relayout::Relayout;
-pub use file::unsynced::Synced;
+pub use file::unsynced::SyncReport;
 pub use hints::Hints;
-pub use hints::heard::{CompilerHints, HintReport, KeptHints};
+pub use hints::handle_hints::{CompilerHints, HintReport, KeptHints};
 pub use profile::FileProfile;
 pub use profile::advice::FileAdvice;
 pub use profile::calibration::Drift;
-pub use transport::connect::{ConnectOptions, Connector};
+pub use session::connect::{ConnectOptions, Connector};
 /// Threads beside the caller, for bindings.
 pub use transport::jobs::{Job, Jobs};
 

@@ -6,7 +6,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use client::{Client, Error, File, FileLayout, MoveOptions, OpenOptions, Relayout, Result, Synced};
+use client::{
+    Client, Error, File, FileLayout, MoveOptions, OpenOptions, Relayout, Result, SyncReport,
+};
 use layout::{ArrayType, Layout, LayoutForm, Order, Slice};
 
 use crate::axis::Region;
@@ -191,7 +193,7 @@ impl<T: Element> Array<T> {
     /// Makes everything written through this opening durable, where the stores can; says whether they can. Bytes that were
     /// lost with a server before they were durable are reported, once, as
     /// [`Error::LostWrites`].
-    pub fn sync(&self) -> Result<Synced> {
+    pub fn sync(&self) -> Result<SyncReport> {
         self.handles.sync()
     }
 

@@ -9,16 +9,41 @@
 //! - A handle that has written is synced by the next sync of the array, also when its part is gone: only the handle that wrote
 //!   bytes hears that they were lost.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use client::{Client, Error, File, FileId, OpenOptions, Result, Status, Synced};
+use client::{Client, Error, File, FileId, OpenOptions, Result, Status, SyncReport};
 
-/// One handle, and whether it has written since its last sync.
+/// Writes of a handle, counted, and how many of them are synced. Syncs of the same time all see what none of them has
+/// ended.
+#[derive(Debug, Default)]
+struct Writes {
+    begun: AtomicU64,
+    synced: AtomicU64,
+}
+
+impl Writes {
+    fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How many a sync that begins now will have settled; `None` if all are.
+    fn to_sync(&self) -> Option<u64> {
+        let begun = self.begun.load(Ordering::Acquire);
+        (begun > self.synced.load(Ordering::Acquire)).then_some(begun)
+    }
+
+    /// A sync has settled so many.
+    fn settle(&self, count: u64) {
+        self.synced.fetch_max(count, Ordering::AcqRel);
+    }
+}
+
+/// One handle, and what it has written since its last sync.
 #[derive(Debug)]
 pub(crate) struct Handle {
     pub(crate) file: File,
-    has_written: AtomicBool,
+    writes: Writes,
 }
 
 /// All handles of an array.
@@ -101,29 +126,23 @@ impl Handles {
         Ok(handle)
     }
 
-    /// Makes everything written durable. All handles are tried; the first error counts.
-    pub(crate) fn sync(&self) -> Result<Synced> {
+    /// Makes everything written durable. All handles are tried; a loss counts before any other error, else the first.
+    pub(crate) fn sync(&self) -> Result<SyncReport> {
         let all = self.state().all.clone();
-        let mut synced = Synced { is_durable: true };
-        let mut failed = None;
-        let mut is_asked = false;
-        let wrote = all.iter().filter(|handle| handle.has_written());
-        for handle in wrote {
-            is_asked = true;
-            match handle.sync() {
-                Ok(one) => synced.is_durable &= one.is_durable,
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        match (failed, all.first()) {
-            (Some(error), _) => Err(error),
+        let mut report = SyncReport { is_durable: true };
+        let wrote = all
+            .iter()
+            .filter(|handle| handle.writes.to_sync().is_some());
+        let synced: Vec<Result<SyncReport>> = wrote.map(|handle| handle.sync()).collect();
+        if let (true, Some(first)) = (synced.is_empty(), all.first()) {
             // What others have written counts too.
-            (None, Some(first)) if !is_asked => first.sync(),
-            (None, _) => Ok(synced),
+            return first.sync();
         }
+        loss_first(synced, |one| report.is_durable &= one.is_durable)?;
+        Ok(report)
     }
 
-    /// Closes all handles, those of parts included. The first error counts.
+    /// Closes all handles, those of parts included. A loss counts before any other error, else the first.
     pub(crate) fn close(&self) -> Result<()> {
         let all = {
             let mut state = self.state();
@@ -133,8 +152,7 @@ impl Handles {
         };
         let closed = all.iter().map(|handle| handle.file.close());
         // None is left open because another one failed.
-        let closed: Vec<Result<()>> = closed.collect();
-        closed.into_iter().collect()
+        loss_first(closed.collect(), drop)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -146,29 +164,31 @@ impl Handle {
     fn new(file: File) -> Self {
         Handle {
             file,
-            has_written: AtomicBool::new(false),
+            writes: Writes::default(),
         }
     }
 
     /// The file, for a write.
     pub(crate) fn to_write(&self) -> &File {
-        self.has_written.store(true, Ordering::Release);
+        self.writes.begin();
         &self.file
     }
 
-    fn has_written(&self) -> bool {
-        self.has_written.load(Ordering::Acquire)
-    }
-
-    fn sync(&self) -> Result<Synced> {
+    fn sync(&self) -> Result<SyncReport> {
         // A write that comes meanwhile is for the next sync.
-        let had_written = self.has_written.swap(false, Ordering::AcqRel);
-        let synced = self.file.sync();
-        if synced.is_err() && had_written {
-            self.has_written.store(true, Ordering::Release);
-        }
-        synced
+        let settled = self.writes.to_sync();
+        let report = self.file.sync()?;
+        self.writes.settle(settled.unwrap_or(0));
+        Ok(report)
     }
+}
+
+/// Hands out what went well; then a loss of bytes before any other failure, else the first one.
+fn loss_first<T>(results: Vec<Result<T>>, take: impl FnMut(T)) -> Result<()> {
+    let is_loss = |result: &Result<T>| matches!(result, Err(Error::LostWrites { .. }));
+    let (lost, others): (Vec<_>, Vec<_>) = results.into_iter().partition(is_loss);
+    let all: Result<Vec<T>> = lost.into_iter().chain(others).collect();
+    all.map(|all| all.into_iter().for_each(take))
 }
 
 /// A handle that goes back when it is dropped.
@@ -192,5 +212,43 @@ impl Drop for Lent {
         if !state.is_closed {
             state.idle.push(Arc::clone(&self.handle));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn syncs_of_one_time_all_see_what_was_written_before() {
+        let writes = Writes::default();
+        assert_eq!(writes.to_sync(), None);
+        writes.begin();
+        let first = writes.to_sync();
+        assert_eq!((first, writes.to_sync()), (Some(1), Some(1)));
+        // What is written while a sync runs is for the next one.
+        writes.begin();
+        writes.settle(1);
+        assert_eq!(writes.to_sync(), Some(2));
+        writes.settle(2);
+        writes.settle(1);
+        assert_eq!(writes.to_sync(), None);
+    }
+
+    #[test]
+    fn a_loss_counts_before_any_other_error() {
+        let lost = || Error::LostWrites {
+            servers: Vec::new(),
+            since_seconds: 1,
+        };
+        let mut taken = 0;
+        let results = vec![Ok(1), Err(Error::Closed), Err(lost()), Ok(2)];
+        assert_eq!(loss_first(results, |n: i32| taken += n), Err(lost()));
+        assert_eq!(
+            loss_first(vec![Ok(1), Err(Error::Closed)], drop),
+            Err(Error::Closed)
+        );
+        assert_eq!(loss_first(vec![Ok(1), Ok(2)], |n: i32| taken += n), Ok(()));
+        assert_eq!(taken, 3);
     }
 }

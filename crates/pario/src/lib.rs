@@ -72,9 +72,9 @@ pub use service::Pario;
 
 pub use client;
 pub use client::{
-    Begun, Buffer, ConnectOptions, Entry, Error, File, FileLayout, Hints, JointTeam, Kind, Layout,
-    Listed, Message, Metadata, MoveOptions, MoveState, Number, OpenOptions, Overlap, Progress,
-    Reduction, Relayout, Request, Result, Status, Synced, Team, View,
+    Buffer, ConnectOptions, Entry, Error, File, FileLayout, Hints, JointTeam, Kind, Layout,
+    Listing, Message, Metadata, MoveOptions, MoveState, Number, OpenOptions, Operation, Overlap,
+    Pending, Progress, Reduction, Relayout, Result, Status, SyncReport, Team, View,
 };
 pub use embedded::Options as DirectoryOptions;
 pub use layout::{ArrayType, ElementType, Order};

@@ -3,7 +3,7 @@
 //! Paths are any UTF-8 with `/` between names, from the root of the service on. What is not here has [`Pario::client`].
 
 use client::{
-    Client, FileLayout, JointTeam, Kind, Listed, Metadata, MoveOptions, OpenOptions, Relayout,
+    Client, FileLayout, JointTeam, Kind, Listing, Metadata, MoveOptions, OpenOptions, Relayout,
     Result, Status, Team,
 };
 
@@ -60,7 +60,7 @@ impl Pario {
     }
 
     /// The names in a directory, ascending, fetched in parts while they are consumed.
-    pub fn list(&self, path: &str) -> Result<Listed> {
+    pub fn list(&self, path: &str) -> Result<Listing> {
         self.client.list(path)
     }
 

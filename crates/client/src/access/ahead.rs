@@ -30,17 +30,17 @@ use wire::message::file::DropView;
 use wire::message::mapping::Upcoming;
 use wire::{FileId, Rights};
 
-use crate::access::How;
 use crate::access::memory::Memory;
 use crate::access::phases::Phases;
+use crate::access::request::{How, Request};
 use crate::error::{Result, Trouble};
 use crate::file::File;
 use crate::file::handle::Handle;
 use crate::file::nonblocking;
 use crate::file::view::HandleView;
 use crate::hints::Hints;
-use crate::transport::lane::Lane;
-use crate::transport::session::Session;
+use crate::session::Session;
+use crate::session::lane::Lane;
 
 /// Buffer of a handle unless hints say otherwise.
 const MOST_BYTES: u64 = 8 << 20;
@@ -356,14 +356,14 @@ impl Handle {
             state.void();
         }
         if is_on {
-            self.session.uses_ahead();
+            self.session.common.uses_ahead();
         }
         ahead.is_on.store(is_on, Ordering::Relaxed);
         let before = std::mem::replace(&mut *ahead.settings.lock(), settings);
         if before != settings {
             // Servers hear of it when they get to know the views again.
-            self.current().take_known();
-            self.whole.take_known();
+            self.views.current().take_known();
+            self.views.whole.take_known();
         }
     }
 
@@ -375,7 +375,7 @@ impl Handle {
 
     /// This process has changed the file, or is about to, or must not see what it saw before.
     pub(crate) fn void_ahead(&self) {
-        self.session.void_ahead(self.file);
+        self.session.void_ahead(self.identity.file);
     }
 
     /// What this handle has buffered is void.
@@ -392,9 +392,9 @@ impl Handle {
         let Some(first) = bytes.select(range.start) else {
             return;
         };
-        let plan = seen.plan(&self.state());
+        let plan = seen.plan(&self.known.state());
         let end = last.map_or(falls::MAX_OFFSET, |last| last + 1);
-        let end = end.min(self.known_size().size.max(first));
+        let end = end.min(self.known.size().size.max(first));
         let mut slots = Vec::new();
         if first < end {
             plan.parts((first..end).into(), &mut 0, |slot, _| slots.extend(slot));
@@ -423,14 +423,14 @@ impl Handle {
 impl Session {
     /// Voids the buffers of all handles of a file.
     pub(crate) fn void_ahead(&self, file: FileId) {
-        if !self.has_ahead() {
+        if !self.common.has_ahead() {
             return;
         }
         let open: Vec<_> = {
-            let files = self.files.lock();
+            let files = self.common.files.lock();
             files.iter().filter_map(|open| open.upgrade()).collect()
         };
-        for open in open.iter().filter(|open| open.file == file) {
+        for open in open.iter().filter(|open| open.identity.file == file) {
             open.void_own_ahead();
         }
     }
@@ -445,7 +445,7 @@ impl File {
             return Ok(());
         }
         let gate = self.beside();
-        let seen = self.current();
+        let seen = self.views.current();
         self.session.with_lane(|lane| {
             self.announce(lane, &seen, &range);
             Ok(())
@@ -530,13 +530,12 @@ impl File {
     pub(crate) fn fetch_now(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
         self.check_right(Rights::READ)?;
         let _gate = self.beside();
-        let seen = self.current();
+        let seen = self.views.current();
         let how = How {
             is_ahead: true,
             ..How::default()
         };
-        let mut memory = Memory::of(into);
-        self.session
-            .with_lane(|lane| self.access(lane, &seen, offset, &mut memory, how))
+        let request = Request::of(&seen, offset, Memory::of(into)).with(how);
+        self.session.with_lane(|lane| self.access(lane, request))
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A flow does what can be done without waiting, or waits in every step, as its caller says. It knows
-//! nothing of other flows: whoever drives several decides whom to wait for.
+//! nothing of other flows: `message` drives them and decides which to wait for.
 //!
 //! Invariants
 //! - Answers come in the order of the requests. After a failure nothing new is sent, and what is under
@@ -19,15 +19,15 @@ use std::time::Instant;
 use kernels::{Share, SharedBytesMut};
 use layout::{FileSpan, ViewOffset};
 use wire::Status;
-use wire::message::access::{
-    ANNOUNCED, Access, AccessAnswer, DATA, GO, GROW, NEWER, READ, WHOLE, WRITE,
-};
+use wire::message::access::{ANNOUNCED, Access, DATA, GO, GROW, NEWER, READ, WRITE};
+use wire::message::mapping::Upcoming;
 use wire::message::{self, Refusal};
 
-use crate::access::gateway::{Routes, WholeTerms};
-use crate::access::memory::Run;
+use crate::access::envelope::{Envelope, Head, Routes};
+use crate::access::memory::{Direction, Run};
 use crate::access::phases::ServerPhases;
 use crate::access::plan::Plan;
+use crate::access::request::{Attempt, Growth};
 use crate::access::work::Lot;
 use crate::error::Trouble;
 use crate::transport::pipe::{Cursor, Piece, Pipe, Wait};
@@ -42,25 +42,14 @@ const LONG_RUN: u64 = 16 << 10;
 /// Packed bytes are spread when so many have come: they are still near the processor then.
 const NEAR_BYTES: usize = 256 << 10;
 
-/// What all messages of an access have in common.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) view: &'a layout::View,
-    pub(crate) view_number: u64,
-    /// The first view byte of the access.
-    pub(crate) base: u64,
-    pub(crate) epoch: u64,
-    pub(crate) lease: u64,
-    /// Whether the server is told where the write ends, because it owns the file.
-    pub(crate) grows: bool,
-    /// Whether it goes to a place that was reserved in this epoch.
-    pub(crate) is_reserved: bool,
+/// What all messages of an attempt have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'a> {
+    pub(super) attempt: Attempt<'a>,
+    pub(super) envelope: &'a Envelope,
     /// Limits that hints set; 0 is the server's own.
-    pub(crate) message_bytes: u64,
-    pub(crate) rendezvous_bytes: Option<u64>,
-    /// For a request that its server splits.
-    pub(crate) whole: Option<WholeTerms<'a>>,
+    pub(super) message_bytes: u64,
+    pub(super) rendezvous_bytes: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,7 +73,7 @@ struct Message {
     pieces: Vec<Piece>,
     packed: Vec<u8>,
     /// What is to be spread, ascending by piece.
-    spreads: Vec<Spread>,
+    spreads: Vec<PackedPart>,
     /// The first of them that is not done.
     spread: usize,
     cursor: Cursor,
@@ -95,7 +84,7 @@ struct Message {
 
 /// Bytes of a part that come packed, in a piece of the payload.
 #[derive(Clone, Debug)]
-struct Spread {
+struct PackedPart {
     piece: usize,
     part: usize,
     file: (u64, u64),
@@ -106,36 +95,36 @@ struct Spread {
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct Flow {
-    pub(crate) pipe: usize,
+pub(super) struct Flow {
+    pub(super) pipe: usize,
     /// Where the next message begins, in view space.
     next: u64,
     end: u64,
     /// Bytes that are not in a message yet.
     unsent: u64,
-    pub(crate) confirmed: u64,
+    pub(super) confirmed: u64,
     ring: [Message; 2],
     first: usize,
     count: usize,
     /// The verifier of bytes that the server has taken; 0 if it has taken none.
-    pub(crate) verifier: u64,
-    pub(crate) failure: Option<Trouble>,
+    pub(super) verifier: u64,
+    pub(super) failure: Option<Trouble>,
     /// Nothing more is sent, because another server has a newer layout.
     is_halted: bool,
     /// Whether the server has a newer layout, in which the bytes are where they were.
-    pub(crate) is_newer: bool,
-    pub(crate) phases: ServerPhases,
-    pub(crate) gather_ns: u64,
-    pub(crate) scatter_ns: u64,
+    pub(super) is_newer: bool,
+    pub(super) phases: ServerPhases,
+    pub(super) gather_ns: u64,
+    pub(super) scatter_ns: u64,
     /// What a gateway said.
-    pub(crate) routes: Routes,
+    pub(super) routes: Routes,
 }
 
 impl Flow {
-    /// Begins with what is still to be done at a server, which ends at view offset `hi`.
-    pub(crate) fn begin(&mut self, lot: &Lot, hi: u64) {
-        self.next = lot.from;
-        self.confirmed = lot.from;
+    /// Begins with what is still to be done at a server, from view offset `lo` to `hi`.
+    pub(super) fn begin(&mut self, lot: &Lot, lo: u64, hi: u64) {
+        self.next = lo;
+        self.confirmed = lo;
         self.end = hi;
         self.phases = lot.phases();
         self.unsent = self.phases.bytes;
@@ -152,12 +141,12 @@ impl Flow {
         }
     }
 
-    pub(crate) fn is_finished(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.count == 0 && (self.unsent == 0 || self.failure.is_some() || self.is_halted)
     }
 
     /// Whether its server has turned it away because of the layout.
-    pub(crate) fn is_stale(&self) -> bool {
+    pub(super) fn is_stale(&self) -> bool {
         matches!(
             &self.failure,
             Some(Trouble::Refused(Status::StaleLayout, _))
@@ -165,12 +154,12 @@ impl Flow {
     }
 
     /// Sends no further request.
-    pub(crate) fn halt(&mut self) {
+    pub(super) fn halt(&mut self) {
         self.is_halted = true;
     }
 
     /// Whether something could be sent if the connection took it.
-    pub(crate) fn wants_to_send(&self) -> bool {
+    pub(super) fn wants_to_send(&self) -> bool {
         (0..self.count).any(|i| !self.message(i).is_sent) || self.may_issue()
     }
 
@@ -190,7 +179,7 @@ impl Flow {
     }
 
     /// Ends it because the connection has failed.
-    pub(crate) fn fail(&mut self, trouble: Trouble) {
+    pub(super) fn fail(&mut self, trouble: Trouble) {
         self.count = 0;
         if self.failure.is_none() {
             self.failure = Some(trouble);
@@ -198,7 +187,7 @@ impl Flow {
     }
 
     /// Sends what can be sent of a lot.
-    pub(crate) fn send(
+    pub(super) fn send(
         &mut self,
         lot: &Lot,
         pipe: &mut Pipe,
@@ -241,13 +230,13 @@ impl Flow {
         terms: &Terms<'_>,
         number: u64,
     ) {
-        let plan = terms.plan;
+        let Attempt { plan, seen, lo, .. } = terms.attempt;
         let mut most = pipe.welcome.message_bytes.clamp(4096, 1 << 30);
         if terms.message_bytes > 0 {
             most = most.min(terms.message_bytes);
         }
         let range = ViewOffset(self.next)..ViewOffset(self.end);
-        let file = terms.view.file_range(range).expect("inside the access");
+        let file = seen.view.file_range(range).expect("inside the access");
         let mut file = FileSpan::from(file);
         let index = (self.first + self.count) % 2;
         let m = &mut self.ring[index];
@@ -255,9 +244,9 @@ impl Flow {
         let mut hi = self.end;
         if self.unsent > most {
             file = plan.cut(&lot.parts, file, most);
-            hi = terms.view.bytes().rank(file.end.0);
+            hi = seen.view.bytes().rank(file.end.0);
         }
-        if self.next == terms.base && hi == self.end && self.phases.messages == 0 {
+        if self.next == lo && hi == self.end && self.phases.messages == 0 {
             m.parts.extend_from_slice(&lot.parts);
         } else {
             m.parts
@@ -269,7 +258,7 @@ impl Flow {
         m.is_sent = false;
         m.state = State::Request;
         let started = Instant::now();
-        m.place(plan, terms.base, memory);
+        m.place(plan, lo, memory);
         if memory.is_write() {
             self.gather_ns += started.elapsed().as_nanos() as u64;
         }
@@ -281,17 +270,18 @@ impl Flow {
         if m.is_announced {
             flags |= ANNOUNCED;
         }
-        if terms.grows {
+        let tells_end = terms.attempt.growth == Growth::AtOwner;
+        if tells_end {
             flags |= GROW;
         }
         let access = Access {
-            view: terms.view_number,
+            view: seen.number,
             lo: m.lo,
             hi: m.hi,
             bytes: m.bytes,
-            epoch: terms.epoch,
-            number: terms.lease,
-            end: if terms.grows { file.end.0 } else { 0 },
+            epoch: terms.attempt.epoch,
+            number: terms.attempt.how.lease,
+            end: if tells_end { file.end.0 } else { 0 },
             version: &plan.version,
         };
         let (kind, payload) = match memory {
@@ -299,16 +289,22 @@ impl Flow {
             Run::From(_) => (WRITE, m.bytes),
             Run::Into(_) => (READ, 0),
         };
-        match &terms.whole {
-            None => pipe.prepare(kind, flags, number, payload, |out| access.encode(out)),
-            Some(whole) => {
-                let is_last = hi == self.end;
-                let whole = whole.message(access, is_last);
-                pipe.prepare(kind, flags | WHOLE, number, payload, |out| {
-                    whole.encode(out)
-                });
-            }
-        }
+        let head = Head {
+            kind,
+            flags,
+            request: number,
+            payload_bytes: payload,
+        };
+        // A write may have moved the end; it is not bounded by the size.
+        let size = match terms.attempt.direction {
+            Direction::Read => terms.attempt.size,
+            Direction::Write => falls::MAX_OFFSET,
+        };
+        let ends = (hi == self.end).then_some(Upcoming {
+            offset: lo,
+            size: terms.attempt.len,
+        });
+        terms.envelope.prepare(pipe, head, access, size, ends);
         self.next = hi;
         self.unsent -= m.bytes;
         self.count += 1;
@@ -316,7 +312,7 @@ impl Flow {
     }
 
     /// Receives what is there, at most one whole answer; whether anything was complete.
-    pub(crate) fn receive(
+    pub(super) fn receive(
         &mut self,
         pipe: &mut Pipe,
         memory: &mut Run<'_>,
@@ -373,14 +369,11 @@ impl Flow {
                     header.payload_bytes
                 )));
             }
-            let done = match &terms.whole {
-                None => AccessAnswer::decode(pipe.control())?,
-                Some(_) => self.routes.take(pipe.control())?,
-            };
+            let done = terms.envelope.open(pipe.control(), &mut self.routes)?;
             self.phases.waited_ns += done.waited_ns;
             self.phases.copied_ns += done.copied_ns;
             self.phases.served_ns += done.served_ns;
-            if memory.is_write() && terms.whole.is_none() {
+            if memory.is_write() {
                 // All answers come over one connection, so from one start of the server.
                 self.verifier = done.verifier;
             }
@@ -399,7 +392,7 @@ impl Flow {
                 if m.cursor.byte == piece.len {
                     if !piece.is_direct {
                         let started = Instant::now();
-                        m.unpack(terms.plan, terms.base, user.reborrow());
+                        m.unpack(terms.attempt.plan, terms.attempt.lo, user.reborrow());
                         self.scatter_ns += started.elapsed().as_nanos() as u64;
                     }
                     m.cursor = Cursor {
@@ -488,7 +481,7 @@ impl Message {
                     false => share.after(file.clone(), n as u64),
                 };
                 add_packed(&mut self.pieces, filled, n);
-                self.spreads.push(Spread {
+                self.spreads.push(PackedPart {
                     piece: self.pieces.len() - 1,
                     part: number,
                     file: (file.start, end),

@@ -13,27 +13,21 @@
 //! A server that cannot be reached is given up, and the buddy (or the next assignment) takes its place: there is
 //! a server for every handle at any time, as long as the service has one.
 //!
-//! Left to others: predicting and matching (the servers), sending (`flow`), names and sizes (metadata manager
+//! Left to others: predicting and matching (the servers), what messages say (`envelope`), sending (`flow`), names and sizes (metadata manager
 //! and owner, which are asked directly).
-
-use std::sync::Arc;
 
 use advise::mapping::Strategy as Mapping;
 use parking_lot::Mutex;
 use wire::message::Bytes;
-use wire::message::access::{Access, AccessAnswer};
-use wire::message::mapping::{
-    Assign, Assignment, BuddyIs, Choose, ChooseServer, Upcoming, Whole, WholeAnswer,
-};
-use wire::{LayoutState, Place, ServerId};
+use wire::message::mapping::{Assign, Assignment, BuddyIs, Choose, ChooseServer, Upcoming};
+use wire::{Place, ServerId};
 
-use crate::access::phases::Phases;
-use crate::access::plan::Plan;
+use crate::access::envelope::{Envelope, Routes, Whole};
 use crate::error::{Result, Trouble};
 use crate::file::handle::Handle;
 use crate::file::view::HandleView;
-use crate::transport::lane::Lane;
-use crate::transport::session::Session;
+use crate::session::Session;
+use crate::session::lane::Lane;
 
 /// The server of a handle, and what goes with the next request.
 #[derive(Debug, Default)]
@@ -71,142 +65,24 @@ impl Gateway {
     }
 }
 
-/// The way of one attempt: every part to its server, or all to one.
-#[derive(Debug)]
-pub(crate) enum Through {
-    Parts,
-    One {
-        server: u64,
-        by: Choose,
-        history: Vec<u8>,
-        following: Option<Upcoming>,
-    },
-}
-
-/// What a whole request says beside its range.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WholeTerms<'a> {
-    pub(crate) server: u64,
-    by: Choose,
-    size: u64,
-    operation: Upcoming,
-    following: Option<Upcoming>,
-    history: &'a [u8],
-}
-
-impl<'a> WholeTerms<'a> {
-    pub(crate) fn message(&self, access: Access<'a>, is_last: bool) -> Whole<'a> {
-        Whole {
-            by: self.by,
-            size: self.size,
-            ends: is_last.then_some(self.operation),
-            upcoming: self.following.filter(|_| is_last),
-            history: if is_last { self.history } else { &[] },
-            access,
-        }
-    }
-}
-
-impl Through {
-    pub(crate) fn plan(&self, seen: &HandleView, state: &Arc<LayoutState>) -> Arc<Plan> {
-        match self {
-            Through::Parts => seen.plan(state),
-            Through::One { server, .. } => seen.plan_through(state, *server),
-        }
-    }
-
-    /// What messages say about an operation of `len` bytes from `lo` on, in a file of `size` bytes.
-    pub(crate) fn terms(&self, lo: u64, len: u64, size: u64) -> Option<WholeTerms<'_>> {
-        match self {
-            Through::Parts => None,
-            Through::One {
-                server,
-                by,
-                history,
-                following,
-            } => Some(WholeTerms {
-                server: *server,
-                by: *by,
-                size,
-                operation: Upcoming {
-                    offset: lo,
-                    size: len,
-                },
-                following: *following,
-                history,
-            }),
-        }
-    }
-}
-
-/// What a gateway said about the messages of an access.
-#[derive(Debug, Default)]
-pub(crate) struct Routes {
-    internal: u64,
-    between: u64,
-    own: u64,
-    next: Option<u64>,
-    history: Vec<u8>,
-    written: Vec<(u64, u64, u64)>,
-}
-
-impl Routes {
-    pub(crate) fn clear(&mut self) {
-        (self.internal, self.between, self.own) = (0, 0, 0);
-        self.next = None;
-        self.history.clear();
-        self.written.clear();
-    }
-
-    /// Takes an answer.
-    pub(crate) fn take(&mut self, control: &[u8]) -> std::result::Result<AccessAnswer, Trouble> {
-        let routed = WholeAnswer::decode(control)?;
-        self.internal += routed.internal;
-        self.between += routed.between;
-        self.own += routed.own;
-        self.next = routed.next;
-        self.history.clear();
-        self.history.extend_from_slice(routed.history);
-        for part in routed.written() {
-            if !self.written.contains(&part) {
-                self.written.push(part);
-            }
-        }
-        Ok(routed.done)
-    }
-
-    /// Servers that have taken bytes, with their starts and verifiers.
-    pub(crate) fn written(&self) -> &[(u64, u64, u64)] {
-        &self.written
-    }
-
-    pub(crate) fn count(&self, phases: &mut Phases, server: u64) {
-        phases.gateway = Some(ServerId(server));
-        phases.internal_messages += self.internal;
-        phases.bytes_between += self.between;
-        phases.own_bytes += self.own;
-        phases.hops = phases.hops.max(1 + u64::from(self.internal > 0));
-    }
-}
-
 impl Session {
     /// The buddy of this client, as the metadata manager says.
     pub(crate) fn buddy(&self, lane: &mut Lane) -> Result<BuddyIs> {
-        if let Some(buddy) = &*self.buddy.lock() {
+        if let Some(buddy) = &*self.common.buddy.lock() {
             return Ok(buddy.clone());
         }
         let wanted = self.options.buddy;
         let found = self.manager_on(lane, || wire::message::mapping::Buddy { wanted })?;
-        *self.buddy.lock() = Some(found.clone());
+        *self.common.buddy.lock() = Some(found.clone());
         Ok(found)
     }
 }
 
 impl Handle {
-    /// How the next attempt goes.
-    pub(crate) fn through(&self, lane: &mut Lane, seen: &HandleView) -> Result<Through> {
+    /// How the messages of the next attempt are addressed.
+    pub(super) fn envelope(&self, lane: &mut Lane, seen: &HandleView) -> Result<Envelope> {
         let Some(gateway) = &self.gateway else {
-            return Ok(Through::Parts);
+            return Ok(Envelope::Parts);
         };
         let known = gateway.current.lock().server;
         let server = match known {
@@ -216,7 +92,7 @@ impl Handle {
         let current = gateway.current.lock();
         // A history is about one view.
         let is_same_view = current.view == seen.number;
-        Ok(Through::One {
+        Ok(Envelope::Whole(Whole {
             server,
             by: gateway.by(),
             history: match is_same_view {
@@ -224,12 +100,12 @@ impl Handle {
                 false => Vec::new(),
             },
             following: current.following,
-        })
+        }))
     }
 
     /// Whether a write that grows the file tells its owner by itself.
     pub(crate) fn grows_at_once(&self) -> bool {
-        let owner = self.state().owner.server;
+        let owner = self.known.state().owner.server;
         let gateway = self.gateway.as_ref();
         gateway.is_none_or(|g| g.current.lock().server == Some(owner))
     }
@@ -242,7 +118,7 @@ impl Handle {
             Ok(assigned.0)
         };
         let server = match gateway.mapping {
-            // Whoever names a buddy has named the master.
+            // A program that names a buddy has named the master.
             Mapping::Master if self.session.options.buddy.is_none() => {
                 assign(lane, Assignment::Master)?
             }
@@ -319,7 +195,7 @@ impl Handle {
         let Some(gateway) = &self.gateway else {
             return;
         };
-        let seen = self.current();
+        let seen = self.views.current();
         let has_server = {
             let mut current = gateway.current.lock();
             current.history.clear();
@@ -336,8 +212,8 @@ impl Handle {
 
     /// The user says what the next operation will access.
     pub(crate) fn choose_for(&self, lane: &mut Lane, offset: u64, size: u64) -> Result<()> {
-        let seen = self.current();
-        if let Through::One { .. } = self.through(lane, &seen)? {
+        let seen = self.views.current();
+        if let Envelope::Whole(_) = self.envelope(lane, &seen)? {
             self.ask_for_server(lane, &seen, Some(Upcoming { offset, size }))?;
         }
         Ok(())
@@ -351,7 +227,7 @@ impl Handle {
     }
 
     /// An operation is over: its answer counts from now on.
-    pub(crate) fn routed(&self, routes: &Routes) {
+    pub(super) fn routed(&self, routes: &Routes) {
         let Some(gateway) = &self.gateway else {
             return;
         };
@@ -372,7 +248,7 @@ impl Handle {
                 current.server = None;
             }
         }
-        let mut buddy = self.session.buddy.lock();
+        let mut buddy = self.session.common.buddy.lock();
         if buddy.as_ref().is_some_and(|b| b.server.0 == server) {
             *buddy = None;
         }
@@ -380,7 +256,7 @@ impl Handle {
 
     /// Something went wrong at a gateway: if it cannot be reached, another one is used.
     pub(crate) fn gateway_trouble(&self, server: u64, trouble: &Trouble) {
-        if matches!(trouble, Trouble::Broken(_)) {
+        if self.gateway.is_some() && matches!(trouble, Trouble::Broken(_)) {
             self.lost_server(server);
         }
     }

@@ -4,83 +4,202 @@
 //! sent in a way that could wait for one of them. An access is complete when every byte is accounted
 //! for; one that failed at some servers is repeated there only.
 //!
-//! Left to others: cutting into messages (`flow`), what can be repaired and how (`file::open`).
+//! Left to others: cutting into messages (`flow`), addressing them (`envelope`), what can be repaired and how (`file::handle`).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use control::moves::crash_point;
+use layout::{FileOffset, FileSpan};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use wire::{ServerId, Status};
 
+use crate::access::envelope::Envelope;
 use crate::access::flow::{Flow, Terms};
-use crate::access::memory::{Direction, Run};
+use crate::access::memory::{Direction, Memory, Run};
 use crate::access::phases::Phases;
-use crate::access::work::{Lot, Work};
+use crate::access::plan::Plan;
+use crate::access::request::{Attempt, Growth, Outcome, Way};
+use crate::access::work::Lot;
 use crate::error::{Error, Failure, Result, Trouble};
 use crate::file::handle::Handle;
 use crate::file::view::HandleView;
-use crate::transport::lane::Lane;
+use crate::session::Session;
+use crate::session::lane::Lane;
 use crate::transport::patience::Patience;
 use crate::transport::pipe::{Pipe, Wait};
-use crate::transport::session::Session;
 
 /// Connections polled without a list on the heap.
 const FEW: usize = 16;
 
-/// How an attempt ended.
-pub(super) enum Attempt {
-    Done,
-    Again,
+/// What the message way keeps from attempt to attempt, and from access to access.
+#[derive(Debug, Default)]
+pub(super) struct MessageWork {
+    /// One for each lot.
+    flows: Vec<Flow>,
+    /// What servers have confirmed in an attempt that failed elsewhere: server, view offset.
+    progress: Vec<(u64, u64)>,
+    /// Everything before this view offset is done, at whichever server it was.
+    floor: u64,
+    failed: Vec<usize>,
+}
+
+impl MessageWork {
+    fn forget_progress(&mut self) {
+        self.progress.clear();
+        self.floor = 0;
+    }
+
+    /// What all servers have confirmed stays done when the bytes are at others: bytes that move are taken along.
+    fn keep_floor(&mut self) {
+        let done = self.progress.drain(..).map(|(_, confirmed)| confirmed);
+        self.floor = self.floor.max(done.min().unwrap_or(0));
+    }
+
+    /// Begins a flow for each lot, behind what its server has confirmed before.
+    fn begin(&mut self, lots: &mut [Lot], attempt: Attempt<'_>) {
+        while self.flows.len() < lots.len() {
+            self.flows.push(Flow::default());
+        }
+        let (lo, hi) = (attempt.lo, attempt.lo + attempt.len);
+        for (flow, lot) in self.flows.iter_mut().zip(lots) {
+            let server = lot.place.server;
+            let done = self.progress.iter().find(|(s, _)| *s == server);
+            let done = done.map_or(0, |(_, confirmed)| *confirmed);
+            let from = done.max(self.floor).clamp(lo, hi);
+            if from == hi {
+                lot.parts.clear();
+            } else if from > lo {
+                let start = attempt.seen.view.bytes().select(from);
+                let start = FileOffset(start.expect("inside the attempt"));
+                let rest = FileSpan::new(start, attempt.file.end);
+                let left = lot.parts.iter();
+                let left = left.filter_map(|part| attempt.plan.clip(part, rest));
+                lot.parts = left.collect();
+            }
+            flow.begin(lot, from, hi);
+        }
+    }
+}
+
+/// The message way of a request, see the [module](self).
+pub(super) struct ByMessage {
+    patience: Patience,
+    envelope: Envelope,
+    /// What the last attempt was planned with: layout, epoch, bytes.
+    planned: Option<(Arc<Plan>, u64, u64)>,
+}
+
+impl ByMessage {
+    pub(super) fn new(handle: &Handle, lane: &mut Lane) -> ByMessage {
+        lane.work.message.forget_progress();
+        ByMessage {
+            patience: handle.session.patience(),
+            envelope: Envelope::Parts,
+            planned: None,
+        }
+    }
+
+    /// The plan of the next attempt.
+    pub(super) fn plan(
+        &mut self,
+        handle: &Handle,
+        lane: &mut Lane,
+        seen: &HandleView,
+    ) -> Result<Arc<Plan>> {
+        self.envelope = handle.envelope(lane, seen)?;
+        Ok(self.envelope.plan(seen, &handle.known.state()))
+    }
+
+    /// Begins anew: what servers have confirmed was cut off.
+    pub(super) fn forget_progress(&mut self, lane: &mut Lane) {
+        lane.work.message.forget_progress();
+    }
+
+    /// Forgets what servers have confirmed if it may have been cut off.
+    fn replan(&mut self, work: &mut MessageWork, attempt: Attempt<'_>) {
+        let (epoch, len) = (attempt.epoch, attempt.len);
+        match &self.planned {
+            Some((plan, e, n)) if (*e, *n) == (epoch, len) => {
+                if Arc::ptr_eq(plan, attempt.plan) {
+                    return;
+                }
+                work.keep_floor();
+            }
+            _ => work.forget_progress(),
+        }
+        self.planned = Some((attempt.plan.clone(), epoch, len));
+    }
+}
+
+impl Way for ByMessage {
+    fn go(
+        &mut self,
+        handle: &Handle,
+        lane: &mut Lane,
+        attempt: Attempt<'_>,
+        memory: &mut Memory<'_>,
+        phases: &mut Phases,
+    ) -> Result<Outcome> {
+        let Some(mut run) = memory.run() else {
+            return Ok(Outcome::NotThisWay);
+        };
+        self.replan(&mut lane.work.message, attempt);
+        let (message_bytes, rendezvous_bytes) = handle.settings.limits();
+        let terms = Terms {
+            attempt,
+            envelope: &self.envelope,
+            message_bytes,
+            rendezvous_bytes,
+        };
+        let done = handle.go_by_message(lane, &terms, &mut run, &mut self.patience, phases);
+        match done {
+            Err(error) if attempt.is_write() && attempt.how.reserved_epoch.is_none() => {
+                Err(handle.settle(lane, attempt, error))
+            }
+            done => done,
+        }
+    }
+
+    fn has_told(&self, growth: Growth) -> bool {
+        growth == Growth::AtOwner
+    }
 }
 
 impl Handle {
-    /// Drives all flows once and repairs what failed.
-    pub(super) fn attempt(
+    /// Drives all flows of an attempt once, and repairs what failed.
+    fn go_by_message(
         &self,
         lane: &mut Lane,
-        seen: &HandleView,
         terms: &Terms<'_>,
         memory: &mut Run<'_>,
         patience: &mut Patience,
         phases: &mut Phases,
-    ) -> Result<Attempt> {
-        lane.work.begin_flows(terms.base + memory.len() as u64);
-        let used = lane.work.lots().len();
-        // Connections and registrations first, so that nothing is half sent when they fail.
-        for i in 0..used {
-            let place = lane.work.lots()[i].place;
-            match self.ready(lane, seen, place) {
-                Ok(_) => {}
-                Err(trouble) => lane.work.flows[i].fail(trouble),
-            }
-        }
-        for i in 0..used {
-            // Looked up after all were made: the list of connections does not change from here.
-            match lane.find(lane.work.lots()[i].place.server) {
-                Some(index) => lane.work.flows[i].pipe = index,
-                None => lane.work.flows[i].fail(Trouble::Broken("the connection failed".into())),
-            }
-        }
+    ) -> Result<Outcome> {
+        let (lots, work) = lane.work.lots_and_message();
+        let used = lots.len();
+        work.begin(lots, terms.attempt);
+        self.connect_flows(lane, terms.attempt.seen);
         let started = Instant::now();
         drive(lane, memory, terms, &self.session);
-        phases.send_to_last_answer_ns += started.elapsed().as_nanos() as u64;
-        let mut failed = std::mem::take(&mut lane.work.failed);
+        let spent = started.elapsed().as_nanos() as u64;
+        let mut failed = std::mem::take(&mut lane.work.message.failed);
         failed.clear();
         let mut is_newer = false;
-        for (i, flow) in lane.work.flows[..used].iter().enumerate() {
+        let mut packing_ns = 0;
+        let flows = &lane.work.message.flows[..used];
+        for (i, flow) in flows.iter().enumerate() {
             phases.gather_ns += flow.gather_ns;
             phases.scatter_ns += flow.scatter_ns;
-            phases.servers.push(flow.phases);
+            packing_ns += flow.gather_ns + flow.scatter_ns;
             if flow.failure.is_some() {
                 failed.push(i);
             }
-            if let Some(whole) = &terms.whole {
-                for &(server, start, verifier) in flow.routes.written() {
-                    self.unsynced.wrote(server, start, verifier);
-                }
-                flow.routes.count(phases, whole.server);
+            for &(server, start, verifier) in &flow.routes.written {
+                self.unsynced.wrote(server, start, verifier);
             }
+            terms.envelope.count(&flow.routes, phases);
             is_newer |= flow.is_newer;
             if flow.verifier != 0 {
                 let (server, pipe) = &lane.servers[flow.pipe];
@@ -88,39 +207,58 @@ impl Handle {
                 self.unsynced.wrote(*server, start, flow.verifier);
             }
         }
-        phases.send_to_last_answer_ns = phases
-            .send_to_last_answer_ns
-            .saturating_sub(phases.gather_ns + phases.scatter_ns);
+        phases.is_direct = false;
+        phases.send_to_last_answer_ns += spent.saturating_sub(packing_ns);
+        phases.add(flows.iter().map(|flow| flow.phases));
         let outcome = match failed.is_empty() {
             true => {
-                if terms.whole.is_some() {
-                    self.routed(&lane.work.flows[0].routes);
-                }
-                Ok(Attempt::Done)
+                self.routed(&flows[0].routes);
+                Ok(Outcome::Done)
             }
-            false => self.recover(lane, seen, terms, memory, patience, &failed),
+            false => self.recover(lane, terms, memory, patience, &failed),
         };
-        lane.work.failed = failed;
-        if is_newer && matches!(outcome, Ok(Attempt::Done)) {
+        lane.work.message.failed = failed;
+        if is_newer && matches!(outcome, Ok(Outcome::Done)) {
             self.learn_state(lane);
         }
         outcome
+    }
+
+    /// Connections and registrations first, so that nothing is half sent when they fail.
+    fn connect_flows(&self, lane: &mut Lane, seen: &HandleView) {
+        let used = lane.work.lots().len();
+        for i in 0..used {
+            let place = lane.work.lots()[i].place;
+            if let Err(trouble) = self.ready(lane, seen, place) {
+                lane.work.message.flows[i].fail(trouble);
+            }
+        }
+        for i in 0..used {
+            // Looked up after all were made: the list of connections does not change from here.
+            let index = lane.find(lane.work.lots()[i].place.server);
+            let flow = &mut lane.work.message.flows[i];
+            match index {
+                Some(index) => flow.pipe = index,
+                None => flow.fail(Trouble::Broken("the connection failed".into())),
+            }
+        }
     }
 
     /// After an attempt that failed somewhere: remembers what is done, repairs what can be.
     fn recover(
         &self,
         lane: &mut Lane,
-        seen: &HandleView,
         terms: &Terms<'_>,
         memory: &Run<'_>,
         patience: &mut Patience,
         failed: &[usize],
-    ) -> Result<Attempt> {
+    ) -> Result<Outcome> {
+        let Attempt { plan, seen, lo, .. } = terms.attempt;
+        let is_reserved = terms.attempt.how.reserved_epoch.is_some();
         let used = lane.work.lots().len();
-        let Work {
+        let MessageWork {
             flows, progress, ..
-        } = &mut lane.work;
+        } = &mut lane.work.message;
         for flow in &flows[..used] {
             let server = flow.phases.server;
             progress.retain(|(s, _)| *s != server);
@@ -130,23 +268,23 @@ impl Handle {
         let mut errors: Vec<(usize, Error)> = Vec::new();
         for &i in failed {
             let place = lane.work.lots()[i].place;
-            let trouble = lane.work.flows[i].failure.take().expect("it failed");
-            if terms.is_reserved && matches!(&trouble, Trouble::Refused(Status::StaleEpoch, _)) {
+            let flow = &mut lane.work.message.flows[i];
+            let trouble = flow.failure.take().expect("it failed");
+            if is_reserved && matches!(&trouble, Trouble::Refused(Status::StaleEpoch, _)) {
                 // The place is void; another has to be reserved.
                 errors.insert(0, (i, trouble.into_error(Some(ServerId(place.server)), "")));
                 continue;
             }
-            if let Some(whole) = &terms.whole {
-                self.gateway_trouble(whole.server, &trouble);
-            }
+            self.gateway_trouble(place.server, &trouble);
             if let Err(error) = self.repair(lane, seen, place, trouble, patience) {
                 errors.push((i, error));
             }
         }
         if errors.is_empty() {
-            return Ok(Attempt::Again);
+            return Ok(Outcome::Again);
         }
-        let is_alone = servers == 1 && lane.work.flows[errors[0].0].confirmed == terms.base;
+        let (lots, MessageWork { flows, .. }) = lane.work.lots_and_message();
+        let is_alone = servers == 1 && flows[errors[0].0].confirmed == lo;
         let is_read = memory.direction() == Direction::Read;
         let passes = matches!(
             errors[0].1.status(),
@@ -157,23 +295,20 @@ impl Handle {
         }
         // What is safe: everything before the first byte that a server was to write and has not confirmed, also
         // one that would have been asked again if it were the only one.
-        let end = terms.base + memory.len() as u64;
-        let bytes = terms.view.bytes();
-        let (lots, flows) = lane.work.lots_and_flows();
-        let safe = flows.iter().zip(lots).map(|(flow, lot)| {
+        let end = lo + memory.len() as u64;
+        let bytes = seen.view.bytes();
+        let safe = flows.iter().zip(lots.iter()).map(|(flow, lot)| {
             if flow.confirmed >= end {
                 return end;
             }
             let from = bytes.select(flow.confirmed).unwrap_or(u64::MAX);
             let to = bytes.select(end - 1).map_or(u64::MAX, |x| x + 1);
-            terms
-                .plan
-                .first(&lot.parts, (from..to).into())
+            plan.first(&lot.parts, (from..to).into())
                 .map_or(end, |x| bytes.rank(x.0))
         });
-        let confirmed = safe.min().unwrap_or(end) - terms.base;
+        let confirmed = safe.min().unwrap_or(end) - lo;
         let failures = errors.iter().map(|(i, error)| {
-            let server = lane.work.flows[*i].phases.server;
+            let server = flows[*i].phases.server;
             Failure {
                 server: ServerId(server),
                 address: self.session.address(server),
@@ -191,14 +326,10 @@ impl Handle {
 impl Handle {
     /// After a write that was done in part: what was called safe is inside the file, or is not called
     /// safe.
-    pub(super) fn settle(
-        &self,
-        lane: &mut Lane,
-        seen: &HandleView,
-        lo: u64,
-        epoch: u64,
-        error: Error,
-    ) -> Error {
+    fn settle(&self, lane: &mut Lane, attempt: Attempt<'_>, error: Error) -> Error {
+        let Attempt {
+            seen, lo, epoch, ..
+        } = attempt;
         let Error::Partial {
             confirmed,
             failures,
@@ -210,8 +341,8 @@ impl Handle {
         let last = confirmed
             .checked_sub(1)
             .and_then(|n| bytes.select(lo.checked_add(n)?));
-        let known = self.known_size();
-        let owner = self.state().owner.server;
+        let known = self.known.size();
+        let owner = self.known.state().owner.server;
         let mut confirmed = confirmed;
         if let Some(last) = last.filter(|last| *last >= known.size || known.epoch != epoch) {
             // An owner that could not be reached is not waited for once more.
@@ -219,9 +350,9 @@ impl Handle {
                 |f: &Failure| matches!(f.status, Status::Unreachable | Status::TimedOut);
             let is_there = !failures.iter().any(|f| f.server.0 == owner && is_silent(f));
             if is_there && matches!(self.grow(lane, seen, epoch, last + 1), Ok(true)) {
-                self.grown(epoch, last + 1);
+                self.known.grown(epoch, last + 1);
             } else {
-                let inside = match self.known_size() {
+                let inside = match self.known.size() {
                     now if now.epoch == epoch => bytes.rank(now.size).saturating_sub(lo),
                     _ => 0,
                 };
@@ -247,7 +378,8 @@ fn unfinished<'a>(
 /// Runs all flows to their end.
 fn drive(lane: &mut Lane, memory: &mut Run<'_>, terms: &Terms<'_>, session: &Session) {
     let Lane { servers, work, .. } = lane;
-    let (lots, flows) = work.lots_and_flows();
+    let (lots, MessageWork { flows, .. }) = work.lots_and_message();
+    let (lots, flows) = (&*lots, &mut flows[..lots.len()]);
     let mut open = flows.iter().filter(|flow| !flow.is_finished()).count();
     let halt = |flows: &mut [Flow]| {
         // What the others would do under an old layout would be done again.

@@ -1,20 +1,22 @@
 //! One request: a range of a view, memory, and a direction; and the ways it can go.
 //!
 //! ```text
-//!  read_at, write_at, ...  ->  Memory  ->  quick?  ->  packed, buffered, appended?  ->  sieved?  ->  access
+//!  read_at, write_at, ...  ->  Memory  ->  quick?  ->  packed, buffered, appended?  ->  sieved?  ->  Request
 //!
-//!  access   plan (which servers have which parts)  ->  direct?  ->  by message, or all to a gateway
-//!             ^                                                          |
-//!             +-------------- repair and repeat <------------------------+  stale layout, unknown view, busy, ...
+//!  Request  ->  Attempt: which servers have which parts  ->  direct?  ->  by message, in parts or whole
+//!                 ^                                                            |
+//!                 +-------------- repair and repeat <--------------------------+  stale layout, unknown view, busy, ...
 //! ```
 //!
 //! | way | where | when |
 //! |---|---|---|
-//! | quick | `direct::quick` | a short access to memory that was found before |
+//! | quick | `direct::quick` | a short access to memory that was found before, looked up before a request is described |
 //! | direct | `direct::transfer` | all its bytes are in memory that servers of this host share |
 //! | message | `message`, `flow` | otherwise; scattered memory is packed, some MiB at a time |
-//! | gateway | `gateway` | by message, whole, to the one server that the client talks to |
-//! | sieved | `sieve` | when asked for |
+//! | gateway | `gateway`, `envelope` | by message, whole, to the one server that the client talks to |
+//! | sieved | `sieve` | when asked for; windows of the file, each a request |
+//!
+//! A request and the loop over its attempts are in `request`, with the trait of the ways.
 //!
 //! Reading and writing have one driver. They differ in what the size of the file means to them: a read ends there,
 //! a write moves it.
@@ -25,13 +27,15 @@
 
 pub(crate) mod ahead;
 pub(crate) mod direct;
-pub(crate) mod flow;
+mod envelope;
+mod flow;
 pub(crate) mod gateway;
 pub(crate) mod memory;
 mod message;
 pub(crate) mod phases;
 pub(crate) mod places;
 pub(crate) mod plan;
+pub(crate) mod request;
 pub(crate) mod sieve;
 pub(crate) mod work;
 
@@ -41,36 +45,19 @@ use std::time::Instant;
 use kernels::{SharedBytes, SharedBytesMut};
 use layout::FileSpan;
 
-use crate::access::direct::transfer::{LONG, Way};
-use crate::access::flow::Terms;
 use crate::access::memory::{Direction, Memory, Run};
-use crate::access::message::Attempt;
-use crate::access::phases::{Phases, ServerPhases};
 use crate::access::places::Places;
-use crate::access::work::Lot;
+use crate::access::request::Request;
 use crate::error::{Error, Result};
 use crate::file::File;
-use crate::file::handle::Handle;
 use crate::file::view::HandleView;
-use crate::transport::lane::Lane;
-use crate::transport::patience::Patience;
+use crate::session::lane::Lane;
 
 /// Most bytes of scattered memory that are packed at a time to go by message.
 const PACKED_BYTES: u64 = 8 << 20;
 
 /// Bytes up to which scattered memory is packed beside the call.
 const SMALL_BYTES: usize = 4096;
-
-/// How an access is done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct How {
-    /// The lease or lock number of an atomic handle.
-    pub(crate) lease: u64,
-    /// The write goes to a place that was reserved in this epoch, and grows nothing by itself.
-    pub(crate) reserved_epoch: Option<u64>,
-    /// It is for the buffer of the handle, and no access of the program.
-    pub(crate) is_ahead: bool,
-}
 
 impl File {
     /// Reads at an offset in view bytes; less than asked for only at the end of the file.
@@ -162,7 +149,7 @@ impl File {
         let direction = memory.direction();
         self.check_right(direction.right())?;
         memory.check_overlap()?;
-        let appends = direction.is_write() && self.is_append;
+        let appends = direction.is_write() && self.identity.is_append;
         let reads_ahead = !direction.is_write() && self.ahead.is_on();
         let Some(run) = memory.run() else {
             // What is short, goes to one place behind the end or comes from a buffer goes in one piece.
@@ -183,7 +170,7 @@ impl File {
         if let (true, Run::Into(into)) = (reads_ahead, run) {
             let len = into.len();
             if self.read_buffered(offset, into) {
-                self.record(false, offset, &Ok(len));
+                self.record(direction, offset, &Ok(len));
                 return Ok(len);
             }
             let read = self.access_now(offset, &mut memory)?;
@@ -216,23 +203,32 @@ impl File {
     /// Moves the bytes of a request by the strategy and in the mode of the handle.
     fn access_now(&self, offset: u64, memory: &mut Memory<'_>) -> Result<usize> {
         let _gate = self.beside();
-        let seen = self.current();
+        let seen = self.views.current();
         let direction = memory.direction();
         let done = self.session.with_lane(|lane| {
             if self.is_sieved(&seen, direction) {
-                if let Some(run) = memory.run() {
-                    return self.sieve(lane, &seen, offset, run);
-                }
-                return access_packed(lane, offset, memory, |lane, offset, run| {
-                    self.sieve(lane, &seen, offset, run)
-                });
+                let (started, requested) = (Instant::now(), memory.len());
+                let mut phases = self.begin_phases();
+                let mut sieve = |lane: &mut Lane, at, run: Run<'_>| {
+                    self.sieve(lane, &seen, at, run, &mut phases)
+                };
+                let moved = match memory.run() {
+                    Some(run) => sieve(lane, offset, run),
+                    None => access_packed(lane, offset, memory, sieve),
+                }?;
+                phases.end(requested, moved, started);
+                self.record_servers(direction, &phases);
+                self.keep_phases(phases);
+                return Ok(moved);
             }
-            let range = (offset, memory.len());
-            self.guarded(lane, &seen, range, direction.is_write(), |lane, how| {
-                self.access(lane, &seen, offset, memory, how)
+            let len = memory.len();
+            self.guarded(lane, &seen, (offset, len), direction, |lane, how| {
+                let memory = memory.first(len);
+                let request = Request::of(&seen, offset, memory).with(how);
+                self.access(lane, request)
             })
         });
-        self.record(direction.is_write(), offset, &done);
+        self.record(direction, offset, &done);
         done
     }
 }
@@ -286,186 +282,6 @@ fn access_packed(
         }
     }
     Ok(done as usize)
-}
-
-impl Handle {
-    /// Moves the bytes of a request, directly where that can be, else by message; fewer than asked for only when reading
-    /// at the end of the file.
-    pub(crate) fn access(
-        &self,
-        lane: &mut Lane,
-        seen: &HandleView,
-        lo: u64,
-        memory: &mut Memory<'_>,
-        how: How,
-    ) -> Result<usize> {
-        let is_write = memory.direction().is_write();
-        if is_write {
-            self.void_ahead();
-        }
-        let moved = self.access_anyhow(lane, seen, lo, memory, how);
-        if is_write {
-            self.void_ahead();
-        }
-        moved
-    }
-
-    fn access_anyhow(
-        &self,
-        lane: &mut Lane,
-        seen: &HandleView,
-        lo: u64,
-        memory: &mut Memory<'_>,
-        how: How,
-    ) -> Result<usize> {
-        let wanted = memory.len();
-        let is_write = memory.direction().is_write();
-        let may_ask = self.may_go_directly(&how);
-        let access_run = |lane: &mut Lane, lo, run: Run<'_>| {
-            self.access_anyhow(lane, seen, lo, &mut Memory::of(run), how)
-        };
-        let may_be_scattered = may_ask && wanted >= LONG;
-        if !may_be_scattered && !memory.is_run() {
-            return access_packed(lane, lo, memory, access_run);
-        }
-        let started = Instant::now();
-        let mut phases = Phases {
-            requested: wanted,
-            servers: match how.is_ahead {
-                true => Vec::new(),
-                false => self.take_servers(),
-            },
-            ..Phases::default()
-        };
-        let mut patience = Patience::new(&self.session.options);
-        lane.work.forget_progress();
-        let mut planned = None;
-        let mut may_go_directly = may_ask;
-        let moved = loop {
-            let mut size = self.known_size();
-            let mut len = wanted;
-            if !is_write {
-                let shown = |size| seen.view.len_within(size).saturating_sub(lo);
-                if shown(size.size) < wanted {
-                    size = self.ask_size(lane)?;
-                }
-                len = wanted.min(shown(size.size));
-            }
-            if len == 0 {
-                break 0;
-            }
-            let file = file_range(seen, lo, len)?;
-            let epoch = how.reserved_epoch.unwrap_or(size.epoch);
-            let must_grow = is_write && how.reserved_epoch.is_none() && file.end.0 > size.size;
-            let through = self.through(lane, seen)?;
-            let plan = through.plan(seen, &self.state());
-            lane.work.replan(&mut planned, &plan, epoch, len);
-            let is_owner_only = lane.work.spread(&plan, seen, lo, len, file, &mut phases)?
-                && lane.work.lots()[0].place.server == plan.state.owner.server;
-            let hints = self.limits();
-            let size_told = if is_write {
-                falls::MAX_OFFSET
-            } else {
-                size.size
-            };
-            let terms = Terms {
-                plan: &plan,
-                view: &seen.view,
-                view_number: seen.number,
-                base: lo,
-                epoch,
-                lease: how.lease,
-                grows: must_grow && is_owner_only,
-                is_reserved: how.reserved_epoch.is_some(),
-                message_bytes: hints.0,
-                rendezvous_bytes: hints.1,
-                whole: through.terms(lo, len, size_told),
-            };
-            let way = Way {
-                plan: &plan,
-                seen,
-                lo,
-                len,
-                epoch,
-                writes: is_write,
-                grows: must_grow,
-            };
-            let mut part = memory.first(len);
-            let is_direct = std::mem::take(&mut may_go_directly)
-                && self.time_directly(lane, way, &mut part, &mut phases);
-            if !is_direct {
-                let Some(mut run) = part.run() else {
-                    return access_packed(lane, lo, memory, access_run);
-                };
-                match self.attempt(lane, seen, &terms, &mut run, &mut patience, &mut phases) {
-                    Ok(Attempt::Done) => {}
-                    Ok(Attempt::Again) => continue,
-                    Err(error) if is_write && how.reserved_epoch.is_none() => {
-                        return Err(self.settle(lane, seen, lo, epoch, error));
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            if must_grow {
-                let is_told = is_owner_only && !is_direct;
-                if !is_told && !self.grow(lane, seen, epoch, file.end.0)? {
-                    // Cut off by another client before its end was known: it counts as written after that.
-                    lane.work.forget_progress();
-                    continue;
-                }
-                self.grown(epoch, file.end.0);
-            }
-            if may_ask && !is_direct {
-                self.ask_afterwards(lane, way);
-            }
-            break len;
-        };
-        phases.moved = moved;
-        self.record_servers(is_write, &phases);
-        phases.is_end_of_file = moved < wanted;
-        phases.total_ns = started.elapsed().as_nanos() as u64;
-        if !how.is_ahead {
-            self.keep_phases(phases);
-        }
-        Ok(moved as usize)
-    }
-
-    /// Goes directly if that can be, and notes how it went.
-    fn time_directly(
-        &self,
-        lane: &mut Lane,
-        way: Way<'_>,
-        memory: &mut Memory<'_>,
-        phases: &mut Phases,
-    ) -> bool {
-        let started = Instant::now();
-        if !self.go_directly(lane, way, memory) {
-            return false;
-        }
-        let spent = started.elapsed().as_nanos() as u64;
-        match way.writes {
-            true => phases.gather_ns += spent,
-            false => phases.scatter_ns += spent,
-        }
-        phases.is_direct = true;
-        phases
-            .servers
-            .extend(lane.work.lots().iter().map(Lot::phases));
-        true
-    }
-
-    /// The list of the last access, to be filled again.
-    fn take_servers(&self) -> Vec<ServerPhases> {
-        let mut list = std::mem::take(&mut self.phases.lock().servers);
-        list.clear();
-        list
-    }
-
-    pub(crate) fn keep_phases(&self, phases: Phases) {
-        self.direct.quick.was_not_last();
-        self.session.calibrated.compare(&phases);
-        *self.phases.lock() = phases;
-    }
 }
 
 /// The smallest file range with `len` view bytes from `lo` on.

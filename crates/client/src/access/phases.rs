@@ -3,6 +3,8 @@
 //! Measured on every access; the clock is read a few times and nothing is allocated once the list of
 //! servers has been as long before.
 
+use std::time::Instant;
+
 use wire::ServerId;
 
 use crate::collective::strategy::Collective;
@@ -72,6 +74,30 @@ pub struct Phases {
 }
 
 impl Phases {
+    /// Adds what servers say. One that has said something of an earlier attempt or part of the access stays listed once.
+    pub(crate) fn add(&mut self, said: impl Iterator<Item = ServerPhases>) {
+        let known = self.servers.len();
+        for part in said {
+            let mut before = self.servers[..known].iter_mut();
+            let Some(sum) = before.find(|sum| sum.server == part.server) else {
+                self.servers.push(part);
+                continue;
+            };
+            sum.bytes += part.bytes;
+            sum.messages += part.messages;
+            sum.waited_ns += part.waited_ns;
+            sum.copied_ns += part.copied_ns;
+            sum.served_ns += part.served_ns;
+        }
+    }
+
+    /// The access has ended.
+    pub(crate) fn end(&mut self, requested: u64, moved: usize, started: Instant) {
+        (self.requested, self.moved) = (requested, moved as u64);
+        self.is_end_of_file = self.moved < requested;
+        self.total_ns = started.elapsed().as_nanos() as u64;
+    }
+
     /// Time in the network: what the slowest server does not account for.
     pub fn network_ns(&self) -> u64 {
         let served = self.servers.iter().map(|s| s.served_ns).max().unwrap_or(0);

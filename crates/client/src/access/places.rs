@@ -7,8 +7,8 @@
 //!           0       4       8              stream  a b c d e f
 //! ```
 //!
-//! A [`Sequence`] says what and in which order; [`Places`] is made of it once and kept by whoever uses
-//! the same description again. Bytes in ascending order are a set and go through the kernels of
+//! A [`Sequence`] says what and in which order; [`Places`] is made of it once and kept by callers
+//! that use the description again. Bytes in ascending order are a set and go through the kernels of
 //! `kernels::Stream`; others are turns of sets and runs, one after the other.
 //!
 //! Invariants
@@ -50,11 +50,11 @@ pub struct Places(Form);
 #[derive(Clone, Debug)]
 enum Form {
     Run { start: i64, len: u64 },
-    Compiled(Arc<Compiled>),
+    Shape(Arc<Shape>),
 }
 
 #[derive(Debug)]
-struct Compiled {
+struct Shape {
     sequence: Sequence,
     hull: Range<i64>,
     order: Order,
@@ -121,7 +121,7 @@ impl Places {
             None if places.node_count() <= MOST_NODES => Order::Turns(turns(places)),
             None => Order::Runs,
         };
-        Places(Form::Compiled(Arc::new(Compiled {
+        Places(Form::Shape(Arc::new(Shape {
             sequence: places.clone(),
             hull,
             order,
@@ -138,7 +138,7 @@ impl Places {
     pub fn size(&self) -> u64 {
         match &self.0 {
             Form::Run { len, .. } => *len,
-            Form::Compiled(c) => c.sequence.size(),
+            Form::Shape(c) => c.sequence.size(),
         }
     }
 
@@ -147,7 +147,7 @@ impl Places {
         match &self.0 {
             Form::Run { len: 0, .. } => None,
             Form::Run { start, len } => Some(*start..start.saturating_add_unsigned(*len)),
-            Form::Compiled(c) => Some(c.hull.clone()),
+            Form::Shape(c) => Some(c.hull.clone()),
         }
     }
 
@@ -161,7 +161,7 @@ impl Places {
     pub fn has_overlap(&self) -> bool {
         match &self.0 {
             Form::Run { .. } => false,
-            Form::Compiled(c) => *c.has_overlap.get_or_init(|| c.sequence.has_overlap()),
+            Form::Shape(c) => *c.has_overlap.get_or_init(|| c.sequence.has_overlap()),
         }
     }
 
@@ -228,7 +228,7 @@ impl Places {
     pub(crate) fn run(&self, origin: usize) -> Option<usize> {
         match &self.0 {
             Form::Run { start, .. } => Some(place(origin, *start)),
-            Form::Compiled(_) => None,
+            Form::Shape(_) => None,
         }
     }
 
@@ -313,7 +313,7 @@ impl Places {
                 at: start + range.start as i64,
                 len: range.end - range.start,
             }),
-            Form::Compiled(c) => match &c.order {
+            Form::Shape(c) => match &c.order {
                 Order::Set { low, stream } => visit(Leaf::Set {
                     at: *low,
                     stream,

@@ -17,7 +17,7 @@ use plan::access::{AccessPlan, Home, Part, Pieces, Shares};
 use wire::{LayoutState, Place};
 
 /// The stored bytes of a subfile: the generation they carry, and the index.
-pub(crate) type Stored = (u64, u32);
+pub(crate) type SubfileKey = (u64, u32);
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl Plan {
     }
 
     /// Whose stored bytes a part is about.
-    pub(crate) fn stored(&self, part: &Part) -> Stored {
+    pub(crate) fn stored(&self, part: &Part) -> SubfileKey {
         let Home { piece, subfile, .. } = part.home;
         (self.state.pieces[piece].stores[subfile], subfile as u32)
     }

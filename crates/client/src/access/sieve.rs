@@ -12,7 +12,7 @@
 //! it and is never longer than the hints `ind_rd_buffer_size` and `ind_wr_buffer_size` say.
 //!
 //! Invariants
-//! - The bytes are those of the normal way, also beside others who write in the holes, whichever way: a window
+//! - The bytes are those of the normal way, also beside clients that write in the holes, whichever way: a window
 //!   that is written back is held at all servers of the file from its read to its write, so nobody else gets in,
 //!   by message or directly. Sieving writers take turns by locks before that, so that holders do not meet.
 //! - A window is held through one connection per server, and with the end of that the hold is over; a write whose hold
@@ -22,7 +22,6 @@
 //! Left to others: atomic mode, which has locks of its own and does not sieve.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use control::moves::crash_point;
 use kernels::{SharedBytes, SharedBytesMut};
@@ -31,15 +30,16 @@ use wire::message::directed::{HoldRange, LetGo};
 use wire::message::file::{Admit, Unlock};
 use wire::{Place, ServerId, Status};
 
+use crate::access::file_range;
 use crate::access::memory::{Direction, Memory, Run};
-use crate::access::{How, file_range};
+use crate::access::phases::Phases;
+use crate::access::request::Request;
 use crate::collective::strategy::Strategy;
 use crate::error::{Result, Trouble};
 use crate::file::File;
-use crate::file::atomic::MOST_ADMISSIONS;
+use crate::file::atomic::{LockMode, MOST_ADMISSIONS};
 use crate::file::view::{HandleView, is_whole};
-use crate::transport::lane::Lane;
-use crate::transport::patience::Patience;
+use crate::session::lane::Lane;
 
 /// Window of reads unless the hints say otherwise, as in ROMIO.
 const READ_WINDOW: u64 = 4 << 20;
@@ -49,9 +49,9 @@ const WRITE_WINDOW: u64 = 512 << 10;
 impl File {
     /// The strategy of this handle.
     pub fn strategy(&self) -> Strategy {
-        match self.settings.is_sieving.load(Ordering::Relaxed) {
+        match self.settings.is_sieving() {
             true => Strategy::Sieving,
-            false => match self.forced() {
+            false => match self.settings.forced() {
                 None | Some(Strategy::Sieving) => Strategy::Views,
                 Some(forced) => forced,
             },
@@ -65,20 +65,21 @@ impl File {
 
     /// Whether writes are to be sieved.
     pub(crate) fn is_sieving(&self) -> bool {
-        self.settings.is_sieving.load(Ordering::Relaxed) && !self.is_atomic()
+        self.settings.is_sieving() && !self.is_atomic()
     }
 
-    /// Moves the bytes of a request window by window.
+    /// Moves the bytes of a request window by window, and adds to the phases how it went.
     pub(crate) fn sieve(
         &self,
         lane: &mut Lane,
         seen: &HandleView,
         lo: u64,
         run: Run<'_>,
+        phases: &mut Phases,
     ) -> Result<usize> {
         match run {
-            Run::From(bytes) => self.write_sieved(lane, seen, lo, bytes),
-            Run::Into(into) => self.read_sieved(lane, seen, lo, into),
+            Run::From(bytes) => self.write_sieved(lane, seen, lo, bytes, phases),
+            Run::Into(into) => self.read_sieved(lane, seen, lo, into, phases),
         }
     }
 
@@ -94,6 +95,7 @@ impl File {
         seen: &HandleView,
         lo: u64,
         mut into: SharedBytesMut<'_>,
+        phases: &mut Phases,
     ) -> Result<usize> {
         let size = self.ask_size(lane)?.size;
         let shown = seen.view.len_within(size).saturating_sub(lo);
@@ -104,11 +106,11 @@ impl File {
         let most = self.window_bytes("ind_rd_buffer_size", READ_WINDOW);
         let mut window = std::mem::take(&mut lane.work.packed);
         let mut done = 0;
-        let whole = self.whole.clone();
+        let whole = self.views.whole.clone();
         let result = self.windows(seen, lo, n, most, |file| {
             // A window is read as it was before or after a write of another, never in between.
-            let request = self.lock_window(lane, &whole, &file, false)?;
-            let found = self.fetch(lane, &file, &mut window);
+            let request = self.lock_window(lane, &whole, &file, LockMode::Shared)?;
+            let found = self.fetch(lane, &file, &mut window, phases);
             let unlocked = self.ask_owner(lane, &whole, |view| Unlock { view, request });
             let found = found?;
             unlocked?;
@@ -120,7 +122,7 @@ impl File {
                 target.copy_from(window[at..at + len].into());
                 done += len;
             }
-            // Cut off by somebody meanwhile: short, as at any end.
+            // Cut off by another client meanwhile: short, as at any end.
             Ok(found == file.end)
         });
         lane.work.packed = window;
@@ -134,6 +136,7 @@ impl File {
         seen: &HandleView,
         lo: u64,
         bytes: SharedBytes<'_>,
+        phases: &mut Phases,
     ) -> Result<usize> {
         if bytes.is_empty() {
             return Ok(0);
@@ -142,7 +145,7 @@ impl File {
         let mut window = std::mem::take(&mut lane.work.packed);
         let mut done = 0;
         let result = self.windows(seen, lo, bytes.len() as u64, most, |file| {
-            let mut patience = Patience::new(&self.session.options);
+            let mut patience = self.session.patience();
             let wanted: u64 = seen
                 .view
                 .bytes()
@@ -152,7 +155,7 @@ impl File {
             let part = bytes.range(done..done + wanted as usize);
             let part = part.expect("no more than was asked for");
             loop {
-                let written = self.write_window(lane, seen, &file, part, &mut window);
+                let written = self.write_window(lane, seen, &file, part, &mut window, phases);
                 let has_lost_hold = lane.holds_nothing();
                 match written {
                     // Others may have written what was read.
@@ -176,18 +179,19 @@ impl File {
         file: &Range<u64>,
         bytes: SharedBytes<'_>,
         window: &mut Vec<u8>,
+        phases: &mut Phases,
     ) -> Result<()> {
-        let whole = self.whole.clone();
+        let whole = self.views.whole.clone();
         let len = (file.end - file.start) as usize;
-        // Also a window without holes: it may be a hole in somebody else's.
-        let request = self.lock_window(lane, &whole, file, true)?;
+        // Also a window without holes: it may be a hole in that of another client.
+        let request = self.lock_window(lane, &whole, file, LockMode::Exclusive)?;
         let mut held = Vec::new();
         let replaced = if bytes.len() == len {
-            let mut memory = Memory::of(Run::From(bytes));
-            self.access(lane, &whole, file.start, &mut memory, How::default())
+            let request = Request::of(&whole, file.start, Memory::of(Run::From(bytes)));
+            self.access_counting(lane, request, phases)
         } else {
             let is_held = self.hold_window(lane, &whole, file, &mut held);
-            let fetched = is_held.and_then(|()| self.fetch(lane, file, window));
+            let fetched = is_held.and_then(|()| self.fetch(lane, file, window, phases));
             fetched.and_then(|_| {
                 let mut done = 0;
                 for piece in seen.view.bytes().segments(file.clone()) {
@@ -197,9 +201,9 @@ impl File {
                     SharedBytesMut::from_slice(&mut window[at..at + len]).copy_from(source);
                     done += len;
                 }
-                let mut memory = Memory::of(&window[..len]);
+                let request = Request::of(&whole, file.start, Memory::of(&window[..len]));
                 crash_point("client_in_sieve");
-                self.access(lane, &whole, file.start, &mut memory, How::default())
+                self.access_counting(lane, request, phases)
             })
         };
         let has_lost_hold = lane.holds_nothing();
@@ -220,11 +224,11 @@ impl File {
         lane: &mut Lane,
         whole: &HandleView,
         file: &Range<u64>,
-        is_exclusive: bool,
+        mode: LockMode,
     ) -> Result<u64> {
         let mut left = MOST_ADMISSIONS;
         loop {
-            match self.lock_range(lane, whole, file.start, file.end, is_exclusive) {
+            match self.lock_range(lane, whole, file.clone(), mode) {
                 Err(error) if error.status() == Status::StaleLease && left > 0 => {
                     left -= 1;
                     self.ask_owner(lane, whole, |view| Admit {
@@ -246,7 +250,7 @@ impl File {
         file: &Range<u64>,
         held: &mut Vec<(Place, u64)>,
     ) -> Result<()> {
-        let mut patience = Patience::new(&self.session.options);
+        let mut patience = self.session.patience();
         loop {
             let Err((place, trouble)) = self.hold_once(lane, whole, file, held) else {
                 return Ok(());
@@ -267,9 +271,9 @@ impl File {
         file: &Range<u64>,
         held: &mut Vec<(Place, u64)>,
     ) -> std::result::Result<(), (Place, Trouble)> {
-        let plan = whole.plan(&self.state());
+        let plan = whole.plan(&self.known.state());
         let mut places = plan.places.clone();
-        // Everybody in the same order, so that nobody waits for somebody who waits for him.
+        // All clients in the same order, so that no two wait for each other.
         places.sort_unstable_by_key(|place| place.server);
         for place in places {
             let hold = |view| HoldRange {
@@ -303,15 +307,21 @@ impl File {
 
     /// Reads a window as it is in the file; what lies beyond the end is zero. Returns where the bytes
     /// of the file end in it.
-    fn fetch(&self, lane: &mut Lane, file: &Range<u64>, window: &mut Vec<u8>) -> Result<u64> {
+    fn fetch(
+        &self,
+        lane: &mut Lane,
+        file: &Range<u64>,
+        window: &mut Vec<u8>,
+        phases: &mut Phases,
+    ) -> Result<u64> {
         let len = (file.end - file.start) as usize;
         if window.len() < len {
             window.resize(len, 0);
         }
-        let whole = self.whole.clone();
+        let whole = self.views.whole.clone();
         let into = &mut window[..len];
-        let mut memory = Memory::of(&mut *into);
-        let found = self.access(lane, &whole, file.start, &mut memory, How::default())?;
+        let request = Request::of(&whole, file.start, Memory::of(&mut *into));
+        let found = self.access_counting(lane, request, phases)?;
         into[found..].fill(0);
         Ok(file.start + found as u64)
     }

@@ -1,21 +1,19 @@
-//! What the accesses of a lane reuse: what each server has of an access, flows, what is done already, memory for packed
-//! bytes.
+//! What the accesses of a lane reuse: what each server has of an access, memory for packed bytes, and what the message way
+//! keeps for itself.
 //!
-//! [`Work::spread`] gives every server its [`Lot`] of an access: parts in the order of the access plan, without bytes
-//! that were confirmed in an earlier attempt. The ways take it from there; flows are the message way's.
+//! [`Work::spread`] gives every server its [`Lot`] of an access: parts in the order of the access plan. The ways take it
+//! from there.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use layout::{FileOffset, FileSpan};
+use layout::FileSpan;
 use plan::access::Part;
 use wire::{Place, Status};
 
-use crate::access::flow::Flow;
+use crate::access::message::MessageWork;
 use crate::access::phases::{Phases, ServerPhases};
 use crate::access::plan::Plan;
 use crate::error::{Error, Result};
-use crate::file::view::HandleView;
 
 /// What one server has of an access.
 #[derive(Debug)]
@@ -23,8 +21,6 @@ pub(crate) struct Lot {
     slot: usize,
     pub(crate) place: Place,
     pub(crate) parts: Vec<Part>,
-    /// Where it begins, in view space.
-    pub(crate) from: u64,
 }
 
 impl Lot {
@@ -47,19 +43,11 @@ pub(crate) struct Work {
     /// Only the first `used` are part of the access.
     lots: Vec<Lot>,
     used: usize,
-    /// One for each lot of an access that goes by message.
-    pub(super) flows: Vec<Flow>,
-    /// What servers have confirmed in an attempt that failed elsewhere: server, view offset.
-    pub(super) progress: Vec<(u64, u64)>,
-    /// Everything before this view offset is done, at whichever server it was.
-    floor: u64,
     /// Memory for packed bytes.
     pub(crate) packed: Vec<u8>,
-    pub(super) failed: Vec<usize>,
+    /// The message way's own.
+    pub(super) message: MessageWork,
 }
-
-/// What an attempt was planned with: layout, epoch, bytes.
-pub(super) type Planned = Option<(Arc<Plan>, u64, u64)>;
 
 impl Work {
     /// What servers have of the access.
@@ -72,71 +60,22 @@ impl Work {
         (&self.lots[..self.used], &mut self.packed)
     }
 
-    /// What servers have of the access, and their flows.
-    pub(super) fn lots_and_flows(&mut self) -> (&[Lot], &mut [Flow]) {
-        (&self.lots[..self.used], &mut self.flows[..self.used])
+    /// What servers have of the access, and what the message way makes of it.
+    pub(super) fn lots_and_message(&mut self) -> (&mut [Lot], &mut MessageWork) {
+        (&mut self.lots[..self.used], &mut self.message)
     }
 
-    /// Begins a flow for each lot, up to this view offset.
-    pub(super) fn begin_flows(&mut self, hi: u64) {
-        while self.flows.len() < self.used {
-            self.flows.push(Flow::default());
-        }
-        for (flow, lot) in self.flows.iter_mut().zip(&self.lots[..self.used]) {
-            flow.begin(lot, hi);
-        }
-    }
-
-    pub(super) fn forget_progress(&mut self) {
-        self.progress.clear();
-        self.floor = 0;
-    }
-
-    /// Forgets what servers have confirmed if it may have been cut off. With another layout, what all of them have
-    /// confirmed stays done: bytes that move are taken along.
-    pub(super) fn replan(
-        &mut self,
-        planned: &mut Planned,
-        plan: &Arc<Plan>,
-        epoch: u64,
-        bytes: u64,
-    ) {
-        match planned {
-            Some((p, e, b)) if (*e, *b) == (epoch, bytes) => {
-                if Arc::ptr_eq(p, plan) {
-                    return;
-                }
-                let done = self
-                    .progress
-                    .drain(..)
-                    .map(|(_, confirmed)| confirmed)
-                    .min();
-                self.floor = self.floor.max(done.unwrap_or(0));
-            }
-            _ => self.forget_progress(),
-        }
-        *planned = Some((plan.clone(), epoch, bytes));
-    }
-
-    /// Spreads an access over the servers that have bytes of it; whether there is one only.
+    /// Spreads an access over the servers that have bytes of it.
     pub(super) fn spread(
         &mut self,
         plan: &Plan,
-        seen: &HandleView,
-        lo: u64,
         len: u64,
         file: FileSpan,
         phases: &mut Phases,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let started = Instant::now();
         let intersected = phases.intersect_ns;
-        let Work {
-            lots,
-            used,
-            progress,
-            floor,
-            ..
-        } = self;
+        let Work { lots, used, .. } = self;
         *used = 0;
         let mut found = 0;
         let mut nobody = 0;
@@ -160,7 +99,6 @@ impl Work {
                         slot,
                         place,
                         parts: Vec::new(),
-                        from: lo,
                     }),
                 }
                 *used += 1;
@@ -182,25 +120,9 @@ impl Work {
                 server: None,
             });
         }
-        let is_alone = *used == 1;
-        let hi = lo + len;
-        for lot in &mut lots[..*used] {
-            let server = lot.place.server;
-            let done = progress.iter().find(|(s, _)| *s == server).map(|p| p.1);
-            lot.from = done.unwrap_or(0).max(*floor).clamp(lo, hi);
-            if lot.from == hi {
-                lot.parts.clear();
-            } else if lot.from > lo {
-                let start = seen.view.bytes().select(lot.from);
-                let start = FileOffset(start.expect("inside the access"));
-                let rest = FileSpan::new(start, file.end);
-                let left = lot.parts.iter().filter_map(|part| plan.clip(part, rest));
-                lot.parts = left.collect();
-            }
-        }
         phases.intersect_ns += intersect_ns;
         let spent = started.elapsed().as_nanos() as u64;
         phases.map_ns += spent.saturating_sub(phases.intersect_ns - intersected);
-        Ok(is_alone)
+        Ok(())
     }
 }

@@ -18,8 +18,9 @@ use parking_lot::Mutex;
 use wire::message::catalogue::StoreKind;
 use wire::{Reader, put_number};
 
-use crate::collective::Wanted;
-use crate::collective::agreed::Agreed;
+use crate::access::memory::Direction;
+use crate::collective::RankAccess;
+use crate::collective::agreement::Agreement;
 use crate::collective::strategy::{Choice, Collective, Reason};
 use crate::collective::team::Team;
 use crate::error::{Error, Result};
@@ -33,7 +34,7 @@ const MARGIN: f64 = 0.9;
 const EQUAL: f64 = 1.02;
 
 /// What an answer is for: direction, what is possible, bytes of each rank.
-type Kind = (bool, bool, bool, Vec<u64>);
+type Kind = (Direction, bool, bool, Vec<u64>);
 
 /// Answers of the cost model.
 #[derive(Debug, Default)]
@@ -148,9 +149,9 @@ impl File {
     pub(crate) fn choose(
         &self,
         team: &Team,
-        agreed: &Agreed,
-        wanted: &[Wanted],
-        writes: bool,
+        agreed: &Agreement,
+        wanted: &[RankAccess],
+        direction: Direction,
         may_regroup: bool,
         can_direct: bool,
     ) -> Result<Choice> {
@@ -172,12 +173,12 @@ impl File {
             });
         }
         let lens = wanted.iter().map(|wanted| wanted.len).collect();
-        let kind: Kind = (writes, may_regroup, can_direct, lens);
+        let kind: Kind = (direction, may_regroup, can_direct, lens);
         if let Some(choice) = agreed.choices.get(&kind) {
             return Ok(choice);
         }
         let mine = match team.rank() {
-            0 => put(&self.predict(agreed, wanted, writes, may_regroup, can_direct)),
+            0 => put(&self.predict(agreed, wanted, direction, may_regroup, can_direct)),
             _ => Vec::new(),
         };
         self.together.exchanged(mine.len());
@@ -189,7 +190,7 @@ impl File {
     }
 
     /// Blocks of a packet: so many that messages cost little beside bytes.
-    fn blocks(&self, agreed: &Agreed) -> u64 {
+    fn blocks(&self, agreed: &Agreement) -> u64 {
         match agreed.blocks {
             0 => blocks_per_round(
                 &self.machine(),
@@ -202,16 +203,16 @@ impl File {
 
     fn predict(
         &self,
-        agreed: &Agreed,
-        wanted: &[Wanted],
-        writes: bool,
+        agreed: &Agreement,
+        wanted: &[RankAccess],
+        direction: Direction,
         may_regroup: bool,
         can_direct: bool,
     ) -> Choice {
         let blocks = self.blocks(agreed);
-        let state = self.state();
+        let state = self.known.state();
         let piece = &state.pieces[0];
-        let plan = self.whole.plan(&state);
+        let plan = self.views.whole.plan(&state);
         let near = self.near_servers(&plan.places);
         let servers: Vec<usize> = piece
             .places
@@ -244,7 +245,10 @@ impl File {
             hosts: &hosts,
         };
         let access = Access {
-            op: if writes { Op::Write } else { Op::Read },
+            op: match direction {
+                Direction::Read => Op::Read,
+                Direction::Write => Op::Write,
+            },
             processes: &processes,
             is_collective: true,
             store: self.store_costs(&plan.places),

@@ -31,13 +31,13 @@ use wire::{ClientId, Place, ServerId, Status};
 use crate::access::memory::{Direction, Memory, Run};
 use crate::access::phases::{Phases, ServerPhases};
 use crate::access::plan::Plan;
-use crate::collective::Grouped;
 use crate::collective::strategy::Collective;
 use crate::collective::team::Team;
+use crate::collective::{JointAccess, JointOutcome};
 use crate::error::{Error, Result, Trouble};
 use crate::file::File;
 use crate::file::handle::Handle;
-use crate::transport::lane::Lane;
+use crate::session::lane::Lane;
 use crate::transport::pipe::{Cursor, Piece, Pipe, Wait};
 
 /// Longest packet that is believed.
@@ -49,10 +49,10 @@ const LOOK: Timespec = Timespec {
 };
 
 /// A collective access as all ranks know it.
-pub(crate) struct Operation<'a> {
+pub(crate) struct DirectedAccess<'a> {
     pub(crate) leader: ClientId,
     pub(crate) number: u64,
-    pub(crate) writes: bool,
+    pub(crate) direction: Direction,
     pub(crate) by_record: bool,
     pub(crate) block_bytes: u64,
     pub(crate) blocks: u64,
@@ -118,16 +118,8 @@ impl Ends for Whole<'_> {
     }
 }
 
-/// What became of an access that servers were to direct.
-pub(crate) enum DirectedOutcome {
-    /// So many bytes of this rank were moved.
-    Moved(usize),
-    /// A server declined; all ranks have to do it for themselves.
-    Declined,
-}
-
 /// How an operation ended at a rank.
-pub(crate) struct Ended {
+pub(crate) struct DirectedEnd {
     pub(crate) servers: Vec<ServerPhases>,
     /// Packets and their questions.
     pub(crate) packets: u64,
@@ -158,7 +150,7 @@ struct Stream {
     sent: u64,
     /// Of what the server has taken.
     verifier: u64,
-    /// Bytes of this rank that the server keeps, whoever sends them.
+    /// Bytes of this rank that the server keeps, whichever server sends them.
     expected: u64,
     failure: Option<Trouble>,
     phases: ServerPhases,
@@ -333,16 +325,16 @@ impl Handle {
     pub(crate) fn directed(
         &self,
         lane: &mut Lane,
-        operation: &Operation<'_>,
+        operation: &DirectedAccess<'_>,
         rank: usize,
         plan: &Plan,
         ends: &mut dyn Ends,
-    ) -> Result<Ended> {
+    ) -> Result<DirectedEnd> {
         let mut streams = self.streams(operation, rank, plan)?;
         let mut message = Vec::new();
         for stream in &mut streams {
             // Connections first: the list of them does not change from here on.
-            if let Err(trouble) = self.ready(lane, &self.whole, stream.place) {
+            if let Err(trouble) = self.ready(lane, &self.views.whole, stream.place) {
                 stream.failure = Some(trouble);
                 stream.state = State::Finished;
             }
@@ -374,7 +366,7 @@ impl Handle {
         }
         self.session.count_data(streams.len() as u64);
         self.drive_directed(lane, &mut streams, plan, ends);
-        let mut ended = Ended {
+        let mut ended = DirectedEnd {
             servers: Vec::with_capacity(streams.len()),
             packets: 0,
             failures: Vec::new(),
@@ -383,7 +375,7 @@ impl Handle {
         let received: u64 = streams.iter().map(|stream| stream.phases.bytes).sum();
         let is_good = streams.iter().all(|stream| stream.failure.is_none());
         if let Some(stream) = streams.first_mut()
-            && !operation.writes
+            && operation.direction == Direction::Read
             && is_good
             && received < expected
         {
@@ -404,7 +396,7 @@ impl Handle {
                     }
                     ended.failures.push((server, trouble));
                 }
-                None if operation.writes => {
+                None if operation.direction.is_write() => {
                     if let Some(index) = lane.find(server) {
                         let start = lane.pipe(index).welcome.incarnation;
                         self.unsynced.wrote(server, start, stream.verifier);
@@ -417,7 +409,12 @@ impl Handle {
     }
 
     /// The servers that this rank has to do with.
-    fn streams(&self, operation: &Operation<'_>, rank: usize, plan: &Plan) -> Result<Vec<Stream>> {
+    fn streams(
+        &self,
+        operation: &DirectedAccess<'_>,
+        rank: usize,
+        plan: &Plan,
+    ) -> Result<Vec<Stream>> {
         let mine = &operation.ranks[rank];
         let mut here = vec![0u64; plan.places.len()];
         let mut nobody = 0;
@@ -437,7 +434,7 @@ impl Handle {
         }
         let mut takes_part: Vec<bool> = here.iter().map(|bytes| *bytes > 0).collect();
         if rank == 0 {
-            let whole = self.whole.plan(&plan.state);
+            let whole = self.views.whole.plan(&plan.state);
             whole.parts(operation.hull.clone().into(), &mut 0, |slot, _| {
                 if let Some(slot) = slot {
                     takes_part[slot] = true;
@@ -476,14 +473,14 @@ impl Handle {
         Ok(streams.collect())
     }
 
-    fn say(&self, operation: &Operation<'_>, rank: usize, plan: &Plan, out: &mut Vec<u8>) {
-        let view = self.whole.number;
+    fn say(&self, operation: &DirectedAccess<'_>, rank: usize, plan: &Plan, out: &mut Vec<u8>) {
+        let view = self.views.whole.number;
         match rank {
             0 => message::encode(
                 &Lead {
                     view,
                     operation: operation.number,
-                    writes: operation.writes,
+                    writes: operation.direction.is_write(),
                     by_record: operation.by_record,
                     block_bytes: operation.block_bytes,
                     blocks: operation.blocks,
@@ -577,9 +574,9 @@ impl File {
     pub(crate) fn access_directed(
         &self,
         team: &Team,
-        grouped: &Grouped,
+        grouped: &JointAccess,
         memory: &mut Memory<'_>,
-    ) -> Result<DirectedOutcome> {
+    ) -> Result<JointOutcome> {
         let started = Instant::now();
         let (requested, direction) = (memory.len(), memory.direction());
         let mine = &grouped.wanted[team.rank()];
@@ -595,14 +592,9 @@ impl File {
             (None, Direction::Read) => packed[..].as_mut().into(),
         };
         let base = mine.offset;
-        let ended = self.run_directed(
-            team,
-            grouped,
-            direction.is_write(),
-            &mut Whole { run, base },
-        );
+        let ended = self.run_directed(team, grouped, direction, &mut Whole { run, base });
         let done = self.end_directed(team, grouped, ended, requested, mine.len, started)?;
-        if !packed.is_empty() && matches!(done, DirectedOutcome::Moved(_)) {
+        if !packed.is_empty() && matches!(done, JointOutcome::Moved(_)) {
             part.unpack(0, packed[..].into());
         }
         Ok(done)
@@ -611,10 +603,10 @@ impl File {
     fn run_directed(
         &self,
         team: &Team,
-        grouped: &Grouped,
-        writes: bool,
+        grouped: &JointAccess,
+        direction: Direction,
         ends: &mut dyn Ends,
-    ) -> Result<Ended> {
+    ) -> Result<DirectedEnd> {
         let wanted = grouped.wanted.iter().enumerate();
         let ranks: Vec<RankRange> = wanted
             .map(|(number, wanted)| RankRange {
@@ -638,10 +630,10 @@ impl File {
                 views
             }
         };
-        let operation = Operation {
+        let operation = DirectedAccess {
             leader: grouped.wanted[0].client,
             number: grouped.wanted[0].number << 24,
-            writes,
+            direction,
             by_record: grouped.how == Collective::Ddio,
             block_bytes: grouped.agreed.block_bytes,
             blocks: grouped.blocks,
@@ -652,18 +644,19 @@ impl File {
         };
         let _gate = self.beside();
         self.session.with_lane(|lane| {
-            let plan = self.current().plan(&self.state());
+            let plan = self.views.current().plan(&self.known.state());
             let mut ended = self.directed(lane, &operation, team.rank(), &plan, ends)?;
             let (epoch, end) = (grouped.epoch, grouped.hull.end);
-            let must_grow = writes && ended.failures.is_empty() && end > self.known_size().size;
+            let must_grow =
+                direction.is_write() && ended.failures.is_empty() && end > self.known.size().size;
             // Rank 0 hears of the end when all bytes of all ranks are stored.
-            if must_grow && team.rank() == 0 && !self.grow(lane, &self.whole, epoch, end)? {
+            if must_grow && team.rank() == 0 && !self.grow(lane, &self.views.whole, epoch, end)? {
                 let cut = Refusal::new("the file was cut while it was written");
-                let owner = self.state().owner.server;
+                let owner = self.known.state().owner.server;
                 let cut = Trouble::Refused(Status::StaleEpoch, cut);
                 ended.failures.push((owner, cut));
             } else if must_grow {
-                self.grown(epoch, end);
+                self.known.grown(epoch, end);
             }
             Ok(ended)
         })
@@ -673,12 +666,12 @@ impl File {
     fn end_directed(
         &self,
         team: &Team,
-        grouped: &Grouped,
-        ended: Result<Ended>,
+        grouped: &JointAccess,
+        ended: Result<DirectedEnd>,
         requested: u64,
         moved: u64,
         started: Instant,
-    ) -> Result<DirectedOutcome> {
+    ) -> Result<JointOutcome> {
         let together = &self.together;
         together.exchanged(0);
         let mut servers = Vec::new();
@@ -697,7 +690,7 @@ impl File {
         let heard = heard?;
         if heard.iter().any(|code| code.first() != Some(&DONE)) {
             together.refused();
-            return Ok(DirectedOutcome::Declined);
+            return Ok(JointOutcome::Declined);
         }
         self.keep_phases(Phases {
             requested,
@@ -709,7 +702,7 @@ impl File {
             ..Phases::default()
         });
         self.count(grouped.how);
-        Ok(DirectedOutcome::Moved(moved as usize))
+        Ok(JointOutcome::Moved(moved as usize))
     }
 }
 

@@ -23,7 +23,7 @@
 //!
 //! Left to others: exchanging (`team`), what each way costs (`advise::cost`).
 
-pub(crate) mod agreed;
+pub(crate) mod agreement;
 pub(crate) mod choice;
 pub(crate) mod directed;
 pub(crate) mod exchange;
@@ -47,8 +47,7 @@ use wire::{ClientId, DecodeError, Reader, put_number};
 use crate::access::file_range;
 use crate::access::memory::{Direction, Memory};
 use crate::access::places::Places;
-use crate::collective::agreed::{Agreed, Ready};
-use crate::collective::directed::DirectedOutcome;
+use crate::collective::agreement::{Agreement, Ready};
 use crate::collective::strategy::{Choice, Collective, Reason};
 use crate::collective::team::Team;
 use crate::collective::two_phase::TwoPhases;
@@ -98,7 +97,7 @@ pub struct CollectiveStatistics {
 /// See [`CollectiveStatistics`], and what was agreed on.
 #[derive(Debug, Default)]
 pub(crate) struct Together {
-    agreed: Mutex<Option<Arc<Agreed>>>,
+    agreed: Mutex<Option<Arc<Agreement>>>,
     /// By [`Collective::number`], from 0 on.
     done: [AtomicU64; Collective::COUNT],
     exchanges: AtomicU64,
@@ -112,7 +111,7 @@ pub(crate) struct Together {
 }
 
 impl Together {
-    pub(crate) fn keep(&self, agreed: Agreed) -> Arc<Agreed> {
+    pub(crate) fn keep(&self, agreed: Agreement) -> Arc<Agreement> {
         let agreed = Arc::new(agreed);
         *self.agreed.lock() = Some(agreed.clone());
         *self.choice.lock() = None;
@@ -140,10 +139,10 @@ impl Together {
 
 /// What a rank is about to access, in view bytes.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct RankAccess {
     /// Whether it can be regrouped as far as this rank is concerned.
     can: bool,
-    writes: bool,
+    direction: Direction,
     pub(crate) offset: u64,
     pub(crate) len: u64,
     pub(crate) client: ClientId,
@@ -156,11 +155,11 @@ pub(crate) struct Wanted {
     epoch: u64,
 }
 
-impl Wanted {
+impl RankAccess {
     fn put(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64);
         self.can.put(&mut out);
-        self.writes.put(&mut out);
+        self.direction.is_write().put(&mut out);
         for n in [
             self.offset,
             self.len,
@@ -175,12 +174,15 @@ impl Wanted {
         out
     }
 
-    fn read(bytes: &[u8]) -> Result<Wanted> {
+    fn read(bytes: &[u8]) -> Result<RankAccess> {
         let mut r = Reader::new(bytes);
         let wanted = (|| {
-            let wanted = Wanted {
+            let wanted = RankAccess {
                 can: Field::read(&mut r)?,
-                writes: Field::read(&mut r)?,
+                direction: match Field::read(&mut r)? {
+                    true => Direction::Write,
+                    false => Direction::Read,
+                },
                 offset: r.number()?,
                 len: r.number()?,
                 client: ClientId(r.number()?),
@@ -201,10 +203,10 @@ impl Wanted {
 
 /// An access that is not independent, the same at all ranks.
 #[derive(Debug)]
-pub(crate) struct Grouped {
+pub(crate) struct JointAccess {
     pub(crate) how: Collective,
-    pub(crate) agreed: Arc<Agreed>,
-    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) agreed: Arc<Agreement>,
+    pub(crate) wanted: Vec<RankAccess>,
     /// File bytes from the first to the last of all ranks.
     pub(crate) hull: Range<u64>,
     /// Bytes of a domain.
@@ -215,7 +217,7 @@ pub(crate) struct Grouped {
     pub(crate) epoch: u64,
 }
 
-impl Grouped {
+impl JointAccess {
     pub(crate) fn rounds(&self) -> u64 {
         let width = self.domain * self.wanted.len() as u64;
         (self.hull.end - self.hull.start).div_ceil(width)
@@ -231,15 +233,38 @@ impl Grouped {
 
     /// View bytes of a rank's access in a file range.
     pub(crate) fn positions(&self, rank: usize, file: &Range<u64>) -> Range<u64> {
-        let Wanted { offset, len, .. } = self.wanted[rank];
+        let RankAccess { offset, len, .. } = self.wanted[rank];
         let bytes = self.agreed.ranks[rank].view.bytes();
         let clip = |x| bytes.rank(x).clamp(offset, offset + len);
         clip(file.start)..clip(file.end)
     }
+
+    /// Whether bytes of a rank lie in domains of another one, which sends them.
+    pub(crate) fn has_sent(&self, sender: usize, rank: usize) -> bool {
+        (0..self.rounds()).any(|round| {
+            let positions = self.positions(rank, &self.domain(round, sender));
+            !positions.is_empty()
+        })
+    }
+}
+
+/// How the ranks of a team do an access, the same at all of them.
+enum Decision {
+    /// Every rank for itself.
+    Alone,
+    Joint(JointAccess),
+}
+
+/// What became of an access that ranks were to do together.
+pub(crate) enum JointOutcome {
+    /// So many bytes of this rank were moved.
+    Moved(usize),
+    /// A server declined to direct it; all ranks have to do it for themselves.
+    Declined,
 }
 
 /// The file range of each rank; nothing for one that accesses nothing.
-fn files_of(agreed: &Agreed, wanted: &[Wanted]) -> Vec<Range<u64>> {
+fn files_of(agreed: &Agreement, wanted: &[RankAccess]) -> Vec<Range<u64>> {
     let files = wanted.iter().zip(&agreed.ranks).map(|(wanted, rank)| {
         if wanted.len == 0 {
             return 0..0;
@@ -271,7 +296,7 @@ impl File {
         Ready {
             is_direct: self.is_near_all_servers(),
             is_mapped: self.gateway.is_some(),
-            forced: self.forced(),
+            forced: self.settings.forced(),
             is_barrier: hints.get("collective_barrier").and_then(is_on) == Some(true),
             domain_bytes: hints.number("cb_buffer_size").unwrap_or(DOMAIN_BYTES),
             block_bytes: hints.number("ddio_block_size").unwrap_or(BLOCK_BYTES),
@@ -281,10 +306,10 @@ impl File {
 
     /// Whether all servers of the file share their memory with this client.
     fn is_near_all_servers(&self) -> bool {
-        if !self.is_direct() {
+        if !self.settings.is_direct() {
             return false;
         }
-        let plan = self.whole.plan(&self.state());
+        let plan = self.views.whole.plan(&self.known.state());
         let near = self.session.with_lane(|lane| {
             Ok(plan.places.iter().all(|place| {
                 self.session.server_pipe(lane, *place).is_ok()
@@ -368,42 +393,50 @@ impl File {
         direction: Direction,
         memory: Result<Memory<'_>>,
     ) -> Result<usize> {
-        let is_write = direction.is_write();
-        if is_write {
+        if direction.is_write() {
             // Others may write what is this rank's.
             self.void_ahead();
         }
         let agreed = self.agreed(team)?;
-        let grouped = match agreed.ranks.is_empty() {
-            true => None,
+        let decision = match agreed.ranks.is_empty() {
+            true => Decision::Alone,
             false => {
                 let good = memory.as_ref().ok();
                 let good = good.filter(|memory| memory.check_overlap().is_ok());
-                self.grouped(team, agreed.clone(), offset, is_write, good)?
+                self.decide(team, agreed.clone(), offset, direction, good)?
             }
         };
-        let done = match (memory, grouped) {
+        let done = match (memory, decision) {
             (Err(error), _) => Err(error),
-            (Ok(memory), None) => self.access_at(offset, memory),
-            (Ok(mut memory), Some(grouped)) => {
-                let is_directed = grouped.how.is_directed();
-                let moved = match is_directed && grouped.how != Collective::TwoPhaseDdio {
-                    true => match self.access_directed(team, &grouped, &mut memory)? {
-                        DirectedOutcome::Moved(moved) => Some(Ok(moved)),
-                        DirectedOutcome::Declined => None,
-                    },
-                    false => Some(self.access_in_two_phases(team, &grouped, &mut memory)),
-                };
-                match moved {
-                    Some(done) => {
-                        self.record(is_write, offset, &done);
-                        return done;
+            (Ok(memory), Decision::Alone) => self.access_at(offset, memory),
+            (Ok(mut memory), Decision::Joint(joint)) => {
+                match self.access_jointly(team, &joint, &mut memory)? {
+                    JointOutcome::Declined => self.access_at(offset, memory),
+                    JointOutcome::Moved(moved) => {
+                        self.record(direction, offset, &Ok(moved));
+                        return Ok(moved);
                     }
-                    None => self.access_at(offset, memory),
                 }
             }
         };
         self.end_independent(team, &agreed, done)
+    }
+
+    fn access_jointly(
+        &self,
+        team: &Team,
+        joint: &JointAccess,
+        memory: &mut Memory<'_>,
+    ) -> Result<JointOutcome> {
+        match joint.how {
+            Collective::Ddio | Collective::PbDdio | Collective::MbDdio => {
+                self.access_directed(team, joint, memory)
+            }
+            _ => {
+                let moved = self.access_in_two_phases(team, joint, memory)?;
+                Ok(JointOutcome::Moved(moved))
+            }
+        }
     }
 
     /// How the last collective access was decided, and what the cost model said; nothing before the first.
@@ -424,7 +457,7 @@ impl File {
     }
 
     /// What the team has agreed on; it does so now if it has not yet.
-    fn agreed(&self, team: &Team) -> Result<Arc<Agreed>> {
+    fn agreed(&self, team: &Team) -> Result<Arc<Agreement>> {
         let agreed = self.together.agreed.lock().clone();
         match agreed {
             Some(agreed) => Ok(agreed),
@@ -432,7 +465,12 @@ impl File {
         }
     }
 
-    fn end_independent(&self, team: &Team, agreed: &Agreed, done: Result<usize>) -> Result<usize> {
+    fn end_independent(
+        &self,
+        team: &Team,
+        agreed: &Agreement,
+        done: Result<usize>,
+    ) -> Result<usize> {
         let how = match self.is_sieving() {
             true => Collective::Sieving,
             false => Collective::Independent,
@@ -455,22 +493,25 @@ impl File {
         self.direct.quick.was_collective(how.number());
     }
 
-    /// Tells what this rank wants, hears the others, and decides with them: `None` if every rank goes for
-    /// itself.
-    fn grouped(
+    /// Tells what this rank wants, hears the others, and decides with them.
+    fn decide(
         &self,
         team: &Team,
-        agreed: Arc<Agreed>,
+        agreed: Arc<Agreement>,
         offset: u64,
-        writes: bool,
+        direction: Direction,
         memory: Option<&Memory<'_>>,
-    ) -> Result<Option<Grouped>> {
-        let mine = self.wanted(&agreed, offset, writes, memory);
+    ) -> Result<Decision> {
+        let mine = self.wanted(&agreed, offset, direction, memory);
         let bytes = mine.put();
         self.together.exchanged(bytes.len());
         let all = team.agree(Ok(bytes))?;
-        let mut wanted: Vec<Wanted> = all.iter().map(|b| Wanted::read(b)).collect::<Result<_>>()?;
-        if wanted.iter().any(|w| !w.can || w.writes != writes) || wanted.len() != agreed.ranks.len()
+        let mut wanted: Vec<RankAccess> = all
+            .iter()
+            .map(|b| RankAccess::read(b))
+            .collect::<Result<_>>()?;
+        if wanted.iter().any(|w| !w.can || w.direction != direction)
+            || wanted.len() != agreed.ranks.len()
         {
             return Ok(self.go_alone(Reason::OtherBytes));
         }
@@ -480,7 +521,7 @@ impl File {
         let is_one_layout =
             wanted[0].layout != 0 && wanted.iter().all(|w| w.layout == wanted[0].layout);
         let can_direct = agreed.can_direct && is_one_layout;
-        if !writes && can_direct && hull.end > wanted[0].size {
+        if direction == Direction::Read && can_direct && hull.end > wanted[0].size {
             // Where the file ends has to be the same at all ranks: rank 0 asks.
             let size = self.size_from_rank_0(team)?;
             epoch = size.epoch;
@@ -511,8 +552,8 @@ impl File {
                     })
                 })
         };
-        let may_regroup = agreed.can_regroup && (!writes || is_whole());
-        let mut choice = self.choose(team, &agreed, &wanted, writes, may_regroup, can_direct)?;
+        let may_regroup = agreed.can_regroup && (direction == Direction::Read || is_whole());
+        let mut choice = self.choose(team, &agreed, &wanted, direction, may_regroup, can_direct)?;
         let regroups = matches!(choice.how, Collective::TwoPhase | Collective::TwoPhaseDdio);
         if regroups && !may_regroup {
             choice.how = Collective::Independent;
@@ -525,13 +566,13 @@ impl File {
         let (how, blocks) = (choice.how, choice.blocks);
         self.together.chose(choice);
         if matches!(how, Collective::Independent | Collective::Sieving) {
-            return Ok(None);
+            return Ok(Decision::Alone);
         }
         let mut domain = span.div_ceil(wanted.len() as u64);
         if domain > DOMAIN_UNIT {
             domain = domain.next_multiple_of(DOMAIN_UNIT);
         }
-        Ok(Some(Grouped {
+        Ok(Decision::Joint(JointAccess {
             how,
             domain: domain.min(agreed.domain_bytes),
             agreed,
@@ -542,7 +583,7 @@ impl File {
         }))
     }
 
-    fn go_alone(&self, reason: Reason) -> Option<Grouped> {
+    fn go_alone(&self, reason: Reason) -> Decision {
         self.together.chose(Choice {
             how: Collective::Independent,
             reason,
@@ -550,38 +591,34 @@ impl File {
             alternatives: Vec::new(),
             blocks: 0,
         });
-        None
+        Decision::Alone
     }
 
     fn wanted(
         &self,
-        agreed: &Agreed,
+        agreed: &Agreement,
         offset: u64,
-        writes: bool,
+        direction: Direction,
         memory: Option<&Memory<'_>>,
-    ) -> Wanted {
-        let right = match writes {
-            true => wire::Rights::WRITE,
-            false => wire::Rights::READ,
-        };
-        let seen = self.current();
+    ) -> RankAccess {
+        let seen = self.views.current();
         let len = memory.map_or(0, Memory::len);
         let can = memory.is_some()
-            && self.check_right(right).is_ok()
+            && self.check_right(direction.right()).is_ok()
             && !self.is_atomic()
-            && !(writes && self.is_append)
+            && !(direction.is_write() && self.identity.is_append)
             && seen.number == agreed.number
             && (len == 0 || file_range(&seen, offset, len).is_ok());
-        let plan = seen.plan(&self.state());
+        let plan = seen.plan(&self.known.state());
         let is_packed_whole = len > PACKED_BYTES && memory.is_some_and(|m| !m.is_run());
         let layout = match plan.is_settled() && !is_packed_whole {
             true => short(&plan.version),
             false => 0,
         };
-        let size = self.known_size();
-        Wanted {
+        let size = self.known.size();
+        RankAccess {
             can,
-            writes,
+            direction,
             offset,
             len,
             client: self.session.client,

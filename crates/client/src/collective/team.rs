@@ -10,7 +10,7 @@
 //! - All members call the same collective operations in the same order.
 //! - An exchange ends for everybody: with the bytes of all, or with an error. A member that fails on its
 //!   own says so in the exchange, so the others do not wait for it; one that dies or is dropped is
-//!   reported at once; whoever does not come is given up after the time limit, if there is one.
+//!   reported at once; one that does not come is given up after the time limit, if there is one.
 //! - Nothing spins. A [driving](Team::driving) member calls its driver between short waits.
 //!
 //! Left to others: what is opened together and what views mean (`together`).
@@ -60,7 +60,7 @@ pub trait Exchange: Send + Sync + fmt::Debug {
     }
 
     /// Gives bytes, and gets those of all members by rank. All members call it, in the same order; it
-    /// ends for all of them, with an error if somebody cannot take part. `drive` is called between waits.
+    /// ends for all of them, with an error if a member cannot take part. `drive` is called between waits.
     fn allgather(&self, bytes: &[u8], drive: Drive<'_>) -> Result<Vec<Vec<u8>>>;
 
     /// Gives each member its part, and gets what each has for this one.
@@ -206,7 +206,7 @@ impl Team {
     /// Members that are threads, with another time limit, or none.
     pub fn threads_for(count: usize, timeout: impl Into<Option<Duration>>) -> Vec<Team> {
         let timeout = timeout.into();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Room {
             size: count,
             timeout,
             state: Mutex::new(State {
@@ -458,7 +458,7 @@ impl Exchange for Alone {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct Room {
     size: usize,
     timeout: Option<Duration>,
     state: Mutex<State>,
@@ -494,7 +494,7 @@ enum Gift {
 /// A member that shares memory with the others.
 #[derive(Debug)]
 struct Thread {
-    shared: Arc<Shared>,
+    shared: Arc<Room>,
     rank: usize,
     round: Mutex<u64>,
     mesh: OnceLock<Mesh>,

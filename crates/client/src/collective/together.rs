@@ -20,7 +20,7 @@ use wire::message::{Bytes, Field};
 use wire::{FileId, HandleId, LayoutState, Reader, Rights, describe, put_number};
 
 use crate::client::{Client, FileLayout, absolute};
-use crate::collective::agreed::{Agreed, Ready};
+use crate::collective::agreement::{Agreement, Ready};
 use crate::collective::team::Team;
 use crate::error::{Error, Result};
 use crate::file::options::OpenOptions;
@@ -158,7 +158,7 @@ impl Client {
         let said = team.agree(match &opened {
             Some(Ok(open)) => {
                 let number = first.unique_number.to_le_bytes();
-                Ok([&[u8::from(open.is_new)], &number[..]].concat())
+                Ok([&[u8::from(open.identity.is_new)], &number[..]].concat())
             }
             Some(Err(error)) => Err(error.clone()),
             None => Ok(Vec::new()),
@@ -249,9 +249,9 @@ impl File {
     }
 
     /// Agrees with the team about collective accesses through the views as they are.
-    pub(crate) fn agree_again(&self, team: &Team, mine: Result<()>) -> Result<Arc<Agreed>> {
+    pub(crate) fn agree_again(&self, team: &Team, mine: Result<()>) -> Result<Arc<Agreement>> {
         let _gate = self.alone();
-        let view = self.current().view.clone();
+        let view = self.views.current().view.clone();
         let all = self.tell_seen(team, Some(&view), &[], mine)?;
         Ok(self.have_agreed(team, &all))
     }
@@ -269,8 +269,8 @@ impl File {
                 file: self.id(),
                 handle: self.handle_id(),
                 rights: self.rights(),
-                has_bytes: self.known_size().size > 0,
-                is_by_views: self.is_by_views.load(Ordering::Acquire),
+                has_bytes: self.known.size().size > 0,
+                is_by_views: self.known.is_by_views.load(Ordering::Acquire),
                 ready: self.readiness(),
                 view: view.cloned(),
                 note: Bytes(note.to_vec()),
@@ -297,10 +297,10 @@ impl File {
     }
 
     /// Remembers what follows for collective accesses; all ranks have heard the same.
-    fn have_agreed(&self, team: &Team, all: &[HandleView]) -> Arc<Agreed> {
+    fn have_agreed(&self, team: &Team, all: &[HandleView]) -> Arc<Agreement> {
         let ready = all.iter().map(|seen| seen.ready);
         let views = all.iter().map(|seen| seen.view.clone());
-        let agreed = Agreed::new(team, ready, views.collect(), self.current().number);
+        let agreed = Agreement::new(team, ready, views.collect(), self.views.current().number);
         self.together.keep(agreed)
     }
 
@@ -340,7 +340,7 @@ impl File {
         match said.split_first() {
             None => Ok(()),
             Some((kind, state)) => {
-                self.is_by_views.store(true, Ordering::Release);
+                self.known.is_by_views.store(true, Ordering::Release);
                 if *kind != HERE {
                     let session = &self.session;
                     return session.with_lane(|lane| self.fetch_state(lane));
@@ -349,7 +349,7 @@ impl File {
                 let state = LayoutState::read(&mut r).map_err(|e| {
                     Error::argument("team", format!("the leader told no layout: {e}"))
                 })?;
-                self.have_state(state);
+                self.known.take_state(state);
                 Ok(())
             }
         }

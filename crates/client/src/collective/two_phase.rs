@@ -22,16 +22,16 @@ use layout::View;
 use wire::Status;
 use wire::message::directed::RankRange;
 
-use crate::access::How;
 use crate::access::memory::{Direction, Memory};
 use crate::access::phases::Phases;
-use crate::collective::Grouped;
-use crate::collective::directed::{Ends, Operation, may_go_alone};
+use crate::access::request::Request;
+use crate::collective::JointAccess;
+use crate::collective::directed::{DirectedAccess, Ends, may_go_alone};
 use crate::collective::strategy::Collective;
 use crate::collective::team::Team;
 use crate::error::{Error, Result};
 use crate::file::File;
-use crate::transport::lane::Lane;
+use crate::session::lane::Lane;
 
 /// Runs of the file from which on a rank packs what has arrived before the rest has.
 const EARLY_RUN: u64 = 4096;
@@ -45,28 +45,69 @@ pub(crate) struct TwoPhases {
     got: Vec<Vec<u8>>,
 }
 
+/// What became of the bytes of one rank, whatever the others did.
+enum RankOutcome {
+    Moved(usize),
+    /// All ranks hear of it at the end.
+    Failed(Error),
+}
+
+impl RankOutcome {
+    fn of(done: Result<()>, moved: usize) -> RankOutcome {
+        match done {
+            Ok(()) => RankOutcome::Moved(moved),
+            Err(error) => RankOutcome::Failed(error),
+        }
+    }
+}
+
 impl File {
-    /// What both directions have in common: memory, and the end with all ranks. `rounds` fails if ranks cannot
-    /// be reached; what goes wrong at this rank alone is its answer, which the others hear at the end.
+    /// What both directions have in common: memory, and the end with all ranks. `rounds` fails only if ranks cannot
+    /// be reached.
     fn in_two_phases(
         &self,
         team: &Team,
-        how: Collective,
+        regrouped: &JointAccess,
+        direction: Direction,
         requested: u64,
-        rounds: impl FnOnce(&mut TwoPhases) -> Result<Result<usize>>,
+        rounds: impl FnOnce(&mut TwoPhases) -> Result<RankOutcome>,
     ) -> Result<usize> {
         let started = Instant::now();
+        let note = self.unsynced.last_note();
         let mut memory = std::mem::take(&mut *self.together.memory.lock());
         let ended = rounds(&mut memory);
         *self.together.memory.lock() = memory;
-        self.end_two_phases(team, how, ended?, requested, started)
+        let mine = ended?;
+        // Every rank notes where its bytes are, whichever rank has sent them.
+        let written = match direction {
+            Direction::Write => self.unsynced.put_since(note),
+            Direction::Read => Vec::new(),
+        };
+        self.together.exchanged(written.len());
+        let (moved, said) = match mine {
+            RankOutcome::Moved(moved) => (Ok(moved), Ok(written)),
+            RankOutcome::Failed(error) => (Err(error.clone()), Err(error)),
+        };
+        let heard = team.agree(said);
+        let moved = moved?;
+        for (rank, written) in heard?.iter().enumerate() {
+            if regrouped.has_sent(rank, team.rank()) {
+                let noted = self.unsynced.take_from(written);
+                noted.map_err(|_| other_bytes(rank))?;
+            }
+        }
+        let mut phases = Phases::default();
+        phases.end(requested, moved, started);
+        self.keep_phases(phases);
+        self.count(regrouped.how);
+        Ok(moved)
     }
 
     /// Moves the bytes of a rank through those that access them in long stretches.
     pub(crate) fn access_in_two_phases(
         &self,
         team: &Team,
-        regrouped: &Grouped,
+        regrouped: &JointAccess,
         memory: &mut Memory<'_>,
     ) -> Result<usize> {
         match memory.direction() {
@@ -78,10 +119,11 @@ impl File {
     fn write_in_two_phases(
         &self,
         team: &Team,
-        regrouped: &Grouped,
+        regrouped: &JointAccess,
         memory: &Memory<'_>,
     ) -> Result<usize> {
-        self.in_two_phases(team, regrouped.how, memory.len(), |own| {
+        let requested = memory.len();
+        self.in_two_phases(team, regrouped, Direction::Write, requested, |own| {
             let rank = team.rank();
             let offset = regrouped.wanted[rank].offset;
             let mut failed: Result<()> = Ok(());
@@ -107,14 +149,14 @@ impl File {
                     failed = failed.and(written);
                 }
             }
-            Ok(failed.map(|()| memory.len() as usize))
+            Ok(RankOutcome::of(failed, memory.len() as usize))
         })
     }
 
     /// Puts a domain together and writes it.
     fn write_domain(
         &self,
-        regrouped: &Grouped,
+        regrouped: &JointAccess,
         round: u64,
         rank: usize,
         got: &[Vec<u8>],
@@ -139,7 +181,7 @@ impl File {
             }
         }
         let _gate = self.beside();
-        let whole = self.whole.clone();
+        let whole = self.views.whole.clone();
         self.session.with_lane(|lane| {
             let is_done = is_directed && {
                 let mut ends = Domain {
@@ -147,26 +189,26 @@ impl File {
                     start: domain.start,
                     early: None,
                 };
-                self.domain_directed(lane, regrouped, round, rank, true, &mut ends)?
+                self.domain_directed(lane, regrouped, round, rank, Direction::Write, &mut ends)?
             };
             put?;
             if is_done || domain.is_empty() {
                 return Ok(());
             }
-            let how = How::default();
-            let mut memory = Memory::of(&*bytes);
-            self.access(lane, &whole, domain.start, &mut memory, how)
-                .map(drop)
+            let memory = Memory::of(&*bytes);
+            let request = Request::of(&whole, domain.start, memory);
+            self.access(lane, request).map(drop)
         })
     }
 
     fn read_in_two_phases(
         &self,
         team: &Team,
-        regrouped: &Grouped,
+        regrouped: &JointAccess,
         memory: &mut Memory<'_>,
     ) -> Result<usize> {
-        self.in_two_phases(team, regrouped.how, memory.len(), |own| {
+        let requested = memory.len();
+        self.in_two_phases(team, regrouped, Direction::Read, requested, |own| {
             let rank = team.rank();
             let offset = regrouped.wanted[rank].offset;
             let mut failed: Result<()> = Ok(());
@@ -203,14 +245,14 @@ impl File {
                     has_ended = (part.len() as u64) < want;
                 }
             }
-            Ok(failed.map(|()| done))
+            Ok(RankOutcome::of(failed, done))
         })
     }
 
     /// Reads the domain of a round and packs it for all ranks; where in `sent` what goes to each is.
     fn read_and_pack(
         &self,
-        regrouped: &Grouped,
+        regrouped: &JointAccess,
         round: u64,
         rank: usize,
         own: &mut TwoPhases,
@@ -257,7 +299,7 @@ impl File {
     /// Reads a domain; how many bytes of it are in the file.
     fn read_domain(
         &self,
-        regrouped: &Grouped,
+        regrouped: &JointAccess,
         round: u64,
         rank: usize,
         buffer: &mut Vec<u8>,
@@ -270,11 +312,10 @@ impl File {
         }
         let into = grown(buffer, domain.end - domain.start);
         let _gate = self.beside();
-        let whole = self.whole.clone();
+        let whole = self.views.whole.clone();
         let found = self.session.with_lane(|lane| {
-            let how = How::default();
-            let mut memory = Memory::of(into);
-            self.access(lane, &whole, domain.start, &mut memory, how)
+            let request = Request::of(&whole, domain.start, Memory::of(into));
+            self.access(lane, request)
         })?;
         Ok(found as u64)
     }
@@ -283,10 +324,10 @@ impl File {
     fn domain_directed(
         &self,
         lane: &mut Lane,
-        regrouped: &Grouped,
+        regrouped: &JointAccess,
         round: u64,
         rank: usize,
-        writes: bool,
+        direction: Direction,
         ends: &mut dyn Ends,
     ) -> Result<bool> {
         let domains: Vec<Range<u64>> = (0..regrouped.wanted.len())
@@ -304,11 +345,11 @@ impl File {
             .collect();
         let start = domains[0].start;
         let end = domains.iter().map(|domain| domain.end).max().unwrap_or(0);
-        let operation = Operation {
+        let operation = DirectedAccess {
             leader: regrouped.wanted[0].client,
             // Numbers of single accesses are far below.
             number: regrouped.wanted[0].number << 24 | round,
-            writes,
+            direction,
             by_record: false,
             block_bytes: regrouped.agreed.block_bytes,
             blocks: regrouped.blocks,
@@ -317,7 +358,7 @@ impl File {
             views: &[View::whole_file()],
             hull: start..end,
         };
-        let plan = self.whole.plan(&self.state());
+        let plan = self.views.whole.plan(&self.known.state());
         let ended = self.directed(lane, &operation, rank, &plan, ends)?;
         let together = &self.together;
         together.packets.fetch_add(ended.packets, Ordering::Relaxed);
@@ -329,12 +370,12 @@ impl File {
             return Err(error.expect("there is one"));
         }
         let end = domains[rank].end;
-        if writes && !domains[rank].is_empty() && end > self.known_size().size {
-            let whole = self.whole.clone();
+        if direction.is_write() && !domains[rank].is_empty() && end > self.known.size().size {
+            let whole = self.views.whole.clone();
             if !self.grow(lane, &whole, regrouped.epoch, end)? {
                 return Ok(false);
             }
-            self.grown(regrouped.epoch, end);
+            self.known.grown(regrouped.epoch, end);
         }
         Ok(true)
     }
@@ -343,7 +384,7 @@ impl File {
     /// bytes of it are in the file, and whether all is packed.
     fn read_domain_directed(
         &self,
-        regrouped: &Grouped,
+        regrouped: &JointAccess,
         round: u64,
         rank: usize,
         buffer: &mut Vec<u8>,
@@ -365,7 +406,7 @@ impl File {
         };
         let _gate = self.beside();
         let is_done = self.session.with_lane(|lane| {
-            self.domain_directed(lane, regrouped, round, rank, false, &mut ends)
+            self.domain_directed(lane, regrouped, round, rank, Direction::Read, &mut ends)
         })?;
         if !is_done {
             return Ok((self.read_domain(regrouped, round, rank, buffer)?, false));
@@ -378,39 +419,11 @@ impl File {
         let wanted = to.last().map_or(0, |range| range.end) as u64;
         Ok((len, early.packed == wanted))
     }
-
-    /// Hears how it went at the others.
-    fn end_two_phases(
-        &self,
-        team: &Team,
-        how: Collective,
-        mine: Result<usize>,
-        requested: u64,
-        started: Instant,
-    ) -> Result<usize> {
-        self.together.exchanged(0);
-        let said = match &mine {
-            Ok(_) => Ok(Vec::new()),
-            Err(error) => Err(error.clone()),
-        };
-        let heard = team.agree(said);
-        let moved = mine?;
-        heard?;
-        self.keep_phases(Phases {
-            requested,
-            moved: moved as u64,
-            is_end_of_file: (moved as u64) < requested,
-            total_ns: started.elapsed().as_nanos() as u64,
-            ..Phases::default()
-        });
-        self.count(how);
-        Ok(moved)
-    }
 }
 
 /// What a rank packs for the others while its domain arrives.
 struct Early<'a> {
-    regrouped: &'a Grouped,
+    regrouped: &'a JointAccess,
     domain: Range<u64>,
     sent: &'a mut [u8],
     /// By rank, where its bytes go.

@@ -4,6 +4,7 @@
 //! A number that is no longer good (`StaleLease`) means that views were admitted or left meanwhile:
 //! the handle asks again and repeats the access, with a lock if it is told so.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use control::moves::crash_point;
@@ -12,24 +13,34 @@ use rustix::io::Errno;
 use wire::Status;
 use wire::message::file::{Admit, Lock, Unlock};
 
-use crate::access::How;
+use crate::access::memory::Direction;
+use crate::access::request::How;
 use crate::error::{Error, Result, Trouble};
 use crate::file::File;
 use crate::file::handle::Lease;
 use crate::file::view::HandleView;
-use crate::transport::lane::Lane;
-use crate::transport::patience::{Patience, pause_for};
+use crate::session::lane::Lane;
+use crate::transport::patience::pause_for;
 
 /// Before an owner that gave the same number again is asked once more.
 const OWNER_PAUSE: Duration = Duration::from_millis(2);
 /// Times an access asks to be admitted again.
 pub(crate) const MOST_ADMISSIONS: u32 = 1000;
 
+/// What a lock keeps out of its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LockMode {
+    /// Those who write.
+    Shared,
+    /// All others.
+    Exclusive,
+}
+
 impl File {
     /// Enters atomic mode with a view, or asks for the present number.
     pub(crate) fn admit(&self, lane: &mut Lane, seen: &HandleView) -> Result<()> {
         tracing::debug!(
-            file = self.file.0,
+            file = self.identity.file.0,
             "lease wanted: new, or recalled by the owner"
         );
         let admitted = self.ask_owner(lane, seen, |view| Admit {
@@ -41,7 +52,7 @@ impl File {
             use_locks: admitted.use_locks,
         });
         if before.is_some_and(|lease| lease.number == admitted.number) {
-            // Somebody else gives the numbers now: a file that moves has got another owner, and the one that was
+            // Another server gives the numbers now: a file that moves has got another owner, and the one that was
             // asked does not know yet.
             self.fetch_state(lane)?;
             pause_for(OWNER_PAUSE);
@@ -55,7 +66,7 @@ impl File {
         lane: &mut Lane,
         seen: &HandleView,
         (lo, len): (u64, u64),
-        is_write: bool,
+        direction: Direction,
         mut run: impl FnMut(&mut Lane, How) -> Result<T>,
     ) -> Result<T> {
         let mut left = MOST_ADMISSIONS;
@@ -69,9 +80,9 @@ impl File {
                 ..How::default()
             };
             // A lease may end between two messages, and others would see half of the access.
-            let is_one = || self.is_one_message(seen, lo, len, is_write);
+            let is_one = || self.is_one_message(seen, lo, len, direction);
             if lease.use_locks || !is_one() {
-                return self.locked(lane, seen, (lo, len), is_write, how, run);
+                return self.locked(lane, seen, (lo, len), direction, how, run);
             }
             match run(lane, how) {
                 Err(e) if e.status() == Status::StaleLease && left > 0 => {
@@ -91,15 +102,19 @@ impl File {
         lane: &mut Lane,
         seen: &HandleView,
         (lo, len): (u64, u64),
-        is_write: bool,
+        direction: Direction,
         mut how: How,
         mut run: impl FnMut(&mut Lane, How) -> Result<T>,
     ) -> Result<T> {
-        let hi = lo.saturating_add(len).min(falls::MAX_OFFSET);
+        let range = lo..lo.saturating_add(len).min(falls::MAX_OFFSET);
+        let mode = match direction {
+            Direction::Read => LockMode::Shared,
+            Direction::Write => LockMode::Exclusive,
+        };
         let mut left = MOST_ADMISSIONS;
         // Another owner than the one that admitted the handle does not know it.
         let mut take = |lane: &mut Lane| loop {
-            match self.lock_at_owner(lane, seen, lo, hi, is_write) {
+            match self.lock_at_owner(lane, seen, range.clone(), mode) {
                 Err(e) if e.status() == Status::StaleLease && left > 0 => {
                     left -= 1;
                     self.admit(lane, seen)?;
@@ -147,11 +162,10 @@ impl File {
         &self,
         lane: &mut Lane,
         seen: &HandleView,
-        lo: u64,
-        hi: u64,
-        is_exclusive: bool,
+        range: Range<u64>,
+        mode: LockMode,
     ) -> Result<u64> {
-        let locked = self.lock_at_owner(lane, seen, lo, hi, is_exclusive)?;
+        let locked = self.lock_at_owner(lane, seen, range, mode)?;
         Ok(locked.1)
     }
 
@@ -160,12 +174,11 @@ impl File {
         &self,
         lane: &mut Lane,
         seen: &HandleView,
-        lo: u64,
-        hi: u64,
-        is_exclusive: bool,
+        range: Range<u64>,
+        mode: LockMode,
     ) -> Result<(u64, u64)> {
         let session = &self.session;
-        let mut patience = Patience::new(&session.options);
+        let mut patience = session.patience();
         loop {
             let owner = self.owner();
             let request = session.number();
@@ -173,9 +186,9 @@ impl File {
                 view: seen.number,
                 handle: self.handle_id(),
                 request,
-                lo,
-                hi,
-                is_exclusive,
+                lo: range.start,
+                hi: range.end,
+                is_exclusive: mode == LockMode::Exclusive,
             };
             let number = session.number();
             let locked = self.ready(lane, seen, owner).and_then(|index| {

@@ -1,99 +1,55 @@
-//! An open file as all its threads share it: layout state, size, capability, views, and how to repair
-//! what a server complains about.
+//! An open file as all its threads share it: its parts by name, and how to repair what a server complains about.
+//!
+//! ```text
+//!  identity   path, file, rights; what the metadata manager knows it by     settings   hints, ready for use
+//!  known      layout state and size, as last heard                          direct     the direct way's own
+//!  views      the one in use, the whole file                                unsynced   where bytes are that may be lost
+//!  life       accesses under way, closing                                   ...
+//! ```
 //!
 //! Invariants
-//! - The size known here is never above the file's in the same epoch; who needs more asks the owner.
-//! - State and plan are hints: servers say when they are old, and say it before they serve anything.
 //! - No lock is held while a server or the metadata manager is asked, except the gate, which is made
 //!   for that.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use advise::mapping::Strategy as Mapping;
-use layout::{ArrayType, View};
-use parking_lot::{Condvar, Mutex, RwLock};
-use wire::message::catalogue::{Close, GetState, OpenAnswer, RenewCapability, Reopen};
+use layout::View;
+use parking_lot::Mutex;
+use wire::message::catalogue::{Close, GetState, OpenAnswer, RenewCapability};
 use wire::message::file::*;
 use wire::message::{Bytes, Request, decode};
-use wire::{FileId, HandleId, LayoutState, Place, Reader, Rights, ServerId, Status};
+use wire::{HandleId, LayoutState, Place, Reader, Rights, ServerId, Status};
 
 use crate::access::ahead::Ahead;
 use crate::access::direct::maps::{Maps, Misses};
 use crate::access::direct::quick::Quick;
 use crate::access::gateway::Gateway;
+use crate::access::memory::Direction;
 use crate::access::phases::Phases;
 use crate::collective::Together;
-use crate::collective::strategy::Strategy;
 use crate::error::{Error, Result, Trouble};
+use crate::file::identity::Identity;
+use crate::file::known::KnownState;
+use crate::file::life::Life;
 use crate::file::options::OpenOptions;
 use crate::file::pointers::Pointers;
+use crate::file::settings::Settings;
 use crate::file::unsynced::Unsynced;
-use crate::file::view::HandleView;
+use crate::file::view::{HandleView, Views};
 use crate::hints::Hints;
-use crate::hints::heard::Heard;
+use crate::hints::handle_hints::HandleHints;
 use crate::profile::recording::Recording;
-use crate::transport::lane::Lane;
+use crate::session::Session;
+use crate::session::lane::Lane;
 use crate::transport::patience::Patience;
 use crate::transport::pipe::Pipe;
-use crate::transport::session::Session;
-
-/// Answers of servers with a newer layout state between two questions for it, by message.
-const NEWER_PER_QUESTION: u64 = 16;
-
-/// What the metadata manager knows the handle by.
-#[derive(Clone, Debug)]
-struct Key {
-    handle: HandleId,
-    capability: Bytes,
-}
 
 /// What an atomic handle was given by the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) number: u64,
     pub(crate) use_locks: bool,
-}
-
-/// Counts non-blocking operations under way.
-#[derive(Debug, Default)]
-pub(crate) struct Pending {
-    count: Mutex<u64>,
-    is_none: Condvar,
-}
-
-impl Pending {
-    pub(crate) fn begin(&self) {
-        *self.count.lock() += 1;
-    }
-
-    pub(crate) fn end(&self) {
-        *self.count.lock() -= 1;
-        self.is_none.notify_all();
-    }
-
-    /// Waits until there are none.
-    pub(crate) fn wait(&self) {
-        let mut count = self.count.lock();
-        while *count > 0 {
-            self.is_none.wait(&mut count);
-        }
-    }
-}
-
-/// What hints say about the handle, ready for use.
-#[derive(Debug)]
-pub(crate) struct Settings {
-    /// The hints that count.
-    pub(crate) hints: Mutex<Hints>,
-    /// All hints.
-    pub(crate) heard: Mutex<Heard>,
-    /// `message_bytes` and `rendezvous_bytes` plus one of the hints; 0 is not given.
-    limits: (AtomicU64, AtomicU64),
-    /// Whether accesses may go directly.
-    is_direct: AtomicBool,
-    /// Whether the strategy is [`Strategy::Sieving`].
-    pub(crate) is_sieving: AtomicBool,
 }
 
 /// What the direct way has learned about the file.
@@ -110,29 +66,16 @@ pub(crate) struct DirectWay {
 #[derive(Debug)]
 pub struct Handle {
     pub(crate) session: Arc<Session>,
-    pub(crate) path: String,
-    pub(crate) file: FileId,
-    pub(crate) rights: Rights,
-    pub(crate) is_new: bool,
-    pub(crate) is_append: bool,
-    unique: Option<u64>,
-    pub(crate) array: Option<ArrayType>,
-    key: Mutex<Key>,
-    state: Mutex<Arc<LayoutState>>,
-    /// Answers of servers that had a newer layout state.
-    newer: AtomicU64,
-    size: Mutex<SizeIs>,
-    /// The file as it is; owners are asked through it, and appends written.
-    pub(crate) whole: Arc<HandleView>,
-    pub(crate) seen: Mutex<Arc<HandleView>>,
-    /// Views that were replaced while an access used them.
-    retired: Mutex<Vec<Arc<HandleView>>>,
-    /// Held by accesses, and alone by a call that changes view or mode.
-    pub(crate) gate: RwLock<()>,
+    pub(crate) identity: Identity,
+    pub(crate) known: KnownState,
+    pub(crate) views: Views,
+    pub(crate) life: Life,
+    /// In atomic mode.
     pub(crate) lease: Mutex<Option<Lease>>,
     pub(crate) pointers: Pointers,
     pub(crate) settings: Settings,
     pub(crate) direct: DirectWay,
+    /// How the last access went.
     pub(crate) phases: Mutex<Phases>,
     /// What was read before it was asked for.
     pub(crate) ahead: Ahead,
@@ -144,11 +87,6 @@ pub struct Handle {
     pub(crate) gateway: Option<Gateway>,
     /// Where bytes are that this handle has written and not synced.
     pub(crate) unsynced: Unsynced,
-    /// Non-blocking operations under way.
-    pub(crate) pending: Arc<Pending>,
-    is_closed: AtomicBool,
-    /// Whether the views of its first opening are known to be its layout.
-    pub(crate) is_by_views: AtomicBool,
 }
 
 impl Handle {
@@ -158,47 +96,20 @@ impl Handle {
         options: &OpenOptions,
         opened: OpenAnswer,
     ) -> Result<Arc<Handle>> {
-        let attributes = &opened.attributes;
-        let array = attributes.array.as_deref().map(str::parse).transpose()?;
-        let size = SizeIs {
-            size: attributes
-                .truncate_to
-                .map_or(attributes.size, |to| to.min(attributes.size)),
-            epoch: attributes.epoch,
-        };
         let whole = HandleView::new(session, &View::whole_file());
-        let heard = Heard::at_open(session, &path, &opened.hints);
+        let heard = HandleHints::at_open(session, &path, &opened.hints);
         let group = options
             .pointer_group
             .or_else(|| options.hints.number("shared_pointer_group"));
         let handle = Arc::new(Handle {
             session: session.clone(),
-            path,
-            file: attributes.file,
-            rights: opened.rights,
-            is_new: opened.is_new,
-            is_append: options.append,
-            unique: options.unique_number(),
-            array: array.filter(|a: &ArrayType| a.bytes() > 0),
-            key: Mutex::new(Key {
-                handle: opened.handle,
-                capability: opened.capability,
-            }),
-            state: Mutex::new(Arc::new(opened.layout)),
-            size: Mutex::new(size),
-            seen: Mutex::new(whole.clone()),
-            whole,
-            retired: Mutex::default(),
-            gate: RwLock::default(),
+            identity: Identity::new(path, options, &opened)?,
+            known: KnownState::new(opened),
+            views: Views::new(whole),
+            life: Life::default(),
             lease: Mutex::default(),
             pointers: Pointers::new(group),
-            settings: Settings {
-                hints: Mutex::default(),
-                heard: Mutex::new(heard),
-                limits: Default::default(),
-                is_direct: AtomicBool::new(session.options.direct),
-                is_sieving: AtomicBool::new(session.options.strategy == Strategy::Sieving),
-            },
+            settings: Settings::new(&session.options, heard),
             direct: DirectWay::default(),
             phases: Mutex::default(),
             ahead: Ahead::default(),
@@ -209,53 +120,31 @@ impl Handle {
                 mapping => Some(Gateway::new(mapping)),
             },
             unsynced: Unsynced::default(),
-            is_closed: AtomicBool::new(false),
-            pending: Arc::default(),
-            is_by_views: AtomicBool::new(false),
-            newer: AtomicU64::new(0),
         });
         handle.take_hints(&options.hints);
-        let mut files = session.files.lock();
+        let mut files = session.common.files.lock();
         files.retain(|file| file.strong_count() > 0);
         files.push(Arc::downgrade(&handle));
         Ok(handle)
     }
 
-    /// Refuses what a closed handle or a forked child asks for.
+    /// Refuses what a closed handle, one that the manager did not open again, or a forked child asks for.
     pub(crate) fn check(&self) -> Result<()> {
         self.session.check()?;
-        if self.is_closed.load(Ordering::Acquire) {
+        if self.life.is_closed() {
             return Err(Error::Closed);
         }
-        Ok(())
+        self.identity.check()
     }
 
-    /// Refuses an access of a closed handle, of a forked child, or without the right.
+    /// Refuses an access of a handle that is not good any more, of a forked child, or without the right.
     pub(crate) fn check_right(&self, right: Rights) -> Result<()> {
         self.check()?;
-        if self.rights.allow(right) {
-            return Ok(());
-        }
-        Err(Error::Refused {
-            status: Status::PermissionDenied,
-            text: format!(
-                "{} was opened for {}; open it for {right}",
-                self.path, self.rights
-            ),
-            server: None,
-        })
+        self.identity.check_right(right)
     }
 
     pub(crate) fn handle_id(&self) -> HandleId {
-        self.key.lock().handle
-    }
-
-    fn capability(&self) -> Bytes {
-        self.key.lock().capability.clone()
-    }
-
-    pub(crate) fn state(&self) -> Arc<LayoutState> {
-        self.state.lock().clone()
+        self.identity.handle()
     }
 
     /// The server that owns the file, whichever start of it: a new one asks the others what it has to
@@ -263,95 +152,24 @@ impl Handle {
     pub(crate) fn owner(&self) -> Place {
         Place {
             incarnation: 0,
-            ..self.state().owner
+            ..self.known.state().owner
         }
-    }
-
-    pub(crate) fn current(&self) -> Arc<HandleView> {
-        self.seen.lock().clone()
     }
 
     pub(crate) fn take_hints(&self, hints: &Hints) {
-        let counting = self.settings.heard.lock().take(hints);
-        let mut kept = self.settings.hints.lock();
-        *kept = counting;
-        let message = kept.number("message_bytes").unwrap_or(0);
-        let rendezvous = kept
-            .number("rendezvous_bytes")
-            .map_or(0, |n| n.saturating_add(1));
-        self.settings.limits.0.store(message, Ordering::Relaxed);
-        self.settings.limits.1.store(rendezvous, Ordering::Relaxed);
-        if let Some(is_on) = kept.get("direct").and_then(crate::hints::is_on) {
-            let is_direct = is_on && self.session.options.direct;
-            self.settings.is_direct.store(is_direct, Ordering::Relaxed);
-        }
+        let kept = self.settings.take(hints, &self.session.options);
         self.set_ahead(&kept);
         if let Some(is_on) = kept.get("profile").and_then(crate::hints::is_on) {
             self.recording.switch(is_on && self.session.options.profile);
         }
         // They may go another way from now on.
         self.direct.quick.clear();
-        if let Some(strategy) = kept.get("strategy").and_then(Strategy::of) {
-            self.settings
-                .is_sieving
-                .store(strategy == Strategy::Sieving, Ordering::Relaxed);
-        }
-    }
-
-    /// The strategy that was asked for, if any was.
-    pub(crate) fn forced(&self) -> Option<Strategy> {
-        let hint = self
-            .settings
-            .hints
-            .lock()
-            .get("strategy")
-            .and_then(Strategy::of);
-        let general = Some(self.session.options.strategy);
-        hint.or(general.filter(|strategy| *strategy != Strategy::default()))
-    }
-
-    /// Whether accesses may go directly to servers of this host.
-    pub(crate) fn is_direct(&self) -> bool {
-        self.settings.is_direct.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn limits(&self) -> (u64, Option<u64>) {
-        let rendezvous = self.settings.limits.1.load(Ordering::Relaxed);
-        (
-            self.settings.limits.0.load(Ordering::Relaxed),
-            rendezvous.checked_sub(1),
-        )
-    }
-
-    pub(crate) fn known_size(&self) -> SizeIs {
-        self.size.lock().clone()
-    }
-
-    /// Takes what the owner says.
-    pub(crate) fn heard_size(&self, heard: SizeIs) -> SizeIs {
-        let mut known = self.size.lock();
-        if heard.epoch > known.epoch || (heard.epoch == known.epoch && heard.size > known.size) {
-            *known = heard;
-        }
-        known.clone()
-    }
-
-    /// A write of this epoch has ended here, and the owner knows.
-    pub(crate) fn grown(&self, epoch: u64, end: u64) {
-        let mut known = self.size.lock();
-        if known.epoch == epoch {
-            known.size = known.size.max(end);
-        }
     }
 
     /// Asks the owner for the size.
     pub(crate) fn ask_size(&self, lane: &mut Lane) -> Result<SizeIs> {
-        let heard = self.ask_owner(lane, &self.whole, |view| Size { view })?;
-        Ok(self.heard_size(heard))
+        let heard = self.ask_owner(lane, &self.views.whole, |view| Size { view })?;
+        Ok(self.known.heard_size(heard))
     }
 
     /// Tells the owner where a write has ended; false if the file was cut off meanwhile.
@@ -372,12 +190,12 @@ impl Handle {
         seen: &HandleView,
         make: impl Fn(u64) -> R,
     ) -> Result<bool> {
-        let mut patience = Patience::new(&self.session.options);
+        let mut patience = self.session.patience();
         loop {
             let owner = self.owner();
             match self.ask_once(lane, seen, owner, &make) {
                 Ok(heard) => {
-                    self.heard_size(heard);
+                    self.known.heard_size(heard);
                     return Ok(true);
                 }
                 Err(trouble) => {
@@ -400,8 +218,13 @@ impl Handle {
     ) -> std::result::Result<usize, Trouble> {
         let index = self.session.server_pipe(lane, place)?;
         if !seen.is_known_at(place.server) {
-            let capability = self.capability();
-            seen.register(&self.session, lane.pipe(index), self.file, capability)?;
+            let capability = self.identity.capability();
+            seen.register(
+                &self.session,
+                lane.pipe(index),
+                self.identity.file,
+                capability,
+            )?;
             if let Some(settings) = self.settings_for(seen.number) {
                 self.session.count_message();
                 let number = self.session.number();
@@ -436,7 +259,7 @@ impl Handle {
         seen: &HandleView,
         make: impl Fn(u64) -> R,
     ) -> Result<R::Answer> {
-        let mut patience = Patience::new(&self.session.options);
+        let mut patience = self.session.patience();
         loop {
             let owner = self.owner();
             match self.ask_once(lane, seen, owner, &make) {
@@ -454,7 +277,7 @@ impl Handle {
         make: impl Fn(u64) -> R,
         mut take: impl FnMut(u64, R::Answer),
     ) -> Result<()> {
-        let mut patience = Patience::new(&self.session.options);
+        let mut patience = self.session.patience();
         let mut left = self.places();
         while !left.is_empty() {
             let mut asked: Vec<(Place, std::result::Result<u64, Trouble>)> = Vec::new();
@@ -479,12 +302,12 @@ impl Handle {
                     Err(trouble) => troubles.push((place, trouble)),
                 }
             }
-            let before = self.state();
+            let before = self.known.state();
             for (place, trouble) in troubles {
                 self.repair(lane, seen, place, trouble, &mut patience)?;
                 left.push(place);
             }
-            if !left.is_empty() && !Arc::ptr_eq(&before, &self.state()) {
+            if !left.is_empty() && !Arc::ptr_eq(&before, &self.known.state()) {
                 left = self.places();
             }
         }
@@ -493,8 +316,8 @@ impl Handle {
 
     /// The servers of the file, the owner among them.
     pub(crate) fn places(&self) -> Vec<Place> {
-        let state = self.state();
-        let mut places = self.whole.plan(&state).places.clone();
+        let state = self.known.state();
+        let mut places = self.views.whole.plan(&state).places.clone();
         if !places.iter().any(|p| p.server == state.owner.server) {
             places.push(state.owner);
         }
@@ -508,9 +331,9 @@ impl Handle {
         seen: &HandleView,
         lo: u64,
         len: u64,
-        is_write: bool,
+        direction: Direction,
     ) -> bool {
-        let plan = seen.plan(&self.state());
+        let plan = seen.plan(&self.known.state());
         let ends = (
             seen.view.bytes().select(lo),
             seen.view.bytes().select(lo + len - 1),
@@ -524,9 +347,9 @@ impl Handle {
             is_one &= slot.is_some() && (only.is_none() || only == slot);
             only = slot;
         });
-        let must_grow = is_write && last >= self.known_size().size;
+        let must_grow = direction.is_write() && last >= self.known.size().size;
         let at_owner = only.is_some_and(|s| plan.places[s].server == plan.state.owner.server);
-        let hint = self.limits().0;
+        let hint = self.settings.limits().0;
         let most = match hint {
             0 => self.session.message_bytes(),
             hint => hint.min(self.session.message_bytes()),
@@ -576,11 +399,11 @@ impl Handle {
                     self.heard_state(lane, &refusal.detail)? || patience.repaired()
                 }
                 Status::StaleEpoch => {
-                    let before = self.known_size().epoch;
+                    let before = self.known.size().epoch;
                     if let Ok(heard) = decode::<SizeIs>(&refusal.detail.0) {
-                        self.heard_size(heard);
+                        self.known.heard_size(heard);
                     }
-                    if self.known_size().epoch == before {
+                    if self.known.size().epoch == before {
                         self.ask_size(lane)?;
                     }
                     patience.repaired()
@@ -601,7 +424,12 @@ impl Handle {
             _ => false,
         };
         if can_repeat {
-            tracing::debug!(file = self.file.0, server, ?trouble, "request repeated");
+            tracing::debug!(
+                file = self.identity.file.0,
+                server,
+                ?trouble,
+                "request repeated"
+            );
             return Ok(());
         }
         self.session.heard(&trouble);
@@ -612,19 +440,19 @@ impl Handle {
     fn heard_state(&self, lane: &mut Lane, detail: &Bytes) -> Result<bool> {
         let mut r = Reader::new(&detail.0);
         let read = LayoutState::read(&mut r).ok();
-        if read.is_some_and(|state| self.have_state(state)) {
+        if read.is_some_and(|state| self.known.take_state(state)) {
             return Ok(true);
         }
-        let before = self.state().step;
+        let before = self.known.state().step;
         self.fetch_state(lane)?;
-        Ok(self.state().step > before)
+        Ok(self.known.state().step > before)
     }
 
-    /// A server has a newer layout state, in which the bytes of an access are where they were. Whoever copies
-    /// directly needs it for the next access, others when it is convenient. Nobody waits for it.
+    /// A server has a newer layout state, in which the bytes of an access are where they were. A client that copies
+    /// directly needs it for the next access, others when it is convenient. Nothing waits for it.
     pub(crate) fn learn_state(&self, lane: &mut Lane) {
-        let count = self.newer.fetch_add(1, Ordering::Relaxed);
-        if !self.is_direct() && !count.is_multiple_of(NEWER_PER_QUESTION) {
+        let is_time = self.known.is_time_to_ask();
+        if !self.settings.is_direct() && !is_time {
             return;
         }
         let handle = self.handle_id();
@@ -633,7 +461,7 @@ impl Handle {
         };
         self.session.count_message();
         match pipe.ask(self.session.number(), &GetState { handle }) {
-            Ok(state) => drop(self.have_state(state)),
+            Ok(state) => drop(self.known.take_state(state)),
             Err(Trouble::Refused(..)) => {}
             Err(_) => lane.manager = None,
         }
@@ -644,51 +472,44 @@ impl Handle {
         let state = self.session.manager_on(lane, || GetState {
             handle: self.handle_id(),
         })?;
-        self.have_state(state);
+        self.known.take_state(state);
         Ok(())
-    }
-
-    /// Takes note of the layout state; whether it is newer than the one known.
-    pub(crate) fn have_state(&self, state: LayoutState) -> bool {
-        let mut known = self.state.lock();
-        let is_newer = state.step > known.step;
-        // Of the same step it says where a server is that was started again.
-        if is_newer || state.step == known.step && **known != state {
-            *known = Arc::new(state);
-        }
-        is_newer
     }
 
     fn renew(&self, lane: &mut Lane) -> Result<()> {
         let capability = self.session.manager_on(lane, || RenewCapability {
             handle: self.handle_id(),
         })?;
-        self.key.lock().capability = capability;
+        self.identity.renew(capability);
         Ok(())
     }
 
     /// Opens the file again at a metadata manager that was restarted.
     pub(crate) fn reopen(&self, pipe: &mut Pipe) -> std::result::Result<(), Trouble> {
-        if self.is_closed.load(Ordering::Acquire) {
+        if self.life.is_closed() {
             return Ok(());
         }
-        let reopen = Reopen {
-            capability: self.capability(),
-            unique: self.unique,
-        };
+        let reopen = self.identity.reopening();
         self.session.count_message();
-        match pipe.ask(self.session.number(), &reopen) {
+        let trouble = match pipe.ask(self.session.number(), &reopen) {
             Ok(opened) => {
-                *self.key.lock() = Key {
-                    handle: opened.handle,
-                    capability: opened.capability,
-                };
-                Ok(())
+                self.identity.reopened(&opened);
+                return Ok(());
             }
-            // This file is gone; others go on, and whoever uses it is told.
-            Err(Trouble::Refused(..)) => Ok(()),
-            Err(trouble) => Err(trouble),
+            Err(trouble) => trouble,
+        };
+        match &trouble {
+            Trouble::Refused(Status::Busy | Status::ShuttingDown, _) => return Err(trouble),
+            Trouble::Refused(..) => {}
+            _ => return Err(trouble),
         }
+        // Other files go on; the next use of this one is told, and its close.
+        self.session.heard(&trouble);
+        let error = trouble.into_error(None, &pipe.address);
+        tracing::warn!(path = self.identity.path, %error, "the file was not opened again");
+        self.identity.refuse(error);
+        self.direct.quick.clear();
+        Ok(())
     }
 
     /// Puts another view in place; the one before is dropped at its servers when nobody uses it.
@@ -696,18 +517,7 @@ impl Handle {
         self.direct.quick.clear();
         self.turn_recording();
         self.recording.set_text("");
-        let old = std::mem::replace(&mut *self.seen.lock(), seen);
-        if !Arc::ptr_eq(&old, &self.whole) {
-            self.retired.lock().push(old);
-        }
-        let mut unused = Vec::new();
-        self.retired.lock().retain(|seen| {
-            let is_used = Arc::strong_count(seen) > 1;
-            if !is_used {
-                unused.push(seen.clone());
-            }
-            is_used
-        });
+        let unused = self.views.replace(seen);
         for seen in unused {
             self.drop_view(lane, &seen);
         }
@@ -758,18 +568,18 @@ impl Handle {
     /// Closes it after its non-blocking operations; later calls do nothing.
     pub(crate) fn finish(&self) -> Result<()> {
         self.session.check()?;
-        self.pending.wait();
+        self.life.operations.wait();
         self.end()
     }
 
     fn end(&self) -> Result<()> {
-        if self.is_closed.swap(true, Ordering::AcqRel) {
+        if self.life.close() {
             return Ok(());
         }
-        let (file, handle) = (self.file.0, self.handle_id().0);
-        tracing::debug!(path = self.path, file, handle, "file closed");
+        let (file, handle) = (self.identity.file.0, self.handle_id().0);
+        tracing::debug!(path = self.identity.path, file, handle, "file closed");
         // Accesses of other threads end before the file does.
-        let _gate = self.gate.write();
+        let _gate = self.life.gate.write();
         self.direct.quick.clear();
         *self.direct.maps.lock() = Arc::default();
         self.session.tell_drift();
@@ -785,20 +595,19 @@ impl Handle {
                 // The handle is closed already, and nothing that was written is in doubt.
                 return Ok(());
             }
-            match closed {
-                // The manager was restarted, and knows neither the file nor the handle any more.
-                Err(e) if e.status() == Status::BadHandle => {}
-                Err(error) => return Err(error),
-                Ok(_) => {}
-            }
-            released
+            let closed = match closed {
+                // The manager was restarted, and may have said why it does not know the handle.
+                Err(e) if e.status() == Status::BadHandle => self.identity.check(),
+                other => other.map(drop),
+            };
+            loss_first(closed, released)
         })
     }
 
     /// Tells servers that this handle is done.
     fn release(&self, lane: &mut Lane) -> Result<()> {
-        let seen = self.current();
-        let owner = self.state().owner.server;
+        let seen = self.views.current();
+        let owner = self.known.state().owner.server;
         let mut released = Ok(());
         if self.lease.lock().take().is_some() {
             released = self.ask_owner(lane, &seen, |view| LeaveAtomic {
@@ -807,32 +616,40 @@ impl Handle {
             });
         }
         if let Some(group) = self.leave_pointer() {
-            let left = self.ask_owner(lane, &self.whole, |view| LeavePointer { view, group });
+            let left = self.ask_owner(lane, &self.views.whole, |view| LeavePointer { view, group });
             released = released.and(left);
         }
-        if self.rights.allow(Rights::WRITE)
-            && (seen.is_known_at(owner) || self.whole.is_known_at(owner))
+        if self.identity.rights.allow(Rights::WRITE)
+            && (seen.is_known_at(owner) || self.views.whole.is_known_at(owner))
         {
             let known = match seen.is_known_at(owner) {
                 true => &seen,
-                false => &self.whole,
+                false => &self.views.whole,
             };
             let told = self.ask_owner(lane, known, |view| Release { view });
             released = released.and(told);
         }
-        let retired = std::mem::take(&mut *self.retired.lock());
+        let retired = self.views.take_retired();
         let mut heard = Vec::new();
-        for seen in retired.iter().chain([&seen, &self.whole]) {
+        for seen in retired.iter().chain([&seen, &self.views.whole]) {
             heard.extend(self.drop_view(lane, seen));
         }
-        released.and(self.compare_at_close(lane, &heard))
+        loss_first(released, self.compare_at_close(lane, &heard))
+    }
+}
+
+/// Both results of a close: a loss of bytes before any other failure, else the first one.
+fn loss_first(first: Result<()>, second: Result<()>) -> Result<()> {
+    match second {
+        Err(Error::LostWrites { .. }) => second,
+        _ => first.and(second),
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
         if self.session.is_ours() {
-            // Whoever wants to hear of errors closes the file first. Nothing is under way: it would
+            // A program that wants to hear of errors closes the file first. Nothing is under way: it would
             // hold the file.
             let _ = self.end();
         }

@@ -5,15 +5,19 @@
 //! waits for those under way. State calls ([`File::position`], [`File::view`], [`File::last_access`], ...)
 //! send nothing.
 //!
-//! Left to others: described memory (`memory`), how bytes travel (`access`), threads for non-blocking
+//! Left to others: described memory and how bytes travel (`access`), threads for non-blocking
 //! operations (`nonblocking`).
 
 pub(crate) mod atomic;
 pub(crate) mod handle;
+pub(crate) mod identity;
+pub(crate) mod known;
+pub(crate) mod life;
 pub(crate) mod nonblocking;
 pub(crate) mod options;
 pub(crate) mod pointers;
 pub(crate) mod relayout;
+pub(crate) mod settings;
 pub(crate) mod unsynced;
 pub(crate) mod view;
 
@@ -27,15 +31,15 @@ use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use wire::message::file::*;
 use wire::{FileId, HandleId, LayoutState, Rights, ServerId, Status};
 
-use crate::access::How;
-use crate::access::memory::{Memory, Run};
+use crate::access::memory::{Direction, Memory, Run};
 use crate::access::phases::Phases;
+use crate::access::request::{How, Request};
 use crate::collective::strategy::Collective;
 use crate::error::{Error, Result};
 use crate::file::handle::Handle;
-use crate::file::nonblocking::{Buffer, Request};
+use crate::file::nonblocking::{Buffer, Pending};
 use crate::file::options::OpenOptions;
-use crate::file::unsynced::Synced;
+use crate::file::unsynced::SyncReport;
 use crate::file::view::{HandleView, is_whole};
 use crate::hints::Hints;
 
@@ -81,12 +85,12 @@ impl File {
 
     /// The file's number.
     pub fn id(&self) -> FileId {
-        self.file
+        self.identity.file
     }
 
     /// The path it was opened by; it may have another by now.
     pub fn path(&self) -> &str {
-        &self.path
+        &self.identity.path
     }
 
     /// The handle, as the metadata manager knows it at present.
@@ -96,22 +100,22 @@ impl File {
 
     /// What the handle is for.
     pub fn rights(&self) -> Rights {
-        self.rights
+        self.identity.rights
     }
 
     /// Whether the file was created by this opening.
     pub fn is_new(&self) -> bool {
-        self.is_new
+        self.identity.is_new
     }
 
     /// The array the file holds, if its creator said so.
     pub fn array(&self) -> Option<&ArrayType> {
-        self.array.as_ref()
+        self.identity.array.as_ref()
     }
 
     /// Where the bytes of the file are, as last heard.
     pub fn layout(&self) -> Arc<LayoutState> {
-        self.state()
+        self.known.state()
     }
 
     /// Sets the view of this handle. Its cost does not depend on the size of the file. The pointer of
@@ -125,7 +129,7 @@ impl File {
     /// Sets the view for a caller that is alone with the handle.
     pub(crate) fn set_view_alone(&self, view: &View) -> Result<()> {
         let seen = match is_whole(view) {
-            true => self.whole.clone(),
+            true => self.views.whole.clone(),
             false => HandleView::new(&self.session, view),
         };
         self.session.with_lane(|lane| {
@@ -183,7 +187,7 @@ impl File {
 
     /// The view of this handle.
     pub fn view(&self) -> View {
-        self.current().view.clone()
+        self.views.current().view.clone()
     }
 
     /// Writes behind the end of the file, wherever that is by then; the offset in the file.
@@ -194,12 +198,12 @@ impl File {
     pub(crate) fn append_run(&self, bytes: SharedBytes<'_>) -> Result<u64> {
         self.check_right(Rights::WRITE)?;
         let _gate = self.beside();
-        let whole = &self.whole;
+        let whole = &self.views.whole;
         self.session.with_lane(|lane| {
             // A truncate voids what was reserved before it; then the end is elsewhere.
             for _ in 0..MOST_RESERVATIONS {
                 let (request, reserved) = {
-                    let _ordered = self.session.ordered.lock();
+                    let _ordered = self.session.common.ordered.lock();
                     let request = self.session.number();
                     let make = |view| Reserve {
                         view,
@@ -213,8 +217,9 @@ impl File {
                     reserved_epoch: Some(reserved.epoch),
                     ..How::default()
                 };
-                let mut memory = Memory::of(Run::From(bytes));
-                let written = self.access(lane, whole, reserved.offset, &mut memory, how);
+                let memory = Memory::of(Run::From(bytes));
+                let access = Request::of(whole, reserved.offset, memory).with(how);
+                let written = self.access(lane, access);
                 let end = match &written {
                     Ok(n) => reserved.offset + *n as u64,
                     Err(Error::Partial { confirmed, .. }) => reserved.offset + confirmed,
@@ -234,8 +239,8 @@ impl File {
                     other => other?,
                 };
                 if is_counted? {
-                    if Arc::ptr_eq(&self.current(), whole) {
-                        self.record(true, reserved.offset, &Ok(bytes.len()));
+                    if Arc::ptr_eq(&self.views.current(), whole) {
+                        self.record(Direction::Write, reserved.offset, &Ok(bytes.len()));
                     }
                     return Ok(reserved.offset);
                 }
@@ -248,13 +253,13 @@ impl File {
         })
     }
 
-    /// Begins to read; the buffer comes back with the [`Request`].
-    pub fn read_at_nonblocking(&self, offset: u64, buffer: Vec<u8>) -> Request {
+    /// Begins to read; the buffer comes back with the [`Pending`] operation.
+    pub fn read_at_nonblocking(&self, offset: u64, buffer: Vec<u8>) -> Pending {
         nonblocking::read(self, offset, buffer)
     }
 
-    /// Begins to write; the buffer comes back with the [`Request`].
-    pub fn write_at_nonblocking(&self, offset: u64, bytes: impl Into<Buffer>) -> Request {
+    /// Begins to write; the buffer comes back with the [`Pending`] operation.
+    pub fn write_at_nonblocking(&self, offset: u64, bytes: impl Into<Buffer>) -> Pending {
         nonblocking::write(self, offset, bytes.into())
     }
 
@@ -268,7 +273,7 @@ impl File {
     pub fn resize(&self, size: u64) -> Result<()> {
         self.check_right(Rights::WRITE)?;
         check_size(size)?;
-        let whole = &self.whole;
+        let whole = &self.views.whole;
         // All attempts have one number: what others have written after the first is not cut by the second.
         let request = self.session.number();
         self.session.with_lane(|lane| {
@@ -278,7 +283,7 @@ impl File {
                 to: size,
                 request,
             })?;
-            self.heard_size(heard);
+            self.known.heard_size(heard);
             self.void_ahead();
             Ok(())
         })
@@ -288,7 +293,7 @@ impl File {
     pub fn preallocate(&self, size: u64) -> Result<()> {
         self.check_right(Rights::WRITE)?;
         check_size(size)?;
-        let whole = &self.whole;
+        let whole = &self.views.whole;
         self.session.with_lane(|lane| {
             loop {
                 let epoch = self.ask_size(lane)?.epoch;
@@ -306,9 +311,10 @@ impl File {
 
     /// Makes everything written to the file so far durable, where the stores can; says whether they
     /// can. Bytes written by this handle that died with a server or its host since are reported as
-    /// [`Error::LostWrites`], once, as by `fsync`: whoever wrote them has to do it again. Each handle hears of its own
-    /// writes; what other handles have written is made durable as far as the servers have it.
-    pub fn sync(&self) -> Result<Synced> {
+    /// [`Error::LostWrites`], once, as by `fsync`: the program has to write them again. Each handle hears of its own
+    /// writes, also of those that another rank of its team has sent to the servers; what other handles have written is
+    /// made durable as far as the servers have it.
+    pub fn sync(&self) -> Result<SyncReport> {
         self.check()?;
         self.void_own_ahead();
         self.session.with_lane(|lane| {
@@ -324,7 +330,7 @@ impl File {
         let _gate = self.alone();
         self.void_own_ahead();
         self.direct.quick.clear();
-        let seen = self.current();
+        let seen = self.views.current();
         self.session.with_lane(|lane| {
             if is_atomic {
                 return self.admit(lane, &seen);
@@ -392,7 +398,7 @@ impl File {
         self.session.with_lane(|lane| {
             self.ask_all(
                 lane,
-                &self.whole,
+                &self.views.whole,
                 |view| Allocation { view },
                 |_, bytes| sum += bytes,
             )
@@ -410,7 +416,7 @@ impl File {
         self.session.with_lane(|lane| {
             self.ask_all(
                 lane,
-                &self.whole,
+                &self.views.whole,
                 |view| Scrub { view },
                 |_, part: ScrubAnswer| {
                     all.blocks += part.blocks;
@@ -429,13 +435,13 @@ impl File {
     }
 
     pub(crate) fn beside(&self) -> RwLockReadGuard<'_, ()> {
-        self.gate.read()
+        self.life.gate.read()
     }
 
     /// Alone with the handle, once non-blocking operations and accesses of other threads are done.
     pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
-        self.pending.wait();
-        self.gate.write()
+        self.life.operations.wait();
+        self.life.gate.write()
     }
 }
 

@@ -117,23 +117,23 @@ impl<T> Slot<T> {
 
 /// A non-blocking operation. Dropping it does not stop the operation.
 #[derive(Debug)]
-pub struct Request {
+pub struct Pending {
     slot: Arc<Slot<Outcome>>,
     pid: u32,
 }
 
-impl Request {
-    fn new() -> Request {
-        Request {
+impl Pending {
+    fn new() -> Pending {
+        Pending {
             slot: Slot::new(),
             pid: std::process::id(),
         }
     }
 
-    fn done(result: Result<usize>, buffer: Buffer) -> Request {
-        let request = Request::new();
-        request.slot.set((result, buffer));
-        request
+    fn done(result: Result<usize>, buffer: Buffer) -> Pending {
+        let pending = Pending::new();
+        pending.slot.set((result, buffer));
+        pending
     }
 
     /// Whether it is done. Never waits.
@@ -158,11 +158,11 @@ enum Task {
     Ahead(Range<u64>, u64, Vec<u8>),
 }
 
-pub(crate) fn read(file: &File, offset: u64, buffer: Vec<u8>) -> Request {
+pub(crate) fn read(file: &File, offset: u64, buffer: Vec<u8>) -> Pending {
     begin(file, offset, Task::Read(buffer))
 }
 
-pub(crate) fn write(file: &File, offset: u64, bytes: Buffer) -> Request {
+pub(crate) fn write(file: &File, offset: u64, bytes: Buffer) -> Pending {
     begin(file, offset, Task::Write(bytes))
 }
 
@@ -172,25 +172,25 @@ pub(crate) fn read_ahead(file: &File, range: Range<u64>, version: u64, bytes: Ve
     drop(begin(file, offset, Task::Ahead(range, version, bytes)));
 }
 
-fn begin(file: &File, offset: u64, task: Task) -> Request {
+fn begin(file: &File, offset: u64, task: Task) -> Pending {
     if let Err(error) = file.check() {
         return refused(file, error, task);
     }
-    let request = Request::new();
+    let pending = Pending::new();
     // Where it is found again if there is no thread for it.
     let task = Arc::new(Mutex::new(Some(task)));
-    let (mine, taken, slot) = (file.clone(), Arc::clone(&task), request.slot.clone());
-    file.pending.begin();
+    let (mine, taken, slot) = (file.clone(), Arc::clone(&task), pending.slot.clone());
+    file.life.operations.begin();
     let job = move || {
         if let Some(task) = taken.lock().take() {
             run(mine, offset, task, &slot);
         }
     };
-    match file.session.workers.submit(Box::new(job)) {
-        Ok(()) => request,
+    match file.session.common.workers.submit(Box::new(job)) {
+        Ok(()) => pending,
         Err((job, error)) => {
             let task = task.lock().take().expect("it did not run");
-            file.pending.end();
+            file.life.operations.end();
             drop(job);
             refused(file, no_thread(&error), task)
         }
@@ -205,7 +205,7 @@ fn no_thread(error: &io::Error) -> Error {
     }
 }
 
-fn refused(file: &File, error: Error, task: Task) -> Request {
+fn refused(file: &File, error: Error, task: Task) -> Pending {
     let buffer = match task {
         Task::Read(buffer) => Buffer::Owned(buffer),
         Task::Write(buffer) => buffer,
@@ -214,7 +214,7 @@ fn refused(file: &File, error: Error, task: Task) -> Request {
             Buffer::Owned(Vec::new())
         }
     };
-    Request::done(Err(error), buffer)
+    Pending::done(Err(error), buffer)
 }
 
 /// Runs an operation; a panic is a failure like others.
@@ -241,11 +241,11 @@ fn run(file: File, offset: u64, task: Task, slot: &Slot<Outcome>) {
             (Ok(0), Buffer::Owned(Vec::new()))
         }
     };
-    // The file is let go before completion is told: whoever waits for that may drop it as the last.
-    let pending = file.pending.clone();
+    // The file is let go before completion is told: the caller that waits for that may drop it as the last.
+    let operations = file.life.operations.clone();
     drop(file);
     slot.set(outcome);
-    pending.end();
+    operations.end();
 }
 
 /// Operations on the memory of the caller that run beside it; made by [`File::overlap`].
@@ -259,12 +259,12 @@ pub struct Overlap<'scope, 'env> {
 
 /// An operation of an [`Overlap`] that has begun.
 #[derive(Debug)]
-pub struct Begun<'scope> {
+pub struct Operation<'scope> {
     slot: Arc<Slot<Result<usize>>>,
     memory: PhantomData<&'scope mut [u8]>,
 }
 
-impl Begun<'_> {
+impl Operation<'_> {
     /// Whether it is done. Never waits.
     pub fn test(&self) -> bool {
         self.slot.is_set()
@@ -278,7 +278,7 @@ impl Begun<'_> {
 
 impl File {
     /// Has operations on memory of the caller run beside it. All of them are done when this returns; what an operation
-    /// came to is told by its [`Begun`], and an error that was not asked for is lost, as with any request that is
+    /// came to is told by its [`Operation`], and an error that was not asked for is lost, as with any request that is
     /// dropped.
     ///
     /// ```no_run
@@ -323,17 +323,17 @@ impl Drop for End<'_, '_, '_> {
 
 impl<'scope, 'env: 'scope> Overlap<'scope, 'env> {
     /// Reads view bytes from `offset` on.
-    pub fn read_at(&self, offset: u64, buffer: &'scope mut [u8]) -> Begun<'scope> {
+    pub fn read_at(&self, offset: u64, buffer: &'scope mut [u8]) -> Operation<'scope> {
         self.access_at(offset, buffer.into())
     }
 
     /// Writes view bytes from `offset` on.
-    pub fn write_at(&self, offset: u64, bytes: &'scope [u8]) -> Begun<'scope> {
+    pub fn write_at(&self, offset: u64, bytes: &'scope [u8]) -> Operation<'scope> {
         self.access_at(offset, bytes.into())
     }
 
     /// Reads or writes memory as it is described; see [`File::access_at`].
-    pub fn access_at(&self, offset: u64, memory: Memory<'scope>) -> Begun<'scope> {
+    pub fn access_at(&self, offset: u64, memory: Memory<'scope>) -> Operation<'scope> {
         let file = self.file;
         self.begin(&self.alone, move || file.access_at(offset, memory))
     }
@@ -346,7 +346,7 @@ impl<'scope, 'env: 'scope> Overlap<'scope, 'env> {
         team: &'scope Team,
         offset: u64,
         memory: Memory<'scope>,
-    ) -> Begun<'scope> {
+    ) -> Operation<'scope> {
         let file = self.file;
         self.begin(&self.together, move || {
             file.access_at_all(team, offset, memory)
@@ -357,14 +357,14 @@ impl<'scope, 'env: 'scope> Overlap<'scope, 'env> {
         &self,
         jobs: &Jobs<'scope>,
         operation: impl FnOnce() -> Result<usize> + Send + 'scope,
-    ) -> Begun<'scope> {
+    ) -> Operation<'scope> {
         let slot = Slot::new();
         let told = Arc::clone(&slot);
         let job = Box::new(move || told.set(guarded(operation)));
         if let Err((_, error)) = jobs.submit_in(self.scope, job) {
             slot.set(Err(no_thread(&error)));
         }
-        Begun {
+        Operation {
             slot,
             memory: PhantomData,
         }

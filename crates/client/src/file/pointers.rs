@@ -13,7 +13,7 @@ use wire::{Rights, Status};
 use crate::error::{Error, Result};
 use crate::file::File;
 use crate::file::handle::Handle;
-use crate::transport::lane::Lane;
+use crate::session::lane::Lane;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -45,11 +45,12 @@ impl Handle {
         }
         *self
             .session
+            .common
             .groups
             .lock()
-            .entry((self.file.0, group))
+            .entry((self.identity.file.0, group))
             .or_default() += 1;
-        self.ask_owner(lane, &self.whole, |view| JoinPointer {
+        self.ask_owner(lane, &self.views.whole, |view| JoinPointer {
             view,
             group,
             position: 0,
@@ -62,13 +63,13 @@ impl Handle {
         if !self.pointers.has_joined.swap(false, Ordering::AcqRel) {
             return None;
         }
-        let mut groups = self.session.groups.lock();
-        let count = groups.get_mut(&(self.file.0, group))?;
+        let mut groups = self.session.common.groups.lock();
+        let count = groups.get_mut(&(self.identity.file.0, group))?;
         *count -= 1;
         if *count > 0 {
             return None;
         }
-        groups.remove(&(self.file.0, group));
+        groups.remove(&(self.identity.file.0, group));
         Some(group)
     }
 }
@@ -88,9 +89,9 @@ impl File {
     pub fn write(&self, bytes: &[u8]) -> Result<usize> {
         self.check_right(Rights::WRITE)?;
         let mut position = self.pointers.own.lock();
-        if self.is_append {
+        if self.identity.is_append {
             let end = self.append(bytes)? + bytes.len() as u64;
-            *position = self.current().view.len_within(end);
+            *position = self.views.current().view.len_within(end);
             return Ok(bytes.len());
         }
         let n = self.write_at(*position, bytes)?;
@@ -112,7 +113,7 @@ impl File {
             SeekFrom::Current(by) => (current()?, by),
             SeekFrom::End(by) => {
                 let size = self.size()?;
-                (self.current().view.len_within(size), by)
+                (self.views.current().view.len_within(size), by)
             }
         };
         from.checked_add_signed(by)
@@ -144,7 +145,7 @@ impl File {
         let group = self.group()?;
         self.pointers.has_used.store(true, Ordering::Release);
         // The owner answers a question only if none of this client with a higher number came before.
-        let _ordered = self.session.ordered.lock();
+        let _ordered = self.session.common.ordered.lock();
         let request = self.session.number();
         let make = |view| MovePointer {
             view,
@@ -153,16 +154,16 @@ impl File {
             how,
             amount,
         };
-        let mut moved = self.ask_owner(lane, &self.whole, make);
+        let mut moved = self.ask_owner(lane, &self.views.whole, make);
         if matches!(&moved, Err(e) if e.status() == Status::BadHandle) {
             // An owner that was restarted knows nobody; the pointer stands where it was last seen.
             let position = self.pointers.shared_at.load(Ordering::Relaxed);
-            self.ask_owner(lane, &self.whole, |view| JoinPointer {
+            self.ask_owner(lane, &self.views.whole, |view| JoinPointer {
                 view,
                 group,
                 position,
             })?;
-            moved = self.ask_owner(lane, &self.whole, make);
+            moved = self.ask_owner(lane, &self.views.whole, make);
         }
         if let Ok(before) = moved {
             let now = match how {

@@ -7,7 +7,9 @@
 //! Invariants
 //! - A number is noted before the write returns. Short direct writes note theirs when their run is learnt, and learn it anew
 //!   after each sync.
-//! - What a sync takes over and does not finish is noted again.
+//! - A note stays until a sync that began after it has ended well, or has reported the loss. Syncs of one handle that run at
+//!   the same time all hear of it.
+//! - A rank of a team notes the bytes that other ranks have sent for it: the round that ends a write in two phases tells.
 //! - A loss is reported once per handle; after that the handle is as good as new, like a file after `fsync` failed.
 //!
 //! Left to others: who loses what (`ioserver`, `verifier`), making things durable.
@@ -16,77 +18,116 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use wire::message::file::{self, Sync, Verifiers, Verify};
-use wire::{Place, ServerId};
+use wire::{DecodeError, Place, Reader, ServerId, put_number};
 
 use crate::error::{Error, Result};
 use crate::file::handle::Handle;
-use crate::transport::lane::Lane;
+use crate::session::lane::Lane;
 
 /// What a sync has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Synced {
+pub struct SyncReport {
     /// Whether the bytes survive the death of the servers and of their hosts.
     pub is_durable: bool,
 }
 
 /// Bytes at one server.
 #[derive(Clone, Copy, Debug)]
-struct Written {
+struct Note {
     server: u64,
     /// The start of the server that took them.
     start: u64,
     verifier: u64,
     /// When the first of them were written.
     since: Instant,
+    /// The number of the last note about them.
+    note: u64,
 }
 
-/// Where bytes are that a handle has written and not synced. Few entries: one per server and life of it.
 #[derive(Debug, Default)]
-pub(crate) struct Unsynced(Mutex<Vec<Written>>);
+struct Notes {
+    /// Few: one per server and life of it.
+    list: Vec<Note>,
+    count: u64,
+}
+
+/// Where bytes are that a handle has written and not synced.
+#[derive(Debug, Default)]
+pub(crate) struct Unsynced(Mutex<Notes>);
 
 impl Unsynced {
     /// A server has taken bytes.
     pub(crate) fn wrote(&self, server: u64, start: u64, verifier: u64) {
-        let mut list = self.0.lock();
-        let is_same = |w: &Written| w.server == server && w.verifier == verifier;
-        if !list.iter().any(is_same) {
-            list.push(Written {
+        let Notes { list, count } = &mut *self.0.lock();
+        *count += 1;
+        let is_same = |w: &&mut Note| (w.server, w.verifier) == (server, verifier);
+        match list.iter_mut().find(is_same) {
+            Some(written) => written.note = *count,
+            None => list.push(Note {
                 server,
                 start,
                 verifier,
                 since: Instant::now(),
-            });
+                note: *count,
+            }),
         }
     }
 
     /// Whether everything was synced.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+        self.0.lock().list.is_empty()
     }
 
-    fn take(&self) -> Vec<Written> {
-        std::mem::take(&mut *self.0.lock())
+    /// The number of the last note.
+    pub(crate) fn last_note(&self) -> u64 {
+        self.0.lock().count
     }
 
-    /// They are still not synced.
-    fn put_back(&self, before: Vec<Written>) {
-        let mut list = self.0.lock();
-        let later = std::mem::replace(&mut *list, before);
-        for written in later {
-            let is_same =
-                |w: &Written| (w.server, w.verifier) == (written.server, written.verifier);
-            if !list.iter().any(is_same) {
-                list.push(written);
+    /// What was noted after a note: server, start and verifier, for other ranks whose bytes they are.
+    pub(crate) fn put_since(&self, note: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        for written in self.0.lock().list.iter().filter(|w| w.note > note) {
+            for n in [written.server, written.start, written.verifier] {
+                put_number(&mut out, n);
             }
         }
+        out
+    }
+
+    /// Notes what another rank has said of bytes that it has sent for this one.
+    pub(crate) fn take_from(&self, said: &[u8]) -> std::result::Result<(), DecodeError> {
+        let mut r = Reader::new(said);
+        while r.left() > 0 {
+            self.wrote(r.number()?, r.number()?, r.number()?);
+        }
+        Ok(())
+    }
+
+    fn all(&self) -> Vec<Note> {
+        self.0.lock().list.clone()
+    }
+
+    /// A sync that began then has settled these. What was noted since stays.
+    fn settle(&self, settled: &[Note], began: Instant) {
+        self.0.lock().list.retain_mut(|written| {
+            let is_same = |s: &&Note| (s.server, s.verifier) == (written.server, written.verifier);
+            let Some(before) = settled.iter().find(is_same) else {
+                return true;
+            };
+            let is_new = before.note < written.note;
+            if is_new {
+                written.since = written.since.max(began);
+            }
+            is_new
+        });
     }
 }
 
 impl Handle {
     /// Makes everything durable where it can be. Bytes that were acknowledged and are lost are
-    /// reported, once: whoever wrote them has to do it again.
-    pub(crate) fn sync_servers(&self, lane: &mut Lane) -> Result<Synced> {
-        let before = self.unsynced.take();
+    /// reported, once: the program has to write them again.
+    pub(crate) fn sync_servers(&self, lane: &mut Lane) -> Result<SyncReport> {
+        let (began, before) = (Instant::now(), self.unsynced.all());
         // Short direct writes do not note where they went. Those that are under way end before the
         // servers are asked; later ones are noted again.
         self.direct.quick.clear();
@@ -94,18 +135,15 @@ impl Handle {
         let mut heard = Vec::new();
         let synced = self.ask_all(
             lane,
-            &self.whole,
+            &self.views.whole,
             |view| Sync { view },
             |server, synced: file::SyncAnswer| {
                 is_durable &= synced.is_durable;
                 heard.push((server, synced.verifiers));
             },
         );
-        if let Err(error) = synced {
-            self.unsynced.put_back(before);
-            return Err(error);
-        }
-        let lost = before.into_iter().filter(|written| {
+        synced?;
+        let lost = before.iter().copied().filter(|written| {
             let now = find(&heard, written.server);
             // One that has nothing of the file any more was not asked: what it had was taken along, unless it was lost
             // before.
@@ -118,8 +156,10 @@ impl Handle {
                 }
             }
         });
-        report(lost.collect())?;
-        Ok(Synced { is_durable })
+        let lost = lost.collect();
+        self.unsynced.settle(&before, began);
+        report(lost)?;
+        Ok(SyncReport { is_durable })
     }
 
     /// Reports what is known to be lost, with what servers have said just now. One that cannot be asked is not waited for:
@@ -129,7 +169,7 @@ impl Handle {
         lane: &mut Lane,
         heard: &[(u64, Verifiers)],
     ) -> Result<()> {
-        let before = self.unsynced.take();
+        let before = self.unsynced.all();
         let lost = before.into_iter().filter(|written| {
             let now = find(heard, written.server);
             let now = now.or_else(|| self.verifiers_now(lane, written.server));
@@ -165,7 +205,7 @@ fn find(heard: &[(u64, Verifiers)], server: u64) -> Option<Verifiers> {
     found.map(|(_, verifiers)| *verifiers)
 }
 
-fn report(lost: Vec<Written>) -> Result<()> {
+fn report(lost: Vec<Note>) -> Result<()> {
     let Some(first) = lost.iter().map(|w| w.since).min() else {
         return Ok(());
     };
@@ -183,35 +223,55 @@ fn report(lost: Vec<Written>) -> Result<()> {
 mod tests {
     use super::*;
 
+    fn noted(unsynced: &Unsynced) -> Vec<(u64, u64)> {
+        let all = unsynced.all();
+        all.iter().map(|w| (w.server, w.verifier)).collect()
+    }
+
     #[test]
-    fn all_lives_of_a_server_are_noted_and_the_oldest_time_stays() {
+    fn all_lives_of_a_server_are_noted_until_a_sync_settles_them() {
         let unsynced = Unsynced::default();
         for (server, verifier) in [(1, 10), (2, 10), (1, 10), (1, 11), (2, 10)] {
             unsynced.wrote(server, 5, verifier);
         }
-        let before = unsynced.take();
-        let seen = |list: &[Written]| -> Vec<(u64, u64)> {
-            list.iter().map(|w| (w.server, w.verifier)).collect()
-        };
-        assert_eq!(seen(&before), [(1, 10), (2, 10), (1, 11)]);
-        assert!(unsynced.take().is_empty());
-        // A sync that failed, and writes that were made meanwhile.
+        let (began, before) = (Instant::now(), unsynced.all());
+        assert_eq!(noted(&unsynced), [(1, 10), (2, 10), (1, 11)]);
+        // Writes that are made while a sync runs; their time begins with it.
         unsynced.wrote(2, 5, 10);
         unsynced.wrote(2, 6, 12);
-        let since = before[1].since;
-        unsynced.put_back(before);
-        let all = unsynced.take();
-        assert_eq!(seen(&all), [(1, 10), (2, 10), (1, 11), (2, 12)]);
-        assert_eq!(all[1].since, since);
+        unsynced.settle(&before, began);
+        assert_eq!(noted(&unsynced), [(2, 10), (2, 12)]);
+        assert_eq!(unsynced.all()[0].since, began);
+        // Another sync of the same time has settled less.
+        unsynced.settle(&before, began);
+        assert_eq!(noted(&unsynced), [(2, 10), (2, 12)]);
+        unsynced.settle(&unsynced.all(), began);
+        assert!(unsynced.is_empty());
+    }
+
+    #[test]
+    fn other_ranks_hear_of_what_was_noted_since() {
+        let (sender, other) = (Unsynced::default(), Unsynced::default());
+        sender.wrote(1, 5, 10);
+        sender.wrote(2, 5, 10);
+        let note = sender.last_note();
+        sender.wrote(3, 6, u64::MAX);
+        sender.wrote(1, 5, 10);
+        let said = sender.put_since(note);
+        other.take_from(&said).unwrap();
+        assert_eq!(noted(&other), [(1, 10), (3, u64::MAX)]);
+        assert_eq!(other.all()[1].start, 6);
+        assert!(other.take_from(&said[..said.len() - 1]).is_err());
     }
 
     #[test]
     fn loss_names_each_server_once() {
-        let written = |server, verifier| Written {
+        let written = |server, verifier| Note {
             server,
             start: 1,
             verifier,
             since: Instant::now(),
+            note: 0,
         };
         assert_eq!(report(Vec::new()), Ok(()));
         let lost = report(vec![written(3, 1), written(0, 1), written(3, 2)]).unwrap_err();

@@ -1,4 +1,4 @@
-//! A view as a handle uses it: its number, its description, and who knows it.
+//! A view as a handle uses it: its number, its description, and which servers know it.
 //!
 //! Registered at a server when that server is first needed, and again when it has forgotten it.
 
@@ -12,8 +12,8 @@ use wire::{FileId, LayoutState, Place, describe};
 
 use crate::access::plan::Plan;
 use crate::error::Trouble;
+use crate::session::Session;
 use crate::transport::pipe::Pipe;
-use crate::transport::session::Session;
 
 /// Bytes of a description in one message.
 const PART_BYTES: usize = 256 << 10;
@@ -29,6 +29,49 @@ pub(crate) struct HandleView {
     plan: Mutex<Option<Arc<Plan>>>,
     /// The plan through one server.
     through: Mutex<Option<Arc<Plan>>>,
+}
+
+/// The views of a handle.
+#[derive(Debug)]
+pub(crate) struct Views {
+    /// The file as it is; owners are asked through it, and appends written.
+    pub(crate) whole: Arc<HandleView>,
+    current: Mutex<Arc<HandleView>>,
+    /// Views that were replaced while an access used them.
+    retired: Mutex<Vec<Arc<HandleView>>>,
+}
+
+impl Views {
+    pub(crate) fn new(whole: Arc<HandleView>) -> Views {
+        Views {
+            current: Mutex::new(whole.clone()),
+            whole,
+            retired: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn current(&self) -> Arc<HandleView> {
+        self.current.lock().clone()
+    }
+
+    /// Puts another view in place; those that no access uses any more.
+    pub(crate) fn replace(&self, seen: Arc<HandleView>) -> Vec<Arc<HandleView>> {
+        let old = std::mem::replace(&mut *self.current.lock(), seen);
+        let mut retired = self.retired.lock();
+        if !Arc::ptr_eq(&old, &self.whole) {
+            retired.push(old);
+        }
+        let (used, unused) = retired
+            .drain(..)
+            .partition(|seen| Arc::strong_count(seen) > 1);
+        *retired = used;
+        unused
+    }
+
+    /// Views that were replaced and may still be known to servers.
+    pub(crate) fn take_retired(&self) -> Vec<Arc<HandleView>> {
+        std::mem::take(&mut *self.retired.lock())
+    }
 }
 
 impl HandleView {

@@ -7,7 +7,7 @@
 //!
 //! Left to others: hints of other sources (`heard`).
 
-pub(crate) mod heard;
+pub(crate) mod handle_hints;
 
 use std::collections::BTreeMap;
 

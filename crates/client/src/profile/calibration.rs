@@ -26,7 +26,7 @@ use wire::message::catalogue::Member;
 use crate::access::phases::Phases;
 use crate::client::Client;
 use crate::error::Result;
-use crate::transport::session::Session;
+use crate::session::Session;
 
 /// Shorter accesses say more about the moment than about the machine.
 const COMPARED_BYTES: u64 = 64 << 10;
@@ -40,7 +40,7 @@ const FAR_OFF: f64 = 1.386_294_361_119_890_6;
 /// What a session knows about its machine.
 #[derive(Debug, Default)]
 pub(crate) struct Calibrated {
-    known: Mutex<Option<Arc<Known>>>,
+    known: Mutex<Option<Arc<Measurements>>>,
     is_known: AtomicBool,
     /// Bits of the mean logarithm of measured by predicted, and over how many accesses.
     error: AtomicU64,
@@ -49,7 +49,7 @@ pub(crate) struct Calibrated {
 }
 
 #[derive(Debug)]
-struct Known {
+struct Measurements {
     machine: Machine,
     rows: Vec<Calibration>,
     /// Whether a server is of this host.
@@ -95,7 +95,7 @@ impl Calibrated {
         {
             return;
         }
-        // Whoever is replacing what is known does not want to be compared with it.
+        // A thread that replaces what is known does not want to be compared with it.
         let Some(known) = self.known.try_lock().map(|known| known.clone()) else {
             return;
         };
@@ -146,7 +146,7 @@ impl Calibrated {
         rows.into_iter().map(stale).collect()
     }
 
-    fn replace(&self, known: Known) -> Machine {
+    fn replace(&self, known: Measurements) -> Machine {
         let machine = known.machine;
         *self.known.lock() = Some(Arc::new(known));
         self.error.store(0f64.to_bits(), Ordering::Relaxed);
@@ -157,7 +157,7 @@ impl Calibrated {
     }
 }
 
-impl Known {
+impl Measurements {
     /// Messages and payload of both ends, as [`advise::cost`] adds them up for accesses without pieces.
     fn predict_s(&self, phases: &Phases) -> f64 {
         let (mut process, mut server, mut wait, mut flow) = (0.0f64, 0.0f64, 0.0f64, 1u64);
@@ -192,7 +192,7 @@ impl Session {
         let near = members
             .iter()
             .map(|m| (m.server.0, self.host_of(m) == from));
-        Ok(self.calibrated.replace(Known {
+        Ok(self.common.calibrated.replace(Measurements {
             machine: machine_of(&rows, &from),
             near: near.collect(),
             rows,
@@ -200,7 +200,7 @@ impl Session {
     }
 
     pub(crate) fn machine(&self) -> Machine {
-        let known = self.calibrated.known.lock().clone();
+        let known = self.common.calibrated.known.lock().clone();
         match known {
             Some(known) => known.machine,
             None => self.ask_machine().unwrap_or(Machine::HOST),
@@ -209,7 +209,7 @@ impl Session {
 
     /// Tells the service, if the model no longer predicts. Best effort.
     pub(crate) fn tell_drift(&self) {
-        for calibration in self.calibrated.to_tell() {
+        for calibration in self.common.calibrated.to_tell() {
             let put = || PutCalibration {
                 calibration: calibration.clone(),
             };
@@ -294,7 +294,7 @@ impl Client {
 
     /// How well the machine has predicted accesses of this session by message.
     pub fn drift(&self) -> Drift {
-        self.session().calibrated.drift()
+        self.session().common.calibrated.drift()
     }
 }
 
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn a_model_that_is_far_off_for_long_is_stale_and_says_so_once() {
         let calibrated = Calibrated::default();
-        calibrated.replace(Known {
+        calibrated.replace(Measurements {
             machine: Machine::HOST,
             rows: vec![row("here", "near.byte_s", 4e-10)],
             near: HashMap::from([(1, true)]),

@@ -24,10 +24,11 @@ use parking_lot::Mutex;
 use wire::message::Bytes;
 use wire::message::profile::PutProfile;
 
+use crate::access::memory::Direction;
 use crate::access::phases::Phases;
 use crate::error::Result;
 use crate::file::handle::Handle;
-use crate::transport::lane::Lane;
+use crate::session::lane::Lane;
 
 /// Counters that are older are handed over with the next access that looks at the clock.
 const OLD: Duration = Duration::from_secs(30);
@@ -106,30 +107,32 @@ impl Recording {
 
 impl Handle {
     /// Notes an access of a user that went the long way.
-    pub(crate) fn record(&self, writes: bool, offset: u64, done: &Result<usize>) {
+    pub(crate) fn record(&self, direction: Direction, offset: u64, done: &Result<usize>) {
+        let counters = &self.recording.counters;
         if let Ok(len @ 1..) = done
             && self.recording.is_on()
-            && self.recording.counters.record(writes, offset, *len as u64)
+            && counters.record(direction.is_write(), offset, *len as u64)
         {
             self.hand_over_old();
         }
     }
 
     /// Notes which servers the bytes of an access were at.
-    pub(crate) fn record_servers(&self, writes: bool, phases: &Phases) {
+    pub(crate) fn record_servers(&self, direction: Direction, phases: &Phases) {
         if !self.recording.is_on() {
             return;
         }
         let counters = &self.recording.counters;
         for part in phases.servers.iter().filter(|part| part.bytes > 0) {
-            counters.moved(counters.slot(part.server), writes, part.bytes);
+            let slot = counters.slot(part.server);
+            counters.moved(slot, direction.is_write(), part.bytes);
         }
     }
 
     /// The view changes: what was done so far belongs to the one before.
     pub(crate) fn turn_recording(&self) {
-        let size = self.known_size().size;
-        let view = &self.current().view;
+        let size = self.known.size().size;
+        let view = &self.views.current().view;
         self.recording
             .turn(&self.session.options.application(), view, size);
     }

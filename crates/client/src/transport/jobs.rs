@@ -29,9 +29,9 @@ pub type Job<'a> = Box<dyn FnOnce() + Send + 'a>;
 
 /// Jobs with the threads that do them. Clones are the same.
 #[derive(Clone)]
-pub struct Jobs<'a>(Arc<Shared<'a>>);
+pub struct Jobs<'a>(Arc<Pool<'a>>);
 
-struct Shared<'a> {
+struct Pool<'a> {
     name: &'static str,
     most_threads: usize,
     /// Called by a thread after each job, and at its end.
@@ -59,7 +59,7 @@ impl<'a> Jobs<'a> {
     /// Without threads yet, of which there are `most_threads` at most, with this name. `tell` is called by a thread after
     /// each job and at its end.
     pub fn new(name: &'static str, most_threads: usize, tell: fn()) -> Jobs<'a> {
-        Jobs(Arc::new(Shared {
+        Jobs(Arc::new(Pool {
             name,
             most_threads,
             tell,

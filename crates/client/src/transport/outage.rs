@@ -19,14 +19,14 @@
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
-/// Whom a session talks to: an I/O server, or the metadata manager, which has no number.
+/// What a session talks to: an I/O server, or the metadata manager, which has no number.
 pub(crate) type Peer = Option<u64>;
 
 /// After this time without an attempt nothing is known any more. Longer than what members of a team may wait for each
 /// other in turn, or each of them would begin anew when the others have given up.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// How long a connection to somebody who was given up may take.
+/// How long a connection to a peer that was given up may take.
 const SHORT_LIMIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

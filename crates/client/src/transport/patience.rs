@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, poll};
 
-use crate::transport::connect::ConnectOptions;
 use crate::transport::outage::{Outages, Peer};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
@@ -24,7 +23,7 @@ pub(crate) struct Patience {
     busy_timeout: Duration,
     broken_until: Option<Instant>,
     busy_until: Option<Instant>,
-    /// Who was tried again although he was given up.
+    /// Peers that were tried again although they were given up.
     repeated: Vec<Peer>,
     pause: Duration,
     repairs: u32,
@@ -33,10 +32,11 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    pub(crate) fn new(options: &ConnectOptions) -> Patience {
+    /// With a server that cannot be reached, and with one that says it is busy.
+    pub(crate) fn new(timeout: Duration, busy_timeout: Duration) -> Patience {
         Patience {
-            timeout: options.timeout,
-            busy_timeout: options.busy_timeout,
+            timeout,
+            busy_timeout,
             broken_until: None,
             busy_until: None,
             repeated: Vec::new(),
@@ -46,8 +46,8 @@ impl Patience {
         }
     }
 
-    /// Pauses before somebody who could not be reached is tried again; false when the time since he was
-    /// reached no more is over.
+    /// Pauses before a peer that could not be reached is tried again; false when the time since it was last
+    /// reached is over.
     pub(crate) fn away(&mut self, outages: &Outages, peer: Peer) -> bool {
         let now = Instant::now();
         let since = outages.failed(peer, now);
@@ -119,15 +119,15 @@ mod tests {
 
     #[test]
     fn patience_with_one_who_is_away_is_shared() {
-        let mut options = ConnectOptions::default().with_timeout(Duration::from_millis(20));
+        let (timeout, busy) = (Duration::from_millis(20), Duration::from_secs(1));
         let outages = Outages::default();
-        let mut first = Patience::new(&options);
+        let mut first = Patience::new(timeout, busy);
         let started = Instant::now();
         while first.away(&outages, Some(1)) {}
-        assert!(started.elapsed() >= options.timeout);
-        // Whoever comes now tries once more, at once, and the other server still has its time.
-        options.timeout = Duration::from_secs(3600);
-        let mut second = Patience::new(&options);
+        assert!(started.elapsed() >= timeout);
+        // A caller that comes now tries once more, at once, and the other server still has its time.
+        let timeout = Duration::from_secs(3600);
+        let mut second = Patience::new(timeout, busy);
         assert!(second.away(&outages, Some(1)));
         assert!(!second.away(&outages, Some(1)));
         assert!(second.away(&outages, Some(2)));

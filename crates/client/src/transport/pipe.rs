@@ -619,7 +619,7 @@ impl Pipe {
     }
 }
 
-/// A connection to whoever listens at an endpoint, after the introduction.
+/// A connection to the server that listens at an endpoint, after the introduction.
 pub(crate) fn introduce(
     endpoint: &Endpoint,
     role: &Role,
@@ -638,7 +638,7 @@ pub(crate) fn introduce(
     Ok((met.link, met.welcome))
 }
 
-/// Whom this process works for; believed only where the kernel cannot say and a secret is known.
+/// The user that this process works for; believed only where the kernel cannot say and a secret is known.
 fn credentials() -> Credentials {
     let groups = rustix::process::getgroups().unwrap_or_default();
     Credentials {

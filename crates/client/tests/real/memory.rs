@@ -85,6 +85,43 @@ fn described_memory_moves_as_contiguous_memory_does() {
 }
 
 #[test]
+fn the_last_access_is_all_of_a_long_one_that_was_packed_in_parts() {
+    let service = Service::start(2);
+    let client = service.connect_how(false);
+    let file = create(&client, "/f", "", "striped(1MiB) over 2");
+    // Longer than what is packed at a time, twice.
+    let size = 17 << 20;
+    let places = Places::new(
+        &Sequence::bytes(0, 512)
+            .unwrap()
+            .repeat(size / 512, 513)
+            .unwrap(),
+    );
+    let mut memory = vec![3u8; 513 * (size as usize / 512)];
+    let check = |sent: u64| {
+        let last = file.last_access();
+        assert_eq!((last.requested, last.moved), (size, sent));
+        assert_eq!(last.is_end_of_file, sent < size);
+        let at: Vec<u64> = last.servers.iter().map(|s| s.bytes).collect();
+        assert_eq!((at.len(), at.iter().sum::<u64>()), (2, sent), "{at:?}");
+        assert!(last.messages() >= sent >> 20, "{}", last.messages());
+        assert!(
+            last.total_ns >= last.send_to_last_answer_ns && last.gather_ns + last.scatter_ns > 0
+        );
+    };
+    file.write_at_memory(0, memory[..].into(), 0, &places)
+        .unwrap();
+    check(size);
+    file.resize(size - 100).unwrap();
+    let into = memory[..].as_mut().into();
+    assert_eq!(
+        file.read_at_memory(0, into, 0, &places),
+        Ok(size as usize - 100)
+    );
+    check(size - 100);
+}
+
+#[test]
 fn pieces_that_go_back_and_repeat_move_in_their_order() {
     let service = Service::start(2);
     let client = service.connect();

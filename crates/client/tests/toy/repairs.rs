@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use client::{Error, OpenOptions, ServerId, Status};
 use wire::message::Request;
 use wire::message::access::{READ, WRITE};
+use wire::message::catalogue::{Close, Reopen};
+use wire::message::file::{Release, Sync};
 
 use crate::service::{Toy, Trick};
 use crate::{connect, create, pattern};
@@ -223,6 +225,95 @@ fn a_restarted_service_is_found_again() {
     client.members().unwrap();
     assert_ne!(file.handle(), handle, "opened again");
     file.close().unwrap();
+}
+
+#[test]
+fn a_handle_that_is_not_opened_again_says_why_at_every_use_and_at_close() {
+    let toy = Toy::start(1);
+    let client = connect(&toy);
+    let file = create(&client, "/f", "", "whole");
+    let other = create(&client, "/g", "", "whole");
+    file.write_at(0, &pattern(40, 0)).unwrap();
+    let forbid = |status| {
+        toy.lock().refused.insert(Reopen::KIND, status);
+        toy.restart();
+        client.members().unwrap();
+        toy.lock().refused.clear();
+    };
+    forbid(Status::PermissionDenied);
+    let denied = |result: client::Result<usize>| {
+        let error = result.expect_err("the manager knows no such handle");
+        assert_eq!(error.status(), Status::PermissionDenied, "{error}");
+    };
+    denied(file.write_at(0, &[1]));
+    denied(file.read_at(0, &mut [0]));
+    denied(file.sync().map(|_| 0));
+    denied(file.close().map(|()| 0));
+    file.close().unwrap();
+    // A later start of the manager may take a handle.
+    forbid(Status::NotFound);
+    assert_eq!(
+        other.write_at(0, &[1]).unwrap_err().status(),
+        Status::NotFound
+    );
+    toy.restart();
+    client.members().unwrap();
+    other.write_at(0, &[1]).unwrap();
+    other.close().unwrap();
+}
+
+fn assert_lost(result: client::Result<impl std::fmt::Debug>) {
+    let error = result.expect_err("bytes that are gone were called safe");
+    assert!(matches!(error, Error::LostWrites { .. }), "{error}");
+}
+
+#[test]
+fn a_loss_is_told_at_close_whatever_else_fails_there() {
+    for kind in [Release::KIND, Close::KIND] {
+        let toy = Toy::start(1);
+        let client = connect(&toy);
+        let file = create(&client, "/f", "", "whole");
+        file.write_at(0, &pattern(40, 0)).unwrap();
+        toy.lock().boots.insert(1, 1);
+        toy.lock().refused.insert(kind, Status::Internal);
+        assert_lost(file.close());
+        // Without a loss the other failure is told.
+        let file = create(&client, "/f", "", "whole");
+        file.write_at(0, &pattern(40, 0)).unwrap();
+        assert_eq!(file.close().unwrap_err().status(), Status::Internal);
+    }
+}
+
+#[test]
+fn two_threads_that_sync_one_handle_both_hear_of_a_loss() {
+    let toy = Toy::start(1);
+    let client = connect(&toy);
+    let file = create(&client, "/f", "", "whole");
+    file.write_at(0, &pattern(40, 0)).unwrap();
+    toy.lock().boots.insert(1, 1);
+    toy.lock().holds = Some(Sync::KIND);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| file.sync());
+        toy.wait_held(1);
+        let second = file.sync();
+        toy.release();
+        assert_lost(second);
+        assert_lost(first.join().unwrap());
+    });
+    // Both have said it; it is not said again.
+    file.sync().unwrap();
+    // What is written while a sync runs is for the next one.
+    file.write_at(0, &[1]).unwrap();
+    toy.lock().holds = Some(Sync::KIND);
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| file.sync());
+        toy.wait_held(2);
+        file.write_at(0, &[2]).unwrap();
+        toy.release();
+        running.join().unwrap().unwrap();
+    });
+    toy.lock().boots.insert(1, 2);
+    assert_lost(file.sync());
 }
 
 #[test]

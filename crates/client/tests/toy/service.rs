@@ -76,6 +76,10 @@ pub struct World {
     use_locks: bool,
     /// The boot of the host of each server; all are of 0 at first.
     pub boots: HashMap<u64, u64>,
+    /// Kinds of frames, other than accesses, that are refused for as long as they stand here.
+    pub refused: HashMap<u16, Status>,
+    /// The next frame of this kind waits for [`Toy::release`].
+    pub holds: Option<u16>,
 }
 
 /// The running service.
@@ -267,6 +271,14 @@ impl Peer {
         if matches!(header.kind, READ | WRITE) {
             return self.access(header, &control);
         }
+        if self.lock().holds == Some(header.kind) {
+            self.lock().holds = None;
+            self.hold();
+        }
+        let refused = self.lock().refused.get(&header.kind).copied();
+        if let Some(status) = refused {
+            return self.refuse(header, status, Vec::new());
+        }
         macro_rules! dispatch {
             ($($request:ty => $method:expr;)*) => {
                 match header.kind {
@@ -389,6 +401,17 @@ impl Peer {
 
     fn lock(&self) -> MutexGuard<'_, World> {
         self.world.0.lock().unwrap()
+    }
+
+    /// Waits for [`Toy::release`].
+    fn hold(&self) {
+        let mut world = self.lock();
+        world.held += 1;
+        let mine = world.held;
+        self.world.1.notify_all();
+        while world.released < mine {
+            world = self.world.1.wait(world).unwrap();
+        }
     }
 
     fn answer<A: Field>(&mut self, header: Header, answer: Result<A, Refused>) -> Option<()> {
@@ -535,15 +558,7 @@ impl Peer {
         match trick {
             Trick::Hang => return None,
             Trick::Refuse(status) => return self.refuse(header, status, Vec::new()),
-            Trick::Hold => {
-                let mut world = self.world.0.lock().unwrap();
-                world.held += 1;
-                let mine = world.held;
-                self.world.1.notify_all();
-                while world.released < mine {
-                    world = self.world.1.wait(world).unwrap();
-                }
-            }
+            Trick::Hold => self.hold(),
             Trick::Relayout(text) => {
                 let mut world = self.lock();
                 let id = world.views[&(self.server, access.view)].0;

@@ -20,8 +20,8 @@ use wire::message::direct::{Attach, Map, MapAnswer, READ_ONLY};
 use wire::url::Endpoint;
 
 use super::maps::Extent;
-use crate::access::plan::Stored;
-use crate::transport::session::Session;
+use crate::access::plan::SubfileKey;
+use crate::session::Session;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -32,11 +32,11 @@ pub(crate) struct Attached {
     pub(crate) verifier: u64,
     pub(crate) table: ClientTable,
     pub(crate) page: ClientPage,
-    asking: Mutex<Asking>,
+    asking: Mutex<Channel>,
 }
 
 #[derive(Debug)]
-struct Asking {
+struct Channel {
     link: Link,
     out: Vec<u8>,
     segments: HashMap<u64, Arc<MappedSegment>>,
@@ -48,7 +48,7 @@ pub(crate) struct Answer {
     pub(crate) entry: u32,
     pub(crate) epoch: u64,
     /// Ascending by subfile and offset.
-    pub(crate) extents: Vec<(Stored, Extent)>,
+    pub(crate) extents: Vec<(SubfileKey, Extent)>,
 }
 
 impl Attached {
@@ -83,7 +83,7 @@ impl Attached {
             verifier: answer.verifier,
             table,
             page,
-            asking: Mutex::new(Asking {
+            asking: Mutex::new(Channel {
                 link,
                 out,
                 segments: HashMap::new(),
@@ -101,13 +101,13 @@ impl Attached {
     /// connection has failed, which ends the sharing.
     pub(crate) fn ask(&self, session: &Session, request: &Map) -> Option<Answer> {
         let mut asking = self.asking.try_lock()?;
-        let Asking {
+        let Channel {
             link,
             out,
             segments,
         } = &mut *asking;
         session.count_message();
-        session.sharing.counters.asked();
+        session.common.sharing.counters.asked();
         let mapped = match link.ask(session.number(), request, out) {
             Ok(mapped) => mapped,
             Err(AskError::Refused(..)) => {
@@ -116,12 +116,18 @@ impl Attached {
                 return None;
             }
             Err(_) => {
-                session.sharing.switch_off(self.server, self.incarnation);
+                session
+                    .common
+                    .sharing
+                    .switch_off(self.server, self.incarnation);
                 return None;
             }
         };
         if take_segments(link, &mapped, segments).is_none() {
-            session.sharing.switch_off(self.server, self.incarnation);
+            session
+                .common
+                .sharing
+                .switch_off(self.server, self.incarnation);
             return None;
         }
         Some(Answer {
@@ -156,7 +162,7 @@ fn take_segments(
 fn extents(
     mapped: &MapAnswer,
     segments: &HashMap<u64, Arc<MappedSegment>>,
-) -> Vec<(Stored, Extent)> {
+) -> Vec<(SubfileKey, Extent)> {
     let found = mapped.extents.iter().filter_map(|e| {
         let segment = segments.get(&e.segment)?;
         let is_good = e.len > 0

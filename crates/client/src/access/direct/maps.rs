@@ -2,7 +2,7 @@
 //!
 //! Maps belong to one truncate epoch, and those of a server to one epoch of its entry: with either they are
 //! dropped. Within an epoch extents are only added. They are kept by what the stored bytes are called
-//! ([`Stored`]), and that does not change while a file moves: whether they may be used with the layout state of
+//! ([`SubfileKey`]), and that does not change while a file moves: whether they may be used with the layout state of
 //! an access is asked of the table.
 //!
 //! Who asks, and how often: bytes that are not mapped may be holes, about which asking again and again is
@@ -17,7 +17,7 @@ use kernels::Share;
 use wire::message::direct::READ_ONLY;
 
 use super::attached::{Answer, Attached};
-use crate::access::plan::Stored;
+use crate::access::plan::SubfileKey;
 
 /// From so many misses on it is asked after every so many.
 const MOST_MISSES: u32 = 64;
@@ -63,12 +63,12 @@ pub(crate) struct ServerMap {
     pub(crate) entry: u32,
     pub(crate) epoch: u64,
     /// Ascending by subfile; extents ascending and apart.
-    subfiles: Vec<(Stored, Vec<Extent>)>,
+    subfiles: Vec<(SubfileKey, Vec<Extent>)>,
 }
 
 impl ServerMap {
     /// The extents of a subfile.
-    pub(crate) fn extents(&self, subfile: Stored) -> &[Extent] {
+    pub(crate) fn extents(&self, subfile: SubfileKey) -> &[Extent] {
         match self.subfiles.binary_search_by_key(&subfile, |(s, _)| *s) {
             Ok(at) => &self.subfiles[at].1,
             Err(_) => &[],
@@ -76,7 +76,7 @@ impl ServerMap {
     }
 
     /// Takes extents over; those that are known already are replaced, since they may be writable now.
-    fn add(&mut self, extents: Vec<(Stored, Extent)>) {
+    fn add(&mut self, extents: Vec<(SubfileKey, Extent)>) {
         for (subfile, extent) in extents {
             let at = match self.subfiles.binary_search_by_key(&subfile, |(s, _)| *s) {
                 Ok(at) => at,

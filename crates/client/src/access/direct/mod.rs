@@ -31,8 +31,8 @@ use parking_lot::Mutex;
 use wire::Place;
 
 use crate::access::direct::attached::Attached;
-use crate::transport::lane::Lane;
-use crate::transport::session::Session;
+use crate::session::Session;
+use crate::session::lane::Lane;
 
 /// What a session has counted about direct accesses. Short accesses that lie in one run are
 /// counted, not timed.
@@ -98,7 +98,7 @@ impl Counters {
 
 /// A server, as far as sharing its memory is concerned.
 #[derive(Debug)]
-enum Known {
+enum Neighbour {
     On(Arc<Attached>),
     /// This start of it does not share, or sharing has failed.
     Off {
@@ -114,7 +114,7 @@ enum Known {
 #[derive(Debug, Default)]
 pub(crate) struct Sharing {
     /// Few, so a list.
-    servers: Mutex<Vec<(u64, Known)>>,
+    servers: Mutex<Vec<(u64, Neighbour)>>,
     /// Held while a server is being attached.
     attaching: Mutex<()>,
     pub(crate) counters: Counters,
@@ -125,7 +125,8 @@ impl Sharing {
         let c = &self.counters;
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let servers = self.servers.lock();
-        let is_on = |known: &&(u64, Known)| matches!(&known.1, Known::On(a) if a.is_alive());
+        let is_on =
+            |known: &&(u64, Neighbour)| matches!(&known.1, Neighbour::On(a) if a.is_alive());
         DirectStatistics {
             attached: servers.iter().filter(is_on).count() as u64,
             reads: of(&c.reads),
@@ -143,12 +144,16 @@ impl Sharing {
         let mut servers = self.servers.lock();
         let at = servers.iter().position(|(s, _)| *s == server)?;
         match &servers[at].1 {
-            Known::On(a) if a.incarnation == incarnation && a.is_alive() => Some(Some(a.clone())),
-            Known::Off { incarnation: i } | Known::Died { incarnation: i } if *i == incarnation => {
+            Neighbour::On(a) if a.incarnation == incarnation && a.is_alive() => {
+                Some(Some(a.clone()))
+            }
+            Neighbour::Off { incarnation: i } | Neighbour::Died { incarnation: i }
+                if *i == incarnation =>
+            {
                 Some(None)
             }
-            Known::On(a) if a.incarnation == incarnation => {
-                servers[at].1 = Known::Died { incarnation };
+            Neighbour::On(a) if a.incarnation == incarnation => {
+                servers[at].1 = Neighbour::Died { incarnation };
                 Some(None)
             }
             _ => {
@@ -164,14 +169,14 @@ impl Sharing {
         servers.iter().any(|(s, known)| {
             *s == server
                 && match known {
-                    Known::On(a) => a.incarnation == incarnation && !a.is_alive(),
-                    Known::Died { incarnation: i } => *i == incarnation,
-                    Known::Off { .. } => false,
+                    Neighbour::On(a) => a.incarnation == incarnation && !a.is_alive(),
+                    Neighbour::Died { incarnation: i } => *i == incarnation,
+                    Neighbour::Off { .. } => false,
                 }
         })
     }
 
-    fn keep(&self, server: u64, known: Known) {
+    fn keep(&self, server: u64, known: Neighbour) {
         let mut servers = self.servers.lock();
         servers.retain(|(s, _)| *s != server);
         servers.push((server, known));
@@ -180,8 +185,8 @@ impl Sharing {
     /// Gives up sharing with this start of a server.
     pub(crate) fn switch_off(&self, server: u64, incarnation: u64) {
         let known = match self.has_died(server, incarnation) {
-            true => Known::Died { incarnation },
-            false => Known::Off { incarnation },
+            true => Neighbour::Died { incarnation },
+            false => Neighbour::Off { incarnation },
         };
         self.keep(server, known);
     }
@@ -193,21 +198,23 @@ impl Session {
     pub(crate) fn attached(&self, lane: &Lane, place: Place) -> Option<Arc<Attached>> {
         let pipe = &lane.servers[lane.find(place.server)?].1;
         let incarnation = pipe.welcome.incarnation;
-        if let Some(known) = self.sharing.known(place.server, incarnation) {
+        if let Some(known) = self.common.sharing.known(place.server, incarnation) {
             return known;
         }
-        let _alone = self.sharing.attaching.try_lock()?;
-        if let Some(known) = self.sharing.known(place.server, incarnation) {
+        let _alone = self.common.sharing.attaching.try_lock()?;
+        if let Some(known) = self.common.sharing.known(place.server, incarnation) {
             return known;
         }
         match Attached::attach(self, place.server, incarnation, &pipe.address) {
             Some(attached) => {
                 let attached = Arc::new(attached);
-                self.sharing.keep(place.server, Known::On(attached.clone()));
+                self.common
+                    .sharing
+                    .keep(place.server, Neighbour::On(attached.clone()));
                 Some(attached)
             }
             None => {
-                self.sharing.switch_off(place.server, incarnation);
+                self.common.sharing.switch_off(place.server, incarnation);
                 None
             }
         }

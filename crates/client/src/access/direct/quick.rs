@@ -10,7 +10,7 @@
 //!
 //! Invariants
 //! - Whatever changes what an access of the handle means (view, mode, hints, closing) clears the runs
-//!   while no other access is under way.
+//!   while no other access is under attempt.
 //! - `sync` clears them too: only the long way notes which servers have bytes that are not durable.
 //! - A hit reads no clock, sends nothing, allocates nothing.
 
@@ -26,10 +26,11 @@ use wire::Rights;
 
 use super::attached::Attached;
 use super::maps::{Extent, Maps, Piece, pieces};
-use super::transfer::{LONG, Way};
-use crate::access::memory;
+use super::transfer::LONG;
+use crate::access::memory::{self, Direction};
+use crate::access::request::Attempt;
 use crate::file::handle::Handle;
-use crate::transport::lane::Lane;
+use crate::session::lane::Lane;
 
 /// Runs that are kept.
 const MOST_RUNS: usize = 256;
@@ -67,6 +68,14 @@ enum Hit {
 }
 
 impl Run {
+    #[inline]
+    fn allows(&self, direction: Direction) -> bool {
+        match direction {
+            Direction::Read => self.reads,
+            Direction::Write => self.writes,
+        }
+    }
+
     /// Why it is no longer current.
     #[cold]
     fn void(&self) -> Hit {
@@ -123,7 +132,7 @@ impl Quick {
         &self,
         offset: u64,
         len: u64,
-        writes: bool,
+        direction: Direction,
         copy: impl FnOnce(&MappedSegment, u64),
     ) -> Hit {
         if len == 0 || len >= LONG {
@@ -135,8 +144,7 @@ impl Quick {
             return Hit::Missed;
         };
         let is_inside = run.view.start <= offset && len <= run.view.end - offset;
-        let is_allowed = if writes { run.writes } else { run.reads };
-        if !is_inside || !is_allowed {
+        if !is_inside || !run.allows(direction) {
             return Hit::Missed;
         }
         let at = run.at + (offset - run.view.start);
@@ -147,13 +155,15 @@ impl Quick {
             return run.void();
         }
         run.segment.make_ready(at, len);
-        let Some(claim) = page.claim(run.entry, run.epoch, writes) else {
+        let Some(claim) = page.claim(run.entry, run.epoch, direction.is_write()) else {
             return Hit::Missed;
         };
         if !is_current() {
             return run.void();
         }
-        if writes && let Some(mark) = run.mark.checked_sub(1) {
+        if direction.is_write()
+            && let Some(mark) = run.mark.checked_sub(1)
+        {
             page.mark(mark);
         }
         copy(&run.segment, at);
@@ -166,12 +176,11 @@ impl Quick {
     }
 
     /// Whether a run holds this offset, good for this kind of access.
-    fn has(&self, offset: u64, writes: bool) -> bool {
+    fn has(&self, offset: u64, direction: Direction) -> bool {
         let runs = self.runs.read();
         let next = runs.partition_point(|run| run.view.end <= offset);
-        runs.get(next).is_some_and(|run| {
-            run.view.start <= offset && if writes { run.writes } else { run.reads }
-        })
+        runs.get(next)
+            .is_some_and(|run| run.view.start <= offset && run.allows(direction))
     }
 
     /// Whether there is room, or it is time to make some.
@@ -208,24 +217,24 @@ impl Handle {
         if !self.session.is_ours() {
             return false;
         }
-        let (len, writes) = (memory.len() as u64, memory.is_write());
+        let (len, direction) = (memory.len() as u64, memory.direction());
         let hit = self
             .direct
             .quick
-            .hit(offset, len, writes, |segment, at| match memory {
+            .hit(offset, len, direction, |segment, at| match memory {
                 memory::Run::From(bytes) => segment.bytes_mut(at, len).copy_from(bytes),
                 memory::Run::Into(buffer) => buffer.copy_from(segment.bytes(at, len)),
             });
         match hit {
             Hit::Done(slot) => {
-                self.record_quickly(writes, offset, len, slot);
-                let counters = &self.session.sharing.counters;
-                match writes {
-                    true => {
+                self.record_quickly(direction, offset, len, slot);
+                let counters = &self.session.common.sharing.counters;
+                match direction {
+                    Direction::Write => {
                         counters.wrote(len);
                         self.void_ahead();
                     }
-                    false => counters.read(len),
+                    Direction::Read => counters.read(len),
                 }
                 true
             }
@@ -236,10 +245,11 @@ impl Handle {
     }
 
     #[inline]
-    fn record_quickly(&self, writes: bool, offset: u64, len: u64, slot: usize) {
+    fn record_quickly(&self, direction: Direction, offset: u64, len: u64, slot: usize) {
         if !self.recording.is_on() {
             return;
         }
+        let writes = direction.is_write();
         self.recording.counters.moved(slot, writes, len);
         if self.recording.counters.record(writes, offset, len) {
             self.hand_over_old();
@@ -254,14 +264,14 @@ impl Handle {
 
     #[cold]
     fn quick_is_void(&self) -> bool {
-        self.session.sharing.counters.revoked();
+        self.session.common.sharing.counters.revoked();
         self.direct.quick.clear();
         false
     }
 
     /// Remembers the run that a direct access turned out to lie in.
-    pub(crate) fn learn(&self, lane: &Lane, maps: &Maps, way: Way<'_>) {
-        if way.len >= LONG || way.grows || self.is_closed() {
+    pub(super) fn learn(&self, lane: &Lane, maps: &Maps, attempt: Attempt<'_>) {
+        if attempt.len >= LONG || attempt.grows() || self.check().is_err() {
             return;
         }
         let [lot] = lane.work.lots() else {
@@ -270,19 +280,19 @@ impl Handle {
         let [part] = &lot.parts[..] else {
             return;
         };
-        if self.direct.quick.has(way.lo, way.writes) || !self.direct.quick.has_room() {
+        if self.direct.quick.has(attempt.lo, attempt.direction) || !self.direct.quick.has_room() {
             return;
         }
         let Some(map) = maps.server(lot.place.server) else {
             return;
         };
-        let share = way.plan.share(part);
+        let share = attempt.plan.share(part);
         if !is_run(share, part.file.raw()) {
             return;
         }
         let mut found: Option<(&Extent, Range<u64>)> = None;
         let mut count = 0;
-        let extents = map.extents(way.plan.stored(part));
+        let extents = map.extents(attempt.plan.stored(part));
         pieces(
             share,
             extents,
@@ -298,8 +308,8 @@ impl Handle {
             return;
         };
         let subfile = share.meeting().right();
-        let size = self.known_size();
-        if size.epoch != way.epoch {
+        let size = self.known.size();
+        if size.epoch != attempt.epoch {
             return;
         }
         // As far as the extent and the file go.
@@ -308,7 +318,7 @@ impl Handle {
             Some(last) => (last + 1).min(size.size),
             None => size.size.min(MAX_OFFSET),
         };
-        let home = way.plan.range(part);
+        let home = attempt.plan.range(part);
         let (start, end) = (start.max(home.start.0), end.min(home.end.0));
         let end = longest(file.end, end, |end| is_run(share, file.start..end));
         let back = longest(0, file.start.saturating_sub(start), |back| {
@@ -334,15 +344,19 @@ impl Handle {
             attached: map.attached.clone(),
             entry: map.entry,
             epoch: map.epoch,
-            step: way.plan.step(),
+            step: attempt.plan.step(),
             segment: extent.segment.clone(),
             at: extent.at + at,
             mark: extent.mark,
-            reads: self.rights.allow(Rights::READ),
+            reads: self.identity.rights.allow(Rights::READ),
             // A run that was read is not written through: a write has to be noted for the next sync.
-            writes: way.writes && extent.is_writable() && !self.is_append,
+            writes: attempt.is_write() && extent.is_writable() && !self.identity.is_append,
             recorded_at: self.recording.counters.slot(lot.place.server),
         });
+        if self.check().is_err() {
+            // The handle went bad meanwhile.
+            self.direct.quick.clear();
+        }
     }
 }
 

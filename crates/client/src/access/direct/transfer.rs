@@ -13,6 +13,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use control::moves::crash_point;
 use kernels::Share;
@@ -24,12 +25,12 @@ use wire::message::direct::{Map, SubfileRange};
 use super::attached::Attached;
 use super::maps::{Extent, Maps, Piece, ServerMap, pieces, span};
 use crate::access::memory::{Direction, Memory, Run};
+use crate::access::phases::Phases;
 use crate::access::plan::Plan;
+use crate::access::request::{Attempt, Growth, How, Outcome, Way};
 use crate::access::work::Lot;
-use crate::access::{How, file_range};
 use crate::file::handle::Handle;
-use crate::file::view::HandleView;
-use crate::transport::lane::Lane;
+use crate::session::lane::Lane;
 use plan::access::Part;
 
 /// User bytes that are copied under one claim: a revocation waits no longer than that takes.
@@ -50,37 +51,91 @@ const WHOLE_QUESTION: u64 = 8 << 20;
 /// Ranges in one question.
 const MOST_RANGES: usize = 4096;
 
-/// What a direct access is about.
-#[derive(Clone, Copy)]
-pub(crate) struct Way<'a> {
-    pub(crate) plan: &'a Arc<Plan>,
-    pub(crate) seen: &'a HandleView,
-    /// View offset and bytes.
-    pub(crate) lo: u64,
-    pub(crate) len: u64,
-    /// The truncate epoch it was planned with.
-    pub(crate) epoch: u64,
-    pub(crate) writes: bool,
-    /// Whether it ends beyond the known size.
-    pub(crate) grows: bool,
+/// The direct way of a request, see the [module](self).
+pub(in crate::access) struct Directly(Trial);
+
+/// How far the direct way has got with a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    Forbidden,
+    Untried,
+    /// It goes by message, however often.
+    Failed,
+    Done,
 }
 
-impl<'a> Way<'a> {
-    /// It in parts of so many bytes at most, each with the bytes of the access before it.
-    fn parts(self, most: u64) -> impl Iterator<Item = (u64, Way<'a>)> {
-        (0..self.len).step_by(most as usize).map(move |done| {
-            let part = Way {
-                lo: self.lo + done,
-                len: (self.len - done).min(most),
-                ..self
-            };
-            (done, part)
+impl Directly {
+    pub(in crate::access) fn new(handle: &Handle, how: &How) -> Directly {
+        Directly(match handle.may_go_directly(how) {
+            true => Trial::Untried,
+            false => Trial::Forbidden,
         })
+    }
+
+    /// Whether so many bytes of scattered memory need not be packed before.
+    pub(in crate::access) fn takes_scattered(&self, len: u64) -> bool {
+        self.0 == Trial::Untried && len >= LONG
+    }
+
+    /// After a short access that went by message: asks where its bytes are, if it is time to.
+    pub(in crate::access) fn ask_afterwards(
+        &self,
+        handle: &Handle,
+        lane: &mut Lane,
+        attempt: Attempt<'_>,
+    ) {
+        if self.0 != Trial::Failed || attempt.grows() || attempt.len >= LONG || attempt.len == 0 {
+            return;
+        }
+        let misses = &handle.direct.misses;
+        let is_due = misses.lock().take_due();
+        if is_due && handle.ask_maps(lane, attempt) {
+            misses.lock().covered();
+        }
+    }
+}
+
+impl Way for Directly {
+    fn go(
+        &mut self,
+        handle: &Handle,
+        lane: &mut Lane,
+        attempt: Attempt<'_>,
+        memory: &mut Memory<'_>,
+        phases: &mut Phases,
+    ) -> crate::error::Result<Outcome> {
+        match self.0 {
+            Trial::Untried => {}
+            Trial::Forbidden => return Ok(Outcome::NotThisWay),
+            Trial::Failed | Trial::Done => {
+                self.0 = Trial::Failed;
+                return Ok(Outcome::NotThisWay);
+            }
+        }
+        let started = Instant::now();
+        if !handle.go_directly(lane, attempt, memory) {
+            self.0 = Trial::Failed;
+            return Ok(Outcome::NotThisWay);
+        }
+        self.0 = Trial::Done;
+        let spent = started.elapsed().as_nanos() as u64;
+        match attempt.direction {
+            Direction::Write => phases.gather_ns += spent,
+            Direction::Read => phases.scatter_ns += spent,
+        }
+        // Unless earlier parts of the access went by message.
+        phases.is_direct |= phases.servers.is_empty();
+        phases.add(lane.work.lots().iter().map(Lot::phases));
+        Ok(Outcome::Done)
+    }
+
+    fn has_told(&self, _: Growth) -> bool {
+        false
     }
 }
 
 /// Why copying was not done.
-enum NotCopied {
+enum Obstacle {
     /// Something is in no extent.
     Unmapped,
     /// Maps of this server are void.
@@ -94,54 +149,44 @@ enum NotCopied {
 impl Handle {
     /// Whether accesses of this kind may go directly at all.
     pub(crate) fn may_go_directly(&self, how: &How) -> bool {
-        self.is_direct()
-            && *how == How::default()
-            && !self
-                .settings
-                .is_sieving
-                .load(std::sync::atomic::Ordering::Relaxed)
+        self.settings.is_direct() && *how == How::default() && !self.settings.is_sieving()
     }
 
     /// Tries to do the access that is spread over the lots of a lane; whether it is done. If not, it
     /// goes by message.
-    pub(crate) fn go_directly(
-        &self,
-        lane: &mut Lane,
-        way: Way<'_>,
-        memory: &mut Memory<'_>,
-    ) -> bool {
-        let counters = &self.session.sharing.counters;
+    fn go_directly(&self, lane: &mut Lane, attempt: Attempt<'_>, memory: &mut Memory<'_>) -> bool {
+        let counters = &self.session.common.sharing.counters;
         let (lots, packed) = lane.work.lots_and_packed();
         let is_long_growth = || lots.iter().all(|lot| lot.bytes() >= LONG_GROWTH);
-        if way.grows && !is_long_growth() {
+        if attempt.grows() && !is_long_growth() {
             return false;
         }
         let mut maps = self.maps();
-        let mut copied = match way.grows {
+        let mut copied = match attempt.grows() {
             // The servers have to know how far it reaches before there is anything to be moved.
-            true => Err(NotCopied::Unmapped),
-            false => copy(lots, &maps, way, memory, packed),
+            true => Err(Obstacle::Unmapped),
+            false => copy(lots, &maps, attempt, memory, packed),
         };
-        if matches!(copied, Err(NotCopied::Unmapped)) {
+        if matches!(copied, Err(Obstacle::Unmapped)) {
             drop(maps);
-            let is_long = way.len >= LONG;
+            let is_long = attempt.len >= LONG;
             let is_time = {
                 let mut misses = self.direct.misses.lock();
                 misses.missed(is_long);
                 is_long && misses.take_due()
             };
-            if !is_time || !self.ask_maps(lane, way) {
+            if !is_time || !self.ask_maps(lane, attempt) {
                 counters.fell_back();
                 return false;
             }
             self.direct.misses.lock().covered();
             maps = self.maps();
             let (lots, packed) = lane.work.lots_and_packed();
-            copied = copy(lots, &maps, way, memory, packed);
+            copied = copy(lots, &maps, attempt, memory, packed);
         }
         match copied {
             Ok(()) => {}
-            Err(NotCopied::Void(server)) => {
+            Err(Obstacle::Void(server)) => {
                 drop(maps);
                 Arc::make_mut(&mut *self.direct.maps.lock()).forget(server);
                 self.direct.quick.clear();
@@ -149,17 +194,17 @@ impl Handle {
                 counters.fell_back();
                 return false;
             }
-            Err(NotCopied::Unmapped | NotCopied::NoSlot | NotCopied::Stepped) => {
+            Err(Obstacle::Unmapped | Obstacle::NoSlot | Obstacle::Stepped) => {
                 counters.fell_back();
                 return false;
             }
         }
-        match way.writes {
-            true => counters.wrote(way.len),
-            false => counters.read(way.len),
+        match attempt.direction {
+            Direction::Write => counters.wrote(attempt.len),
+            Direction::Read => counters.read(attempt.len),
         }
-        self.learn(lane, &maps, way);
-        if way.writes {
+        self.learn(lane, &maps, attempt);
+        if attempt.is_write() {
             // After the run was learned: see `sync`.
             for lot in lane.work.lots() {
                 if let Some(map) = maps.server(lot.place.server) {
@@ -172,23 +217,13 @@ impl Handle {
         true
     }
 
-    /// After a short access that went by message: asks where its bytes are, if it is time to.
-    pub(crate) fn ask_afterwards(&self, lane: &mut Lane, way: Way<'_>) {
-        if way.grows || way.len >= LONG || way.len == 0 {
-            return;
-        }
-        if self.direct.misses.lock().take_due() && self.ask_maps(lane, way) {
-            self.direct.misses.lock().covered();
-        }
-    }
-
     fn maps(&self) -> Arc<Maps> {
         self.direct.maps.lock().clone()
     }
 
     /// Asks the servers of an access where its bytes are, and again while that helps: an answer says a
     /// limited number of places. Whether all of them are known then.
-    fn ask_maps(&self, lane: &mut Lane, way: Way<'_>) -> bool {
+    fn ask_maps(&self, lane: &mut Lane, attempt: Attempt<'_>) -> bool {
         let mut before = u64::MAX;
         // Whether all was asked for to its end in one question, which counts it.
         let mut is_told = true;
@@ -197,7 +232,7 @@ impl Handle {
             for i in 0..lane.work.lots().len() {
                 let maps = self.maps();
                 let lot = &lane.work.lots()[i];
-                let Some(ranges) = unmapped(lot, &maps, way) else {
+                let Some(ranges) = unmapped(lot, &maps, attempt) else {
                     return false;
                 };
                 drop(maps);
@@ -210,26 +245,26 @@ impl Handle {
                 }
                 missing += wanted;
                 let place = lot.place;
-                if missing >= before || self.ask_map(lane, way, place, ranges).is_none() {
+                if missing >= before || self.ask_map(lane, attempt, place, ranges).is_none() {
                     return false;
                 }
             }
             if missing == 0 {
-                return !way.grows || self.tell_ends(lane, way, is_told);
+                return !attempt.grows() || self.tell_ends(lane, attempt, is_told);
             }
             before = missing;
         }
     }
 
     /// Lets servers whose bytes of a write that grows the file are mapped already count them.
-    fn tell_ends(&self, lane: &mut Lane, way: Way<'_>, is_told: bool) -> bool {
+    fn tell_ends(&self, lane: &mut Lane, attempt: Attempt<'_>, is_told: bool) -> bool {
         is_told
             || (0..lane.work.lots().len()).all(|i| {
                 let lot = &lane.work.lots()[i];
                 let place = lot.place;
                 let ends = lot.parts.iter().filter_map(|part| {
-                    let (span, _) = span(way.plan.share(part), part.file.raw(), part.bytes)?;
-                    let (store, subfile) = way.plan.stored(part);
+                    let (span, _) = span(attempt.plan.share(part), part.file.raw(), part.bytes)?;
+                    let (store, subfile) = attempt.plan.stored(part);
                     Some(SubfileRange {
                         store,
                         subfile,
@@ -238,48 +273,48 @@ impl Handle {
                     })
                 });
                 let ends: Vec<SubfileRange> = ends.collect();
-                ends.len() <= MOST_RANGES && self.ask_map(lane, way, place, ends).is_some()
+                ends.len() <= MOST_RANGES && self.ask_map(lane, attempt, place, ends).is_some()
             })
     }
 
     fn ask_map(
         &self,
         lane: &mut Lane,
-        way: Way<'_>,
+        attempt: Attempt<'_>,
         place: Place,
         ranges: Vec<SubfileRange>,
     ) -> Option<()> {
-        self.ready(lane, way.seen, place).ok()?;
+        self.ready(lane, attempt.seen, place).ok()?;
         let attached = self.session.attached(lane, place)?;
         let request = Map {
-            view: way.seen.number,
-            version: Bytes(way.plan.version.clone()),
-            epoch: way.epoch,
-            writes: way.writes,
+            view: attempt.seen.number,
+            version: Bytes(attempt.plan.version.clone()),
+            epoch: attempt.epoch,
+            writes: attempt.is_write(),
             ranges,
         };
         let answer = attached.ask(&self.session, &request)?;
         let mut maps = self.direct.maps.lock();
-        Arc::make_mut(&mut *maps).add(way.epoch, &attached, answer);
+        Arc::make_mut(&mut *maps).add(attempt.epoch, &attached, answer);
         Some(())
     }
 }
 
 /// Bytes of an access at one server that are not mapped: of each subfile from the first of them on.
 /// `None` if they lie too far apart to be written directly: extents between them would be made.
-fn unmapped(lot: &Lot, maps: &Maps, way: Way<'_>) -> Option<Vec<SubfileRange>> {
+fn unmapped(lot: &Lot, maps: &Maps, attempt: Attempt<'_>) -> Option<Vec<SubfileRange>> {
     let mut ranges = Vec::new();
     let map = maps.server(lot.place.server);
-    let map = map.filter(|_| maps.are_for(way.epoch));
+    let map = map.filter(|_| maps.are_for(attempt.epoch));
     for part in &lot.parts {
-        let share = way.plan.share(part);
+        let share = attempt.plan.share(part);
         let Some((span, _)) = span(share, part.file.raw(), part.bytes) else {
             continue;
         };
         let mut start = span.start;
-        let extents = map.map_or(&[][..], |map| map.extents(way.plan.stored(part)));
+        let extents = map.map_or(&[][..], |map| map.extents(attempt.plan.stored(part)));
         let is_mapped = pieces(share, extents, part.file.raw(), part.bytes, |piece| {
-            let is_good = piece.is_good_for(way.writes);
+            let is_good = piece.is_good_for(attempt.direction);
             if is_good {
                 start = piece.subfile.end;
             }
@@ -288,10 +323,10 @@ fn unmapped(lot: &Lot, maps: &Maps, way: Way<'_>) -> Option<Vec<SubfileRange>> {
         if is_mapped {
             continue;
         }
-        if way.writes && (span.end - span.start) / SPARSE > part.bytes {
+        if attempt.is_write() && (span.end - span.start) / SPARSE > part.bytes {
             return None;
         }
-        let (store, subfile) = way.plan.stored(part);
+        let (store, subfile) = attempt.plan.stored(part);
         ranges.push(SubfileRange {
             store,
             subfile,
@@ -307,8 +342,8 @@ fn unmapped(lot: &Lot, maps: &Maps, way: Way<'_>) -> Option<Vec<SubfileRange>> {
 
 impl Piece<'_> {
     /// Whether it may be stored into, if that is wanted.
-    fn is_good_for(&self, writes: bool) -> bool {
-        !writes || self.extent.is_writable()
+    fn is_good_for(&self, direction: Direction) -> bool {
+        direction == Direction::Read || self.extent.is_writable()
     }
 
     /// Its place in the segment.
@@ -322,41 +357,33 @@ impl Piece<'_> {
 fn copy(
     lots: &[Lot],
     maps: &Maps,
-    way: Way<'_>,
+    attempt: Attempt<'_>,
     memory: &mut Memory<'_>,
     packet: &mut Vec<u8>,
-) -> Result<(), NotCopied> {
-    if !maps.are_for(way.epoch) {
-        return Err(NotCopied::Unmapped);
+) -> Result<(), Obstacle> {
+    if !maps.are_for(attempt.epoch) {
+        return Err(Obstacle::Unmapped);
     }
     let is_run = memory.is_run();
-    for (done, chunk) in way.parts(CHUNK) {
-        let is_whole = chunk.len == way.len;
-        if !is_run && !lies_in_runs(lots, chunk, is_whole) {
+    for (done, chunk) in attempt.parts(CHUNK) {
+        let file = (chunk.len < attempt.len).then_some(chunk.file);
+        if is_run || lies_in_runs(lots, chunk, file) {
+            copy_chunk(lots, maps, chunk, file, attempt.lo, memory)?;
+        } else {
             copy_packets(lots, maps, chunk, done, memory, packet)?;
-            continue;
         }
-        let mut side = match memory.run() {
-            Some(run) => Side::Run(run),
-            None => Side::Places(memory.first(way.len)),
-        };
-        copy_chunk(lots, maps, chunk, is_whole, way.lo, &mut side)?;
     }
     Ok(())
 }
 
-/// Whether view and subfiles meet in long runs.
-fn lies_in_runs(lots: &[Lot], way: Way<'_>, is_whole: bool) -> bool {
-    let file = match is_whole {
-        true => None,
-        false => file_range(way.seen, way.lo, way.len).ok(),
-    };
+/// Whether view and subfiles meet in long runs; in a file range, if it is not the whole access.
+fn lies_in_runs(lots: &[Lot], attempt: Attempt<'_>, file: Option<FileSpan>) -> bool {
     lots.iter().flat_map(|lot| &lot.parts).all(|part| {
-        let clipped = file.map_or(Some(*part), |file| way.plan.clip(part, file));
+        let clipped = file.map_or(Some(*part), |file| attempt.plan.clip(part, file));
         let Some(part) = &clipped else {
             return true;
         };
-        let share = way.plan.share(part);
+        let share = attempt.plan.share(part);
         share.left_run(part.file.raw()).is_some() && share.right_run(part.file.raw()).is_some() || {
             let mut first = 0;
             share.each_run(part.file.raw(), |_, _, len| {
@@ -372,26 +399,25 @@ fn lies_in_runs(lots: &[Lot], way: Way<'_>, is_whole: bool) -> bool {
 fn copy_packets(
     lots: &[Lot],
     maps: &Maps,
-    way: Way<'_>,
+    attempt: Attempt<'_>,
     before: u64,
     memory: &mut Memory<'_>,
     packet: &mut Vec<u8>,
-) -> Result<(), NotCopied> {
+) -> Result<(), Obstacle> {
     if (packet.len() as u64) < PACKET {
         packet.resize(PACKET as usize, 0);
     }
-    for (done, part) in way.parts(PACKET) {
+    for (done, part) in attempt.parts(PACKET) {
         let packed = &mut packet[..part.len as usize];
-        let from = before + done;
+        let (from, file) = (before + done, Some(part.file));
         match memory.direction() {
             Direction::Write => {
                 memory.pack(from, (&mut *packed).into());
-                let side = &mut Side::Run((&*packed).into());
-                copy_chunk(lots, maps, part, false, part.lo, side)?;
+                copy_chunk(lots, maps, part, file, part.lo, &mut Memory::of(&*packed))?;
             }
             Direction::Read => {
-                let side = &mut Side::Run((&mut *packed).into());
-                copy_chunk(lots, maps, part, false, part.lo, side)?;
+                let run = &mut Memory::of(&mut *packed);
+                copy_chunk(lots, maps, part, file, part.lo, run)?;
                 memory.unpack(from, (&*packed).into());
             }
         }
@@ -399,51 +425,29 @@ fn copy_packets(
     Ok(())
 }
 
-/// Copies a chunk of an access. The memory begins with view byte `base`.
+/// Copies a chunk of an access: a file range, or all of it. The memory begins with view byte `base`.
 fn copy_chunk(
     lots: &[Lot],
     maps: &Maps,
-    way: Way<'_>,
-    is_whole: bool,
+    attempt: Attempt<'_>,
+    chunk: Option<FileSpan>,
     base: u64,
-    side: &mut Side<'_>,
-) -> Result<(), NotCopied> {
-    let chunk = match is_whole {
-        true => None,
-        false => {
-            let file = file_range(way.seen, way.lo, way.len);
-            Some(file.map_err(|_| NotCopied::Unmapped)?)
-        }
-    };
+    memory: &mut Memory<'_>,
+) -> Result<(), Obstacle> {
     for lot in lots {
         let Some(map) = maps.server(lot.place.server) else {
-            return Err(NotCopied::Unmapped);
+            return Err(Obstacle::Unmapped);
         };
         let turn = Turn {
-            plan: way.plan,
+            plan: attempt.plan,
             parts: &lot.parts,
             chunk,
             map,
             base,
         };
-        turn.copy(side)?;
+        turn.copy(memory)?;
     }
     Ok(())
-}
-
-/// Memory of the user: one run or a packet of it, or scattered.
-enum Side<'a> {
-    Run(Run<'a>),
-    Places(Memory<'a>),
-}
-
-impl Side<'_> {
-    fn is_write(&self) -> bool {
-        match self {
-            Side::Run(run) => run.is_write(),
-            Side::Places(memory) => memory.direction().is_write(),
-        }
-    }
 }
 
 /// Hands out the runs of a file range: where each begins on either side, and its bytes.
@@ -475,8 +479,8 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    fn copy(&self, memory: &mut Side<'_>) -> Result<(), NotCopied> {
-        let writes = memory.is_write();
+    fn copy(&self, memory: &mut Memory<'_>) -> Result<(), Obstacle> {
+        let direction = memory.direction();
         let Attached {
             server,
             table,
@@ -486,8 +490,8 @@ impl Turn<'_> {
         let (entry, epoch) = (self.map.entry, self.map.epoch);
         let is_current = || table.is_current(entry, epoch, self.plan.step());
         let void = || match table.is_good(entry, epoch) {
-            true => Err(NotCopied::Stepped),
-            false => Err(NotCopied::Void(*server)),
+            true => Err(Obstacle::Stepped),
+            false => Err(Obstacle::Void(*server)),
         };
         // Memory that is no longer the file's is not brought back by touching it.
         if !is_current() {
@@ -495,55 +499,54 @@ impl Turn<'_> {
         }
         let is_mapped = self.each(|_, piece| {
             let (at, len) = piece.memory();
-            let is_good = piece.is_good_for(writes);
+            let is_good = piece.is_good_for(direction);
             if is_good {
                 piece.extent.segment.make_ready(at, len);
             }
             is_good
         });
         if !is_mapped {
-            return Err(NotCopied::Unmapped);
+            return Err(Obstacle::Unmapped);
         }
-        let Some(claim) = page.claim(entry, epoch, writes) else {
-            return Err(NotCopied::NoSlot);
+        let Some(claim) = page.claim(entry, epoch, direction.is_write()) else {
+            return Err(Obstacle::NoSlot);
         };
         if !is_current() {
             return void();
         }
         let is_copied = self.each(|share, piece| self.copy_piece(share, &piece, memory));
-        if writes {
+        if direction.is_write() {
             crash_point("client_in_copy");
         }
         let counts = claim.end();
         match counts && is_copied && table.is_alive() {
             true => Ok(()),
-            false => Err(NotCopied::Void(*server)),
+            false => Err(Obstacle::Void(*server)),
         }
     }
 
-    fn copy_piece(&self, share: &Share, piece: &Piece<'_>, memory: &mut Side<'_>) -> bool {
+    fn copy_piece(&self, share: &Share, piece: &Piece<'_>, memory: &mut Memory<'_>) -> bool {
         let Extent { segment, mark, .. } = piece.extent;
         let (at, len) = piece.memory();
         let (file, offset) = (piece.file.clone(), piece.subfile.start);
-        if let (true, Some(mark)) = (memory.is_write(), mark.checked_sub(1)) {
+        if let (true, Some(mark)) = (memory.direction().is_write(), mark.checked_sub(1)) {
             self.map.attached.page.mark(mark);
         }
-        let copied = match memory {
-            Side::Run(Run::From(user)) => {
+        let copied = match memory.run() {
+            Some(Run::From(user)) => {
                 let target = segment.bytes_mut(at, len);
-                share.copy_left_to_right(file, *user, self.base, target, offset)
+                share.copy_left_to_right(file, user, self.base, target, offset)
             }
-            Side::Run(Run::Into(user)) => {
+            Some(Run::Into(user)) => {
                 let source = segment.bytes(at, len);
-                let target = user.reborrow();
-                share.copy_right_to_left(file, source, offset, target, self.base)
+                share.copy_right_to_left(file, source, offset, user, self.base)
             }
-            Side::Places(user) => {
+            None => {
                 each_run(share, file, |left, right, n| {
                     let (at, from) = (at + (right - offset), left - self.base);
-                    match user.direction() {
-                        Direction::Write => user.pack(from, segment.bytes_mut(at, n)),
-                        Direction::Read => user.unpack(from, segment.bytes(at, n)),
+                    match memory.direction() {
+                        Direction::Write => memory.pack(from, segment.bytes_mut(at, n)),
+                        Direction::Read => memory.unpack(from, segment.bytes(at, n)),
                     }
                 });
                 Ok(())

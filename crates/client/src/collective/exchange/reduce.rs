@@ -25,7 +25,7 @@ pub enum Reduction {
 }
 
 /// Numbers that can be [reduced](Team::all_reduce): `u64`, `i64` and `f64`.
-pub trait Number: Copy + Send + Sync + private::Sealed {
+pub trait Number: Copy + Send + Sync + private::Seal {
     #[doc(hidden)]
     fn bits(self) -> u64;
     #[doc(hidden)]
@@ -35,10 +35,10 @@ pub trait Number: Copy + Send + Sync + private::Sealed {
 }
 
 mod private {
-    pub trait Sealed {}
-    impl Sealed for u64 {}
-    impl Sealed for i64 {}
-    impl Sealed for f64 {}
+    pub trait Seal {}
+    impl Seal for u64 {}
+    impl Seal for i64 {}
+    impl Seal for f64 {}
 }
 
 macro_rules! whole_numbers {

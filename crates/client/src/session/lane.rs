@@ -56,7 +56,7 @@ impl Lane {
         self.has_lost_hold
     }
 
-    /// What was held has been lost, which is to be told to whoever asks next.
+    /// What was held has been lost, which the next question is told.
     pub(crate) fn lost_hold(&mut self) {
         self.has_lost_hold = true;
     }

@@ -4,15 +4,25 @@
 //! a time. Lanes are pooled: an operation takes one and gives it back; their number follows the
 //! number of threads that were busy at once. Connections are made when they are first used.
 //!
+//! | part | what |
+//! |---|---|
+//! | `connect` | what a program says when it connects |
+//! | `lane` | connections that one thread uses at a time |
+//! | `common` | what the open files of a client have in common |
+//!
 //! Invariants
 //! - Nothing is sent from a process other than the one that connected.
 //! - Connections are closed only at the end, since a server far away may take the end of the last
 //!   one for the death of the client.
 //! - Every wait has a limit.
 
+pub(crate) mod common;
+pub(crate) mod connect;
+pub(crate) mod lane;
+
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use ::direct::Process;
@@ -20,19 +30,14 @@ use parking_lot::Mutex;
 use wire::link::Link;
 use wire::message::Request;
 use wire::message::catalogue::{Member, Members, StoreKind};
-use wire::message::mapping::BuddyIs;
 use wire::message::session::{Goodbye, Role, Welcome};
 use wire::url::Endpoint;
 use wire::{ClientId, Place, ServerId, Status};
 
-use crate::access::direct::Sharing;
 use crate::error::{Error, Result, Trouble};
-use crate::file::handle::Handle;
-use crate::file::nonblocking;
-use crate::profile::calibration::Calibrated;
-use crate::transport::connect::{ConnectOptions, Connector};
-use crate::transport::jobs::Jobs;
-use crate::transport::lane::Lane;
+use crate::session::common::Common;
+use crate::session::connect::{ConnectOptions, Connector};
+use crate::session::lane::Lane;
 use crate::transport::outage::Outages;
 use crate::transport::patience::Patience;
 use crate::transport::pipe::{self, Pipe};
@@ -56,24 +61,9 @@ pub(crate) struct Session {
     /// What was last heard about servers, and whether it still seems to be right.
     members: Mutex<HashMap<u64, (Member, bool)>>,
     numbers: AtomicU64,
-    /// Files that are open, so that they can be opened again.
-    pub(crate) files: Mutex<Vec<Weak<Handle>>>,
-    /// Whether any handle ever had a buffer for what is read ahead.
-    has_ahead: AtomicBool,
-    /// Held while a shared pointer or the end of a file is asked for: these questions carry numbers
-    /// that have to arrive in order.
-    pub(crate) ordered: Mutex<()>,
-    /// How many handles take part in a shared pointer, by file and group.
-    pub(crate) groups: Mutex<HashMap<(u64, u64), u64>>,
-    pub(crate) workers: Jobs<'static>,
+    pub(crate) common: Common,
     /// The shortest message that a server has wanted so far.
     message_bytes: AtomicU64,
-    /// Servers that share memory with this session.
-    pub(crate) sharing: Sharing,
-    /// The server to begin with, once it was asked for.
-    pub(crate) buddy: Mutex<Option<BuddyIs>>,
-    /// What things cost from here.
-    pub(crate) calibrated: Calibrated,
     messages: AtomicU64,
     data_messages: AtomicU64,
     /// A server has said that this client counts as dead.
@@ -85,9 +75,9 @@ impl Session {
         connector: Arc<dyn Connector>,
         mut options: ConnectOptions,
     ) -> Result<Arc<Session>> {
-        // Whoever talks through one server does not touch the memory of others.
+        // A client that talks through one server does not touch the memory of others.
         options.direct &= options.mapping == advise::mapping::Strategy::Request;
-        let mut patience = Patience::new(&options);
+        let mut patience = options.patience();
         let pipe = loop {
             match connect_manager(&*connector, &Role::NewClient, &options, None) {
                 Ok(pipe) => break pipe,
@@ -112,15 +102,8 @@ impl Session {
             lanes: Mutex::new(vec![Box::new(Lane::with_manager(pipe))]),
             members: Mutex::default(),
             numbers: AtomicU64::new(1),
-            files: Mutex::default(),
-            has_ahead: AtomicBool::new(false),
-            ordered: Mutex::default(),
-            groups: Mutex::default(),
-            workers: nonblocking::workers(),
+            common: Common::default(),
             message_bytes: AtomicU64::new(u64::MAX),
-            sharing: Sharing::default(),
-            buddy: Mutex::default(),
-            calibrated: Calibrated::default(),
             messages: AtomicU64::new(0),
             data_messages: AtomicU64::new(0),
             is_dead: AtomicBool::new(false),
@@ -165,12 +148,9 @@ impl Session {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn has_ahead(&self) -> bool {
-        self.has_ahead.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn uses_ahead(&self) {
-        self.has_ahead.store(true, Ordering::Relaxed);
+    /// For one operation.
+    pub(crate) fn patience(&self) -> Patience {
+        self.options.patience()
     }
 
     pub(crate) fn count_message(&self) {
@@ -222,13 +202,18 @@ impl Session {
         lane: &mut Lane,
         make: impl Fn() -> R,
     ) -> Result<R::Answer> {
-        let mut patience = Patience::new(&self.options);
+        let mut patience = self.patience();
         let mut was_sent = false;
         let mut number = self.number();
         loop {
             let pipe = match self.manager_pipe(lane) {
                 Ok(pipe) => pipe,
                 Err((Trouble::Broken(_), _)) if patience.away(&self.outages, None) => continue,
+                Err((Trouble::Refused(Status::Busy | Status::ShuttingDown, _), _))
+                    if patience.busy() =>
+                {
+                    continue;
+                }
                 Err((trouble, address)) => {
                     self.heard(&trouble);
                     return Err(trouble.into_error(None, &address));
@@ -292,12 +277,8 @@ impl Session {
             let mut start = self.manager_start.lock();
             if *start != pipe.welcome.incarnation {
                 // Another start of the manager: it knows the session by its seal, but no handles.
-                let files: Vec<Arc<Handle>> =
-                    self.files.lock().iter().filter_map(Weak::upgrade).collect();
-                for file in files {
-                    if let Err(trouble) = file.reopen(&mut pipe) {
-                        return Err((trouble, pipe.address.clone()));
-                    }
+                if let Err(trouble) = self.common.reopen(&mut pipe) {
+                    return Err((trouble, pipe.address.clone()));
                 }
                 *start = pipe.welcome.incarnation;
             }
@@ -315,7 +296,7 @@ impl Session {
     /// Makes sure that the metadata manager is there, as far as its connection says: no message is sent while that
     /// stands. One that is away is waited for.
     pub(crate) fn demand_manager(&self, lane: &mut Lane) -> Result<()> {
-        let mut patience = Patience::new(&self.options);
+        let mut patience = self.patience();
         loop {
             match self.manager_pipe(lane) {
                 Ok(_) => return Ok(()),
@@ -382,7 +363,11 @@ impl Session {
             .lock()
             .get(&place.server)
             .is_some_and(|(m, _)| m.store == StoreKind::Memory);
-        is_memory && self.sharing.has_died(place.server, place.incarnation)
+        is_memory
+            && self
+                .common
+                .sharing
+                .has_died(place.server, place.incarnation)
     }
 
     /// Where a server keeps its bytes, if that was heard.
@@ -501,7 +486,7 @@ impl Session {
     /// Asks an I/O server something that is not about a file.
     pub(crate) fn server<R: Request>(&self, server: ServerId, request: &R) -> Result<R::Answer> {
         self.with_lane(|lane| {
-            let mut patience = Patience::new(&self.options);
+            let mut patience = self.patience();
             let place = Place {
                 server: server.0,
                 incarnation: 0,
@@ -577,7 +562,7 @@ impl Drop for Session {
                 }
                 told.push(server);
                 pipe.limit(std::time::Duration::from_secs(1));
-                // Whoever does not hear it notices the end of the connection.
+                // A server that does not hear it notices the end of the connection.
                 let _ = pipe.ask(u64::MAX, &Goodbye {});
             }
         }

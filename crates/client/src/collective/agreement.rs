@@ -1,7 +1,7 @@
 //! What the ranks of a team know about collective accesses before the first of them: their views, what hints
 //! ask for, whether anything but independent accesses can pay.
 //!
-//! Agreed on when a file is opened, a view set or hints changed together; it is the same at all ranks.
+//! Agreement on when a file is opened, a view set or hints changed together; it is the same at all ranks.
 //!
 //! Left to others: single accesses (`collective`), exchanging (`team`).
 
@@ -72,7 +72,7 @@ pub(crate) struct Rank {
 
 /// What all ranks of a team know about collective accesses, and know to be the same at all of them.
 #[derive(Debug)]
-pub(crate) struct Agreed {
+pub(crate) struct Agreement {
     pub(crate) is_barrier: bool,
     /// What was asked for.
     pub(crate) forced: Option<Strategy>,
@@ -98,13 +98,13 @@ pub(crate) struct Agreed {
     common: Mutex<HashMap<(usize, usize), Arc<Meeting>>>,
 }
 
-impl Agreed {
+impl Agreement {
     pub(crate) fn new(
         team: &Team,
         ready: impl Iterator<Item = Ready> + Clone,
         views: Vec<Option<View>>,
         number: u64,
-    ) -> Agreed {
+    ) -> Agreement {
         let first = ready.clone().next();
         let forced = first.and_then(|first| first.forced);
         let is_direct = ready.clone().all(|rank| rank.is_direct);
@@ -138,7 +138,7 @@ impl Agreed {
             }));
         }
         let least = |of: fn(&Ready) -> u64| ready.clone().map(|rank| of(&rank)).min().unwrap_or(0);
-        Agreed {
+        Agreement {
             is_barrier: ready.clone().any(|rank| rank.is_barrier),
             forced,
             alone,

@@ -23,12 +23,13 @@ use wire::url::{Endpoint, TlsNames};
 use crate::collective::strategy::Strategy;
 use crate::error::{Error, Result};
 use crate::hints::Hints;
-use crate::hints::heard::CompilerHints;
+use crate::hints::handle_hints::CompilerHints;
+use crate::transport::patience::Patience;
 
 /// Says where the metadata manager is. Asked again whenever the connection has to be made again, so
 /// that a directory that is served by changing processes stays reachable.
 pub trait Connector: Send + Sync + fmt::Debug {
-    /// Where it listens now; may first make somebody listen.
+    /// Where it listens now; may first start a manager.
     fn endpoint(&self) -> Result<Endpoint>;
 }
 
@@ -97,6 +98,11 @@ impl Default for ConnectOptions {
 }
 
 impl ConnectOptions {
+    /// For one operation.
+    pub(crate) fn patience(&self) -> Patience {
+        Patience::new(self.timeout, self.busy_timeout)
+    }
+
     /// What the environment says; the defaults where it says nothing.
     pub fn from_env() -> Result<ConnectOptions> {
         ConnectOptions::default().and_env()

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::file::handle::Handle;
 use crate::file::{File, view_of_text};
 use crate::hints::{Hints, check_value};
-use crate::transport::session::Session;
+use crate::session::Session;
 
 /// Hints that a compiler or a job script left for its programs, in a file.
 #[derive(Clone, Debug, Default)]
@@ -83,7 +83,7 @@ pub struct HintReport {
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct HandleHints {
     given: Vec<Given>,
     standing: Standing,
     /// What came of dynamic hints, by name.
@@ -117,14 +117,14 @@ impl Session {
     }
 }
 
-impl Heard {
+impl HandleHints {
     /// What is known when a file is opened.
-    pub(crate) fn at_open(session: &Session, path: &str, kept: &[GivenHint]) -> Heard {
+    pub(crate) fn at_open(session: &Session, path: &str, kept: &[GivenHint]) -> HandleHints {
         let mut given: Vec<Given> = kept.iter().map(given_of).collect();
         given.extend(session.hints_of(path));
-        Heard {
+        HandleHints {
             given,
-            ..Heard::default()
+            ..HandleHints::default()
         }
     }
 
@@ -211,7 +211,7 @@ impl File {
         let mut bytes = 0u64;
         for range in &ranges {
             self.hint_next(range.offset, range.size)?;
-            if self.rights.allow(wire::Rights::READ) {
+            if self.identity.rights.allow(wire::Rights::READ) {
                 self.will_read(range.offset..range.offset.saturating_add(range.size))?;
             }
             bytes = bytes.saturating_add(range.size);
@@ -221,8 +221,8 @@ impl File {
 
     fn upcoming_view_as_hinted(&self, value: &str) -> Result<String> {
         let view = view_of_text(self.array(), 0, value)?;
-        if self.rights.allow(wire::Rights::READ) {
-            let shown = view.len_within(self.known_size().size);
+        if self.identity.rights.allow(wire::Rights::READ) {
+            let shown = view.len_within(self.known.size().size);
             self.will_read_view(&view, 0..shown.min(UPCOMING_VIEW_BYTES))?;
         }
         Ok("announced".into())
@@ -245,7 +245,7 @@ impl File {
     pub fn hint_report(&self) -> Result<Vec<HintReport>> {
         self.check()?;
         let mut report = self.access_hint_report();
-        let path = self.path.clone();
+        let path = self.identity.path.clone();
         let kept = self.session.manager(|| GetHints { path: path.clone() });
         let uses = match kept {
             Ok(kept) => kept.uses,
@@ -254,7 +254,7 @@ impl File {
             Err(error) => return Err(error),
         };
         let is_of_creation = |name: &str| known(name).is_some_and(|k| k.is_of_creation);
-        if self.is_new {
+        if self.identity.is_new {
             report.retain(|r| !is_of_creation(&r.name));
             let of_creation = uses.iter().filter(|u| is_of_creation(&u.hint.name));
             report.extend(of_creation.map(report_of));
@@ -278,7 +278,7 @@ impl File {
                     }
                     match known(name) {
                         Some(k) if k.is_of_creation => {
-                            let why = match self.is_new {
+                            let why = match self.identity.is_new {
                                 true => "told when the file was created",
                                 false => "the file was there already",
                             };
@@ -378,7 +378,7 @@ impl Client {
         self.session().manager(|| ListFailed {})
     }
 
-    /// Lets a server take new subfiles again; for whoever runs the service. A server that is not there now
+    /// Lets a server take new subfiles again; for the administrator. A server that is not there now
     /// looks at its disks when it starts.
     pub fn clear_failed(&self, server: ServerId) -> Result<()> {
         match self.session().server(server, &ClearFailed { server }) {

@@ -1,0 +1,70 @@
+//! What the open files of a client have in common, beside its connections.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use wire::message::mapping::BuddyIs;
+
+use crate::access::direct::Sharing;
+use crate::error::Trouble;
+use crate::file::handle::Handle;
+use crate::file::nonblocking;
+use crate::profile::calibration::Calibrated;
+use crate::transport::jobs::Jobs;
+use crate::transport::pipe::Pipe;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Common {
+    /// Files that are open, so that they can be opened again.
+    pub(crate) files: Mutex<Vec<Weak<Handle>>>,
+    /// Whether any handle ever had a buffer for what is read ahead.
+    has_ahead: AtomicBool,
+    /// Held while a shared pointer or the end of a file is asked for: these questions carry numbers
+    /// that have to arrive in order.
+    pub(crate) ordered: Mutex<()>,
+    /// How many handles take part in a shared pointer, by file and group.
+    pub(crate) groups: Mutex<HashMap<(u64, u64), u64>>,
+    /// Threads for non-blocking operations.
+    pub(crate) workers: Jobs<'static>,
+    /// Servers that share memory with this client.
+    pub(crate) sharing: Sharing,
+    /// The server to begin with, once it was asked for.
+    pub(crate) buddy: Mutex<Option<BuddyIs>>,
+    /// What things cost from here.
+    pub(crate) calibrated: Calibrated,
+}
+
+impl Default for Common {
+    fn default() -> Common {
+        Common {
+            files: Mutex::default(),
+            has_ahead: AtomicBool::new(false),
+            ordered: Mutex::default(),
+            groups: Mutex::default(),
+            workers: nonblocking::workers(),
+            sharing: Sharing::default(),
+            buddy: Mutex::default(),
+            calibrated: Calibrated::default(),
+        }
+    }
+}
+
+impl Common {
+    /// Opens all files again at a metadata manager that was restarted.
+    pub(crate) fn reopen(&self, manager: &mut Pipe) -> Result<(), Trouble> {
+        let open = |files: &[Weak<Handle>]| files.iter().filter_map(Weak::upgrade).collect();
+        let files: Vec<Arc<Handle>> = open(&self.files.lock());
+        files.iter().try_for_each(|file| file.reopen(manager))
+    }
+
+    pub(crate) fn has_ahead(&self) -> bool {
+        self.has_ahead.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn uses_ahead(&self) {
+        self.has_ahead.store(true, Ordering::Relaxed);
+    }
+}
