@@ -219,8 +219,7 @@ impl Handle {
                 Outcome::Again => continue,
                 Outcome::NotThisWay => return self.attempt_packed(lane, request, phases),
             }
-            let is_told = way.has_told(attempt.growth);
-            if !self.end_growth(lane, attempt, is_told)? {
+            if !self.end_growth(lane, attempt, way)? {
                 // Cut off by another client before its end was known: it counts as written after that.
                 message.forget_progress(lane);
                 continue;
@@ -298,16 +297,16 @@ impl Handle {
         })
     }
 
-    /// Takes note of where a write has ended, and tells the owner if that is still to be done; false if the file was cut off
+    /// Takes note of where a write has ended, and tells the owner if the way has not; false if the file was cut off
     /// meanwhile.
-    fn end_growth(&self, lane: &mut Lane, attempt: Attempt<'_>, is_told: bool) -> Result<bool> {
+    fn end_growth(&self, lane: &mut Lane, attempt: Attempt<'_>, way: &dyn Way) -> Result<bool> {
         let Attempt {
             seen, epoch, file, ..
         } = attempt;
         if !attempt.grows() {
             return Ok(true);
         }
-        if !is_told && !self.grow(lane, seen, epoch, file.end.0)? {
+        if !way.has_told(attempt.growth) && !self.grow(lane, seen, epoch, file.end.0)? {
             return Ok(false);
         }
         self.known.grown(epoch, file.end.0);

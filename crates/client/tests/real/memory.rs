@@ -105,9 +105,6 @@ fn the_last_access_is_all_of_a_long_one_that_was_packed_in_parts() {
         let at: Vec<u64> = last.servers.iter().map(|s| s.bytes).collect();
         assert_eq!((at.len(), at.iter().sum::<u64>()), (2, sent), "{at:?}");
         assert!(last.messages() >= sent >> 20, "{}", last.messages());
-        assert!(
-            last.total_ns >= last.send_to_last_answer_ns && last.gather_ns + last.scatter_ns > 0
-        );
     };
     file.write_at_memory(0, memory[..].into(), 0, &places)
         .unwrap();
