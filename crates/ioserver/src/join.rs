@@ -364,7 +364,7 @@ fn rejoin(context: &Context, candidate: &Candidate) -> Option<Link> {
         }
     }
     for (file, since) in frozen {
-        // What fails is tried again when it has been frozen for long.
+        // What fails is tried again when the owner looks at its files.
         let _ = owner.thaw(file, since);
     }
     Some(link)

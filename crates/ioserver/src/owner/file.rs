@@ -124,6 +124,8 @@ pub(super) struct State {
     /// Since when the size is told to the manager, which gives the file another layout; no place is reserved until that is
     /// over, since the next owner would not know it.
     pub(super) frozen: Option<Instant>,
+    /// The `frozen` whose manager is gone, while the next one has not said who owns the file.
+    pub(super) owed_thaw: Option<Instant>,
     /// The next owner may know the shared pointers already.
     pub(super) has_told_pointers: bool,
     numbers: u64,
@@ -154,6 +156,7 @@ impl OwnedFile {
                 modified: Time(0),
                 is_reporting: false,
                 frozen: None,
+                owed_thaw: None,
                 has_told_pointers: false,
                 numbers: 0,
             }),

@@ -258,8 +258,12 @@ impl Owner {
     }
 
     /// The manager that froze a file is not there any more. If it is still owned here it goes on, unless it was frozen
-    /// once more.
+    /// once more. If the next manager does not say who owns it, it is asked again at the next look.
     pub(crate) fn thaw(&self, file: FileId, since: Instant) -> Result<(), Refused> {
+        let found = self.files.lock().get(&file).cloned();
+        if let Some(found) = &found {
+            found.lock().owed_thaw = Some(since);
+        }
         let FileStateIs { layout, .. } = match self.cluster.file_state(file) {
             Err((Status::NotFound, _)) => {
                 self.removed(file);
@@ -271,9 +275,9 @@ impl Owner {
             self.let_go(file, refused);
             return Ok(());
         }
-        let found = self.files.lock().get(&file).cloned();
         if let Some(found) = found {
             let mut state = found.lock();
+            state.owed_thaw = None;
             if state.frozen == Some(since) {
                 state.frozen = None;
                 state.has_told_pointers = false;
@@ -282,9 +286,18 @@ impl Owner {
         Ok(())
     }
 
-    /// Looks whether a file that has been frozen for long is owned elsewhere by now, and the manager could not say so.
+    /// Looks whether a file that has been frozen for long is owned elsewhere by now, and the manager could not say so; and
+    /// whether one whose manager is gone goes on.
     pub(super) fn review_frozen(&self, file: &OwnedFile) {
-        let since = file.lock().frozen;
+        let (since, owed_thaw) = {
+            let state = file.lock();
+            (state.frozen, state.owed_thaw)
+        };
+        if let Some(since) = owed_thaw {
+            // What fails is tried again the next time.
+            let _ = self.thaw(file.id, since);
+            return;
+        }
         if since.is_none_or(|since| since.elapsed() < FROZEN) {
             return;
         }

@@ -141,6 +141,27 @@ fn a_frozen_owner_goes_on_when_whoever_froze_it_is_gone() {
 }
 
 #[test]
+fn a_frozen_owner_whose_manager_did_not_answer_goes_on_at_the_next_look() {
+    let world = World::new(2, 27);
+    let owner = world.owner(0);
+    let view = View::whole_file();
+    owner.size_of_frozen(FILE).unwrap();
+    let since = owner.frozen()[0].1;
+    world.change(|i| i.manager.is_up = false);
+    assert_eq!(owner.thaw(FILE, since).unwrap_err().0, Status::Unreachable);
+    owner.flush_dirty_sizes();
+    assert_eq!(owner.frozen(), [(FILE, since)]);
+    world.change(|i| i.manager.is_up = true);
+    owner.flush_dirty_sizes();
+    owner.reserve(&asker(1, &view), 1, 8).unwrap();
+    // The next manager has frozen it once more: that is not over.
+    owner.size_of_frozen(FILE).unwrap();
+    owner.flush_dirty_sizes();
+    let busy = owner.reserve(&asker(1, &view), 2, 8).unwrap_err();
+    assert_eq!(busy.0, Status::Busy);
+}
+
+#[test]
 fn a_write_of_an_epoch_that_the_owner_has_not_heard_of_counts() {
     let world = World::new(2, 26);
     let owner = world.owner(0);
