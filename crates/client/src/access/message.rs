@@ -9,6 +9,7 @@
 use std::time::{Duration, Instant};
 
 use control::moves::crash_point;
+use layout::FileSpan;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use wire::{ServerId, Status};
@@ -168,7 +169,7 @@ impl Handle {
             let to = bytes.select(end - 1).map_or(u64::MAX, |x| x + 1);
             terms
                 .plan
-                .first(&lot.parts, (from..to).into())
+                .first(&lot.parts, FileSpan::from_raw(from..to))
                 .map_or(end, |x| bytes.rank(x.0))
         });
         let confirmed = safe.min().unwrap_or(end) - terms.base;

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use falls::Periodic;
 use kernels::{Share, SharedBytes};
-use layout::View;
+use layout::{FileSpan, View};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::message::directed::{
     Directed, Follow, IN_VIEW, Lead, MORE, Packet, Portion, RankRange, WANT,
@@ -430,19 +430,27 @@ impl Handle {
                     "is beyond the largest offset of a file",
                 ));
             };
-            plan.parts((first..last + 1).into(), &mut 0, |slot, part| match slot {
-                Some(slot) => here[slot] += part.bytes,
-                None => nobody += part.bytes,
-            });
+            plan.parts(
+                FileSpan::from_raw(first..last + 1),
+                &mut 0,
+                |slot, part| match slot {
+                    Some(slot) => here[slot] += part.bytes,
+                    None => nobody += part.bytes,
+                },
+            );
         }
         let mut takes_part: Vec<bool> = here.iter().map(|bytes| *bytes > 0).collect();
         if rank == 0 {
             let whole = self.whole.plan(&plan.state);
-            whole.parts(operation.hull.clone().into(), &mut 0, |slot, _| {
-                if let Some(slot) = slot {
-                    takes_part[slot] = true;
-                }
-            });
+            whole.parts(
+                FileSpan::from_raw(operation.hull.clone()),
+                &mut 0,
+                |slot, _| {
+                    if let Some(slot) = slot {
+                        takes_part[slot] = true;
+                    }
+                },
+            );
         }
         if nobody > 0 {
             return Err(Error::Refused {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use advise::mapping::Strategy as Mapping;
-use layout::{ArrayType, View};
+use layout::{ArrayType, FileSpan, View};
 use parking_lot::{Condvar, Mutex, RwLock};
 use wire::message::catalogue::{Close, GetState, Opened, RenewCapability, Reopen};
 use wire::message::file::*;
@@ -520,7 +520,7 @@ impl Handle {
         };
         let mut only = None;
         let mut is_one = true;
-        plan.parts((first..last + 1).into(), &mut 0, |slot, _| {
+        plan.parts(FileSpan::from_raw(first..last + 1), &mut 0, |slot, _| {
             is_one &= slot.is_some() && (only.is_none() || only == slot);
             only = slot;
         });
