@@ -7,7 +7,7 @@
 //! moves the fewest bytes.
 //!
 //! What runs is an [`access::AccessPlan`]: the parts of one access, in the order in which their bytes travel. Clients,
-//! servers, gateways and moves all walk it.
+//! servers, gateways and moves all walk it. What members of a team give each other is in [`exchange`].
 //!
 //! The crate does not know how bytes travel, does no I/O and reads no clock.
 //!
@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod exchange;
 mod measures;
 mod placement;
 mod plan;

@@ -656,13 +656,13 @@ impl File {
             epoch: grouped.epoch,
             ranks: &ranks,
             views: &views,
-            hull: grouped.hull.clone(),
+            hull: grouped.domains.hull().raw(),
         };
         let _gate = self.beside();
         self.session.with_lane(|lane| {
             let plan = self.current().plan(&self.state());
             let mut ended = self.directed(lane, &operation, team.rank(), &plan, ends)?;
-            let (epoch, end) = (grouped.epoch, grouped.hull.end);
+            let (epoch, end) = (grouped.epoch, grouped.domains.hull().end.0);
             let must_grow = writes && ended.failures.is_empty() && end > self.known_size().size;
             // Rank 0 hears of the end when all bytes of all ranks are stored.
             if must_grow && team.rank() == 0 && !self.grow(lane, &self.whole, epoch, end)? {
