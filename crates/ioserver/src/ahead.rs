@@ -196,7 +196,6 @@ fn load(storage: &Storage, job: &Job) -> bool {
     let Some(file) = view.view.file_range(range) else {
         return false;
     };
-    let file = file.start.0..file.end.0;
     let shares = view.shares(&known);
     let mut slots = Vec::new();
     known.visit_own(file.into(), |slot, file| slots.push((slot, file.raw())));
@@ -221,10 +220,10 @@ fn load(storage: &Storage, job: &Job) -> bool {
                 return false;
             }
             // Behind its end there is nothing, and the rest of the range lies farther behind.
-            if window.subfile.start >= subfile.len() {
+            if window.subfile.start.0 >= subfile.len() {
                 break;
             }
-            if subfile.read_ahead(window.subfile).is_err() {
+            if subfile.read_ahead(window.subfile.raw()).is_err() {
                 return false;
             }
         }

@@ -363,7 +363,7 @@ fn rejoin(files: &Files, owner: &Arc<Owner>, candidate: &Candidate) -> Option<Li
         }
     }
     for (file, since) in handing_over {
-        // What fails is tried again when it has been handed over for long.
+        // What fails is tried again when the owner looks at its files.
         let _ = owner.resume(file, since);
     }
     Some(link)

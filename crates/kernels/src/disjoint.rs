@@ -2,7 +2,7 @@
 //!
 //! There are two ways to one: the structure of the nests shows it
 //! ([`Program::prove_disjoint`]), or the program was compiled from a pair of projections that
-//! `falls` built as well-formed sets ([`crate::compile_joint`]). There is no way to claim it.
+//! `falls` built as well-formed sets (`compile_joint`). There is no way to claim it.
 //! With it loops may run in any order and on several threads.
 
 use std::ops::Deref;

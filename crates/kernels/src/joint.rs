@@ -1,4 +1,4 @@
-//! Owns the way from a pair of projections to a program: [`compile_joint`].
+//! Owns the way from a pair of projections to a program: `compile_joint`.
 //!
 //! A [`falls::Joint`] is two sets of equal shape, byte j of one side belonging to byte j of the
 //! other. `falls` builds only well-formed ones, so no byte occurs twice on either side: the
@@ -16,31 +16,24 @@ use crate::disjoint::Disjoint;
 use crate::nest::{Nest, NestError};
 use crate::program::Program;
 
-/// Which side of a joint is read.
+/// One of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Read the left side, write the right one.
-    LeftToRight,
-    /// Read the right side, write the left one.
-    RightToLeft,
+pub(crate) enum Hand {
+    Left,
+    Right,
 }
 
-/// Compiles the copy between the two sides of a joint. Offsets that do not fit 63 bits are
+/// Compiles the copy from one side of a joint to the other, between memories that begin at these bytes of the source and
+/// of the target, as part of a job of `job_bytes` bytes, see [`Program::compile_for`]. Offsets that do not fit 63 bits are
 /// refused; an empty joint is the empty program.
-pub fn compile_joint(joint: &Joint, direction: Direction) -> Result<Disjoint<Program>, NestError> {
-    compile_joint_from(joint, direction, (0, 0), 0)
-}
-
-/// Compiles the copy between memories that begin at these bytes of the source and of the target, as part of a job of
-/// `job_bytes` bytes, see [`Program::compile_for`].
-pub(crate) fn compile_joint_from(
+pub(crate) fn compile_joint(
     joint: &Joint,
-    direction: Direction,
+    from: Hand,
     (source_base, target_base): (u64, u64),
     job_bytes: u64,
 ) -> Result<Disjoint<Program>, NestError> {
     let mut shared = HashMap::new();
-    let nests = nests(joint, direction, &mut shared)?;
+    let nests = nests(joint, from, &mut shared)?;
     let back = |base: u64, error| i64::try_from(base).map(|b| -b).map_err(|_| error);
     let source = back(source_base, NestError::SourceOverflow)?;
     let target = back(target_base, NestError::TargetOverflow)?;
@@ -53,7 +46,7 @@ pub(crate) fn compile_joint_from(
 
 fn nests(
     joint: &Joint,
-    direction: Direction,
+    from: Hand,
     shared: &mut HashMap<*const JointNode, Arc<[Nest]>>,
 ) -> Result<Arc<[Nest]>, NestError> {
     let key = joint.nodes().as_ptr();
@@ -63,7 +56,7 @@ fn nests(
     let list: Result<Vec<Nest>, NestError> = joint
         .nodes()
         .iter()
-        .map(|node| nest(node, direction, shared))
+        .map(|node| nest(node, from, shared))
         .collect();
     let list: Arc<[Nest]> = list?.into();
     shared.insert(key, Arc::clone(&list));
@@ -72,16 +65,16 @@ fn nests(
 
 fn nest(
     node: &JointNode,
-    direction: Direction,
+    from: Hand,
     shared: &mut HashMap<*const JointNode, Arc<[Nest]>>,
 ) -> Result<Nest, NestError> {
     let (left, right) = (
         (node.left, node.left_stride),
         (node.right, node.right_stride),
     );
-    let ((source, source_stride), (target, target_stride)) = match direction {
-        Direction::LeftToRight => (left, right),
-        Direction::RightToLeft => (right, left),
+    let ((source, source_stride), (target, target_stride)) = match from {
+        Hand::Left => (left, right),
+        Hand::Right => (right, left),
     };
     let offset = |value: u64, error| i64::try_from(value).map_err(|_| error);
     let source = offset(source, NestError::SourceOverflow)?;
@@ -104,7 +97,7 @@ fn nest(
             node.unit,
         ),
         Some(inner) => {
-            let children = nests(inner, direction, shared)?;
+            let children = nests(inner, from, shared)?;
             Nest::nested(
                 source,
                 target,
@@ -139,18 +132,18 @@ mod tests {
             .map(|run| run.right + run.len)
             .max()
             .unwrap_or(0) as usize;
-        for direction in [Direction::LeftToRight, Direction::RightToLeft] {
-            let program = compile_joint(&joint, direction).expect("small");
-            let (from, to) = match direction {
-                Direction::LeftToRight => (left_len, right_len),
-                Direction::RightToLeft => (right_len, left_len),
+        for side in [Hand::Left, Hand::Right] {
+            let program = compile_joint(&joint, side, (0, 0), 0).expect("small");
+            let (from, to) = match side {
+                Hand::Left => (left_len, right_len),
+                Hand::Right => (right_len, left_len),
             };
             let source: Vec<u8> = (0..from).map(|i| (i * 11 % 251) as u8 + 1).collect();
             let mut expected = vec![0; to];
             for run in &runs {
-                let (read, write) = match direction {
-                    Direction::LeftToRight => (run.left as usize, run.right as usize),
-                    Direction::RightToLeft => (run.right as usize, run.left as usize),
+                let (read, write) = match side {
+                    Hand::Left => (run.left as usize, run.right as usize),
+                    Hand::Right => (run.right as usize, run.left as usize),
                 };
                 expected[write..write + run.len as usize]
                     .copy_from_slice(&source[read..read + run.len as usize]);
@@ -158,7 +151,7 @@ mod tests {
             assert_eq!(program.bytes(), runs.iter().map(|run| run.len).sum::<u64>());
             let mut target = vec![0; to];
             copy(&program, &source, &mut target).expect("in bounds");
-            assert!(target == expected, "{direction:?}\n{}", program.describe());
+            assert!(target == expected, "{side:?}\n{}", program.describe());
             for threads in 2..=3 {
                 let mut target = vec![0; to];
                 copy_split(
@@ -168,7 +161,7 @@ mod tests {
                     threads,
                 )
                 .expect("in bounds");
-                assert!(target == expected, "{direction:?} on {threads} threads");
+                assert!(target == expected, "{side:?} on {threads} threads");
             }
         }
     }
@@ -198,7 +191,7 @@ mod tests {
         let even = periodic(0, 2, "{(0,0,1,1)}");
         let odd = periodic(0, 2, "{(1,1,1,1)}");
         let joint = Meeting::new(&even, &odd).joint(0..100);
-        let program = compile_joint(&joint, Direction::LeftToRight).expect("empty");
+        let program = compile_joint(&joint, Hand::Left, (0, 0), 0).expect("empty");
         assert_eq!(program.bytes(), 0);
         copy(&program, &[], &mut []).expect("nothing to do");
     }

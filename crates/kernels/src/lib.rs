@@ -29,6 +29,10 @@
 //!   by several threads only under a proof of that ([`Disjoint`]);
 //! * no reference to shared memory is ever formed ([`SharedBytes`]).
 //!
+//! What the laboratory (`crates/bench`) and tests alone use of what is public: [`Program`], [`Nest`] and [`Body`] with their
+//! parts, [`Disjoint`], [`copy`], [`copy_parallel`], [`copy_shared`], [`copy_naive`], [`copy_plain`]. Everything else goes through a [`Share`] or a
+//! [`Stream`].
+//!
 //! All unsafe code of the workspace's libraries is here: copies through raw pointers are what
 //! the crate is for. Each block says why it is sound.
 #![allow(unsafe_code)]
@@ -61,7 +65,6 @@ pub use descriptor::{
     receive_after, receive_exact, receive_part, send_all, send_all_and, send_part,
 };
 pub use disjoint::Disjoint;
-pub use joint::{Direction, compile_joint};
 pub use nest::{Body, MAX_DEPTH, Nest, NestError, Span, copy_naive};
 pub use plain::{copy_plain, copy_plain_shared};
 pub use program::{BoundsError, Program, Side};

@@ -24,7 +24,7 @@ use falls::{MAX_OFFSET, Meeting, OutOfSteps, Periodic, Steps};
 
 use crate::copy::copy_shared;
 use crate::disjoint::Disjoint;
-use crate::joint::{Direction, compile_joint_from};
+use crate::joint::{Hand, compile_joint};
 use crate::program::{BoundsError, Program};
 use crate::shared::{SharedBytes, SharedBytesMut};
 use crate::stream::Stream;
@@ -74,12 +74,6 @@ const COMPILED_FROM: u64 = 32 << 10;
 const SHORT_ROW: u64 = 1 << 10;
 /// Meetings with more nodes take too long to compile for one copy.
 const COMPILED_NODES: u64 = 64;
-
-#[derive(Clone, Copy)]
-enum Hand {
-    Left,
-    Right,
-}
 
 impl Share {
     /// What `left` and `right` have in common.
@@ -340,20 +334,6 @@ impl Share {
         self.copy::<false>(file, Hand::Left, from, to)
     }
 
-    /// As [`Share::copy_left_to_right`], as part of a job so large that its targets have left the caches before
-    /// anybody reads them: they are written past them. See [`writes_past`](crate::writes_past).
-    pub fn stream_left_to_right(
-        &self,
-        file: Range<u64>,
-        source: SharedBytes<'_>,
-        source_base: u64,
-        target: SharedBytesMut<'_>,
-        target_base: u64,
-    ) -> Result<(), BoundsError> {
-        let (from, to) = ((source, source_base), (target, target_base));
-        self.copy::<true>(file, Hand::Left, from, to)
-    }
-
     /// As [`Share::copy_left_to_right`], the other way.
     pub fn copy_right_to_left(
         &self,
@@ -365,6 +345,20 @@ impl Share {
     ) -> Result<(), BoundsError> {
         let (from, to) = ((source, source_base), (target, target_base));
         self.copy::<false>(file, Hand::Right, from, to)
+    }
+
+    /// As [`Share::copy_right_to_left`], as part of a job so large that its targets have left the caches before they are
+    /// read: they are written past them. See [`writes_past`](crate::writes_past).
+    pub fn stream_right_to_left(
+        &self,
+        file: Range<u64>,
+        source: SharedBytes<'_>,
+        source_base: u64,
+        target: SharedBytesMut<'_>,
+        target_base: u64,
+    ) -> Result<(), BoundsError> {
+        let (from, to) = ((source, source_base), (target, target_base));
+        self.copy::<true>(file, Hand::Right, from, to)
     }
 
     fn copy<const PAST: bool>(
@@ -444,13 +438,9 @@ impl Share {
         from: Hand,
         bases: (u64, u64),
     ) -> Option<Disjoint<Program>> {
-        let direction = match from {
-            Hand::Left => Direction::LeftToRight,
-            Hand::Right => Direction::RightToLeft,
-        };
         let job_bytes = if PAST { u64::MAX } else { 0 };
         let joint = self.meeting.joint(file.clone());
-        compile_joint_from(&joint, direction, bases, job_bytes).ok()
+        compile_joint(&joint, from, bases, job_bytes).ok()
     }
 
     fn gather(

@@ -19,13 +19,17 @@ macro_rules! address {
             }
         }
 
-        impl From<Range<u64>> for Span<$name> {
-            fn from(raw: Range<u64>) -> Self {
+        impl Span<$name> {
+            /// Bare numbers that are known to be of this space: from the wire, from `kernels`, from tests.
+            pub fn from_raw(raw: Range<u64>) -> Self {
                 Span::new($name(raw.start), $name(raw.end))
             }
-        }
 
-        impl Span<$name> {
+            /// Number of bytes.
+            pub fn bytes(self) -> u64 {
+                self.end.0.saturating_sub(self.start.0)
+            }
+
             /// The bare numbers, for `kernels`, for printing and for the wire.
             pub fn raw(self) -> Range<u64> {
                 self.start.0..self.end.0
@@ -60,9 +64,9 @@ address!(
 ///
 /// ```
 /// use layout::{FileOffset, FileSpan};
-/// let (a, b) = (FileSpan::from(0..10), FileSpan::from(6..20));
-/// assert_eq!(a.within(b), FileSpan::from(6..10));
-/// assert!(a.within(FileSpan::from(10..20)).is_empty());
+/// let (a, b) = (FileSpan::from_raw(0..10), FileSpan::from_raw(6..20));
+/// assert_eq!(a.within(b), FileSpan::from_raw(6..10));
+/// assert!(a.within(FileSpan::from_raw(10..20)).is_empty());
 /// assert!(b.contains(FileOffset(6)) && !b.contains(FileOffset(20)));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -75,6 +79,10 @@ pub struct Span<O> {
 
 /// Neighbouring bytes of a file.
 pub type FileSpan = Span<FileOffset>;
+/// Neighbouring bytes of a view.
+pub type ViewSpan = Span<ViewOffset>;
+/// Neighbouring bytes of a subfile.
+pub type SubfileSpan = Span<SubfileOffset>;
 
 impl<O: Copy + Ord> Span<O> {
     /// The bytes from `start` up to `end`; none if `end` is not behind it.

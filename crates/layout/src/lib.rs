@@ -51,7 +51,7 @@ mod vesta;
 mod view;
 
 pub use access_desc::{AccessDesc, BasicBlock};
-pub use address::{FileOffset, FileSpan, Span, SubfileOffset, ViewOffset};
+pub use address::{FileOffset, FileSpan, Span, SubfileOffset, SubfileSpan, ViewOffset, ViewSpan};
 pub use align::{AlignedElements, Alignment, TemplateAxis};
 pub use array::{ArrayType, ElementType, Elements, MAX_DIMENSIONS, MAX_ELEMENTS, Order};
 pub use block_map::BlockMap;

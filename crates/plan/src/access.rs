@@ -76,7 +76,7 @@ impl Pieces {
         let pattern = layout::Pattern::new(1, vec![byte]).expect("one element");
         Pieces::new([Piece {
             generation: 0,
-            ranges: Vec::from([FileSpan::from(0..falls::MAX_OFFSET)]),
+            ranges: Vec::from([FileSpan::from_raw(0..falls::MAX_OFFSET)]),
             partition: Partition::from_start(pattern),
         }])
     }
@@ -105,12 +105,12 @@ impl Pieces {
     /// let halves = Pattern::new(8, vec!["{(0,3)}".parse()?, "{(4,7)}".parse()?])?;
     /// let piece = |generation, ranges: [std::ops::Range<u64>; 1]| Piece {
     ///     generation,
-    ///     ranges: ranges.map(FileSpan::from).to_vec(),
+    ///     ranges: ranges.map(FileSpan::from_raw).to_vec(),
     ///     partition: Partition::from_start(halves.clone()),
     /// };
     /// let pieces = Pieces::new(vec![piece(4, [8..u64::MAX]), piece(5, [0..8])]);
     /// let mut order = Vec::new();
-    /// pieces.visit(FileSpan::from(6..10), |home, file| order.push((home.piece, home.subfile, file.raw())));
+    /// pieces.visit(FileSpan::from_raw(6..10), |home, file| order.push((home.piece, home.subfile, file.raw())));
     /// assert_eq!(order, [(0, 0, 8..10), (0, 1, 8..10), (1, 0, 6..8), (1, 1, 6..8)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -318,6 +318,15 @@ impl AccessPlan {
             }
             Ok(())
         })
+    }
+
+    /// Hands out the parts of a span in the order in which bytes travel, however long they take to count.
+    pub fn parts(&self, file: FileSpan, take: impl FnMut(Part)) {
+        let count = |home: Home, file: FileSpan| {
+            let share = self.shares.with(home.piece, home.subfile);
+            Ok::<u64, Infallible>(share.count(file.raw()))
+        };
+        let Ok(()) = self.try_parts(file, count, take);
     }
 
     /// The part inside of a span; `None` if it has no byte there.

@@ -3,11 +3,11 @@
 //! Given two partitions of a file, or views and a partition, a [`Plan`] holds one [`Transfer`] for
 //! every pair of elements that meet, as the intersection with its projections on both. From it
 //! follow volumes, message counts, contention, the seven [`Measures`] of a match and the
-//! [matching degree](Measures::matching_degree); a [placement](Placement) of target elements that
-//! moves the fewest bytes; and the [route](Route), direct or in two steps.
+//! [matching degree](Measures::matching_degree); and a [placement](Placement) of target elements that
+//! moves the fewest bytes.
 //!
 //! What runs is an [`access::AccessPlan`]: the parts of one access, in the order in which their bytes travel. Clients,
-//! servers, gateways and moves all walk it.
+//! servers, gateways and moves all walk it. What members of a team give each other is in [`exchange`].
 //!
 //! The crate does not know how bytes travel, does no I/O and reads no clock.
 //!
@@ -20,16 +20,13 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
-mod cost;
+pub mod exchange;
 mod measures;
 mod placement;
 mod plan;
-mod route;
 mod transfer;
 
-pub use cost::CostFunction;
 pub use measures::{Counts, EndCounts, Measures};
 pub use placement::Placement;
 pub use plan::{Plan, Side, TooManyPairs};
-pub use route::Route;
 pub use transfer::{Part, Transfer};

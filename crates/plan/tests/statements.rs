@@ -7,7 +7,7 @@ mod support;
 
 use falls::{Falls, FallsSet, Meeting, compress_offsets};
 use layout::{FileOffset, Partition, Pattern, View};
-use plan::{CostFunction, Part, Plan};
+use plan::{Part, Plan};
 use proptest::prelude::*;
 use support::{Stored, partition};
 use testkit::laws::config;
@@ -266,36 +266,6 @@ fn measures_of_lazy_meetings_are_extrapolated_and_say_so() {
     assert!(!m.exact);
     let share = m.bytes as f64 / (1u64 << 52) as f64;
     assert!((share - 1.0).abs() < 0.05, "{share}");
-}
-
-#[test]
-fn two_steps_move_the_same_bytes_as_one() {
-    let dealt = |block: u64| {
-        let part = |p: u64| FallsSet::segment(p * block, block).unwrap();
-        partition(0, 4 * block, (0..4).map(part).collect())
-    };
-    let (source, target) = (dealt(7), dealt(11));
-    let cost = CostFunction {
-        message_s: 0.0,
-        byte_s: 0.0,
-        run_s: 1.0,
-        lazy_run_s: 1.0,
-    };
-    let route = plan::Route::choose(&source, &target, 5000, &cost);
-    assert!(route.two_step_s().is_some());
-    let stored = Stored::from_bytes(&source, &some_bytes(5000));
-    let (direct, _) = stored.redistribute(&target);
-    let (middle, _) = stored.redistribute(&dealt(77));
-    assert_eq!(middle.redistribute(&target).0, direct);
-}
-
-#[test]
-fn the_cost_function_prefers_fewer_runs_and_pairs() {
-    let cost = |kind| {
-        let m = Plan::for_views(&row_views(256), &matrix(256, kind), 65536).measures();
-        CostFunction::MEMORY.seconds(&m)
-    };
-    assert!(cost('r') < cost('b') && cost('b') < cost('c'));
 }
 
 #[test]

@@ -13,6 +13,7 @@
 //! | [`tests_named`] | names of tests: golden cases, numbered statements |
 //! | [`links`] | relative links in Markdown lead somewhere |
 //! | [`tree`] | the files of the working tree |
+//! | [`walk`] | the walk of a byte names functions that exist |
 //!
 //! Invariants: no dependency on any crate; nothing depends on this one; a complaint names file and
 //! line, and says what would be right.
@@ -28,6 +29,7 @@ pub mod links;
 pub mod sources;
 pub mod tests_named;
 pub mod tree;
+pub mod walk;
 
 /// One broken rule: where, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,7 +2,7 @@
 //! each with file and line; the rules themselves, with samples that break them, are in `src`.
 
 use std::sync::LazyLock;
-use tidy::{Complaint, File, language, layers, links, sources, tests_named, tree};
+use tidy::{Complaint, File, language, layers, links, sources, tests_named, tree, walk};
 
 static TREE: LazyLock<Vec<File>> =
     LazyLock::new(|| tree::read(&tree::root()).expect("the working tree is readable"));
@@ -124,6 +124,15 @@ fn links_lead_somewhere() {
     let root = tree::root();
     hold(files(|f| f.has_extension("md")), |page| {
         links::check(page, |path| root.join(path).exists())
+    });
+}
+
+#[test]
+fn the_walk_of_a_byte_names_functions_that_exist() {
+    let is_source = |f: &&File| f.path.contains("/src/");
+    let sources: Vec<File> = rust_files().filter(is_source).cloned().collect();
+    hold(files(|f| f.path == "ARCHITECTURE.md"), |page| {
+        walk::check(page, &sources)
     });
 }
 

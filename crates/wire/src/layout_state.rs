@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use layout::Partition;
+use layout::{FileSpan, Partition};
 
 use crate::describe;
 use crate::reader::{DecodeError, Reader, put_number};
@@ -94,7 +94,12 @@ impl LayoutState {
     pub fn plan_pieces(&self) -> plan::access::Pieces {
         let piece = |piece: &Piece| plan::access::Piece {
             generation: piece.generation,
-            ranges: piece.ranges.iter().cloned().map(Into::into).collect(),
+            ranges: piece
+                .ranges
+                .iter()
+                .cloned()
+                .map(FileSpan::from_raw)
+                .collect(),
             partition: piece.partition.clone(),
         };
         plan::access::Pieces::new(self.pieces.iter().map(piece))

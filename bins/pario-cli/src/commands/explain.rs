@@ -1,7 +1,7 @@
 //! `pario explain`: the plan between two layouts, before any byte moves.
 //!
 //! Prints who sends how much to whom and in how many pieces, the seven measures with the matching
-//! degree, and the route. Nothing here depends on the size of the data; what is counted run by run
+//! degree. Nothing here depends on the size of the data; what is counted run by run
 //! (lazy meetings) is sampled and marked as such. For stored files `explain_access` adds what an access
 //! costs each way it can be done.
 
@@ -12,7 +12,7 @@ use std::time::Instant;
 use advise::cost::Op;
 use clap::Args;
 use layout::ArrayType;
-use plan::{CostFunction, Measures, Part, Placement, Plan, Route, Transfer};
+use plan::{Measures, Part, Placement, Plan, Transfer};
 use serde_json::{Value, json};
 
 use super::explain_access::{self, Question};
@@ -111,7 +111,6 @@ struct Explained {
     placement: Option<Placement>,
     /// Whether the targets were renumbered by it.
     relabelled: bool,
-    route: Option<Route>,
 }
 
 /// Most pairs of elements that a plan is printed for; each takes about a kilobyte.
@@ -213,11 +212,10 @@ fn explain(source: Subject, target: Subject, relabel: bool) -> Result<Explained,
         Elements::Views(views) => Plan::for_views(views, to, len),
     };
     let plan_us = begin.elapsed().as_secs_f64() * 1e6;
-    let route = match &source.elements {
-        Elements::Partition(from) => Some(Route::choose(from, to, len, &CostFunction::MEMORY)),
+    let placement = match &source.elements {
+        Elements::Partition(_) => Some(plan.placement()),
         Elements::Views(_) => None,
     };
-    let placement = route.as_ref().map(|_| plan.placement());
     let measures = plan.measures();
     let (plan, relabelled) = match &placement {
         Some(placement) if relabel => (plan.relabelled(placement), true),
@@ -231,7 +229,6 @@ fn explain(source: Subject, target: Subject, relabel: bool) -> Result<Explained,
         plan_us,
         placement,
         relabelled,
-        route,
     })
 }
 
@@ -515,9 +512,6 @@ impl Explained {
         line("fragmentation", format!("{:.4}", m.fragmentation));
         line("locality", format!("{:.4}", m.locality));
         line("matching degree", format!("{:.4}", m.matching_degree()));
-        if let Some(route) = &self.route {
-            line("route", describe(route));
-        }
         line("planned in", format!("{:.1} us", self.plan_us));
         text
     }
@@ -582,14 +576,6 @@ impl Explained {
             });
         } else {
             value["messages"] = json!(plan.transfers().len());
-        }
-        if let Some(route) = &self.route {
-            value["route"] = json!({
-                "steps": if route.middle().is_some() { 2 } else { 1 },
-                "middle_period": route.middle().map(|m| m.pattern().period()),
-                "direct_s": route.direct_s(),
-                "two_step_s": route.two_step_s(),
-            });
         }
         value
     }
@@ -662,25 +648,4 @@ fn node_list(placement: &Placement) -> String {
         let _ = write!(text, ", … {} more", moved.len() - shown);
     }
     text
-}
-
-fn describe(route: &Route) -> String {
-    let ms = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
-    match (route.middle(), route.two_step_s()) {
-        (None, None) => format!("direct (predicted {})", ms(route.direct_s())),
-        (None, Some(two)) => format!(
-            "direct (predicted {}, in two steps {})",
-            ms(route.direct_s()),
-            ms(two)
-        ),
-        (Some(middle), two) => {
-            let block = middle.pattern().period() / middle.len().max(1) as u64;
-            format!(
-                "in two steps through blocks of {} (predicted {}, direct {})",
-                bytes(block),
-                ms(two.unwrap_or(0.0)),
-                ms(route.direct_s())
-            )
-        }
-    }
 }

@@ -14,13 +14,15 @@ use std::fmt::Write;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
+use advise::collective::{Abilities, pick};
 use advise::cost::{
     Access, DiskDirected, Home, Machine, Op, Prediction, Process, StoreKind, Way, alternatives,
 };
 use client::{
-    Choice, Client, Collective, ConnectOptions, File, Hints, LayoutState, Member, OpenOptions,
-    Phases, Places, Team, View,
+    Choice, Client, Collective, ConnectOptions, File, Hints, LayoutState, Mapping, Member,
+    OpenOptions, Phases, Places, Strategy, Team, View,
 };
+use falls::Meeting;
 use layout::{FileSpan, ViewOffset};
 use plan::access::{AccessPlan, Part, Shares};
 use serde_json::{Value, json};
@@ -131,6 +133,8 @@ struct Place {
     numbers: Vec<u64>,
     hosts: Vec<usize>,
     near: Option<usize>,
+    /// What clients reckon with where they choose.
+    store: StoreKind,
 }
 
 impl Place {
@@ -167,7 +171,13 @@ impl Place {
                 names.len() - 1
             }));
         }
+        let is_disk =
+            |m: &Member| numbers.contains(&m.server.0) && m.store == client::StoreKind::Disk;
         Ok(Place {
+            store: match members.iter().any(is_disk) {
+                true => StoreKind::Disk,
+                false => StoreKind::Memory,
+            },
             partition: piece.partition.clone(),
             state: layout.state.clone(),
             servers,
@@ -243,11 +253,15 @@ pub(crate) fn answer(
             near: place.near,
         })
         .collect();
-    let mut ways = predict(&machine, &processes, &place, question);
-    // Whoever has turned it off does not go directly.
-    let goes_directly = ConnectOptions::from_env().map_err(refused)?.direct;
-    ways.retain(|p| goes_directly || p.way != Way::Direct);
-    let chosen = chosen(&ways, question.together && views.len() > 1);
+    let options = ConnectOptions::from_env().map_err(refused)?;
+    let store = match question.is_cold {
+        true => StoreKind::Disk,
+        false => StoreKind::Memory,
+    };
+    let mut ways = predict(&machine, &processes, &place, question.op, store);
+    // Nothing goes directly where that is turned off.
+    ways.retain(|p| options.direct || p.way != Way::Direct);
+    let chosen = chosen(&machine, &processes, &place, question, &options);
     let measured = match question.analyze {
         true => Some(run(&path, views, &lengths, question)?),
         false => None,
@@ -270,32 +284,65 @@ fn predict(
     machine: &Machine,
     processes: &[Process],
     place: &Place,
-    question: Question,
+    op: Op,
+    store: StoreKind,
 ) -> Vec<Prediction> {
     let access = Access {
-        op: question.op,
+        op,
         processes,
         is_collective: processes.len() > 1,
-        store: match question.is_cold {
-            true => StoreKind::Disk,
-            false => StoreKind::Memory,
-        },
+        store,
     };
     alternatives(machine, &access, &place.home())
 }
 
-/// The way that is taken: each for itself directly where they can, else by message; a team that cannot go
-/// directly takes the fastest that teams have.
-fn chosen(ways: &[Prediction], together: bool) -> Way {
-    let direct = ways.iter().find(|p| p.way == Way::Direct);
-    let by_message = |p: &&Prediction| matches!(p.way, Way::Message | Way::Packed);
-    let own = ways
-        .iter()
-        .find(|p| by_message(p) || together && needs_team(p.way));
-    direct
-        .or(own)
-        .or(ways.first())
-        .map_or(Way::Message, |p| p.way)
+/// The way that is taken, by the rule that clients follow.
+fn chosen(
+    machine: &Machine,
+    processes: &[Process],
+    place: &Place,
+    question: Question,
+    options: &ConnectOptions,
+) -> Way {
+    let mut ways = predict(machine, processes, place, question.op, place.store);
+    ways.retain(|p| options.direct || p.way != Way::Direct);
+    let can = match question.together && processes.len() > 1 {
+        true => abilities(processes, place, question.op, options),
+        false => Abilities::alone(true),
+    };
+    let forced = options.strategy;
+    let is_forced = |p: &&Prediction| p.way.word() == forced.word() && can.allow(p.way);
+    let taken = match forced == Strategy::default() {
+        true => pick(&ways, can),
+        false => {
+            let asked = ways.iter().find(is_forced);
+            asked.or_else(|| pick(&ways, Abilities::alone(can.go_directly)))
+        }
+    };
+    taken.map_or(Way::Message, |p| p.way)
+}
+
+/// What a team of these processes, all of this host, can do.
+fn abilities(processes: &[Process], place: &Place, op: Op, options: &ConnectOptions) -> Abilities {
+    let file_of = |p: &Process| {
+        let file = p.view.file_range(ViewOffset(p.lo)..ViewOffset(p.hi));
+        file.map_or(FileSpan::default(), FileSpan::from)
+    };
+    let files: Vec<FileSpan> = processes.iter().map(file_of).collect();
+    let bytes = processes.iter().map(|p| p.hi - p.lo).sum();
+    let are_apart = |a: usize, b: usize, both: FileSpan| {
+        let views = (&processes[a].view, &processes[b].view);
+        let meeting = Meeting::new(views.0.bytes(), views.1.bytes());
+        meeting.is_symbolic() && meeting.count(both.raw()) == 0
+    };
+    // Through a gateway every process goes for itself.
+    let is_mapped = options.mapping != Mapping::default();
+    let is_whole = || plan::exchange::is_whole(&files, bytes, are_apart);
+    Abilities {
+        go_directly: options.direct && place.hosts.iter().all(|host| *host == 0),
+        regroup: !is_mapped && (op == Op::Read || is_whole()),
+        are_directed: !is_mapped && place.state.pieces.len() == 1,
+    }
 }
 
 /// Runs the access: a thread with a client of its own for every view, all at once.
@@ -548,7 +595,7 @@ impl Answer {
         );
         const LISTED: usize = 16;
         for (number, load) in self.servers.iter().zip(&chosen.per_server).take(LISTED) {
-            // What the plan has counts; the model knows one generation of the layout.
+            // What the plan has counts; the model knows the newest generation of the layout.
             let parts = self.parts_at(*number);
             let _ = writeln!(
                 text,
@@ -567,7 +614,7 @@ impl Answer {
         if self.generations > 1 {
             let _ = writeln!(
                 text,
-                "  the file moves to another layout: bytes and parts are those of this moment"
+                "  the file moves to another layout: bytes and parts are those of this moment, times those of the new layout"
             );
         }
     }

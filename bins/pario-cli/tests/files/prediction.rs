@@ -156,6 +156,49 @@ fn analyzing_runs_the_access_and_changes_nothing() {
 }
 
 #[test]
+fn what_is_explained_about_a_team_is_what_runs() {
+    let (service, _) = with_matrix("(*, block) onto 3");
+    let explained = |view: &str, more: &[&str], variables: &[(&str, &str)]| -> Value {
+        let arguments = [
+            "explain",
+            "/m",
+            "--view",
+            view,
+            "--together",
+            "--analyze",
+            "--json",
+        ];
+        let run = service
+            .pario(&[&arguments[..], more].concat())
+            .envs(variables.iter().copied())
+            .output();
+        let run = run.expect("pario starts");
+        assert!(run.status.success(), "{run:?}");
+        serde_json::from_slice(&run.stdout).expect("JSON")
+    };
+    let by_message = ("PARIO_DIRECT", "0");
+    let write = ["--op", "write", "--analyze-writes"];
+    let mut taken = Vec::new();
+    for view in ["(*, cyclic(1)) onto 4", "(block, *) onto 4"] {
+        for more in [&[][..], &write] {
+            let mut variables = vec![vec![], vec![by_message]];
+            for word in ["independent", "two_phase", "ddio", "mb_ddio", "sieving"] {
+                variables.push(vec![by_message, ("PARIO_STRATEGY", word)]);
+            }
+            for variables in variables {
+                let explained = explained(view, more, &variables);
+                let way = &explained["analyzed"]["way"];
+                assert_eq!(&explained["chosen"], way, "{view} {more:?} {variables:?}");
+                taken.push(way.as_str().expect("a word").to_owned());
+            }
+        }
+    }
+    for way in ["direct", "two_phase", "ddio", "mb_ddio", "sieving"] {
+        assert!(taken.iter().any(|taken| taken == way), "{way}: {taken:?}");
+    }
+}
+
+#[test]
 fn a_calibration_is_kept_used_and_shown() {
     let (service, _) = with_matrix("(block, *) onto 3");
     let nothing = service.text_of(&["calibrate", "--show"]);

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use advise::hints::ReadAhead as Style;
 use advise::predict::Reach;
 use kernels::SharedBytesMut;
-use layout::View;
+use layout::{FileSpan, View};
 use parking_lot::{Condvar, Mutex};
 use wire::message::ahead::{Collective, ReadAhead};
 use wire::message::file::DropView;
@@ -397,7 +397,9 @@ impl Handle {
         let end = end.min(self.known.size().size.max(first));
         let mut slots = Vec::new();
         if first < end {
-            plan.parts((first..end).into(), &mut 0, |slot, _| slots.extend(slot));
+            plan.parts(FileSpan::from_raw(first..end), &mut 0, |slot, _| {
+                slots.extend(slot)
+            });
         }
         slots.sort_unstable();
         slots.dedup();

@@ -303,7 +303,7 @@ impl Handle {
             }
             let from = bytes.select(flow.confirmed).unwrap_or(u64::MAX);
             let to = bytes.select(end - 1).map_or(u64::MAX, |x| x + 1);
-            plan.first(&lot.parts, (from..to).into())
+            plan.first(&lot.parts, FileSpan::from_raw(from..to))
                 .map_or(end, |x| bytes.rank(x.0))
         });
         let confirmed = safe.min().unwrap_or(end) - lo;

@@ -289,7 +289,7 @@ pub(crate) fn file_range(seen: &HandleView, lo: u64, len: u64) -> Result<FileSpa
     let bytes = seen.view.bytes();
     let last = lo.checked_add(len - 1).and_then(|last| bytes.select(last));
     match (bytes.select(lo), last) {
-        (Some(first), Some(last)) => Ok(FileSpan::from(first..last + 1)),
+        (Some(first), Some(last)) => Ok(FileSpan::from_raw(first..last + 1)),
         _ if bytes.is_empty() => Err(Error::argument(
             "view",
             "shows no byte; set another before reading or writing",

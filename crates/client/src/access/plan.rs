@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(plan.step(), 7);
         for file in [0..1000, 100..140, 595..905, 130..131, 899..2000] {
             let mut bytes = 0;
-            plan.parts(file.clone().into(), &mut 0, |slot, part| {
+            plan.parts(FileSpan::from_raw(file.clone()), &mut 0, |slot, part| {
                 bytes += part.bytes;
                 let Home { piece, subfile, .. } = part.home;
                 let place = plan.places[slot.unwrap()];
@@ -206,10 +206,10 @@ mod tests {
         let view = View::whole_file();
         let first = Plan::new(&state(7, 130), &view, None);
         let mut spent = 0;
-        first.parts((0..2000).into(), &mut spent, |_, _| {});
+        first.parts(FileSpan::from_raw(0..2000), &mut spent, |_, _| {});
         let next = Plan::new(&state(8, 400), &view, Some(&first));
         let mut spent = 0;
-        next.parts((0..2000).into(), &mut spent, |_, _| {});
+        next.parts(FileSpan::from_raw(0..2000), &mut spent, |_, _| {});
         assert_eq!(spent, 0, "shares are those of before");
     }
 
@@ -218,7 +218,7 @@ mod tests {
         let mut lost = LayoutState::clone(&state(7, 130));
         lost.pieces[0].places[1].clear();
         let plan = Plan::new(&Arc::new(lost), &View::whole_file(), None);
-        plan.parts((0..1000).into(), &mut 0, |slot, part| {
+        plan.parts(FileSpan::from_raw(0..1000), &mut 0, |slot, part| {
             assert_eq!(
                 slot.is_none(),
                 (part.home.piece, part.home.subfile) == (0, 1)

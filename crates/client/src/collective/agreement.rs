@@ -6,12 +6,11 @@
 //! Left to others: single accesses (`collective`), exchanging (`team`).
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use falls::Meeting;
 use kernels::Stream;
-use layout::View;
+use layout::{FileSpan, View};
 use parking_lot::Mutex;
 use wire::message::Field;
 use wire::{DecodeError, Reader, describe, put_number};
@@ -156,10 +155,7 @@ impl Agreement {
     }
 
     /// Whether two ranks have no byte of a file range in common, as far as that is easily seen.
-    pub(crate) fn are_apart(&self, a: usize, b: usize, file: Range<u64>) -> bool {
-        if file.is_empty() {
-            return true;
-        }
+    pub(crate) fn are_apart(&self, a: usize, b: usize, file: FileSpan) -> bool {
         let mut common = self.common.lock();
         let meeting = common.entry((a, b)).or_insert_with(|| {
             let (a, b) = (self.ranks[a].view.bytes(), self.ranks[b].view.bytes());
@@ -167,6 +163,6 @@ impl Agreement {
         });
         let meeting = meeting.clone();
         drop(common);
-        meeting.is_symbolic() && meeting.count(file) == 0
+        meeting.is_symbolic() && meeting.count(file.raw()) == 0
     }
 }

@@ -5,11 +5,12 @@
 //! the calibrated costs of its host; the others are told. So all ranks decide alike, and a loop of equal
 //! accesses asks nothing.
 //!
-//! Left to others: what each way costs (`advise::cost`), whether it gives the same bytes (`collective`).
+//! Left to others: what each way costs (`advise::cost`), which of them is taken (`advise::collective`), whether it gives the
+//! same bytes (`collective`).
 
 use std::collections::VecDeque;
 
-use advise::collective::blocks_per_round;
+use advise::collective::{Abilities, blocks_per_round, pick};
 use advise::cost::{
     Access, DiskDirected, Home, Machine, Op, Prediction, Process, StoreKind as StoreCosts, Way,
     alternatives,
@@ -28,10 +29,6 @@ use crate::file::File;
 
 /// Answers that are kept.
 const KEPT: usize = 32;
-/// Another way than independent accesses has to be better by this to be taken: predictions are not exact.
-const MARGIN: f64 = 0.9;
-/// Ways whose times differ by less are equal, and the one with the fewest messages is taken.
-const EQUAL: f64 = 1.02;
 
 /// What an answer is for: direction, what is possible, bytes of each rank.
 type Kind = (Direction, bool, bool, Vec<u64>);
@@ -69,43 +66,20 @@ fn way(how: Way) -> Option<Collective> {
 }
 
 /// What predictions come to: every strategy with its seconds, the fastest first, and the one to take.
-pub(crate) fn pick(
-    predictions: &[Prediction],
-    is_direct: bool,
-    may_regroup: bool,
-    can_direct: bool,
-) -> (Collective, Vec<(Collective, f64)>) {
+fn strategies(predictions: &[Prediction], can: Abilities) -> (Collective, Vec<(Collective, f64)>) {
     let mut all: Vec<(Collective, f64)> = Vec::new();
-    let mut messages = Vec::new();
     for prediction in predictions {
-        if prediction.way == Way::Direct && !is_direct {
+        if prediction.way == Way::Direct && !can.go_directly {
             continue;
         }
         if let Some(how) = way(prediction.way)
             && !all.iter().any(|(known, _)| *known == how)
         {
             all.push((how, prediction.seconds));
-            messages.push(prediction.messages);
         }
     }
-    let seconds = |how: Collective| all.iter().find(|(h, _)| *h == how).map(|(_, s)| *s);
-    let alone = seconds(Collective::Independent).unwrap_or(f64::INFINITY);
-    let possible = |how: Collective| match how {
-        Collective::TwoPhase => may_regroup,
-        Collective::TwoPhaseDdio => may_regroup && can_direct,
-        Collective::PbDdio | Collective::MbDdio => can_direct,
-        _ => true,
-    };
-    let better = || {
-        let all = all.iter().zip(&messages);
-        all.filter(|((how, s), _)| possible(*how) && *s < alone * MARGIN)
-    };
-    let least = better().map(|((_, s), _)| *s).fold(f64::INFINITY, f64::min);
-    let best = better()
-        .filter(|((_, s), _)| *s <= least * EQUAL)
-        .min_by_key(|(_, messages)| **messages)
-        .map_or(Collective::Independent, |((how, _), _)| *how);
-    (best, all)
+    let picked = pick(predictions, can).and_then(|p| way(p.way));
+    (picked.unwrap_or(Collective::Independent), all)
 }
 
 fn put(choice: &Choice) -> Vec<u8> {
@@ -254,7 +228,12 @@ impl File {
             store: self.store_costs(&plan.places),
         };
         let predictions = alternatives(&self.machine(), &access, &home);
-        let (how, alternatives) = pick(&predictions, agreed.is_direct, may_regroup, can_direct);
+        let can = Abilities {
+            go_directly: agreed.is_direct,
+            regroup: may_regroup,
+            are_directed: can_direct,
+        };
+        let (how, alternatives) = strategies(&predictions, can);
         let predicted = alternatives.iter().find(|(other, _)| *other == how);
         Choice {
             how,
@@ -295,11 +274,20 @@ impl File {
 
 #[cfg(test)]
 mod tests {
+    use advise::collective::EQUAL;
     use advise::cost::{Curve, Link, StoreCost, Walk};
     use falls::FallsSet;
     use layout::{FileOffset, Partition, Pattern, View};
 
     use super::*;
+
+    fn can(go_directly: bool, regroup: bool, are_directed: bool) -> Abilities {
+        Abilities {
+            go_directly,
+            regroup,
+            are_directed,
+        }
+    }
 
     /// What is taken for records of `e` bytes dealt to ranks, on striped disks, and the seconds of each strategy.
     fn picked(
@@ -335,7 +323,10 @@ mod tests {
             server_count: servers as usize,
             hosts: &[],
         };
-        pick(&alternatives(machine, &access, &home), false, true, true)
+        strategies(
+            &alternatives(machine, &access, &home),
+            can(false, true, true),
+        )
     }
 
     fn seconds(machine: &Machine, ranks: u64, servers: u64, e: u64) -> Vec<(Collective, f64)> {
@@ -518,7 +509,9 @@ mod tests {
             prediction(packet, 0.6),
             prediction(Way::Packed, 1.0),
         ];
-        let taken = |all: &[Prediction], direct, regroup, can| pick(all, direct, regroup, can).0;
+        let taken = |all: &[Prediction], direct, regroup, directed| {
+            strategies(all, can(direct, regroup, directed)).0
+        };
         assert_eq!(taken(&all, false, true, true), Collective::TwoPhase);
         assert_eq!(taken(&all, false, false, true), Collective::PbDdio);
         assert_eq!(taken(&all, false, false, false), Collective::Independent);

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use falls::Periodic;
 use kernels::{Share, SharedBytes};
-use layout::View;
+use layout::{FileSpan, View};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::message::directed::{
     DirectedAnswer, Follow, IN_VIEW, Lead, MORE, Packet, Portion, RankRange, WANT,
@@ -427,19 +427,27 @@ impl Handle {
                     "is beyond the largest offset of a file",
                 ));
             };
-            plan.parts((first..last + 1).into(), &mut 0, |slot, part| match slot {
-                Some(slot) => here[slot] += part.bytes,
-                None => nobody += part.bytes,
-            });
+            plan.parts(
+                FileSpan::from_raw(first..last + 1),
+                &mut 0,
+                |slot, part| match slot {
+                    Some(slot) => here[slot] += part.bytes,
+                    None => nobody += part.bytes,
+                },
+            );
         }
         let mut takes_part: Vec<bool> = here.iter().map(|bytes| *bytes > 0).collect();
         if rank == 0 {
             let whole = self.views.whole.plan(&plan.state);
-            whole.parts(operation.hull.clone().into(), &mut 0, |slot, _| {
-                if let Some(slot) = slot {
-                    takes_part[slot] = true;
-                }
-            });
+            whole.parts(
+                FileSpan::from_raw(operation.hull.clone()),
+                &mut 0,
+                |slot, _| {
+                    if let Some(slot) = slot {
+                        takes_part[slot] = true;
+                    }
+                },
+            );
         }
         if nobody > 0 {
             return Err(Error::Refused {
@@ -640,13 +648,13 @@ impl File {
             epoch: grouped.epoch,
             ranks: &ranks,
             views: &views,
-            hull: grouped.hull.clone(),
+            hull: grouped.domains.hull().raw(),
         };
         let _gate = self.beside();
         self.session.with_lane(|lane| {
             let plan = self.views.current().plan(&self.known.state());
             let mut ended = self.directed(lane, &operation, team.rank(), &plan, ends)?;
-            let (epoch, end) = (grouped.epoch, grouped.hull.end);
+            let (epoch, end) = (grouped.epoch, grouped.domains.hull().end.0);
             let must_grow =
                 direction.is_write() && ended.failures.is_empty() && end > self.known.size().size;
             // Rank 0 hears of the end when all bytes of all ranks are stored.

@@ -39,7 +39,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kernels::{SharedBytes, SharedBytesMut};
+use layout::{FileSpan, ViewSpan};
 use parking_lot::Mutex;
+use plan::exchange::{self as regrouping, Domains};
 use wire::message::Field;
 use wire::message::file::SizeIs;
 use wire::{ClientId, DecodeError, Reader, put_number};
@@ -57,8 +59,6 @@ use crate::hints::is_on;
 
 /// Longest domain of a rank in one round, unless the hints say otherwise.
 const DOMAIN_BYTES: u64 = 4 << 20;
-/// Domains end at multiples of this where they are longer.
-const DOMAIN_UNIT: u64 = 64 << 10;
 /// Bytes of a block, unless the hints say otherwise: the smallest extent of the stores.
 const BLOCK_BYTES: u64 = 64 << 10;
 /// Described memory up to this is packed as a whole where servers direct.
@@ -156,6 +156,11 @@ pub(crate) struct RankAccess {
 }
 
 impl RankAccess {
+    fn span(&self) -> ViewSpan {
+        let end = self.offset.saturating_add(self.len);
+        ViewSpan::from_raw(self.offset..end)
+    }
+
     fn put(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64);
         self.can.put(&mut out);
@@ -207,10 +212,8 @@ pub(crate) struct JointAccess {
     pub(crate) how: Collective,
     pub(crate) agreed: Arc<Agreement>,
     pub(crate) wanted: Vec<RankAccess>,
-    /// File bytes from the first to the last of all ranks.
-    pub(crate) hull: Range<u64>,
-    /// Bytes of a domain.
-    pub(crate) domain: u64,
+    /// Who accesses which bytes of the file, where ranks regroup.
+    pub(crate) domains: Domains,
     /// Blocks of a packet.
     pub(crate) blocks: u64,
     /// Epoch that rank 0 knows.
@@ -219,24 +222,18 @@ pub(crate) struct JointAccess {
 
 impl JointAccess {
     pub(crate) fn rounds(&self) -> u64 {
-        let width = self.domain * self.wanted.len() as u64;
-        (self.hull.end - self.hull.start).div_ceil(width)
+        self.domains.rounds()
     }
 
     /// The file range of a rank in a round.
     pub(crate) fn domain(&self, round: u64, rank: usize) -> Range<u64> {
-        let number = round * self.wanted.len() as u64 + rank as u64;
-        let start = self.hull.start + number.saturating_mul(self.domain);
-        let start = start.min(self.hull.end);
-        start..start.saturating_add(self.domain).min(self.hull.end)
+        self.domains.domain(round, rank).raw()
     }
 
     /// View bytes of a rank's access in a file range.
     pub(crate) fn positions(&self, rank: usize, file: &Range<u64>) -> Range<u64> {
-        let RankAccess { offset, len, .. } = self.wanted[rank];
-        let bytes = self.agreed.ranks[rank].view.bytes();
-        let clip = |x| bytes.rank(x).clamp(offset, offset + len);
-        clip(file.start)..clip(file.end)
+        let (view, access) = (&self.agreed.ranks[rank].view, self.wanted[rank].span());
+        regrouping::positions(view, access, FileSpan::from_raw(file.clone())).raw()
     }
 
     /// Whether bytes of a rank lie in domains of another one, which sends them.
@@ -264,23 +261,13 @@ pub(crate) enum JointOutcome {
 }
 
 /// The file range of each rank; nothing for one that accesses nothing.
-fn files_of(agreed: &Agreement, wanted: &[RankAccess]) -> Vec<Range<u64>> {
+fn files_of(agreed: &Agreement, wanted: &[RankAccess]) -> Vec<FileSpan> {
     let files = wanted.iter().zip(&agreed.ranks).map(|(wanted, rank)| {
-        if wanted.len == 0 {
-            return 0..0;
-        }
-        let bytes = rank.view.bytes();
-        let first = bytes.select(wanted.offset).unwrap_or(0);
-        let last = bytes.select(wanted.offset.saturating_add(wanted.len - 1));
-        first..last.map_or(0, |last| last + 1)
+        let ViewSpan { start, end } = wanted.span();
+        let file = rank.view.file_range(start..end);
+        file.map_or(FileSpan::default(), FileSpan::from)
     });
     files.collect()
-}
-
-fn hull_of(files: &[Range<u64>]) -> Range<u64> {
-    let used = || files.iter().filter(|file| !file.is_empty());
-    let start = used().map(|f| f.start).min().unwrap_or(0);
-    start..used().map(|f| f.end).max().unwrap_or(0)
 }
 
 /// The bytes of a version, in short: two that differ give other numbers, but for chance.
@@ -516,12 +503,12 @@ impl File {
             return Ok(self.go_alone(Reason::OtherBytes));
         }
         let mut files = files_of(&agreed, &wanted);
-        let mut hull = hull_of(&files);
+        let mut hull = regrouping::hull(&files);
         let mut epoch = wanted[0].epoch;
         let is_one_layout =
             wanted[0].layout != 0 && wanted.iter().all(|w| w.layout == wanted[0].layout);
         let can_direct = agreed.can_direct && is_one_layout;
-        if direction == Direction::Read && can_direct && hull.end > wanted[0].size {
+        if direction == Direction::Read && can_direct && hull.end.0 > wanted[0].size {
             // Where the file ends has to be the same at all ranks: rank 0 asks.
             let size = self.size_from_rank_0(team)?;
             epoch = size.epoch;
@@ -533,25 +520,16 @@ impl File {
                 wanted.len = wanted.len.min(shown);
             }
             files = files_of(&agreed, &wanted);
-            hull = hull_of(&files);
+            hull = regrouping::hull(&files);
         }
         if hull.is_empty() {
             return Ok(self.go_alone(Reason::OnlyWay));
         }
-        let span = hull.end - hull.start;
         let bytes = wanted
             .iter()
             .fold(0u64, |sum, wanted| sum.saturating_add(wanted.len));
-        let is_whole = || {
-            bytes == span
-                && (0..files.len()).all(|a| {
-                    (a + 1..files.len()).all(|b| {
-                        let both =
-                            files[a].start.max(files[b].start)..files[a].end.min(files[b].end);
-                        agreed.are_apart(a, b, both)
-                    })
-                })
-        };
+        let is_whole =
+            || regrouping::is_whole(&files, bytes, |a, b, both| agreed.are_apart(a, b, both));
         let may_regroup = agreed.can_regroup && (direction == Direction::Read || is_whole());
         let mut choice = self.choose(team, &agreed, &wanted, direction, may_regroup, can_direct)?;
         let regroups = matches!(choice.how, Collective::TwoPhase | Collective::TwoPhaseDdio);
@@ -568,16 +546,11 @@ impl File {
         if matches!(how, Collective::Independent | Collective::Sieving) {
             return Ok(Decision::Alone);
         }
-        let mut domain = span.div_ceil(wanted.len() as u64);
-        if domain > DOMAIN_UNIT {
-            domain = domain.next_multiple_of(DOMAIN_UNIT);
-        }
         Ok(Decision::Joint(JointAccess {
             how,
-            domain: domain.min(agreed.domain_bytes),
+            domains: Domains::new(hull, wanted.len(), agreed.domain_bytes),
             agreed,
             wanted,
-            hull,
             blocks,
             epoch,
         }))

@@ -13,11 +13,10 @@
 //! - A byte that several hold comes from the lowest rank of them; a byte that nobody holds keeps its value.
 //! - A plan is made together and can be run any number of times, together.
 
-use std::ops::Range;
-
-use kernels::{Share, SharedBytes, SharedBytesMut};
-use layout::View;
+use kernels::{SharedBytes, SharedBytesMut};
+use layout::{FileSpan, View};
 use parking_lot::{Mutex, MutexGuard};
+use plan::exchange::MemberShares;
 use wire::{Reader, describe, put_number};
 
 use crate::collective::team::Team;
@@ -52,13 +51,9 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct Redistribution {
     team: Team,
-    array: Range<u64>,
+    shares: MemberShares,
     source_bytes: u64,
     target_bytes: u64,
-    /// By rank: what this member's source has in common with that member's target.
-    give: Vec<Share>,
-    /// By rank: what that member's source has in common with this member's target.
-    take: Vec<Share>,
     /// What is given, side by side; kept from run to run.
     packed: Mutex<Vec<u8>>,
     /// What came; kept as well.
@@ -103,19 +98,12 @@ impl Redistribution {
             }
             parts.push(part);
         }
-        let give = parts
-            .iter()
-            .map(|(_, _, theirs)| Share::new(source.bytes(), theirs.bytes()));
-        let take = parts
-            .iter()
-            .map(|(_, theirs, _)| Share::new(theirs.bytes(), target.bytes()));
+        let members = parts.iter().map(|(_, source, target)| (source, target));
         Ok(Redistribution {
             team: team.clone(),
-            array: 0..len,
+            shares: MemberShares::new(FileSpan::from_raw(0..len), source, target, members),
             source_bytes: source.len_within(len),
             target_bytes: target.len_within(len),
-            give: give.collect(),
-            take: take.collect(),
             packed: Mutex::new(Vec::new()),
             came: Mutex::new(Vec::new()),
         })
@@ -133,10 +121,8 @@ impl Redistribution {
 
     /// Bytes that leave this member.
     pub fn given_bytes(&self) -> u64 {
-        let others = (0..self.give.len()).filter(|&rank| rank != self.team.rank());
-        others
-            .map(|rank| self.give[rank].count(self.array.clone()))
-            .sum()
+        let others = (0..self.team.size()).filter(|&rank| rank != self.team.rank());
+        others.map(|rank| self.shares.given_bytes(rank)).sum()
     }
 
     /// Runs it with all members: `from` is the source, packed in the order of the array, `to` the target.
@@ -145,9 +131,8 @@ impl Redistribution {
         let mut to = to;
         let rank = self.team.rank();
         let came = self.swap(mine, from, Some(rank))?;
-        // Backwards, so that of several the lowest rank is stored last.
-        for (other, share) in self.take.iter().enumerate().rev() {
-            let array = self.array.clone();
+        for (other, share) in self.shares.take() {
+            let array = self.shares.array().raw();
             let moved = match other == rank {
                 true => share.copy_left_to_right(array, from, 0, to.reborrow(), 0),
                 false => share.scatter_right(array, &came[other], to.reborrow(), 0),
@@ -162,9 +147,10 @@ impl Redistribution {
         let mut memory = memory;
         let mine = self.check(memory.len(), memory.len());
         let came = self.swap(mine, memory.as_shared(), None)?;
-        for (share, bytes) in self.take.iter().zip(&*came).rev() {
+        let array = self.shares.array();
+        for (other, share) in self.shares.take() {
             share
-                .scatter_right(self.array.clone(), bytes, memory.reborrow(), 0)
+                .scatter_right(array.raw(), &came[other], memory.reborrow(), 0)
                 .map_err(out_of_bounds)?;
         }
         Ok(())
@@ -178,10 +164,11 @@ impl Redistribution {
         from: SharedBytes<'_>,
         kept: Option<usize>,
     ) -> Result<MutexGuard<'_, Vec<Vec<u8>>>> {
-        let counts: Vec<usize> = (0..self.give.len())
-            .map(|rank| match Some(rank) == kept {
+        let is_kept = |rank: usize| Some(rank) == kept;
+        let counts: Vec<usize> = (0..self.team.size())
+            .map(|rank| match is_kept(rank) {
                 true => 0,
-                false => self.give[rank].count(self.array.clone()) as usize,
+                false => self.shares.given_bytes(rank) as usize,
             })
             .collect();
         if let Err(error) = mine {
@@ -198,12 +185,12 @@ impl Redistribution {
         }
         let mut parts: Vec<&[u8]> = Vec::with_capacity(counts.len());
         let mut rest = &mut packed[..needed];
-        for (share, &count) in self.give.iter().zip(&counts) {
+        for (share, &count) in self.shares.give().iter().zip(&counts) {
             let (part, behind) = rest.split_at_mut(count);
             rest = behind;
             if count > 0 {
                 share
-                    .gather_left(self.array.clone(), from, 0, part)
+                    .gather_left(self.shares.array().raw(), from, 0, part)
                     .map_err(out_of_bounds)?;
             }
             parts.push(part);
@@ -211,9 +198,9 @@ impl Redistribution {
         let mut came = self.came.lock();
         self.team.exchange_into(&parts, &mut came)?;
         for (rank, bytes) in came.iter().enumerate() {
-            let expected = match Some(rank) == kept {
+            let expected = match is_kept(rank) {
                 true => 0,
-                false => self.take[rank].count(self.array.clone()),
+                false => self.shares.taken_bytes(rank),
             };
             if bytes.len() as u64 != expected {
                 return Err(Error::argument(

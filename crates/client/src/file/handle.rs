@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use advise::mapping::Strategy as Mapping;
-use layout::View;
+use layout::{FileSpan, View};
 use parking_lot::Mutex;
 use wire::message::catalogue::{Close, GetState, OpenAnswer, RenewCapability};
 use wire::message::file::*;
@@ -343,7 +343,7 @@ impl Handle {
         };
         let mut only = None;
         let mut is_one = true;
-        plan.parts((first..last + 1).into(), &mut 0, |slot, _| {
+        plan.parts(FileSpan::from_raw(first..last + 1), &mut 0, |slot, _| {
             is_one &= slot.is_some() && (only.is_none() || only == slot);
             only = slot;
         });

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use falls::Periodic;
 use kernels::Share;
-use layout::{FileSpan, ViewOffset};
+use layout::{FileSpan, SubfileSpan, ViewOffset, ViewSpan};
 use serving::Exchange;
 use store::Piece;
 use wire::link::LinkError;
@@ -153,9 +153,9 @@ pub(crate) struct OpenAccess {
     pub(crate) known: Arc<LocalState>,
     pub(crate) shares: Arc<Shares>,
     /// View range of the request.
-    pub(crate) range: Range<u64>,
+    pub(crate) range: ViewSpan,
     /// File range of the request.
-    pub(crate) file: Range<u64>,
+    pub(crate) file: FileSpan,
     pub(crate) bytes: u64,
     pub(crate) epoch: u64,
     pub(crate) end: u64,
@@ -273,8 +273,8 @@ pub(crate) fn admit(
         view,
         known,
         shares,
-        range: access.lo..access.hi,
-        file: file.start.0..file.end.0,
+        range: ViewSpan::from_raw(access.lo..access.hi),
+        file: file.into(),
         bytes: access.bytes,
         epoch: access.epoch,
         end: access.end,
@@ -295,7 +295,7 @@ pub(crate) fn find_parts(
     let described = opened.view.description_bytes();
     let base = storage.limits.search_steps;
     let mut searching = Search::new(base, opened.bytes, described, Some(connection));
-    known.try_visit_own(opened.file.clone().into(), |slot, file| {
+    known.try_visit_own(opened.file, |slot, file| {
         let share = known.share(&opened.shares, slot);
         let count = searching.count(share, file.raw(), opened.bytes - sum)?;
         if count > opened.bytes - sum {
@@ -420,9 +420,9 @@ impl Cursor {
 /// One window of a subfile that holds bytes of a range.
 pub(crate) struct Window {
     /// File range, from its first byte on.
-    pub(crate) file: Range<u64>,
+    pub(crate) file: FileSpan,
     /// Subfile range from the first to the last of them.
-    pub(crate) subfile: Range<u64>,
+    pub(crate) subfile: SubfileSpan,
     /// How many there are.
     pub(crate) count: u64,
 }
@@ -456,8 +456,8 @@ pub(crate) fn windows<'a>(
         left = left.saturating_sub(n);
         at = end;
         Some(Window {
-            file: first..end,
-            subfile: start..subfile.rank(end),
+            file: FileSpan::from_raw(first..end),
+            subfile: SubfileSpan::from_raw(start..subfile.rank(end)),
             count: n,
         })
     })
@@ -470,10 +470,11 @@ pub(crate) fn piece_range(
     offset: u64,
     len: u64,
 ) -> Range<u64> {
-    let start = subfile.select(offset).unwrap_or(window.file.end);
+    let file = window.file.raw();
+    let start = subfile.select(offset).unwrap_or(file.end);
     let last = subfile.select(offset + len - 1);
-    let end = last.map_or(window.file.end, |x| x + 1);
-    start.max(window.file.start)..end.min(window.file.end)
+    let end = last.map_or(file.end, |x| x + 1);
+    start.max(file.start)..end.min(file.end)
 }
 
 /// Nanoseconds, for an answer.

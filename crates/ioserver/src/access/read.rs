@@ -70,12 +70,12 @@ pub(crate) fn serve(
     let is_begun = reader.is_begun;
     pins.is_again(false);
     pins.clear();
-    let (view, range) = (Arc::clone(&opened.view), opened.range.clone());
+    let (view, range) = (Arc::clone(&opened.view), opened.range);
     drop(opened);
     match result {
         Ok(()) => {
             if storage.stored.is_durable() {
-                storage.ahead.observe(&view, range.start, range.end);
+                storage.ahead.observe(&view, range.start.0, range.end.0);
             }
             Ok(())
         }
@@ -171,7 +171,7 @@ impl Reader<'_> {
                 patience.window()?;
                 self.pins.clear();
                 self.storage
-                    .with_room(|| subfile.pin(window.subfile.clone(), self.pins))?;
+                    .with_room(|| subfile.pin(window.subfile.raw(), self.pins))?;
             }
             self.pins.clear();
         }
@@ -353,7 +353,7 @@ impl Reader<'_> {
             patience.window()?;
             self.storage.with_room(|| {
                 self.pins.clear();
-                stored.pin(window.subfile.clone(), self.pins)
+                stored.pin(window.subfile.raw(), self.pins)
             })?;
             for piece in self.pins.pieces() {
                 let (offset, len) = place_of(&piece);

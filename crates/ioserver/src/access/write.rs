@@ -227,7 +227,7 @@ impl<'a> Writer<'a> {
     fn finish(&mut self) -> Result<(), Fault> {
         let (storage, known) = (self.storage, &self.opened.known);
         storage.stored.wrote();
-        self.opened.view.entry.wrote(&self.opened.file);
+        self.opened.view.entry.wrote(&self.opened.file.raw());
         if storage.write_through {
             for part in self.parts.iter() {
                 if let Some(subfile) = known.find(&known.own[part.slot], &storage.stored)? {
@@ -382,8 +382,8 @@ impl<'a> Writer<'a> {
         let mut patience = Patience::new(self.connection);
         for window in windows(share, subfile, file, packed.len() as u64, WINDOW) {
             patience.window()?;
-            let is_full = window.count == window.subfile.end - window.subfile.start;
-            self.take(part, window.subfile.clone(), is_full)?;
+            let is_full = window.count == window.subfile.bytes();
+            self.take(part, window.subfile.raw(), is_full)?;
             for (offset, bytes) in self.grant.pieces() {
                 let range = piece_range(subfile, &window, offset, bytes.len() as u64);
                 let n = share.count(range.clone()) as usize;

@@ -188,7 +188,7 @@ impl Blocks<'_> {
         if let Some(subfile) = subfile {
             storage.with_room(|| {
                 pins.clear();
-                subfile.pin(part.subfile.clone(), &mut pins)
+                subfile.pin(part.subfile.raw(), &mut pins)
             })?;
         }
         Ok(pins)
@@ -197,15 +197,15 @@ impl Blocks<'_> {
     fn grant(&self, known: &LocalState, part: &mut RoundPart) -> Result<Grant, Refused> {
         let storage = &self.files.storage;
         let own = &known.own[part.slot];
-        let (range, is_full) = self.plan.distribution.written(part);
-        part.subfile = range.clone();
+        let (span, is_full) = self.plan.distribution.written(part);
+        part.subfile = span;
         let mut grant = Grant::new();
         storage.with_room(|| {
             grant.abandon();
             let subfile = known.make(own, storage)?;
             match is_full {
-                true => subfile.grant(range.clone(), &mut grant),
-                false => subfile.grant_gaps(range.clone(), &mut grant),
+                true => subfile.grant(span.raw(), &mut grant),
+                false => subfile.grant_gaps(span.raw(), &mut grant),
             }
         })?;
         Ok(grant)
@@ -225,7 +225,7 @@ impl Blocks<'_> {
             grant
                 .commit()
                 .map_err(|error| overtaken_entry(error, self.entry))?;
-            self.entry.wrote(&part.file);
+            self.entry.wrote(&part.file.raw());
             if self.files.storage.write_through {
                 let stored = &self.files.storage.stored;
                 if let Some(subfile) = known.find(&known.own[part.slot], stored)? {

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use falls::Meeting;
 use kernels::Share;
-use layout::ViewOffset;
+use layout::{FileSpan, SubfileOffset, SubfileSpan, ViewOffset};
 use parking_lot::Mutex;
 use wire::message::directed::Lead;
 use wire::{ClientId, FileId, Status, describe};
@@ -120,8 +120,8 @@ pub(super) struct Distribution {
 pub(super) struct RoundPart {
     /// Position among the own subfiles of the [`LocalState`].
     pub(super) slot: usize,
-    pub(super) subfile: Range<u64>,
-    pub(super) file: Range<u64>,
+    pub(super) subfile: SubfileSpan,
+    pub(super) file: FileSpan,
     pub(super) blocks: u64,
 }
 
@@ -208,7 +208,7 @@ impl Distribution {
         for rank in 0..distribution.ranks.len() {
             let file = distribution.ranks[rank].file.clone();
             let mut has_bytes = false;
-            known.try_visit_own(file.clone().into(), |slot, _| {
+            known.try_visit_own(FileSpan::from_raw(file.clone()), |slot, _| {
                 if !has_bytes {
                     let share = distribution.share(rank, slot);
                     has_bytes = searching.first(share, file.clone())?.is_some();
@@ -234,8 +234,8 @@ impl Distribution {
     /// The file range of a part in which a rank may have bytes.
     pub(super) fn range(&self, rank: usize, part: &RoundPart) -> Range<u64> {
         let file = &self.ranks[rank].file;
-        let start = part.file.start.max(file.start);
-        start..part.file.end.min(file.end).max(start)
+        let start = part.file.start.0.max(file.start);
+        start..part.file.end.0.min(file.end).max(start)
     }
 
     /// Bytes of a rank in a part.
@@ -315,23 +315,24 @@ impl Distribution {
             walk.file = file_end;
             left -= 1;
             match parts.last_mut() {
-                Some(last) if last.slot == walk.slot && last.subfile.end == start => {
-                    last.subfile.end = end;
-                    last.file.end = file_end;
+                Some(last) if last.slot == walk.slot && last.subfile.end.0 == start => {
+                    last.subfile.end.0 = end;
+                    last.file.end.0 = file_end;
                     last.blocks += 1;
                 }
                 _ => parts.push(RoundPart {
                     slot: walk.slot,
-                    subfile: start..end,
-                    file: first..file_end,
+                    subfile: SubfileSpan::from_raw(start..end),
+                    file: FileSpan::from_raw(first..file_end),
                     blocks: 1,
                 }),
             }
         }
         for part in parts.iter_mut() {
             let bytes = &self.known.own[part.slot].bytes;
-            part.subfile.start = bytes.rank(part.file.start);
-            part.subfile.end = part.subfile.end.min(bytes.rank(part.file.end));
+            let file = part.file.raw();
+            part.subfile.start.0 = bytes.rank(file.start);
+            part.subfile.end.0 = part.subfile.end.0.min(bytes.rank(file.end));
             // A later count in this part finds that it was counted.
             for rank in 0..self.ranks.len() {
                 let range = self.range(rank, part);
@@ -345,8 +346,8 @@ impl Distribution {
     }
 
     /// From the first to the last byte that is written in a part, and whether every byte between is.
-    pub(super) fn written(&self, part: &RoundPart) -> (Range<u64>, bool) {
-        let mut end = part.file.start;
+    pub(super) fn written(&self, part: &RoundPart) -> (SubfileSpan, bool) {
+        let mut end = part.file.start.0;
         let mut sum = 0;
         for rank in 0..self.ranks.len() {
             let range = self.range(rank, part);
@@ -361,9 +362,8 @@ impl Distribution {
             }
         }
         let stop = self.known.own[part.slot].bytes.rank(end);
-        let range = part.subfile.start..stop;
-        let is_full = sum == range.end - range.start && self.are_apart();
-        (range, is_full)
+        let span = SubfileSpan::new(part.subfile.start, SubfileOffset(stop));
+        (span, sum == span.bytes() && self.are_apart())
     }
 
     /// From the first to the last byte that ranks may have.
@@ -375,29 +375,30 @@ impl Distribution {
     /// that is not seen at once are left out.
     pub(super) fn spans(&self) -> Vec<(usize, Range<u64>, u64)> {
         let mut spans = Vec::new();
-        self.known.visit_own(self.hull.clone().into(), |slot, _| {
-            let bytes = &self.known.own[slot].bytes;
-            let (mut start, mut end, mut sum) = (u64::MAX, 0, 0);
-            for (number, rank) in self.ranks.iter().enumerate() {
-                if !rank.has_bytes {
-                    continue;
+        self.known
+            .visit_own(FileSpan::from_raw(self.hull.clone()), |slot, _| {
+                let bytes = &self.known.own[slot].bytes;
+                let (mut start, mut end, mut sum) = (u64::MAX, 0, 0);
+                for (number, rank) in self.ranks.iter().enumerate() {
+                    if !rank.has_bytes {
+                        continue;
+                    }
+                    let share = self.share(number, slot);
+                    if !share.is_symbolic() {
+                        return;
+                    }
+                    let n = share.count(rank.file.clone());
+                    if n > 0 {
+                        let first = share.first(rank.file.clone()).unwrap_or(rank.file.start);
+                        start = start.min(bytes.rank(first));
+                        end = end.max(bytes.rank(share.after(rank.file.clone(), n)));
+                        sum += n;
+                    }
                 }
-                let share = self.share(number, slot);
-                if !share.is_symbolic() {
-                    return;
+                if start < end {
+                    spans.push((slot, start..end, sum));
                 }
-                let n = share.count(rank.file.clone());
-                if n > 0 {
-                    let first = share.first(rank.file.clone()).unwrap_or(rank.file.start);
-                    start = start.min(bytes.rank(first));
-                    end = end.max(bytes.rank(share.after(rank.file.clone(), n)));
-                    sum += n;
-                }
-            }
-            if start < end {
-                spans.push((slot, start..end, sum));
-            }
-        });
+            });
         spans
     }
 }

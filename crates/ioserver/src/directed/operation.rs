@@ -59,9 +59,7 @@ pub(super) struct Round {
 impl Round {
     fn bytes(&self) -> u64 {
         let parts = self.parts.iter();
-        parts
-            .map(|part| part.subfile.end - part.subfile.start)
-            .sum()
+        parts.map(|part| part.subfile.bytes()).sum()
     }
 }
 

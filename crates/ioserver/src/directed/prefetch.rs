@@ -30,6 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use layout::FileSpan;
 use parking_lot::{Condvar, Mutex};
 use store::{Piece, Pins};
 use wire::message::Bytes;
@@ -626,10 +627,7 @@ impl Prefetch {
                 })
                 .sum();
             if !builds {
-                loaded += parts
-                    .iter()
-                    .map(|p| p.subfile.end - p.subfile.start)
-                    .sum::<u64>();
+                loaded += parts.iter().map(|p| p.subfile.bytes()).sum::<u64>();
                 if loaded > most || !load(&self.storage, job, &parts) {
                     return;
                 }
@@ -704,7 +702,7 @@ fn is_inside(storage: &Storage, job: &Job, parts: &[RoundPart]) -> bool {
         let own = &job.known.own[part.slot];
         match job.known.find(own, &storage.stored) {
             Ok(Some(subfile)) => {
-                part.subfile.start < subfile.len() || job.entry.was_stored_directly()
+                part.subfile.start.0 < subfile.len() || job.entry.was_stored_directly()
             }
             _ => false,
         }
@@ -716,7 +714,7 @@ fn load(storage: &Storage, job: &Job, parts: &[RoundPart]) -> bool {
     parts.iter().all(|part| {
         let own = &job.known.own[part.slot];
         match job.known.find(own, &storage.stored) {
-            Ok(Some(subfile)) => subfile.read_ahead(part.subfile.clone()).is_ok(),
+            Ok(Some(subfile)) => subfile.read_ahead(part.subfile.raw()).is_ok(),
             Ok(None) => true,
             Err(_) => false,
         }
@@ -742,7 +740,7 @@ fn pin_all(storage: &Storage, job: &Job, parts: &[RoundPart]) -> Option<Vec<Pins
         let mut pins = Pins::new();
         let own = &job.known.own[part.slot];
         if let Some(subfile) = job.known.find(own, &storage.stored).ok()? {
-            subfile.pin(part.subfile.clone(), &mut pins).ok()?;
+            subfile.pin(part.subfile.raw(), &mut pins).ok()?;
         }
         pinned.push(pins);
     }
@@ -776,8 +774,8 @@ fn pack(
         packed.resize(from + bytes as usize, 0);
         let mut rest = &mut packed[from..];
         let window = Window {
-            file,
-            subfile: part.subfile.clone(),
+            file: FileSpan::from_raw(file),
+            subfile: part.subfile,
             count: bytes,
         };
         for piece in pins.pieces() {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use kernels::{Share, SharedBytes};
+use layout::{FileSpan, SubfileSpan};
 use serving::Exchange;
 use store::{Grant, Piece, Pins};
 use wire::link::LinkError;
@@ -231,11 +232,11 @@ impl Transfer<'_> {
         for mine in packet {
             let (part, share) = (&round.parts[mine.part], self.share(round, mine));
             let bytes = &self.plan.distribution.known.own[part.slot].bytes;
-            let window = window(part.subfile.clone(), mine);
+            let window = window(part.subfile, mine);
             let pins = &pins[mine.part];
             let nothing = Piece::Hole {
-                offset: part.subfile.start,
-                len: part.subfile.end - part.subfile.start,
+                offset: part.subfile.start.0,
+                len: part.subfile.bytes(),
             };
             let nothing = pins.is_empty().then_some(nothing);
             for piece in pins.pieces().chain(nothing) {
@@ -407,7 +408,7 @@ impl Transfer<'_> {
         for mine in packet {
             let (part, share) = (&round.parts[mine.part], self.share(round, mine));
             let own = &self.plan.distribution.known.own[part.slot].bytes;
-            let window = window(part.subfile.clone(), mine);
+            let window = window(part.subfile, mine);
             for (offset, mut bytes) in grants[mine.part].shared_pieces() {
                 let mut range = piece_range(own, &window, offset, bytes.len() as u64);
                 if range.is_empty() {
@@ -445,9 +446,9 @@ impl Transfer<'_> {
     }
 }
 
-fn window(subfile: Range<u64>, mine: &RankPart) -> Window {
+fn window(subfile: SubfileSpan, mine: &RankPart) -> Window {
     Window {
-        file: mine.file.clone(),
+        file: FileSpan::from_raw(mine.file.clone()),
         subfile,
         count: mine.bytes,
     }

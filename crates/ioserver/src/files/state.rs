@@ -13,7 +13,7 @@ use falls::Periodic;
 use kernels::Share;
 use layout::FileSpan;
 use parking_lot::Mutex;
-use plan::access::{Pieces, Shares};
+use plan::access::{AccessPlan, Pieces, Shares};
 use store::{Domain, Subfile, SubfileId};
 use wire::message::cluster::FileStateIs;
 use wire::{FileId, LayoutState, Piece, Place, ServerId, Status};
@@ -34,6 +34,8 @@ pub(crate) struct OwnSubfile {
     pub(crate) bytes: Periodic,
     place: Place,
     open: OnceLock<Arc<dyn Subfile>>,
+    /// What it has in common with the subfiles of all pieces, made for a move.
+    shares: OnceLock<Arc<Shares>>,
 }
 
 /// The subfiles of a file that are here, of all pieces, and what was compiled for them. Lives as long as they stay
@@ -201,6 +203,13 @@ impl LocalState {
     /// Where the bytes are.
     pub(crate) fn layout(&self) -> &LayoutState {
         &self.told.layout
+    }
+
+    /// Where the bytes of an own subfile lie, as if it were a view: what a move into it fetches.
+    pub(crate) fn plan_into(&self, own: &OwnSubfile) -> AccessPlan {
+        let make = || Arc::new(Shares::new(&own.bytes, &self.pieces, None));
+        let shares = own.shares.get_or_init(make);
+        AccessPlan::new(self.pieces.clone(), Arc::clone(shares))
     }
 
     /// Visits the positions in `own` of the subfiles that may have a byte of a span, in the order in which bytes
@@ -373,6 +382,7 @@ pub(crate) fn own_of(layout: &LayoutState, number: usize, server: ServerId) -> V
                 bytes: piece.partition.subfile(index),
                 place: *place,
                 open: OnceLock::new(),
+                shares: OnceLock::new(),
             })
         })
         .collect()

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use layout::FileSpan;
 use plan::access::Pieces;
 use wire::message::cluster::FileStateIs;
 use wire::{FileId, Reader, ServerId, StateVersion};
@@ -112,7 +113,7 @@ impl Version {
         match self.earlier.binary_search_by_key(&step, |(step, _)| *step) {
             Ok(at) => {
                 let earlier = &self.earlier[at].1;
-                match earlier.is_same_within(known.pieces(), file.clone().into()) {
+                match earlier.is_same_within(known.pieces(), FileSpan::from_raw(file.clone())) {
                     true => Age::Older,
                     false => Age::Changed,
                 }

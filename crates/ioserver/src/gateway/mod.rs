@@ -168,12 +168,7 @@ fn serve_decoded(
     let base = storage.limits.search_steps;
     let described = view.description_bytes();
     let mut searching = Search::new(base, access.bytes, described, Some(connection));
-    split.routes(
-        opened.file.clone().into(),
-        access.bytes,
-        &mut searching,
-        &mut stage.routes,
-    )?;
+    split.routes(opened.file, access.bytes, &mut searching, &mut stage.routes)?;
     opened.bytes = stage.routes.bytes_of(storage.identity.server.0);
     find_parts(storage, connection, &opened, &mut session.scratch.parts)?;
     let whose = Whose {

@@ -32,13 +32,11 @@ use crate::owner::Owner;
 use crate::refused::Refused;
 
 pub(crate) use lend::{Lenders, LentSegments, lend};
-use pull::CompiledShares;
 pub(crate) use pull::pull_windows;
 
 /// What a server keeps of a move of one file.
 #[derive(Default)]
 pub(crate) struct MoveRecord {
-    compiled: CompiledShares,
     /// Accesses that were told.
     accesses: u64,
 }

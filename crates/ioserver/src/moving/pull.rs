@@ -1,18 +1,19 @@
 //! Fetching bytes of windows into own subfiles of the second piece.
 //!
-//! Where the bytes are in memory of this server or of one on the same host they are copied once, by the compiled
-//! share of both subfiles, from extents to extents. What is elsewhere comes by message, through a buffer. Holes stay
-//! holes, and what an earlier attempt may have left in their place is cleared.
+//! To the plan an own subfile is a view, and a window an access through it: its parts are what the subfiles of the first
+//! piece have of it, in the order in which servers send them. Where the bytes are in memory of this server or of one on the
+//! same host they are copied once, by the share of both subfiles, from extents to extents. What is elsewhere comes by
+//! message, through a buffer. Holes stay holes, and what an earlier attempt may have left in their place is cleared.
 
-use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use falls::Periodic;
 use identity::checksums;
 use kernels::{Share, SharedBytes, SharedBytesMut};
-use layout::FileOffset;
+use layout::{FileSpan, SubfileOffset, SubfileSpan};
+use plan::access::{AccessPlan, Part};
 use store::{Grant, Piece as StoredPiece, Pins, Subfile, UNIT};
 use wire::ask::{AskError, decode_answer};
 use wire::frame::Header;
@@ -43,75 +44,84 @@ const MOST_THREADS: usize = 4;
 /// The view under which a pulling server registers.
 const VIEW: u64 = 1;
 
-/// Shares of subfiles of the first piece with subfiles of the second, kept from round to round.
-#[derive(Default)]
-pub(super) struct CompiledShares {
-    serial: u64,
-    shares: HashMap<(u32, u32), Arc<Share>>,
-    /// The elements of the first piece, by index.
-    elements: HashMap<u32, Arc<Periodic>>,
-}
-
-impl CompiledShares {
-    fn of(&mut self, known: &LocalState) -> &mut CompiledShares {
-        if self.serial != known.serial {
-            *self = CompiledShares {
-                serial: known.serial,
-                ..CompiledShares::default()
-            };
-        }
-        self
-    }
-
-    fn element(&mut self, known: &LocalState, source: u32) -> Arc<Periodic> {
-        let make = || Arc::new(known.layout().pieces[0].partition.subfile(source as usize));
-        Arc::clone(self.elements.entry(source).or_insert_with(make))
-    }
-
-    fn share(&mut self, known: &LocalState, source: u32, own: &OwnSubfile) -> Arc<Share> {
-        let element = self.element(known, source);
-        let make = || Arc::new(Share::new(&element, &own.bytes));
-        Arc::clone(self.shares.entry((source, own.index)).or_insert_with(make))
-    }
-}
-
 /// A run of a subfile of the first piece in memory.
 struct Extent<'a> {
-    offset: u64,
+    offset: SubfileOffset,
     bytes: SharedBytes<'a>,
 }
 
 impl Extent<'_> {
-    fn end(&self) -> u64 {
-        self.offset + self.bytes.len() as u64
+    fn end(&self) -> SubfileOffset {
+        SubfileOffset(self.offset.0 + self.bytes.len() as u64)
     }
 }
 
-/// What one subfile of the first piece shares with one of the second.
-struct Pair<'a> {
-    share: Arc<Share>,
-    element: Arc<Periodic>,
-    from: From<'a>,
-}
-
-enum From<'a> {
-    /// Ascending; what is missing is a hole.
-    Memory(&'a [Extent<'a>]),
-    /// A server elsewhere.
-    Message(ServerId),
-}
+/// Extents by subfile of the first piece, ascending; what is missing is a hole. Subfiles that are not here are elsewhere.
+type Extents<'a> = BTreeMap<usize, Vec<Extent<'a>>>;
 
 /// A subfile of the second piece, and where its bytes come from.
-struct Job<'a> {
+struct Target<'a> {
     own: &'a OwnSubfile,
-    subfile: Arc<dyn Subfile>,
-    pairs: Vec<Pair<'a>>,
+    plan: AccessPlan,
+    /// The windows that have bytes of it, each with its parts.
+    windows: Vec<(FileSpan, Vec<Part>)>,
+}
+
+impl Target<'_> {
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.windows.iter().flat_map(|(_, parts)| parts)
+    }
+}
+
+/// A [`Target`] that is being filled.
+struct Job<'a> {
+    target: &'a Target<'a>,
+    subfile: &'a Arc<dyn Subfile>,
+    extents: &'a Extents<'a>,
 }
 
 impl Job<'_> {
     fn is_in_memory(&self) -> bool {
-        let in_memory = |p: &Pair<'_>| matches!(p.from, From::Memory(_));
-        self.pairs.iter().all(in_memory)
+        let mut parts = self.target.parts();
+        parts.all(|part| self.extents.contains_key(&part.home.subfile))
+    }
+
+    /// Where a part is in memory of this host.
+    fn extents(&self, part: &Part) -> Option<&[Extent<'_>]> {
+        self.extents.get(&part.home.subfile).map(|list| &list[..])
+    }
+
+    /// The extents that have bytes of a part, with the bytes of the file that lie in each.
+    fn each_meeting(
+        &self,
+        part: &Part,
+        mut take: impl FnMut(&Share, FileSpan, &Extent<'_>) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        let Some(extents) = self.extents(part) else {
+            return Ok(());
+        };
+        let share = self.target.plan.share(part);
+        let source = share.meeting().right();
+        let (file, wanted) = (part.file.raw(), subfile_span(source, part.file));
+        let first = extents.partition_point(|e| e.end() <= wanted.start);
+        for extent in extents[first..]
+            .iter()
+            .take_while(|e| e.offset < wanted.end)
+        {
+            let start = match extent.offset <= wanted.start {
+                true => file.start,
+                false => source.select(extent.offset.0).unwrap_or(file.end),
+            };
+            let end = match extent.end() >= wanted.end {
+                true => file.end,
+                false => source.select(extent.end().0).unwrap_or(file.end),
+            };
+            let met = FileSpan::from_raw(start..end).within(part.file);
+            if !met.is_empty() && share.count(met.raw()) > 0 {
+                take(share, met, extent)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -135,7 +145,7 @@ impl PullProgress {
 /// Serves [`PullWindows`].
 pub(crate) fn pull_windows(files: &Files, owner: &Owner, r: &PullWindows) -> Result<u64, Refused> {
     let entry = files.entry(r.file);
-    let mut moving = entry.moving.lock();
+    let _moving = entry.moving.lock();
     let is_current = || entry.round.load(Ordering::SeqCst) == r.round;
     if !is_current() || !entry.is_fenced() {
         return Err(other_round(r.file));
@@ -157,6 +167,7 @@ pub(crate) fn pull_windows(files: &Files, owner: &Owner, r: &PullWindows) -> Res
     crash_point("server_during_pull");
     // Cut where ranges of the first piece touch: of each the servers that have it send subfile after subfile.
     let windows = control::moves::meeting(&ranges(&r.windows), &known.layout().pieces[0].ranges);
+    let windows: Vec<FileSpan> = windows.into_iter().map(FileSpan::from_raw).collect();
     let pull = Pull {
         cluster: &files.cluster,
         storage: &files.storage,
@@ -165,7 +176,7 @@ pub(crate) fn pull_windows(files: &Files, owner: &Owner, r: &PullWindows) -> Res
         r,
         windows: &windows,
     };
-    let (pulled, has_cleared) = pull.run(moving.compiled.of(&known))?;
+    let (pulled, has_cleared) = pull.run()?;
     drop(running);
     // A client may have mapped what an earlier attempt had left.
     if has_cleared {
@@ -183,19 +194,23 @@ struct Pull<'a> {
     lends: bool,
     known: &'a LocalState,
     r: &'a PullWindows,
-    windows: &'a [Range<u64>],
+    windows: &'a [FileSpan],
 }
 
 impl Pull<'_> {
-    fn run(&self, compiled: &mut CompiledShares) -> Result<(u64, bool), Refused> {
-        let targets: Vec<&OwnSubfile> = self.targets();
+    fn run(&self) -> Result<(u64, bool), Refused> {
+        let targets: Vec<Target<'_>> = self.targets();
         if targets.is_empty() {
             return Ok((0, false));
         }
-        let servers = self.sources();
+        let mut servers: BTreeMap<u64, BTreeSet<usize>> = BTreeMap::new();
+        for part in targets.iter().flat_map(Target::parts) {
+            let of_server = servers.entry(self.server_of(part).0).or_default();
+            of_server.insert(part.home.subfile);
+        }
         // Whose memory can be had is asked for all at once.
         let mut lenders: BTreeMap<u64, Lender> = BTreeMap::new();
-        let mut pins: BTreeMap<u32, Pins> = BTreeMap::new();
+        let mut pins: BTreeMap<usize, Pins> = BTreeMap::new();
         let own_server = self.storage.identity.server.0;
         for (&server, subfiles) in &servers {
             if server == own_server {
@@ -216,7 +231,7 @@ impl Pull<'_> {
                 }
             }
         }
-        let mut extents: BTreeMap<u32, Vec<Extent<'_>>> = BTreeMap::new();
+        let mut extents: Extents<'_> = BTreeMap::new();
         for (&index, pins) in &pins {
             extents.insert(index, pieces_of(pins));
         }
@@ -225,39 +240,21 @@ impl Pull<'_> {
                 extents.insert(index, Vec::new());
             }
             lender.each(|lent, bytes| {
-                if let Some(list) = extents.get_mut(&lent.subfile) {
+                if let Some(list) = extents.get_mut(&(lent.subfile as usize)) {
                     list.push(Extent {
-                        offset: lent.offset,
+                        offset: SubfileOffset(lent.offset),
                         bytes,
                     });
                 }
             });
         }
         let mut jobs = Vec::new();
-        for own in targets {
-            self.known.check_place(own, &self.storage.identity)?;
-            let mut pairs = Vec::new();
-            for (server, subfiles) in &servers {
-                for &index in subfiles {
-                    let share = compiled.share(self.known, index, own);
-                    if self.windows.iter().all(|w| share.count(w.clone()) == 0) {
-                        continue;
-                    }
-                    pairs.push(Pair {
-                        share,
-                        element: compiled.element(self.known, index),
-                        from: match extents.get(&index) {
-                            Some(list) => From::Memory(list),
-                            None => From::Message(ServerId(*server)),
-                        },
-                    });
-                }
-            }
-            let subfile = self.known.make(own, self.storage)?;
+        for target in &targets {
+            self.known.check_place(target.own, &self.storage.identity)?;
             jobs.push(Job {
-                own,
-                subfile: Arc::clone(subfile),
-                pairs,
+                target,
+                subfile: self.known.make(target.own, self.storage)?,
+                extents: &extents,
             });
         }
         let (sum, has_cleared) = self.fill(&jobs)?;
@@ -271,45 +268,37 @@ impl Pull<'_> {
     }
 
     /// Own subfiles of the second piece that get bytes.
-    fn targets(&self) -> Vec<&OwnSubfile> {
+    fn targets(&self) -> Vec<Target<'_>> {
         let own = self.known.of_piece(1).1.iter();
         let own = own.filter(|own| !self.known.stays(own));
-        own.filter(|own| {
-            self.windows
-                .iter()
-                .any(|w| own.bytes.rank(w.start) < own.bytes.rank(w.end))
-        })
-        .collect()
+        let targets = own.map(|own| {
+            let plan = self.known.plan_into(own);
+            let windows = self.windows.iter().filter_map(|window| {
+                let mut parts = Vec::new();
+                plan.parts(*window, |part| parts.push(part));
+                (!parts.is_empty()).then_some((*window, parts))
+            });
+            let windows = windows.collect();
+            Target { own, plan, windows }
+        });
+        targets.filter(|t| !t.windows.is_empty()).collect()
     }
 
-    /// The subfiles of the first piece that have bytes in the windows, by server.
-    fn sources(&self) -> BTreeMap<u64, Vec<u32>> {
-        let piece = &self.known.layout().pieces[0];
-        let target = &self.known.layout().pieces[1];
-        let mut found: Vec<usize> = Vec::new();
-        for window in self.windows {
-            let range = FileOffset(window.start)..FileOffset(window.end);
-            piece
-                .partition
-                .visit_meeting(range, |index| found.push(index));
-        }
-        found.sort_unstable();
-        found.dedup();
-        let mut servers: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
-        for index in found {
-            if !control::moves::stays(piece, target, index) {
-                let server = piece.places[index][0].server;
-                servers.entry(server).or_default().push(index as u32);
-            }
-        }
-        servers
+    /// The server that has a part.
+    fn server_of(&self, part: &Part) -> ServerId {
+        let piece = &self.known.layout().pieces[part.home.piece];
+        ServerId(piece.places[part.home.subfile][0].server)
     }
 
     /// Own bytes of the first piece.
-    fn pin_own(&self, index: u32) -> Result<Pins, Refused> {
+    fn pin_own(&self, index: usize) -> Result<Pins, Refused> {
         let (known, storage) = (self.known, self.storage);
         let mut pins = Pins::new();
-        let own = known.of_piece(0).1.iter().find(|own| own.index == index);
+        let own = known
+            .of_piece(0)
+            .1
+            .iter()
+            .find(|own| own.index as usize == index);
         let Some(own) = own else {
             return Ok(pins);
         };
@@ -318,9 +307,9 @@ impl Pull<'_> {
             return Ok(pins);
         };
         for window in self.windows {
-            let part = own.bytes.rank(window.start)..own.bytes.rank(window.end);
+            let part = subfile_span(&own.bytes, *window);
             if !part.is_empty() {
-                storage.with_room(|| subfile.pin(part.clone(), &mut pins))?;
+                storage.with_room(|| subfile.pin(part.raw(), &mut pins))?;
             }
         }
         Ok(pins)
@@ -329,18 +318,17 @@ impl Pull<'_> {
     /// All bytes of the windows that belong to subfiles of this server; how many, and whether something had been
     /// there that is zero now.
     fn fill(&self, jobs: &[Job<'_>]) -> Result<(u64, bool), Refused> {
-        let mut parts: Vec<(&Job<'_>, Range<u64>)> = Vec::new();
+        let mut all: Vec<(&Job<'_>, &[Part], SubfileSpan)> = Vec::new();
         let mut sum = 0;
         for job in jobs {
-            let own = job.own;
-            for window in self.windows {
-                let part = own.bytes.rank(window.start)..own.bytes.rank(window.end);
-                let most = match job.is_in_memory() {
-                    true => CHUNK,
-                    false => CHUNK.min(self.storage.message_bytes),
-                };
-                sum += part.end - part.start;
-                parts.extend(chunks(part, most).map(|chunk| (job, chunk)));
+            let most = match job.is_in_memory() {
+                true => CHUNK,
+                false => CHUNK.min(self.storage.message_bytes),
+            };
+            for (window, parts) in &job.target.windows {
+                let span = subfile_span(&job.target.own.bytes, *window);
+                sum += span.bytes();
+                all.extend(chunks(span, most).map(|chunk| (job, &parts[..], chunk)));
             }
         }
         let filling = PullProgress {
@@ -350,11 +338,12 @@ impl Pull<'_> {
         };
         let work = || -> Result<(), Refused> {
             let mut grant = Grant::new();
-            while let Some((job, chunk)) = parts.get(filling.next.fetch_add(1, Ordering::Relaxed)) {
-                let filled = self.fill_chunk(job, chunk.clone(), &mut grant, &filling);
+            let next = || all.get(filling.next.fetch_add(1, Ordering::Relaxed));
+            while let Some((job, parts, chunk)) = next() {
+                let filled = self.fill_chunk(job, parts, *chunk, &mut grant, &filling);
                 if filled.is_err() {
                     // The others need not go on.
-                    filling.next.store(parts.len(), Ordering::Relaxed);
+                    filling.next.store(all.len(), Ordering::Relaxed);
                 }
                 filled?;
             }
@@ -413,136 +402,103 @@ impl Pull<'_> {
     fn fill_chunk(
         &self,
         job: &Job<'_>,
-        chunk: Range<u64>,
+        parts: &[Part],
+        chunk: SubfileSpan,
         grant: &mut Grant,
         filling: &PullProgress,
     ) -> Result<(), Refused> {
-        let (own, pairs) = (job.own, &job.pairs[..]);
-        let subfile = &*job.subfile;
-        let file = file_range(&own.bytes, &chunk)?;
-        if pairs
-            .iter()
-            .any(|p| matches!(p.from, From::Message(_)) && p.share.count(file.clone()) > 0)
-        {
-            return self.fill_through_buffer(job, chunk, filling);
+        let subfile = &**job.subfile;
+        let file = file_span(&job.target.own.bytes, chunk)?;
+        let clip = |part: &Part| job.target.plan.clip(part, file);
+        let parts: Vec<Part> = parts.iter().filter_map(clip).collect();
+        if parts.iter().any(|part| job.extents(part).is_none()) {
+            return self.fill_through_buffer(job, &parts, chunk, filling);
         }
         let mut covered = 0;
-        for pair in pairs {
-            each_meeting(pair, &file, |part, _| {
-                covered += pair.share.count(part);
+        for part in &parts {
+            job.each_meeting(part, |share, met, _| {
+                covered += share.count(met.raw());
                 Ok(())
             })?;
         }
-        if covered == chunk.end - chunk.start {
+        if covered == chunk.bytes() {
             self.storage.with_room(|| {
                 grant.abandon();
-                subfile.grant_apart(chunk.clone(), grant)
+                subfile.grant_apart(chunk.raw(), grant)
             })?;
-            self.copy(job, grant, filling)?;
+            copy(job, &parts, grant, filling)?;
             return Ok(grant.commit()?);
         }
-        filling.cleared(clear(subfile, &chunk)?);
+        filling.cleared(clear(subfile, chunk)?);
         if covered == 0 {
             return Ok(());
         }
-        if chunk.end - chunk.start > UNIT {
-            for part in chunks(chunk, UNIT) {
-                self.fill_chunk(job, part, grant, filling)?;
+        if chunk.bytes() > UNIT {
+            for unit in chunks(chunk, UNIT) {
+                self.fill_chunk(job, &parts, unit, grant, filling)?;
             }
             return Ok(());
         }
         self.storage.with_room(|| {
             grant.abandon();
-            subfile.grant_gaps(chunk.clone(), grant)
+            subfile.grant_gaps(chunk.raw(), grant)
         })?;
-        self.copy(job, grant, filling)?;
+        copy(job, &parts, grant, filling)?;
         Ok(grant.commit()?)
-    }
-
-    fn copy(
-        &self,
-        job: &Job<'_>,
-        grant: &mut Grant,
-        filling: &PullProgress,
-    ) -> Result<(), Refused> {
-        for (offset, mut bytes) in grant.pieces() {
-            let piece = offset..offset + bytes.len() as u64;
-            // What several sources fill in turns stays in the cache meanwhile.
-            for step in chunks(piece, STEP) {
-                let file = file_range(&job.own.bytes, &step)?;
-                for pair in &job.pairs {
-                    each_meeting(pair, &file, |part, extent| {
-                        let copy = match filling.is_large {
-                            true => Share::stream_left_to_right,
-                            false => Share::copy_left_to_right,
-                        };
-                        let (source, target) = (extent.bytes, bytes.reborrow());
-                        copy(&pair.share, part, source, extent.offset, target, offset)
-                            .map_err(Refused::from)
-                    })?;
-                }
-            }
-        }
-        Ok(())
     }
 
     fn fill_through_buffer(
         &self,
         job: &Job<'_>,
-        chunk: Range<u64>,
+        parts: &[Part],
+        chunk: SubfileSpan,
         filling: &PullProgress,
     ) -> Result<(), Refused> {
-        let (own, pairs) = (job.own, &job.pairs[..]);
-        let subfile = &*job.subfile;
-        let file = file_range(&own.bytes, &chunk)?;
-        let mut buffer = vec![0; (chunk.end - chunk.start) as usize];
-        let mut asked: BTreeMap<ServerId, Vec<&Share>> = BTreeMap::new();
-        for pair in pairs {
-            match &pair.from {
-                From::Memory(_) => each_meeting(pair, &file, |part, extent| {
-                    let target = SharedBytesMut::from_slice(&mut buffer);
-                    pair.share
-                        .copy_left_to_right(part, extent.bytes, extent.offset, target, chunk.start)
-                        .map_err(Refused::from)
-                })?,
-                // In ascending index, as the other side has them.
-                From::Message(server) => asked.entry(*server).or_default().push(&pair.share),
+        let subfile = &**job.subfile;
+        let mut buffer = vec![0; chunk.bytes() as usize];
+        let mut asked: BTreeMap<ServerId, Vec<Part>> = BTreeMap::new();
+        for part in parts {
+            if job.extents(part).is_none() {
+                asked.entry(self.server_of(part)).or_default().push(*part);
             }
+            job.each_meeting(part, |share, met, extent| {
+                let target = SharedBytesMut::from_slice(&mut buffer);
+                let (source, base) = (extent.bytes, extent.offset.0);
+                share
+                    .copy_right_to_left(met.raw(), source, base, target, chunk.start.0)
+                    .map_err(Refused::from)
+            })?;
         }
-        for (server, shares) in asked {
-            self.fetch(server, &shares, own, &chunk, &file, &mut buffer)?;
+        for (server, parts) in asked {
+            self.fetch(server, job.target, &parts, chunk, &mut buffer)?;
         }
-        filling.cleared(clear(subfile, &chunk)?);
-        let mut offset = chunk.start;
-        for part in buffer.chunks(UNIT as usize) {
-            if part.iter().any(|&b| b != 0) {
-                self.storage.with_room(|| subfile.write_at(offset, part))?;
+        filling.cleared(clear(subfile, chunk)?);
+        let mut offset = chunk.start.0;
+        for unit in buffer.chunks(UNIT as usize) {
+            if unit.iter().any(|&b| b != 0) {
+                self.storage.with_room(|| subfile.write_at(offset, unit))?;
             }
-            offset += part.len() as u64;
+            offset += unit.len() as u64;
         }
         Ok(())
     }
 
-    /// Reads what a server elsewhere has of a range of an own subfile.
+    /// Reads the parts that a server elsewhere has of a chunk: one access through the view that the own subfile is.
     fn fetch(
         &self,
         server: ServerId,
-        shares: &[&Share],
-        own: &OwnSubfile,
-        chunk: &Range<u64>,
-        file: &Range<u64>,
+        target: &Target<'_>,
+        parts: &[Part],
+        chunk: SubfileSpan,
         buffer: &mut [u8],
     ) -> Result<(), Refused> {
-        let bytes: u64 = shares.iter().map(|s| s.count(file.clone())).sum();
-        if bytes == 0 {
-            return Ok(());
-        }
         let links: Arc<Links> = self.cluster.peers.to(&self.cluster.member(server)?)?;
+        let view = &target.own.bytes;
         let access = Access {
             view: VIEW,
-            lo: chunk.start,
-            hi: chunk.end,
-            bytes,
+            lo: chunk.start.0,
+            hi: chunk.end.0,
+            bytes: parts.iter().map(|part| part.bytes).sum(),
             epoch: 0,
             number: 0,
             end: 0,
@@ -552,13 +508,13 @@ impl Pull<'_> {
         let mut damages = 0;
         loop {
             let read = links.with(|link, number, out| {
-                read_once(link, number, out, self.r, &own.bytes, &access, &mut packet)
+                read_once(link, number, out, self.r, view, &access, &mut packet)
             });
             let mut refused = match read {
                 Ok(()) => break,
                 Err(e) => Refused::from(e),
             };
-            // A bit has turned on the way: it is read again, and whoever began the move hears nothing of it.
+            // A bit has turned on the way: it is read again, and the coordinator of the move hears nothing of it.
             if refused.status == Status::Damaged && damages < MOST_DAMAGES {
                 damages += 1;
                 continue;
@@ -568,43 +524,79 @@ impl Pull<'_> {
         }
         add(&self.cluster.peers.asked, 2);
         let mut packed = &packet[..];
-        for share in shares {
-            let n = share.count(file.clone()) as usize;
-            let (these, rest) = packed.split_at(n);
-            let target = SharedBytesMut::from_slice(&mut *buffer);
-            share.scatter_right(file.clone(), these, target, chunk.start)?;
+        for part in parts {
+            let (these, rest) = packed.split_at(part.bytes as usize);
+            let memory = SharedBytesMut::from_slice(&mut *buffer);
+            let share = target.plan.share(part);
+            share.scatter_left(part.file.raw(), these, memory, chunk.start.0)?;
             packed = rest;
         }
         Ok(())
     }
 }
 
+fn copy(
+    job: &Job<'_>,
+    parts: &[Part],
+    grant: &mut Grant,
+    filling: &PullProgress,
+) -> Result<(), Refused> {
+    let plan = &job.target.plan;
+    for (offset, mut bytes) in grant.pieces() {
+        let piece = SubfileSpan::from_raw(offset..offset + bytes.len() as u64);
+        // What several sources fill in turns stays in the cache meanwhile.
+        for step in chunks(piece, STEP) {
+            let file = file_span(&job.target.own.bytes, step)?;
+            for part in parts.iter().filter_map(|part| plan.clip(part, file)) {
+                job.each_meeting(&part, |share, met, extent| {
+                    let copy = match filling.is_large {
+                        true => Share::stream_right_to_left,
+                        false => Share::copy_right_to_left,
+                    };
+                    let (source, base) = (extent.bytes, extent.offset.0);
+                    copy(share, met.raw(), source, base, bytes.reborrow(), offset)
+                        .map_err(Refused::from)
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn pieces_of(pins: &Pins) -> Vec<Extent<'_>> {
     pins.pieces()
         .filter_map(|piece| match piece {
-            StoredPiece::Bytes { offset, bytes } => Some(Extent { offset, bytes }),
+            StoredPiece::Bytes { offset, bytes } => Some(Extent {
+                offset: SubfileOffset(offset),
+                bytes,
+            }),
             StoredPiece::Hole { .. } => None,
         })
         .collect()
 }
 
-/// Cuts a range at multiples of `step`.
-fn chunks(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> {
-    let mut at = range.start;
+/// Cuts a span at multiples of `step`.
+fn chunks(span: SubfileSpan, step: u64) -> impl Iterator<Item = SubfileSpan> {
+    let mut at = span.start;
     std::iter::from_fn(move || {
-        let end = ((at / step + 1) * step).min(range.end);
-        let part = at..end;
+        let end = SubfileOffset((at.0 / step + 1) * step).min(span.end);
+        let part = SubfileSpan::new(at, end);
         at = end;
         (!part.is_empty()).then_some(part)
     })
 }
 
-/// From the first to the last file byte of a range of a subfile.
-fn file_range(bytes: &Periodic, range: &Range<u64>) -> Result<Range<u64>, Refused> {
-    let first = bytes.select(range.start);
-    let last = bytes.select(range.end - 1);
+/// The bytes of a subfile in a span of the file.
+fn subfile_span(bytes: &Periodic, file: FileSpan) -> SubfileSpan {
+    SubfileSpan::from_raw(bytes.rank(file.start.0)..bytes.rank(file.end.0))
+}
+
+/// From the first to the last file byte of a span of a subfile.
+fn file_span(bytes: &Periodic, span: SubfileSpan) -> Result<FileSpan, Refused> {
+    let first = bytes.select(span.start.0);
+    let last = bytes.select(span.end.0 - 1);
     match (first, last) {
-        (Some(first), Some(last)) => Ok(first..last + 1),
+        (Some(first), Some(last)) => Ok(FileSpan::from_raw(first..last + 1)),
         _ => Err(Refused::new(
             Status::Internal,
             "a subfile reaches beyond 2^63",
@@ -612,47 +604,13 @@ fn file_range(bytes: &Periodic, range: &Range<u64>) -> Result<Range<u64>, Refuse
     }
 }
 
-/// The extents of a pair that have bytes of a file range, with the part of it that lies in each.
-fn each_meeting(
-    pair: &Pair<'_>,
-    file: &Range<u64>,
-    mut take: impl FnMut(Range<u64>, &Extent<'_>) -> Result<(), Refused>,
-) -> Result<(), Refused> {
-    let From::Memory(extents) = pair.from else {
-        return Ok(());
-    };
-    let wanted = pair.element.rank(file.start)..pair.element.rank(file.end);
-    if wanted.is_empty() {
-        return Ok(());
-    }
-    let first = extents.partition_point(|e| e.end() <= wanted.start);
-    for extent in &extents[first..] {
-        if extent.offset >= wanted.end {
-            break;
-        }
-        let start = match extent.offset <= wanted.start {
-            true => file.start,
-            false => pair.element.select(extent.offset).unwrap_or(file.end),
-        };
-        let end = match extent.end() >= wanted.end {
-            true => file.end,
-            false => pair.element.select(extent.end()).unwrap_or(file.end),
-        };
-        let part = start.max(file.start)..end.min(file.end);
-        if !part.is_empty() && pair.share.count(part.clone()) > 0 {
-            take(part, extent)?;
-        }
-    }
-    Ok(())
-}
-
-/// Makes a range zero; whether it was anything else.
-fn clear(subfile: &dyn Subfile, range: &Range<u64>) -> Result<bool, Refused> {
+/// Makes a span zero; whether it was anything else.
+fn clear(subfile: &dyn Subfile, span: SubfileSpan) -> Result<bool, Refused> {
     let mut pins = Pins::new();
     let mut bytes = [0; 4096];
-    for part in chunks(range.clone(), UNIT) {
+    for part in chunks(span, UNIT) {
         pins.clear();
-        subfile.pin(part.clone(), &mut pins)?;
+        subfile.pin(part.raw(), &mut pins)?;
         let has_memory = pins
             .pieces()
             .any(|piece| matches!(piece, StoredPiece::Bytes { .. }));
@@ -661,10 +619,10 @@ fn clear(subfile: &dyn Subfile, range: &Range<u64>) -> Result<bool, Refused> {
             continue;
         }
         for few in chunks(part, bytes.len() as u64) {
-            let bytes = &mut bytes[..(few.end - few.start) as usize];
-            subfile.read_at(few.start, bytes)?;
+            let bytes = &mut bytes[..few.bytes() as usize];
+            subfile.read_at(few.start.0, bytes)?;
             if bytes.iter().any(|&b| b != 0) {
-                subfile.punch(range.clone())?;
+                subfile.punch(span.raw())?;
                 return Ok(true);
             }
         }

@@ -123,6 +123,8 @@ pub(super) struct State {
     /// Since when the size is told to the manager, which gives the file another layout; no place is reserved until that is
     /// over, since the next owner would not know it.
     pub(super) handing_over: Option<Instant>,
+    /// The `handing_over` whose manager is gone, while the next one has not said who owns the file.
+    pub(super) owed_resume: Option<Instant>,
     /// The next owner may know the shared pointers already.
     pub(super) has_told_pointers: bool,
     numbers: u64,
@@ -153,6 +155,7 @@ impl OwnedFile {
                 modified: Time(0),
                 is_reporting: false,
                 handing_over: None,
+                owed_resume: None,
                 has_told_pointers: false,
                 numbers: 0,
             }),

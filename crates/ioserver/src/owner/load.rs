@@ -255,8 +255,12 @@ impl Owner {
     }
 
     /// The manager that had a file handed over is not there any more. If it is still owned here it goes on, unless that began
-    /// once more.
+    /// once more. If the next manager does not say who owns it, it is asked again at the next look.
     pub(crate) fn resume(&self, file: FileId, since: Instant) -> Result<(), Refused> {
+        let found = self.files.lock().get(&file).cloned();
+        if let Some(found) = &found {
+            found.lock().owed_resume = Some(since);
+        }
         let FileStateIs { layout, .. } = match self.cluster.file_state(file) {
             Err(Refused {
                 status: Status::NotFound,
@@ -271,9 +275,9 @@ impl Owner {
             self.let_go(file, refused);
             return Ok(());
         }
-        let found = self.files.lock().get(&file).cloned();
         if let Some(found) = found {
             let mut state = found.lock();
+            state.owed_resume = None;
             if state.handing_over == Some(since) {
                 state.handing_over = None;
                 state.has_told_pointers = false;
@@ -282,9 +286,18 @@ impl Owner {
         Ok(())
     }
 
-    /// Looks whether a file that has been handed over for long is owned elsewhere by now, and the manager could not say so.
+    /// Looks whether a file that has been handed over for long is owned elsewhere by now, and the manager could not say so; and
+    /// whether one whose manager is gone goes on.
     pub(super) fn review_handing_over(&self, file: &OwnedFile) {
-        let since = file.lock().handing_over;
+        let (since, owed_resume) = {
+            let state = file.lock();
+            (state.handing_over, state.owed_resume)
+        };
+        if let Some(since) = owed_resume {
+            // What fails is tried again the next time.
+            let _ = self.resume(file.id, since);
+            return;
+        }
         if since.is_none_or(|since| since.elapsed() < HANDING_OVER) {
             return;
         }

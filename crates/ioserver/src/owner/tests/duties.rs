@@ -137,6 +137,30 @@ fn an_owner_goes_on_when_the_manager_that_asked_it_to_hand_over_is_gone() {
 }
 
 #[test]
+fn an_owner_whose_manager_did_not_answer_goes_on_at_the_next_look() {
+    let world = World::new(2, 27);
+    let owner = world.owner(0);
+    let view = View::whole_file();
+    owner.size_to_hand_over(FILE).unwrap();
+    let since = owner.handing_over()[0].1;
+    world.change(|i| i.manager.is_up = false);
+    assert_eq!(
+        owner.resume(FILE, since).unwrap_err().status,
+        Status::Unreachable
+    );
+    owner.flush_dirty_sizes();
+    assert_eq!(owner.handing_over(), [(FILE, since)]);
+    world.change(|i| i.manager.is_up = true);
+    owner.flush_dirty_sizes();
+    owner.reserve(&asker(1, &view), 1, 8).unwrap();
+    // The next manager has it handed over once more: that is not over.
+    owner.size_to_hand_over(FILE).unwrap();
+    owner.flush_dirty_sizes();
+    let busy = owner.reserve(&asker(1, &view), 2, 8).unwrap_err();
+    assert_eq!(busy.status, Status::Busy);
+}
+
+#[test]
 fn a_write_of_an_epoch_that_the_owner_has_not_heard_of_counts() {
     let world = World::new(2, 26);
     let owner = world.owner(0);
