@@ -63,12 +63,6 @@ impl From<AskError> for Refused {
     }
 }
 
-impl From<(Status, Refusal)> for Refused {
-    fn from((status, refusal): (Status, Refusal)) -> Self {
-        Refused { status, refusal }
-    }
-}
-
 impl From<Refused> for AskError {
     fn from(refused: Refused) -> Self {
         AskError::Refused(refused.status, refused.refusal)

@@ -78,7 +78,7 @@ macro_rules! dispatch {
     ($exchange:ident;
      bytes { $($number:ident => $access:expr;)* }
      requests { $($form:ident $request:ident => $run:expr;)* }) => {{
-        const { assert!(are_all_served(&[$($request::KIND),*])) };
+        const _: () = assert!(are_all_served(&[$($request::KIND),*]), "rows for all kinds");
         match $exchange.header().kind {
             $($number => $access,)*
             $($request::KIND => $form::<$request>($exchange, $run),)*

@@ -1,4 +1,7 @@
 //! `Allocation`: the space that the subfiles of a file take here.
+//!
+//! Of this server alone; the client adds up what all servers of the file say. Left to others: making space
+//! (`preallocate`).
 
 use wire::message::file::Allocation;
 

@@ -1,4 +1,7 @@
 //! `ClearFailed`: an operator says that the disks of this server work again.
+//!
+//! They are used again from now on. Left to others: noticing that one fails (the store), and saying so to the manager
+//! (`join`).
 
 use crate::refused::Refused;
 use crate::sessions::Session;

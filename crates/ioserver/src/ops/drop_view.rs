@@ -1,4 +1,7 @@
 //! `DropView`: a client needs a view no more.
+//!
+//! The answer has the verifiers of now, by which the client knows what became of its bytes. Left to others: registering
+//! (`set_view`).
 
 use wire::message::file::{DropView, Verifiers};
 

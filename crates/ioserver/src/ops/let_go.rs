@@ -1,4 +1,7 @@
 //! `LetGo`: a connection gives back a range that it holds.
+//!
+//! Other accesses to it are let in again. Left to others: holding, and what ends a hold besides this (`hold_range`,
+//! `goodbye`).
 
 use wire::Status;
 use wire::message::directed::LetGo;

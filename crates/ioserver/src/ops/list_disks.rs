@@ -1,4 +1,6 @@
 //! `ListDisks`: the disks of this server and how they are, for operators.
+//!
+//! Nothing is changed. Left to others: what is on them (`list_subfiles`).
 
 use wire::message::file::DiskList;
 

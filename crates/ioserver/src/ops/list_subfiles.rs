@@ -1,4 +1,6 @@
 //! `ListSubfiles`: what the store has, for operators.
+//!
+//! Nothing is changed. A long list goes in several answers, each after the last name of the one before.
 
 use wire::FileId;
 use wire::message::file::{ListSubfiles, SubfileEntry, SubfileList, SubfileState};

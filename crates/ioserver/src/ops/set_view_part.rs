@@ -1,4 +1,7 @@
 //! `SetViewPart`: more of the description of a view; with the last part the view is registered.
+//!
+//! A part that does not fit ends the description, and gives back its quota. Left to others: the first part
+//! (`set_view`).
 
 use wire::Status;
 use wire::message::file::SetViewPart;

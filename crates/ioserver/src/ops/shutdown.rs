@@ -1,4 +1,6 @@
 //! `Shutdown`: an operator ends the server. What is in memory becomes durable first, as far as that is possible.
+//!
+//! Left to others: whether the client may ask for it, and the end itself, after the answer (`service`).
 
 use crate::files::Files;
 use crate::owner::Owner;

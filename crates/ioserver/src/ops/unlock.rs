@@ -1,4 +1,6 @@
 //! `Unlock`: gives back a lock. The end of the connection does not release it once more.
+//!
+//! Left to others: taking locks (`lock`), and those of clients that are gone (`goodbye`).
 
 use wire::message::file::Unlock;
 
