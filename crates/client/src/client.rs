@@ -102,7 +102,7 @@ impl Client {
 
     /// What was counted about accesses that went directly to the memory of servers on this host.
     pub fn direct_statistics(&self) -> DirectStatistics {
-        self.session().common.sharing.statistics()
+        self.session().open_files.sharing.statistics()
     }
 
     /// Creates a file without opening it; whether it is new.

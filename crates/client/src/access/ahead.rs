@@ -356,7 +356,7 @@ impl Handle {
             state.void();
         }
         if is_on {
-            self.session.common.uses_ahead();
+            self.session.open_files.uses_ahead();
         }
         ahead.is_on.store(is_on, Ordering::Relaxed);
         let before = std::mem::replace(&mut *ahead.settings.lock(), settings);
@@ -425,11 +425,11 @@ impl Handle {
 impl Session {
     /// Voids the buffers of all handles of a file.
     pub(crate) fn void_ahead(&self, file: FileId) {
-        if !self.common.has_ahead() {
+        if !self.open_files.has_ahead() {
             return;
         }
         let open: Vec<_> = {
-            let files = self.common.files.lock();
+            let files = self.open_files.handles.lock();
             files.iter().filter_map(|open| open.upgrade()).collect()
         };
         for open in open.iter().filter(|open| open.identity.file == file) {

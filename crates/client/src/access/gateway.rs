@@ -68,12 +68,12 @@ impl Gateway {
 impl Session {
     /// The buddy of this client, as the metadata manager says.
     pub(crate) fn buddy(&self, lane: &mut Lane) -> Result<BuddyIs> {
-        if let Some(buddy) = &*self.common.buddy.lock() {
+        if let Some(buddy) = &*self.open_files.buddy.lock() {
             return Ok(buddy.clone());
         }
         let wanted = self.options.buddy;
         let found = self.manager_on(lane, || wire::message::mapping::Buddy { wanted })?;
-        *self.common.buddy.lock() = Some(found.clone());
+        *self.open_files.buddy.lock() = Some(found.clone());
         Ok(found)
     }
 }
@@ -248,7 +248,7 @@ impl Handle {
                 current.server = None;
             }
         }
-        let mut buddy = self.session.common.buddy.lock();
+        let mut buddy = self.session.open_files.buddy.lock();
         if buddy.as_ref().is_some_and(|b| b.server.0 == server) {
             *buddy = None;
         }

@@ -325,7 +325,7 @@ impl Handle {
 
     pub(crate) fn keep_phases(&self, phases: Phases) {
         self.direct.quick.was_not_last();
-        self.session.common.calibrated.compare(&phases);
+        self.session.open_files.calibrated.compare(&phases);
         *self.phases.lock() = phases;
     }
 }

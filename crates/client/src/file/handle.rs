@@ -122,7 +122,7 @@ impl Handle {
             unsynced: Unsynced::default(),
         });
         handle.take_hints(&options.hints);
-        let mut files = session.common.files.lock();
+        let mut files = session.open_files.handles.lock();
         files.retain(|file| file.strong_count() > 0);
         files.push(Arc::downgrade(&handle));
         Ok(handle)

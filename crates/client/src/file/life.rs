@@ -1,4 +1,6 @@
 //! How long a handle is used: accesses and non-blocking operations under way, and closing.
+//!
+//! Left to others: what a close tells servers and the metadata manager (`handle`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -203,7 +203,7 @@ impl File {
             // A truncate voids what was reserved before it; then the end is elsewhere.
             for _ in 0..MOST_RESERVATIONS {
                 let (request, reserved) = {
-                    let _ordered = self.session.common.ordered.lock();
+                    let _ordered = self.session.open_files.ordered.lock();
                     let request = self.session.number();
                     let make = |view| Reserve {
                         view,

@@ -186,7 +186,7 @@ fn begin(file: &File, offset: u64, task: Task) -> Pending {
             run(mine, offset, task, &slot);
         }
     };
-    match file.session.common.workers.submit(Box::new(job)) {
+    match file.session.open_files.workers.submit(Box::new(job)) {
         Ok(()) => pending,
         Err((job, error)) => {
             let task = task.lock().take().expect("it did not run");

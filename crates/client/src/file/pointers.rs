@@ -45,7 +45,7 @@ impl Handle {
         }
         *self
             .session
-            .common
+            .open_files
             .groups
             .lock()
             .entry((self.identity.file.0, group))
@@ -63,7 +63,7 @@ impl Handle {
         if !self.pointers.has_joined.swap(false, Ordering::AcqRel) {
             return None;
         }
-        let mut groups = self.session.common.groups.lock();
+        let mut groups = self.session.open_files.groups.lock();
         let count = groups.get_mut(&(self.identity.file.0, group))?;
         *count -= 1;
         if *count > 0 {
@@ -145,7 +145,7 @@ impl File {
         let group = self.group()?;
         self.pointers.has_used.store(true, Ordering::Release);
         // The owner answers a question only if none of this client with a higher number came before.
-        let _ordered = self.session.common.ordered.lock();
+        let _ordered = self.session.open_files.ordered.lock();
         let request = self.session.number();
         let make = |view| MovePointer {
             view,

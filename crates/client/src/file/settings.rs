@@ -1,4 +1,6 @@
-//! What hints say about a handle, ready for use.
+//! What hints say about a handle, ready for use: limits of messages, strategy, whether accesses go directly.
+//!
+//! Left to others: which hints count (`hints`), what follows from a change (`handle`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

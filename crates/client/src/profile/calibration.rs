@@ -192,7 +192,7 @@ impl Session {
         let near = members
             .iter()
             .map(|m| (m.server.0, self.host_of(m) == from));
-        Ok(self.common.calibrated.replace(Measurements {
+        Ok(self.open_files.calibrated.replace(Measurements {
             machine: machine_of(&rows, &from),
             near: near.collect(),
             rows,
@@ -200,7 +200,7 @@ impl Session {
     }
 
     pub(crate) fn machine(&self) -> Machine {
-        let known = self.common.calibrated.known.lock().clone();
+        let known = self.open_files.calibrated.known.lock().clone();
         match known {
             Some(known) => known.machine,
             None => self.ask_machine().unwrap_or(Machine::HOST),
@@ -209,7 +209,7 @@ impl Session {
 
     /// Tells the service, if the model no longer predicts. Best effort.
     pub(crate) fn tell_drift(&self) {
-        for calibration in self.common.calibrated.to_tell() {
+        for calibration in self.open_files.calibrated.to_tell() {
             let put = || PutCalibration {
                 calibration: calibration.clone(),
             };
@@ -294,7 +294,7 @@ impl Client {
 
     /// How well the machine has predicted accesses of this session by message.
     pub fn drift(&self) -> Drift {
-        self.session().common.calibrated.drift()
+        self.session().open_files.calibrated.drift()
     }
 }
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `connect` | what a program says when it connects |
 //! | `lane` | connections that one thread uses at a time |
-//! | `common` | what the open files of a client have in common |
+//! | `open_files` | what the open files of a client have in common |
 //!
 //! Invariants
 //! - Nothing is sent from a process other than the one that connected.
@@ -16,9 +16,9 @@
 //!   one for the death of the client.
 //! - Every wait has a limit.
 
-pub(crate) mod common;
 pub(crate) mod connect;
 pub(crate) mod lane;
+pub(crate) mod open_files;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,9 +35,9 @@ use wire::url::Endpoint;
 use wire::{ClientId, Place, ServerId, Status};
 
 use crate::error::{Error, Result, Trouble};
-use crate::session::common::Common;
 use crate::session::connect::{ConnectOptions, Connector};
 use crate::session::lane::Lane;
+use crate::session::open_files::OpenFiles;
 use crate::transport::outage::Outages;
 use crate::transport::patience::Patience;
 use crate::transport::pipe::{self, Pipe};
@@ -61,7 +61,7 @@ pub(crate) struct Session {
     /// What was last heard about servers, and whether it still seems to be right.
     members: Mutex<HashMap<u64, (Member, bool)>>,
     numbers: AtomicU64,
-    pub(crate) common: Common,
+    pub(crate) open_files: OpenFiles,
     /// The shortest message that a server has wanted so far.
     message_bytes: AtomicU64,
     messages: AtomicU64,
@@ -102,7 +102,7 @@ impl Session {
             lanes: Mutex::new(vec![Box::new(Lane::with_manager(pipe))]),
             members: Mutex::default(),
             numbers: AtomicU64::new(1),
-            common: Common::default(),
+            open_files: OpenFiles::default(),
             message_bytes: AtomicU64::new(u64::MAX),
             messages: AtomicU64::new(0),
             data_messages: AtomicU64::new(0),
@@ -277,7 +277,7 @@ impl Session {
             let mut start = self.manager_start.lock();
             if *start != pipe.welcome.incarnation {
                 // Another start of the manager: it knows the session by its seal, but no handles.
-                if let Err(trouble) = self.common.reopen(&mut pipe) {
+                if let Err(trouble) = self.open_files.reopen(&mut pipe) {
                     return Err((trouble, pipe.address.clone()));
                 }
                 *start = pipe.welcome.incarnation;
@@ -365,7 +365,7 @@ impl Session {
             .is_some_and(|(m, _)| m.store == StoreKind::Memory);
         is_memory
             && self
-                .common
+                .open_files
                 .sharing
                 .has_died(place.server, place.incarnation)
     }

@@ -107,7 +107,7 @@ impl Attached {
             segments,
         } = &mut *asking;
         session.count_message();
-        session.common.sharing.counters.asked();
+        session.open_files.sharing.counters.asked();
         let mapped = match link.ask(session.number(), request, out) {
             Ok(mapped) => mapped,
             Err(AskError::Refused(..)) => {
@@ -117,7 +117,7 @@ impl Attached {
             }
             Err(_) => {
                 session
-                    .common
+                    .open_files
                     .sharing
                     .switch_off(self.server, self.incarnation);
                 return None;
@@ -125,7 +125,7 @@ impl Attached {
         };
         if take_segments(link, &mapped, segments).is_none() {
             session
-                .common
+                .open_files
                 .sharing
                 .switch_off(self.server, self.incarnation);
             return None;

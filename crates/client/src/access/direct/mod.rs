@@ -198,23 +198,25 @@ impl Session {
     pub(crate) fn attached(&self, lane: &Lane, place: Place) -> Option<Arc<Attached>> {
         let pipe = &lane.servers[lane.find(place.server)?].1;
         let incarnation = pipe.welcome.incarnation;
-        if let Some(known) = self.common.sharing.known(place.server, incarnation) {
+        if let Some(known) = self.open_files.sharing.known(place.server, incarnation) {
             return known;
         }
-        let _alone = self.common.sharing.attaching.try_lock()?;
-        if let Some(known) = self.common.sharing.known(place.server, incarnation) {
+        let _alone = self.open_files.sharing.attaching.try_lock()?;
+        if let Some(known) = self.open_files.sharing.known(place.server, incarnation) {
             return known;
         }
         match Attached::attach(self, place.server, incarnation, &pipe.address) {
             Some(attached) => {
                 let attached = Arc::new(attached);
-                self.common
+                self.open_files
                     .sharing
                     .keep(place.server, Neighbour::On(attached.clone()));
                 Some(attached)
             }
             None => {
-                self.common.sharing.switch_off(place.server, incarnation);
+                self.open_files
+                    .sharing
+                    .switch_off(place.server, incarnation);
                 None
             }
         }

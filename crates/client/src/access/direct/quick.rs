@@ -228,7 +228,7 @@ impl Handle {
         match hit {
             Hit::Done(slot) => {
                 self.record_quickly(direction, offset, len, slot);
-                let counters = &self.session.common.sharing.counters;
+                let counters = &self.session.open_files.sharing.counters;
                 match direction {
                     Direction::Write => {
                         counters.wrote(len);
@@ -264,7 +264,7 @@ impl Handle {
 
     #[cold]
     fn quick_is_void(&self) -> bool {
-        self.session.common.sharing.counters.revoked();
+        self.session.open_files.sharing.counters.revoked();
         self.direct.quick.clear();
         false
     }

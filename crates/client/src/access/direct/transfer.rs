@@ -155,7 +155,7 @@ impl Handle {
     /// Tries to do the access that is spread over the lots of a lane; whether it is done. If not, it
     /// goes by message.
     fn go_directly(&self, lane: &mut Lane, attempt: Attempt<'_>, memory: &mut Memory<'_>) -> bool {
-        let counters = &self.session.common.sharing.counters;
+        let counters = &self.session.open_files.sharing.counters;
         let (lots, packed) = lane.work.lots_and_packed();
         let is_long_growth = || lots.iter().all(|lot| lot.bytes() >= LONG_GROWTH);
         if attempt.grows() && !is_long_growth() {

@@ -1,4 +1,7 @@
-//! What the open files of a client have in common, beside its connections.
+//! What the open files of a client have in common, beside its connections: which they are, threads for their operations, the
+//! memory that servers share with them.
+//!
+//! Left to others: connections and questions (`session`), single files (`file`).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,9 +20,9 @@ use crate::transport::pipe::Pipe;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Common {
+pub(crate) struct OpenFiles {
     /// Files that are open, so that they can be opened again.
-    pub(crate) files: Mutex<Vec<Weak<Handle>>>,
+    pub(crate) handles: Mutex<Vec<Weak<Handle>>>,
     /// Whether any handle ever had a buffer for what is read ahead.
     has_ahead: AtomicBool,
     /// Held while a shared pointer or the end of a file is asked for: these questions carry numbers
@@ -37,10 +40,10 @@ pub(crate) struct Common {
     pub(crate) calibrated: Calibrated,
 }
 
-impl Default for Common {
-    fn default() -> Common {
-        Common {
-            files: Mutex::default(),
+impl Default for OpenFiles {
+    fn default() -> OpenFiles {
+        OpenFiles {
+            handles: Mutex::default(),
             has_ahead: AtomicBool::new(false),
             ordered: Mutex::default(),
             groups: Mutex::default(),
@@ -52,11 +55,11 @@ impl Default for Common {
     }
 }
 
-impl Common {
+impl OpenFiles {
     /// Opens all files again at a metadata manager that was restarted.
     pub(crate) fn reopen(&self, manager: &mut Pipe) -> Result<(), Trouble> {
         let open = |files: &[Weak<Handle>]| files.iter().filter_map(Weak::upgrade).collect();
-        let files: Vec<Arc<Handle>> = open(&self.files.lock());
+        let files: Vec<Arc<Handle>> = open(&self.handles.lock());
         files.iter().try_for_each(|file| file.reopen(manager))
     }
 
