@@ -229,8 +229,12 @@ fn long_control_parts_travel_in_parts_and_come_whole() {
             let mut link = listener.accept().unwrap();
             for (n, len) in lengths.into_iter().enumerate() {
                 let control: Vec<u8> = (0..len).map(|i| (i * 7 + n) as u8).collect();
-                link.send(header(9, n as u64), &control, &[b"and a payload"])
-                    .unwrap();
+                // Lengths are those of what is sent, whatever the header says.
+                let header = Header {
+                    payload_bytes: 1,
+                    ..header(9, n as u64)
+                };
+                link.send(header, &control, &[b"and a payload"]).unwrap();
             }
         });
         let mut link = Link::connect(&endpoint, WAIT).unwrap();
@@ -405,7 +409,12 @@ fn connecting_to_a_socket_that_accepts_nobody_ends_in_time() {
 fn descriptors_travel_with_the_frame_they_belong_to() {
     use std::os::fd::AsFd;
     let (listener, endpoint) = listeners().swap_remove(0);
-    let header = |request| header(0x86, request);
+    // Lengths are those of what is sent, whatever the header says.
+    let header = |request| Header {
+        control_bytes: 5,
+        payload_bytes: 9,
+        ..header(0x86, request)
+    };
     let mut client = Link::connect(&endpoint, WAIT).unwrap();
     client.set_timeout(Some(WAIT)).unwrap();
     client.expect_descriptors();
@@ -421,6 +430,7 @@ fn descriptors_travel_with_the_frame_they_belong_to() {
     assert!(client.take_descriptors().is_empty());
     let (answer, control) = client.receive().unwrap();
     assert_eq!((answer.request, control), (2, &b"two"[..]));
+    assert_eq!(answer.payload_bytes, 0);
     let found = client.take_descriptors();
     assert_eq!(found.len(), 2);
     let mut text = String::new();
