@@ -606,3 +606,34 @@ fn choose_run(chunk: ChunkSpace, class: usize) -> Option<u32> {
             (warm, std::cmp::Reverse(*first))
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent_of_two_units(pool: &Pool) -> Arc<Extent> {
+        pool.allocate(Domain::default(), 1).unwrap()
+    }
+
+    #[test]
+    fn memory_set_aside_is_counted_apart_until_its_extent_is_dropped() {
+        let pool = Pool::new(PoolOptions::default());
+        let (aside, used) = (extent_of_two_units(&pool), extent_of_two_units(&pool));
+        aside.set_aside();
+        let usage = pool.usage();
+        assert_eq!((usage.used_bytes, usage.aside_bytes), (2 * UNIT, 2 * UNIT));
+        drop((aside, used));
+        let usage = pool.usage();
+        assert_eq!((usage.used_bytes, usage.aside_bytes), (0, 0));
+        assert_eq!(usage.warm_bytes, 2 * UNIT, "what was aside is not warm");
+    }
+
+    #[test]
+    #[should_panic(expected = "end <= self.len")]
+    fn a_part_that_ends_behind_its_extent_is_a_bug() {
+        let pool = Pool::new(PoolOptions::default());
+        let (to, from) = (extent_of_two_units(&pool), extent_of_two_units(&pool));
+        to.copy_part_from(UNIT, &from, 0, UNIT);
+        to.copy_part_from(UNIT, &from, 0, UNIT + 1);
+    }
+}

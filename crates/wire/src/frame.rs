@@ -227,4 +227,19 @@ mod tests {
             Err(FrameError::NotPario)
         );
     }
+
+    #[test]
+    fn lengths_up_to_their_bounds_are_taken() {
+        let header = |control_bytes, payload_bytes| Header {
+            control_bytes,
+            payload_bytes,
+            ..SAMPLE
+        };
+        let (control, payload) = (MAX_CONTROL_BYTES, MAX_PAYLOAD_BYTES);
+        assert_eq!(header(control, payload).check_bounds(), Ok(()));
+        for above in [header(control + 1, 0), header(0, payload + 1)] {
+            let refused = above.check_bounds().unwrap_err();
+            assert_eq!(refused.status(), Status::TooLarge);
+        }
+    }
 }

@@ -49,3 +49,28 @@ impl fmt::Display for Rights {
         f.write_str(["nothing", "read", "write", "read and write"][usize::from(self.0)])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_allow_what_is_among_them() {
+        let all = [Rights::NONE, Rights::READ, Rights::WRITE, Rights::BOTH];
+        let allowed = all.map(|rights| all.map(|other| rights.allow(other)));
+        assert_eq!(
+            allowed,
+            [
+                [true, false, false, false],
+                [true, true, false, false],
+                [true, false, true, false],
+                [true; 4],
+            ]
+        );
+        assert_eq!(Rights::READ | Rights::BOTH, Rights::BOTH);
+        for rights in all {
+            assert_eq!(Rights::from_bits(rights.bits()), Some(rights));
+        }
+        assert_eq!(Rights::from_bits(4), None);
+    }
+}

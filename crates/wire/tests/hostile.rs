@@ -213,6 +213,21 @@ fn a_state_without_a_place_for_a_subfile_is_refused() {
 }
 
 #[test]
+fn ranges_of_a_piece_ascend_and_have_bytes() {
+    // Owner, step, one piece: generation, two ranges, one whole element; store, a place.
+    let state = |ranges: [u8; 4]| {
+        let (before, behind) = ([1, 1, 3, 1, 7, 2], [0, 1, 1, 2, 0, 0, 0, 7, 1, 4, 5]);
+        [&before[..], &ranges, &behind].concat()
+    };
+    let read = |ranges| LayoutState::read(&mut Reader::new(&state(ranges))).map(|s| s.pieces.len());
+    assert_eq!(read([0, 3, 4, 5]), Ok(1));
+    assert_eq!(read([0, 3, 3, 5]), Ok(1), "one ends where the next begins");
+    for bad in [[0, 3, 2, 5], [4, 5, 0, 3], [0, 3, 4, 4], [3, 2, 4, 5]] {
+        assert_eq!(read(bad), Err(DecodeError::BadNumber), "{bad:?}");
+    }
+}
+
+#[test]
 fn layout_state_has_one_piece_or_two() {
     // Owner and step, then how many pieces.
     for count in [0, 3, 100] {

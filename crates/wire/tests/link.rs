@@ -6,6 +6,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use wire::ask::AskError;
 use wire::frame::{
     CONTINUED, FrameError, Header, MAX_CONTROL_BYTES, MAX_LONG_CONTROL_BYTES, VERSION,
 };
-use wire::link::{Link, LinkError, Listener};
+use wire::link::{Link, LinkError, Listener, PeerName, Relay};
 use wire::message::session::Ping;
 use wire::message::{Refusal, Request};
 use wire::seal::{SEALED, Seal};
@@ -228,8 +229,12 @@ fn long_control_parts_travel_in_parts_and_come_whole() {
             let mut link = listener.accept().unwrap();
             for (n, len) in lengths.into_iter().enumerate() {
                 let control: Vec<u8> = (0..len).map(|i| (i * 7 + n) as u8).collect();
-                link.send(header(9, n as u64), &control, &[b"and a payload"])
-                    .unwrap();
+                // Lengths are those of what is sent, whatever the header says.
+                let header = Header {
+                    payload_bytes: 1,
+                    ..header(9, n as u64)
+                };
+                link.send(header, &control, &[b"and a payload"]).unwrap();
             }
         });
         let mut link = Link::connect(&endpoint, WAIT).unwrap();
@@ -404,8 +409,14 @@ fn connecting_to_a_socket_that_accepts_nobody_ends_in_time() {
 fn descriptors_travel_with_the_frame_they_belong_to() {
     use std::os::fd::AsFd;
     let (listener, endpoint) = listeners().swap_remove(0);
-    let header = |request| header(0x86, request);
+    // Lengths are those of what is sent, whatever the header says.
+    let header = |request| Header {
+        control_bytes: 5,
+        payload_bytes: 9,
+        ..header(0x86, request)
+    };
     let mut client = Link::connect(&endpoint, WAIT).unwrap();
+    client.set_timeout(Some(WAIT)).unwrap();
     client.expect_descriptors();
     let mut server = listener.accept().unwrap();
     let file = std::fs::File::open("/proc/self/status").unwrap();
@@ -419,6 +430,7 @@ fn descriptors_travel_with_the_frame_they_belong_to() {
     assert!(client.take_descriptors().is_empty());
     let (answer, control) = client.receive().unwrap();
     assert_eq!((answer.request, control), (2, &b"two"[..]));
+    assert_eq!(answer.payload_bytes, 0);
     let found = client.take_descriptors();
     assert_eq!(found.len(), 2);
     let mut text = String::new();
@@ -547,5 +559,52 @@ fn payloads_are_skipped_and_ends_in_the_middle_are_told() {
             }
             assert_eq!(bytes[..100], [7; 100]);
         }
+    }
+}
+
+#[test]
+fn a_relayed_link_names_the_far_peer_and_says_why_its_relay_failed() {
+    let address = "192.0.2.1:7".parse().unwrap();
+    let peer = PeerName::Tcp {
+        peer: address,
+        here: address,
+    };
+    for trouble in [None, Some("the certificate is over")] {
+        let (near, far) = UnixStream::pair().unwrap();
+        let relay = Arc::new(Relay::new(peer));
+        let mut link = Link::relayed(near, Arc::clone(&relay));
+        assert!(link.is_relayed() && !link.is_tcp());
+        assert_eq!(link.peer().unwrap(), peer);
+        if let Some(text) = trouble {
+            relay.fail(std::io::Error::new(std::io::ErrorKind::InvalidData, text));
+        }
+        drop(far);
+        let read = link.receive().map(|(h, _)| h).unwrap_err();
+        let written = link.send(header(1, 1), b"", &[]).unwrap_err();
+        match trouble {
+            Some(text) => {
+                assert!(read.to_string().contains(text), "{read}");
+                assert!(written.to_string().contains(text), "{written}");
+            }
+            None => {
+                assert!(matches!(read, LinkError::Closed), "{read}");
+                assert!(matches!(written, LinkError::Io(_)), "{written}");
+            }
+        }
+    }
+    for (listener, endpoint) in listeners() {
+        let link = Link::connect(&endpoint, WAIT).unwrap();
+        assert!(!link.is_relayed());
+        drop((link, listener));
+    }
+}
+
+#[test]
+fn the_kernel_of_the_own_host_is_not_asked_whether_it_lives() {
+    let (listener, endpoint) = listeners().swap_remove(1);
+    let near = Link::connect(&endpoint, WAIT).unwrap();
+    let far = listener.accept().unwrap();
+    for link in [&near, &far] {
+        assert!(!rustix::net::sockopt::socket_keepalive(link).unwrap());
     }
 }

@@ -234,3 +234,64 @@ impl Rows for Writing<'_> {
         Ok(rows.into_iter().take(limit).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of three layers, against one plain map with all of them.
+    #[test]
+    fn rows_inside_a_transaction_are_those_of_the_table_with_all_changes() {
+        let memory = redb::backends::InMemoryBackend::new();
+        let db = Database::builder().create_with_backend(memory).unwrap();
+        let transaction = Transaction::begin(&db).unwrap();
+        let mut rows = transaction.rows().unwrap();
+        let mut expected = BTreeMap::new();
+        // In the table, then staged, then pending; every layer adds, replaces and removes.
+        for (layer, (puts, removals)) in [
+            ([1, 2, 3, 4, 7], [9, 9]),
+            ([2, 5, 8, 8, 8], [3, 9]),
+            ([5, 6, 3, 0, 0], [4, 8]),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            for n in puts {
+                let row = (vec![1, n], vec![layer as u8]);
+                rows.put(row.0.clone(), row.1.clone());
+                expected.insert(row.0, row.1);
+            }
+            for n in removals {
+                rows.remove(vec![1, n]);
+                expected.remove(&vec![1, n]);
+            }
+            // Of another kind.
+            rows.put(vec![2, 1], vec![]);
+            if layer < 2 {
+                rows.keep();
+            }
+            if layer == 0 {
+                rows.settle().unwrap();
+            }
+        }
+        let expected: Vec<Row> = expected.into_iter().collect();
+        let mut visited = Vec::new();
+        rows.for_each(&[1], &mut |key, value| {
+            visited.push((key.to_vec(), value.to_vec()));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(visited, expected);
+        for after in 0..10 {
+            for limit in 0..8 {
+                let behind = expected.iter().filter(|(key, _)| key[1] > after);
+                let behind: Vec<Row> = behind.take(limit).cloned().collect();
+                let found = rows.scan(&[1], Some(&[1, after]), limit).unwrap();
+                assert_eq!(found, behind, "{limit} behind {after}");
+            }
+            let value = expected.iter().find(|(key, _)| key[1] == after);
+            let value = value.map(|(_, value)| value.clone());
+            assert_eq!(rows.get(&[1, after]).unwrap(), value);
+        }
+    }
+}

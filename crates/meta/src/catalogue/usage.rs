@@ -107,3 +107,34 @@ impl Usage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_a_creator_expects_is_known_to_the_decision() {
+        let expected = Expected {
+            size: Some(1),
+            clients: Some(2),
+            access_bytes: Some(3),
+            near: Some(ServerId(4)),
+        };
+        let known = Usage::default().knowledge(&[], 5, &expected);
+        let sizes = (known.size, known.clients, known.access_bytes);
+        assert_eq!(sizes, (Some(1), Some(2), Some(3)));
+        assert_eq!((known.near, known.rotation), (Some(4), 5));
+    }
+
+    #[test]
+    fn loads_of_servers_follow_their_reports_by_half() {
+        let mut usage = Usage::default();
+        let load = |usage: &mut Usage, reported| {
+            usage.reported(ServerId(7), reported);
+            usage.loads()
+        };
+        assert_eq!(load(&mut usage, 80), [(ServerId(7), 40)]);
+        assert_eq!(load(&mut usage, 80), [(ServerId(7), 60)]);
+        assert_eq!(load(&mut usage, 0), [(ServerId(7), 30)]);
+    }
+}

@@ -2,10 +2,10 @@
 //! nonsense is refused.
 
 use meta::MetaError;
-use wire::message::calibration::{Calibration, Parameter};
+use wire::message::calibration::{Calibration, FitIs, Parameter};
 use wire::{Status, Time};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, refused};
 
 fn calibration(from: &str, to: &str, taken: i64, value: f64) -> Calibration {
     Calibration {
@@ -91,4 +91,33 @@ fn numbers_that_nobody_measured_are_refused() {
     many.parameters = vec![many.parameters[0].clone(); 300];
     assert!(put(&mut fixture, &many).is_err());
     assert_eq!(kept(&fixture, None), []);
+}
+
+#[test]
+fn names_and_lists_of_a_calibration_are_taken_up_to_their_bounds() {
+    let mut fixture = Fixture::new(1);
+    let sized = |host: usize, name: usize, parameters: usize, fits: usize| {
+        let mut sized = calibration(&"h".repeat(host), &"h".repeat(host), 1, 1.0);
+        sized.parameters[0].name = "n".repeat(name);
+        sized.parameters = vec![sized.parameters[0].clone(); parameters];
+        let fit = FitIs {
+            name: "n".repeat(name),
+            r_squared_bits: 0,
+            max_error_bits: 0,
+            error_90_bits: 0,
+            count: 0,
+        };
+        sized.fits = vec![fit; fits];
+        sized
+    };
+    put(&mut fixture, &sized(256, 256, 256, 256)).unwrap();
+    for above in [
+        sized(257, 1, 1, 1),
+        sized(1, 257, 1, 0),
+        sized(1, 257, 0, 1),
+        sized(1, 1, 257, 1),
+        sized(1, 1, 1, 257),
+    ] {
+        refused(put(&mut fixture, &above), Status::InvalidArgument);
+    }
 }

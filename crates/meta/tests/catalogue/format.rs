@@ -7,8 +7,9 @@
 use std::path::PathBuf;
 
 use meta::catalogue::{
-    Caller, Catalogue, CreateOptions, Credentials, Identity, Join, Kind, LayoutSpec, Member,
-    MoveRecord, MoveTarget, NamedView, OpenOptions, Snapshot, StoreKind, UnlinkHow, VERSION,
+    Caller, Catalogue, CreateOptions, Credentials, Finding, Identity, Join, Kind, LayoutSpec,
+    Member, MoveRecord, MoveTarget, NamedView, OpenOptions, Snapshot, StoreKind, UnlinkHow,
+    VERSION,
 };
 use meta::{ClientId, MetaError, Rights, ServerId, Time};
 use redb::{ReadableTable, TableDefinition};
@@ -321,16 +322,41 @@ fn other_databases_are_refused() {
     ));
 }
 
+fn key(tag: u8, numbers: &[u64], name: &str) -> Vec<u8> {
+    let mut key = vec![tag];
+    for n in numbers {
+        key.extend(n.to_be_bytes());
+    }
+    key.extend(name.as_bytes());
+    key
+}
+
+#[test]
+fn check_finds_rows_of_files_and_servers_that_are_not_there() {
+    // Kind, its name, a file or server that may have such a row, and a row.
+    let kinds: [(u8, &str, u64, &[u8]); 6] = [
+        (9, "distribution", 4, &[0; 2]),
+        (10, "move", 3, &[0; 8]),
+        (12, "profile", 4, &[0; 6]),
+        (13, "hints", 4, &[0; 3]),
+        (14, "failed server", 1, &[0; 3]),
+        (16, "identity", 1, b"any"),
+    ];
+    for (kind, name, there, row) in kinds {
+        for number in [there, 77] {
+            let disk = tampered(|rows| {
+                rows.insert(&key(kind, &[number], "")[..], row).unwrap();
+            });
+            let catalogue = Catalogue::open_on(disk).unwrap();
+            let findings = catalogue.snapshot().unwrap().check().unwrap();
+            let is_stray = findings.contains(&Finding::Stray(format!("row `{name} {number}`")));
+            assert_eq!(is_stray, number == 77, "{name} {number}: {findings:?}");
+        }
+    }
+}
+
 #[test]
 fn check_finds_what_does_not_fit() {
-    fn key(tag: u8, numbers: &[u64], name: &str) -> Vec<u8> {
-        let mut key = vec![tag];
-        for n in numbers {
-            key.extend(n.to_be_bytes());
-        }
-        key.extend(name.as_bytes());
-        key
-    }
     let expect = |words: &[&str], change: &dyn Fn(&mut Table<'_>)| {
         let catalogue = Catalogue::open_on(tampered(|rows| change(rows))).unwrap();
         let findings = catalogue.snapshot().unwrap().check().unwrap();

@@ -41,9 +41,11 @@ fn hints_stay_over_restarts_and_go_with_what_they_belong_to() {
     let hints = snapshot.hints(&Credentials::ROOT, "/d/f").unwrap();
     let names: Vec<&str> = hints.given.iter().map(|h| h.name.as_str()).collect();
     assert_eq!(names, ["server_list", "striping_unit", "access_style"]);
-    let used = hints.uses.iter();
-    let used = used.filter(|u| u.outcome == HintOutcome::Used).count();
-    assert_eq!(used, 2, "{:?}", hints.uses);
+    let uses = hints.uses.iter();
+    let uses: Vec<_> = uses.map(|u| (&*u.hint.name, u.outcome, &*u.why)).collect();
+    let servers = ("server_list", HintOutcome::Used, "servers of the file");
+    let unit = ("striping_unit", HintOutcome::Used, "how the file is cut");
+    assert_eq!(uses, [servers, unit]);
     let file = snapshot.stat(&Credentials::ROOT, "/d/f").unwrap().file;
     let style = snapshot.hint(file, "access_style").unwrap().unwrap();
     assert_eq!(style.source, Source::Profile);
@@ -95,12 +97,21 @@ fn hints_of_others_and_masses_of_them_are_refused() {
     for list in [&many[..], &long] {
         refused(set(&mut fixture, ALICE, "/d", list), Status::TooLarge);
     }
-    for (name, value) in [("", "1"), ("striping_unit", "x"), ("disk_failed", "0")] {
+    let longest = "n".repeat(255);
+    let longer = "n".repeat(256);
+    for (name, value) in [
+        ("", "1"),
+        (&longer[..], "1"),
+        ("striping_unit", "x"),
+        ("disk_failed", "0"),
+    ] {
         let outcome = set(&mut fixture, ALICE, "/d", &[text(name, value)]);
         refused(outcome, Status::InvalidArgument);
     }
-    set(&mut fixture, ALICE, "/d", &many[..256]).unwrap();
-    let all: Vec<String> = many.iter().map(|h| h.name.clone()).collect();
+    set(&mut fixture, ALICE, "/d", &many[..255]).unwrap();
+    set(&mut fixture, ALICE, "/d", &[text(&longest, "1")]).unwrap();
+    let names = many.iter().map(|h| h.name.clone());
+    let all: Vec<String> = names.chain([longest]).collect();
     let unset = fixture.by(ALICE, |b, c| b.set_hints(c, "/d", &[], &all));
     unset.unwrap();
     let snapshot = fixture.catalogue.snapshot().unwrap();

@@ -197,6 +197,8 @@ fn continuing_server_keeps_its_memory_unless_it_was_replaced() {
     let moved = Join {
         address: "unix:/run/elsewhere".into(),
         used_bytes: 77,
+        capacity_bytes: 1 << 31,
+        distance: 4,
         ..memory(Some(first.server.0))
     };
     let member = again(&mut f, Some(first.incarnation), moved.clone()).unwrap();
@@ -205,6 +207,7 @@ fn continuing_server_keeps_its_memory_unless_it_was_replaced() {
         (first.incarnation, first.kept_since)
     );
     assert_eq!((member.state, member.used_bytes), (MemberState::Alive, 77));
+    assert_eq!((member.capacity_bytes, member.distance), (1 << 31, 4));
     assert_eq!(member.address, moved.address);
     assert_eq!(f.catalogue.snapshot().unwrap().lost(file).unwrap(), []);
     f.create(ALICE, "/y").unwrap();
@@ -587,5 +590,46 @@ fn sizes_grow_and_truncates_begin_epochs() {
         f.by(ALICE, |b, c| b.begin_truncate(c, back.handle, u64::MAX)),
         Status::InvalidArgument,
     );
+    f.clean();
+}
+
+#[test]
+fn views_cut_a_file_that_is_empty_and_was_left_to_the_rule() {
+    let mut f = Fixture::new(2);
+    let view = |start: u64| {
+        let bytes = format!("{{({},{})}}", start, start + 4095);
+        layout::View::new(layout::FileOffset(0), 8192, bytes.parse().unwrap()).unwrap()
+    };
+    let given = laid_out(None, Some("striped(4KiB)"));
+    f.by(ALICE, |b, c| b.create(c, "/given", &given)).unwrap();
+    let full = f.create(ALICE, "/full").unwrap();
+    f.by(ALICE, |b, _| b.report_size(full, 0, 1, Time(1)))
+        .unwrap();
+    for (path, against) in [
+        ("/empty", ""),
+        ("/full", "the file has bytes already"),
+        ("/given", ""),
+        ("/shared", "somebody else has it open for writing"),
+    ] {
+        if f.status(ALICE, path) != Status::Ok {
+            f.create(ALICE, path).unwrap();
+        }
+        let rights = match path {
+            "/shared" => Rights::BOTH,
+            _ => Rights::READ,
+        };
+        // Root is somebody else, and may open everything.
+        f.open(0, path, rights).unwrap();
+        let handle = f.open(ALICE, path, Rights::BOTH).unwrap().handle;
+        let cut = f.catalogue.snapshot().unwrap();
+        let cut = cut.cut_by_views(&[view(0), view(4096)]).unwrap();
+        let laid_out = f
+            .by(ALICE, |b, c| b.lay_out_by_views(c, handle, &[handle], &cut))
+            .unwrap();
+        let is_by_views = path == "/empty";
+        assert_eq!(laid_out.is_by_views, is_by_views, "{path}: {laid_out:?}");
+        assert_eq!(laid_out.before.is_some(), is_by_views, "{path}");
+        assert!(laid_out.distribution.ends_with(against), "{laid_out:?}");
+    }
     f.clean();
 }

@@ -15,5 +15,6 @@ mod layouts;
 mod model;
 mod moving;
 mod names;
+mod profiles;
 mod rows;
 mod simulated;

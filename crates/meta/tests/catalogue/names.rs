@@ -395,9 +395,24 @@ fn seed001_s18_access_modes_exclude_each_other() {
     ] {
         assert!(!f.by(user, |b, c| b.close(c, handle)).unwrap());
     }
-    let alone = open(&mut f, ALICE, unique).unwrap();
+    let alone = open(&mut f, ALICE, unique.clone()).unwrap();
     refused(f.open(BOB, "/x", Rights::READ), Status::InUse);
+    refused(open(&mut f, BOB, unique.clone()), Status::InUse);
     f.by(ALICE, |b, c| b.close(c, alone.handle)).unwrap();
+    // Together with those who say the same number.
+    let together = |number| OpenOptions {
+        unique: Some(number),
+        ..unique.clone()
+    };
+    let alice = open(&mut f, ALICE, together(7)).unwrap();
+    let bob = open(&mut f, BOB, together(7)).unwrap();
+    for stranger in [together(8), together(0)] {
+        refused(open(&mut f, BOB, stranger), Status::InUse);
+    }
+    refused(f.open(BOB, "/x", Rights::READ), Status::InUse);
+    for (user, opened) in [(ALICE, alice), (BOB, bob)] {
+        f.by(user, |b, c| b.close(c, opened.handle)).unwrap();
+    }
     // Delete on close: gone with the last handle, not before.
     let doomed = OpenOptions {
         rights: Rights::READ,

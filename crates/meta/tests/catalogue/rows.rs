@@ -68,6 +68,15 @@ fn real_rows_are_read() {
 }
 
 #[test]
+fn rows_of_every_kind_that_end_within_a_number_are_refused() {
+    // Kind 6 has keys alone; 15 is the last.
+    for kind in (0..=15).filter(|&kind| kind != 6) {
+        let key = [kind; 17];
+        assert!(read_row(&key, &[0x80]).is_err(), "kind {kind}");
+    }
+}
+
+#[test]
 fn damaged_rows_are_refused_and_never_more() {
     let rows = real_rows();
     let mut random = Random::new(7);

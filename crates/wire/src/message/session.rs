@@ -203,3 +203,19 @@ impl super::Field for Role {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_user_zero_and_groups_are_the_first_and_all_others() {
+        let mut ada = Credentials::new(7, 20);
+        assert!(!ada.is_root() && Credentials::new(0, 20).is_root());
+        ada.groups = vec![3, 4];
+        assert_eq!(
+            [20, 3, 4, 7, 0].map(|group| ada.is_in(group)),
+            [true, true, true, false, false]
+        );
+    }
+}
