@@ -220,6 +220,7 @@ pub(crate) fn stay(context: &Context, candidate: &Candidate, link: Link) {
     while cluster.reports.wait_until_due(interval) {
         context.sessions.end_stuck();
         files.direct.sweep();
+        storage.failed_syncs.leave_note();
         let Some(connected) = &mut link else {
             link = rejoin(context, candidate);
             interval = if link.is_some() {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::{Identity, Reports};
 use crate::ahead::Ahead;
 use crate::buffers::{Borrower, BufferLoan, Buffers};
+use crate::failed_syncs::FailedSyncs;
 use crate::gateway::Stages;
 use crate::limits::Limits;
 use crate::sessions::{Connection, Who};
@@ -20,6 +21,8 @@ pub(crate) struct Storage {
     /// Whose bytes they are.
     pub(crate) identity: Arc<Identity>,
     pub(crate) stored: SubfileStore,
+    /// What the next start has to know about the disks.
+    pub(crate) failed_syncs: Arc<FailedSyncs>,
     pub(crate) buffers: Buffers,
     pub(crate) stages: Stages,
     pub(crate) ahead: Ahead,
@@ -44,7 +47,8 @@ impl Storage {
 
     /// What bytes live and die with that are written here now, until they are synced.
     pub(crate) fn verifier(&self) -> u64 {
-        match self.stored.is_durable() && self.write_through {
+        let is_kept = self.stored.is_durable() && self.write_through;
+        match is_kept && !self.failed_syncs.is_unnoted() {
             true => self.identity.verifiers.kept,
             false => self.identity.verifiers.life,
         }

@@ -9,6 +9,7 @@ mod direct_marks;
 mod direct_process;
 mod direct_revoke;
 mod directed;
+mod failed_syncs;
 mod gateway;
 mod holds;
 mod hostile;
