@@ -8,7 +8,7 @@
 //! | [`Files`] | the files here: their gates, states and maps |
 //!
 //! ```text
-//!  Context -> Owner -> Others -> Files -> Cluster, Storage, Sessions -> Identity
+//!  Context -> Owner -> Others -> Files -> Cluster, Storage -> Sessions, Identity
 //! ```
 //!
 //! Invariant: the arrows are all there are, so nothing here holds itself. The owner's role asks [`Files`] of this
@@ -50,6 +50,11 @@ pub(crate) struct Context {
     /// Collective accesses that are directed here.
     pub(crate) operations: Operations,
     pub(crate) statistics: Arc<Statistics>,
+}
+
+/// The time, in milliseconds since 1970: what capabilities end by.
+pub(crate) fn now_ms() -> u64 {
+    u64::try_from(now().0 / 1_000_000).unwrap_or(0)
 }
 
 /// The time, in nanoseconds since 1970.

@@ -18,6 +18,7 @@ mod kinds;
 mod life;
 mod limits;
 mod rig;
+mod rights;
 mod sharer;
 mod stalled;
 mod write_behind;
