@@ -282,6 +282,7 @@ pub fn start_on(
     let reports = Arc::<Reports>::default();
     let cluster = Cluster::new(manager, peers, joined.members.clone(), Arc::clone(&reports));
     let (cluster, statistics) = (Arc::new(cluster), Arc::<Statistics>::default());
+    let sessions = Arc::<Sessions>::default();
     let verifiers = verifier::of_this_start(failed_before);
     let identity = Arc::new(Identity::new(key, &member, verifiers));
     let storage = Arc::new(Storage {
@@ -306,11 +307,11 @@ pub fn start_on(
         when_full: options.when_full,
         room_wait: options.room_wait,
         reports: Arc::clone(&reports),
+        sessions: Arc::clone(&sessions),
         statistics: Arc::clone(&statistics),
     });
     let is_direct = options.direct && std::env::var_os("PARIO_DIRECT").is_none_or(|v| v != "0");
     let direct = Direct::new(is_direct, options.claim_wait);
-    let sessions = Arc::<Sessions>::default();
     let hold_wait = options.hold_wait;
     let files = Files::new(&cluster, &storage, &sessions, direct, applied, hold_wait);
     let files = Arc::new(files);
