@@ -4,7 +4,8 @@
 //! that comes back cannot tell from the intent alone whether it has: cutting a second time would
 //! take bytes that were written since. An append-only log in each state directory tells, so that none of them is
 //! missed alone: 24 bytes a record (file, epoch, checksum), the last one of a file counts, a torn tail is
-//! ignored. It is written anew at each start.
+//! ignored ([format](../../../docs/formats/server-state.md)). It is written anew at each start, and when it has more than twice
+//! as many records as files, and some thousand besides.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -15,11 +16,80 @@ use parking_lot::Mutex;
 use wire::FileId;
 
 const NAME: &str = "truncated";
+const FRESH: &str = "truncated.new";
 const RECORD: usize = 24;
+/// Records that a log may have beyond twice its files.
+const SPARE_RECORDS: usize = 4096;
 
 struct State {
     epochs: HashMap<FileId, u64>,
-    logs: Vec<File>,
+    logs: Vec<Log>,
+    /// In each log.
+    records: usize,
+    spare_records: usize,
+}
+
+impl State {
+    fn write_anew(&mut self) -> io::Result<()> {
+        for log in &mut self.logs {
+            *log = Log::replace(log.dir.clone(), &self.epochs)?;
+            log.sync_name()?;
+        }
+        self.records = self.epochs.len();
+        Ok(())
+    }
+}
+
+/// The log in one directory.
+struct Log {
+    dir: PathBuf,
+    file: File,
+    /// Its name was given to it and may not be durable.
+    is_name_stale: bool,
+}
+
+impl Log {
+    /// Writes a log anew, in place of the one that is there.
+    fn replace(dir: PathBuf, epochs: &HashMap<FileId, u64>) -> io::Result<Log> {
+        let fresh = dir.join(FRESH);
+        match fs::remove_file(&fresh) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        let mut file = options.append(true).create_new(true).open(&fresh)?;
+        let records: Vec<u8> = epochs.iter().flat_map(|(f, e)| record(*f, *e)).collect();
+        file.write_all(&records)?;
+        file.sync_all()?;
+        fs::rename(&fresh, dir.join(NAME))?;
+        Ok(Log {
+            dir,
+            file,
+            is_name_stale: true,
+        })
+    }
+
+    /// Makes its name durable, if it may not be.
+    fn sync_name(&mut self) -> io::Result<()> {
+        if self.is_name_stale {
+            File::open(&self.dir)?.sync_all()?;
+            self.is_name_stale = false;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, record: &[u8]) -> io::Result<()> {
+        self.sync_name()?;
+        let good = self.file.metadata()?.len();
+        let written = self.file.write_all(record);
+        let written = written.and_then(|()| self.file.sync_data());
+        if let Err(error) = written {
+            // A torn record would hide all that come behind it.
+            self.file.set_len(good)?;
+            return Err(error);
+        }
+        Ok(())
+    }
 }
 
 /// The epochs that were applied.
@@ -40,11 +110,17 @@ impl AppliedTruncates {
         AppliedTruncates(Mutex::new(State {
             epochs: HashMap::new(),
             logs: Vec::new(),
+            records: 0,
+            spare_records: SPARE_RECORDS,
         }))
     }
 
     /// From the logs in these directories.
     pub(crate) fn load(dirs: &[PathBuf]) -> io::Result<Self> {
+        AppliedTruncates::load_with(dirs, SPARE_RECORDS)
+    }
+
+    fn load_with(dirs: &[PathBuf], spare_records: usize) -> io::Result<Self> {
         let mut epochs: HashMap<FileId, u64> = HashMap::new();
         for dir in dirs {
             let bytes = match fs::read(dir.join(NAME)) {
@@ -65,17 +141,16 @@ impl AppliedTruncates {
         }
         let mut logs = Vec::new();
         for dir in dirs {
-            let fresh = dir.join("truncated.new");
-            let mut log = File::create(&fresh)?;
-            for (&file, &epoch) in &epochs {
-                log.write_all(&record(file, epoch))?;
-            }
-            log.sync_all()?;
-            fs::rename(&fresh, dir.join(NAME))?;
-            File::open(dir)?.sync_all()?;
-            logs.push(OpenOptions::new().append(true).open(dir.join(NAME))?);
+            let mut log = Log::replace(dir.clone(), &epochs)?;
+            log.sync_name()?;
+            logs.push(log);
         }
-        Ok(AppliedTruncates(Mutex::new(State { epochs, logs })))
+        Ok(AppliedTruncates(Mutex::new(State {
+            records: epochs.len(),
+            epochs,
+            logs,
+            spare_records,
+        })))
     }
 
     /// The epoch of a file; 0 if none was ever applied here.
@@ -86,18 +161,18 @@ impl AppliedTruncates {
     /// A truncate is applied; durable when this returns.
     pub(crate) fn put(&self, file: FileId, epoch: u64) -> io::Result<()> {
         let mut state = self.0.lock();
+        let state = &mut *state;
         for log in &mut state.logs {
-            let good = log.metadata()?.len();
-            if let Err(error) = log
-                .write_all(&record(file, epoch))
-                .and_then(|()| log.sync_data())
-            {
-                // A torn record would hide all that come behind it.
-                log.set_len(good)?;
-                return Err(error);
-            }
+            log.append(&record(file, epoch))?;
         }
         state.epochs.insert(file, epoch);
+        state.records += 1;
+        if state.records > 2 * state.epochs.len() + state.spare_records
+            && let Err(error) = state.write_anew()
+        {
+            // It goes on as it is, and is tried again with the next record.
+            tracing::warn!(%error, "the log of truncates cannot be written anew");
+        }
         Ok(())
     }
 
@@ -132,5 +207,26 @@ mod tests {
         assert_eq!(applied.epoch(FileId(1)), 4);
         assert_eq!(applied.epoch(FileId(2)), 1);
         fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn logs_are_written_anew_before_they_grow_for_ever() {
+        let (one, other) = (testkit::TempDir::new(), testkit::TempDir::new());
+        let dirs = [one.path().to_owned(), other.path().to_owned()];
+        let applied = AppliedTruncates::load_with(&dirs, 8).unwrap();
+        for epoch in 1..=100 {
+            applied.put(FileId(epoch % 3), epoch).unwrap();
+            for dir in &dirs {
+                let len = fs::metadata(dir.join(NAME)).unwrap().len();
+                assert!(len <= (2 * 3 + 8 + 1) * RECORD as u64, "{len} bytes");
+            }
+        }
+        applied.forget(FileId(2));
+        drop(applied);
+        for dir in dirs {
+            let found = AppliedTruncates::load(&[dir]).unwrap();
+            assert_eq!(found.epoch(FileId(0)), 99);
+            assert_eq!(found.epoch(FileId(1)), 100);
+        }
     }
 }

@@ -220,6 +220,7 @@ pub(crate) fn stay(files: &Files, owner: &Arc<Owner>, candidate: &Candidate, lin
     while cluster.reports.wait_until_due(interval) {
         files.sessions.end_stuck();
         files.direct.sweep();
+        storage.failed_syncs.leave_note();
         let Some(connected) = &mut link else {
             link = rejoin(files, owner, candidate);
             interval = if link.is_some() {

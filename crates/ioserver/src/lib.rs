@@ -26,7 +26,7 @@
 //! | `direct` | memory shared with clients of this host, and taking it back |
 //! | `gateway` | whole requests of clients that talk through this server |
 //! | `moving` | the part of a server in moving a file |
-//! | `stored`, `applied`, `verifier` | the store, what must survive beside it, and what unsynced bytes live with |
+//! | `stored`, `applied`, `failed_syncs`, `verifier` | the store, what must survive beside it, and what unsynced bytes live with |
 //! | `links` | connections to others |
 //! | `refused`, `statistics` | why a request is not done, and what was counted |
 //! | [`owner`] | the owner's role |
@@ -40,6 +40,7 @@ mod buffers;
 mod context;
 mod direct;
 mod directed;
+mod failed_syncs;
 mod fenced;
 mod files;
 mod gateway;

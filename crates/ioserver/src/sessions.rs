@@ -315,6 +315,13 @@ impl Connection {
         due != 0 && self.clock.now_ms() > due
     }
 
+    /// How long until the peer is overdue; nothing if it is not waited for.
+    fn overdue_in(&self) -> Option<Duration> {
+        let due = self.due_ms.load(Ordering::Relaxed);
+        let left = due.saturating_sub(self.clock.now_ms());
+        (due != 0).then(|| Duration::from_millis(left))
+    }
+
     /// It is busy with a file, or still is.
     pub(crate) fn busy_with(&self, file: FileId) {
         let now = self.clock.now_ms();
@@ -595,6 +602,22 @@ impl Sessions {
                 connection.end();
             }
         }
+    }
+
+    /// Ends connections whose peers are [overdue](Connection::waits_for): others need what is held for them.
+    pub(crate) fn end_overdue(&self) {
+        for connection in self.table.lock().connections.values() {
+            if connection.is_overdue() {
+                connection.end();
+            }
+        }
+    }
+
+    /// How long until all peers that are waited for now would be overdue.
+    pub(crate) fn last_overdue_in(&self) -> Option<Duration> {
+        let table = self.table.lock();
+        let connections = table.connections.values();
+        connections.filter_map(|c| c.overdue_in()).max()
     }
 
     /// Connections, clients, and their views.

@@ -19,7 +19,7 @@ use parking_lot::{Condvar, Mutex};
 use serving::Running;
 use store::{
     Directory, Disk, DiskId, DiskSpec, DiskStore, Limited, MemoryStore, MissingDisk, Origin, Pool,
-    PoolOptions, measure_speed,
+    PoolOptions, Watched, measure_speed,
 };
 use wire::ServerId;
 use wire::ask::AskError;
@@ -34,6 +34,7 @@ use crate::buffers::Buffers;
 use crate::context::{Cluster, Identity, Others, Reports, Storage};
 use crate::direct::Direct;
 use crate::directed::Operations;
+use crate::failed_syncs::FailedSyncs;
 use crate::files::Files;
 use crate::gateway::Stages;
 use crate::join::{
@@ -48,6 +49,7 @@ use crate::service::IoService;
 use crate::sessions::Sessions;
 use crate::statistics::Statistics;
 use crate::stored::SubfileStore;
+use crate::verifier;
 
 /// How long a server tries to join before it gives up.
 const JOIN_PATIENCE: Duration = Duration::from_secs(30);
@@ -221,11 +223,12 @@ pub fn start_on(
     let states = load_states(&state_dirs(&options));
     let found = states.map_err(|(dir, e)| StartError::State(dir, e))?;
     let last_start = found.map(|(_, start)| start);
-    let stored = open_store(&options, last_start, &disk)?;
-    let state_dirs = match (&options.state_dir, stored.disk_dirs()) {
-        (Some(dir), _) => vec![dir.clone()],
-        (None, disks) => disks,
-    };
+    let failed_syncs = Arc::<FailedSyncs>::default();
+    let stored = open_store(&options, last_start, &disk, &failed_syncs)?;
+    let disk_dirs = stored.disk_dirs();
+    let notes = options.state_dir.iter().chain(&disk_dirs).cloned();
+    let failed_before = failed_syncs.keep_in(notes.collect());
+    let state_dirs = options.state_dir.clone().map_or(disk_dirs, |dir| vec![dir]);
     let identity = load_identity(&state_dirs).map_err(|(dir, e)| StartError::State(dir, e))?;
     // Memory has nothing of the last start, neither bytes nor what was done to them.
     let number = found.map(|(server, _)| server);
@@ -279,10 +282,13 @@ pub fn start_on(
     let reports = Arc::<Reports>::default();
     let cluster = Cluster::new(manager, peers, joined.members.clone(), Arc::clone(&reports));
     let (cluster, statistics) = (Arc::new(cluster), Arc::<Statistics>::default());
-    let identity = Arc::new(Identity::new(key, &member));
+    let sessions = Arc::<Sessions>::default();
+    let verifiers = verifier::of_this_start(failed_before);
+    let identity = Arc::new(Identity::new(key, &member, verifiers));
     let storage = Arc::new(Storage {
         identity: Arc::clone(&identity),
         stored,
+        failed_syncs,
         buffers: Buffers::new(
             options.buffer_bytes as usize,
             options.buffers_bytes,
@@ -301,11 +307,11 @@ pub fn start_on(
         when_full: options.when_full,
         room_wait: options.room_wait,
         reports: Arc::clone(&reports),
+        sessions: Arc::clone(&sessions),
         statistics: Arc::clone(&statistics),
     });
     let is_direct = options.direct && std::env::var_os("PARIO_DIRECT").is_none_or(|v| v != "0");
     let direct = Direct::new(is_direct, options.claim_wait);
-    let sessions = Arc::<Sessions>::default();
     let hold_wait = options.hold_wait;
     let files = Files::new(&cluster, &storage, &sessions, direct, applied, hold_wait);
     let files = Arc::new(files);
@@ -420,6 +426,7 @@ fn open_store(
     options: &Options,
     last_start: Option<u64>,
     make: &dyn Fn(Directory) -> Arc<dyn Disk>,
+    failed_syncs: &Arc<FailedSyncs>,
 ) -> Result<SubfileStore, StartError> {
     let pool = |limit_bytes: u64| {
         let usual = PoolOptions::default();
@@ -441,7 +448,8 @@ fn open_store(
             for dir in dirs {
                 let in_dir = |e| StartError::State(dir.clone(), e);
                 let directory = Directory::at(dir).map_err(in_dir)?;
-                let mut disk = make(directory);
+                let watched = Watched::by(make(directory), Arc::clone(failed_syncs));
+                let mut disk: Arc<dyn Disk> = Arc::new(watched);
                 if let Some(rate) = options.disk_bytes_per_s {
                     disk = Arc::new(Limited::new(disk, rate));
                 }

@@ -7,7 +7,7 @@
 //!
 //! | bytes are in | the number changes with |
 //! |---|---|
-//! | the page cache | the boot of the host |
+//! | the page cache | the boot of the host, and a start after one in which a sync [failed](crate::failed_syncs) |
 //! | the memory of the server, also if it has disks and writes back later | the boot, and the start of the server |
 //!
 //! A host without a boot id cannot say that it kept anything: both are of the start then.
@@ -17,18 +17,19 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use identity::boot;
 use wire::message::file::Verifiers;
 
-/// The verifiers of this start.
-pub(crate) fn of_this_start() -> Verifiers {
+/// The verifiers of this start, before which syncs have failed in so many starts; `None` if nobody knows.
+pub(crate) fn of_this_start(failed_syncs: Option<u64>) -> Verifiers {
     // Seeded by the system for every process and every instance.
     let random = RandomState::new().build_hasher().finish();
-    of(&boot(), random)
+    of(&boot(), failed_syncs, random)
 }
 
-fn of(boot: &str, start: u64) -> Verifiers {
+fn of(boot: &str, failed_syncs: Option<u64>, start: u64) -> Verifiers {
     let life = number(&[boot.as_bytes(), &start.to_le_bytes()]);
-    let kept = match boot.is_empty() {
-        true => life,
-        false => number(&[boot.as_bytes()]),
+    let kept = match (boot.is_empty(), failed_syncs) {
+        (false, Some(0)) => number(&[boot.as_bytes()]),
+        (false, Some(count)) => number(&[boot.as_bytes(), b" failed ", &count.to_le_bytes()]),
+        _ => life,
     };
     Verifiers { kept, life }
 }
@@ -48,19 +49,29 @@ mod tests {
 
     #[test]
     fn page_cache_survives_a_start_and_nothing_survives_a_boot() {
-        let first = of("boot a", 1);
-        let again = of("boot a", 2);
-        let rebooted = of("boot b", 3);
+        let first = of("boot a", Some(0), 1);
+        let again = of("boot a", Some(0), 2);
+        let rebooted = of("boot b", Some(0), 3);
         assert!(again.keep(first.kept) && !again.keep(first.life));
         assert!(!rebooted.keep(first.kept) && !rebooted.keep(first.life));
         assert!(first.keep(first.kept) && first.keep(first.life) && !first.keep(0));
     }
 
     #[test]
+    fn page_cache_does_not_survive_a_start_after_a_failed_sync() {
+        let first = of("boot a", Some(0), 1);
+        let after = of("boot a", Some(1), 2);
+        let unknown = of("boot a", None, 3);
+        assert!(!after.keep(first.kept) && of("boot a", Some(1), 4).keep(after.kept));
+        assert!(!unknown.keep(first.kept) && !unknown.keep(after.kept));
+        assert!(!of("boot a", None, 5).keep(unknown.kept));
+    }
+
+    #[test]
     fn host_without_a_boot_id_keeps_nothing_over_a_start() {
-        let (first, again) = (of("", 1), of("", 2));
+        let (first, again) = (of("", Some(0), 1), of("", Some(0), 2));
         assert!(first.keep(first.kept) && !again.keep(first.kept));
-        let (one, other) = (of_this_start(), of_this_start());
+        let (one, other) = (of_this_start(Some(0)), of_this_start(Some(0)));
         assert_ne!(one.life, other.life);
         assert_eq!(one.kept == other.kept, !boot().is_empty());
     }

@@ -13,6 +13,7 @@ use plan::access::{AccessPlan, Shares};
 use wire::{ClientId, FileId, Rights, Status};
 
 use crate::ahead::ReadHistory;
+use crate::context::now_ms;
 use crate::files::LocalState;
 use crate::gateway::History;
 use crate::ops::Permit;
@@ -25,6 +26,8 @@ pub(crate) struct RegisteredView {
     pub file: FileId,
     /// What its capability allows.
     pub rights: Rights,
+    /// Until when it does, in milliseconds since 1970.
+    expires_ms: u64,
     /// The view.
     pub view: View,
     pub(crate) entry: Arc<crate::files::FileEntry>,
@@ -67,6 +70,7 @@ impl RegisteredView {
         RegisteredView {
             file: entry.id(),
             rights: permit.rights,
+            expires_ms: permit.expires_ms,
             view,
             entry,
             works_for: permit.works_for,
@@ -82,13 +86,23 @@ impl RegisteredView {
         }
     }
 
-    /// Refuses what the capability of the view does not allow.
+    /// Refuses what the capability of the view does not allow, or does not allow any more: a client that may still do it
+    /// gets another capability from the metadata manager and registers the view again.
     pub(crate) fn demand(&self, number: u64, rights: Rights) -> Result<(), Refused> {
-        if self.rights.allow(rights) {
-            return Ok(());
+        if !self.rights.allow(rights) {
+            let text = format!("view {number} allows {}, not {rights}", self.rights);
+            return Err(Refused::new(Status::PermissionDenied, text));
         }
-        let text = format!("view {number} allows {}, not {rights}", self.rights);
-        Err(Refused::new(Status::PermissionDenied, text))
+        if self.has_expired() {
+            let text = format!("the capability of view {number} has expired");
+            return Err(Refused::new(Status::ExpiredCapability, text));
+        }
+        Ok(())
+    }
+
+    /// Whether its capability allows nothing any more.
+    pub(crate) fn has_expired(&self) -> bool {
+        now_ms() > self.expires_ms
     }
 
     /// Bytes that count against the quota of its client.

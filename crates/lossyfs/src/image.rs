@@ -9,6 +9,8 @@
 //!   its names durable, not what they lead to. Nothing else makes anything durable, `close` neither.
 //! - A change of names is one step: of a rename both names change, or none.
 //! - Modes and owners are durable at once; nothing here depends on them.
+//! - A sync of a file that was planned to fail forgets what waited, as Linux does: readers see it, and no later sync makes it
+//!   durable. It is seen until [`Loss::Evicted`], or until it is written again.
 //! - After the power is gone ([`Image::turn`]) every operation fails and changes nothing.
 
 use std::collections::BTreeMap;
@@ -32,6 +34,8 @@ type Result<T> = std::result::Result<T, Errno>;
 pub enum Loss {
     /// Only processes died; the page cache lives on.
     Nothing,
+    /// Only processes died, and what failed syncs have forgotten has left the page cache.
+    Evicted,
     /// All of them are gone.
     Everything,
     /// Each is there, gone, or torn between sectors, by a seed.
@@ -127,6 +131,8 @@ enum Kind {
         live: Bytes,
         durable: Bytes,
         waiting: Vec<Waiting>,
+        /// A sync failed, and what waited is seen and not durable.
+        has_forgotten: bool,
     },
     Directory {
         live: BTreeMap<OsString, u64>,
@@ -167,6 +173,8 @@ pub(crate) struct Image {
     /// The operation at which the power goes.
     cut_at: Option<u64>,
     is_cut: bool,
+    /// How many syncs of files with such an ending of their name are to come before one fails.
+    failing: Option<(u64, String)>,
 }
 
 impl Image {
@@ -187,7 +195,34 @@ impl Image {
             counts: Counts::default(),
             cut_at: None,
             is_cut: false,
+            failing: None,
         }
+    }
+
+    /// The n-th sync from now, counted from 1, of a file whose name ends so fails.
+    pub(crate) fn fail_sync(&mut self, n: u64, ending: &str) {
+        self.failing = Some((n.max(1), ending.to_owned()));
+    }
+
+    /// Whether this sync of a file is to fail.
+    fn fails_sync(&mut self, node: u64) -> bool {
+        let Some((left, ending)) = &mut self.failing else {
+            return false;
+        };
+        let is_it = |node_and_name: (&OsString, &u64)| {
+            let (name, to) = node_and_name;
+            *to == node && name.as_encoded_bytes().ends_with(ending.as_bytes())
+        };
+        let is_named = self.nodes.values().any(|found| match &found.kind {
+            Kind::Directory { live, .. } => live.iter().any(is_it),
+            _ => false,
+        });
+        *left -= u64::from(is_named);
+        let fails = *left == 0;
+        if fails {
+            self.failing = None;
+        }
+        fails
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -319,6 +354,7 @@ impl Image {
                 live: Bytes::default(),
                 durable: Bytes::default(),
                 waiting: Vec::new(),
+                has_forgotten: false,
             },
             special @ (SOCKET | PIPE) => Kind::Special(special),
             _ => return Err(Errno::EPERM),
@@ -499,10 +535,19 @@ impl Image {
     /// Makes bytes and length of a file durable.
     pub(crate) fn sync_file(&mut self, node: u64) -> Result<()> {
         self.counts.file_syncs += 1;
+        let fails = self.fails_sync(node);
         if let Kind::File {
-            durable, waiting, ..
+            durable,
+            waiting,
+            has_forgotten,
+            ..
         } = &mut self.node_mut(node)?.kind
         {
+            if fails {
+                waiting.clear();
+                *has_forgotten = true;
+                return Err(Errno::EIO);
+            }
             for change in waiting.drain(..) {
                 change.apply(durable, PAGE);
             }
@@ -541,6 +586,24 @@ impl Image {
         if loss == Loss::Nothing {
             return;
         }
+        for node in self.nodes.values_mut() {
+            if let Kind::File {
+                live,
+                durable,
+                waiting,
+                has_forgotten,
+            } = &mut node.kind
+                && std::mem::take(has_forgotten)
+            {
+                live.clone_from(durable);
+                for change in waiting.iter() {
+                    change.apply(live, PAGE);
+                }
+            }
+        }
+        if loss == Loss::Evicted {
+            return;
+        }
         let mut random = Random::new(match loss {
             Loss::Random(seed) => seed,
             _ => 0,
@@ -558,6 +621,7 @@ impl Image {
                 live,
                 durable,
                 waiting,
+                ..
             } = &mut node.kind
             {
                 for change in waiting.drain(..) {
@@ -720,6 +784,33 @@ mod tests {
             }
         }
         assert!(torn > 3 && kept > 3 && gone > 3, "{torn} {kept} {gone}");
+    }
+
+    #[test]
+    fn failed_sync_forgets_what_waited_and_shows_it_until_it_is_evicted() {
+        let mut image = Image::new();
+        let (node, other) = (file(&mut image, "f.sub"), file(&mut image, "g"));
+        image.sync_directory(ROOT).unwrap();
+        image.write(node, 0, &[1; 5000]).unwrap();
+        image.sync_file(node).unwrap();
+        image.write(node, 0, &[2; 9000]).unwrap();
+        image.write(other, 0, &[2; 10]).unwrap();
+        image.fail_sync(1, ".sub");
+        image.sync_file(other).unwrap();
+        assert_eq!(image.sync_file(node), Err(Errno::EIO));
+        // The next one finds nothing to do.
+        image.sync_file(node).unwrap();
+        image.settle(Loss::Nothing);
+        assert_eq!(image.read(node, 0, 9999).unwrap(), [2; 9000]);
+        image.write(node, 8192, &[3; 10]).unwrap();
+        image.settle(Loss::Evicted);
+        let mut left = vec![1; 5000];
+        left.resize(8192, 0);
+        left.extend([3; 10]);
+        assert!(image.read(node, 0, left.len() as u64).unwrap() == left);
+        image.settle(Loss::Everything);
+        assert_eq!(image.read(node, 0, 9999).unwrap(), [1; 5000]);
+        assert_eq!(image.read(other, 0, 9999).unwrap(), [2; 10]);
     }
 
     #[test]

@@ -110,6 +110,12 @@ impl Disk {
         lock(&self.image).cut_after(n.max(1));
     }
 
+    /// The n-th sync from now, counted from 1, of a file whose name ends so fails with an I/O error, once: what it was
+    /// to make durable is seen and never will be, unless it is written again.
+    pub fn fail_sync(&self, n: u64, ending: &str) {
+        lock(&self.image).fail_sync(n, ending);
+    }
+
     /// Whether the power is gone.
     pub fn is_cut(&self) -> bool {
         lock(&self.image).is_cut()

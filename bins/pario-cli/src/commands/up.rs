@@ -22,7 +22,7 @@ use super::{Error, Reported, down, output, serve};
 use crate::service::state::State;
 use crate::service::supervisor::{Plan, Supervisor, disk_servers_found};
 use crate::service::target::DEFAULT_DIRECTORY;
-use crate::service::{addresses, signals, worker};
+use crate::service::{self, addresses, signals, worker};
 
 /// Arguments of `pario up`.
 #[derive(Args)]
@@ -268,7 +268,7 @@ fn quoted(text: &str) -> String {
 /// Starts the same service under a supervisor in the background, and reports what becomes of it.
 fn detach(arguments: &Arguments) -> Result<(), Error> {
     let dir = make_directory(&arguments.dir)?;
-    let log = dir.join("log");
+    let log = dir.join(service::log::NAME);
     let file = OpenOptions::new()
         .append(true)
         .create(true)

@@ -7,6 +7,7 @@
 //! DIR/lock            held by the supervisor, or by whoever uses the directory without a service
 //! DIR/service.json    which service runs here
 //! DIR/log             what a detached service has to say
+//! DIR/log.1           what it had to say before that
 //! DIR/meta/           the catalogue
 //! DIR/meta.sock       where clients connect, unless --listen says otherwise
 //! DIR/io-K/           subfiles of disk server K
@@ -17,6 +18,7 @@
 pub(crate) mod addresses;
 pub(crate) mod contact;
 pub(crate) mod inherited;
+pub(crate) mod log;
 pub(crate) mod signals;
 pub(crate) mod state;
 pub(crate) mod supervisor;

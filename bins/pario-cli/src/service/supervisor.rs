@@ -21,7 +21,7 @@ use wire::url::Endpoint;
 
 use super::state::{State, Trouble};
 use super::worker::{Event, Role, Worker, ending};
-use super::{addresses, signals};
+use super::{addresses, log, signals};
 use crate::commands::Error;
 use crate::commands::keys::{KeyArguments, LeaseArguments, TrustArguments};
 use crate::commands::limits::Limits;
@@ -298,7 +298,8 @@ impl Supervisor {
                 Stage::Due(at) => Some(at),
                 _ => None,
             });
-            match self.next_event(due.min()) {
+            let look = Instant::now() + log::LOOK;
+            match self.next_event(Some(due.min().unwrap_or(look).min(look))) {
                 Some(Event::Signal(signal)) => return signal.into(),
                 Some(Event::Asked(role)) => self.was_asked(role),
                 Some(Event::Listening(role, endpoint)) => {
@@ -320,6 +321,9 @@ impl Supervisor {
                     self.write_down();
                 }
                 None => self.restart_due(),
+            }
+            if let Err(error) = log::turn(&self.plan.dir) {
+                tracing::warn!(%error, "the log cannot be begun anew");
             }
         }
     }
@@ -382,8 +386,12 @@ impl Supervisor {
 
     fn restart_due(&mut self) {
         let now = Instant::now();
+        let is_due = |seat: &Seat| matches!(seat.stage, Stage::Due(at) if at <= now);
+        if !self.seats.iter().any(is_due) {
+            return;
+        }
         for index in 0..self.seats.len() {
-            if !matches!(self.seats[index].stage, Stage::Due(at) if at <= now) {
+            if !is_due(&self.seats[index]) {
                 continue;
             }
             if let Err(error) = self.occupy(index) {

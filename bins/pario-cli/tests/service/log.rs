@@ -92,3 +92,18 @@ fn value_that_cannot_be_read_is_named_and_stops_nothing() {
     io.terminate();
     meta.terminate();
 }
+
+#[test]
+fn log_of_a_detached_service_is_begun_anew_when_it_is_long() {
+    let scratch = Scratch::new("long-log");
+    scratch.text(&["up", "--detach", "--servers", "1", "--memory", "64MiB"]);
+    let (log, before) = (scratch.path(".pario/log"), scratch.path(".pario/log.1"));
+    let len = |path| std::fs::metadata(path).map_or(0, |found| found.len());
+    let long = (64 << 20) + 1;
+    let file = std::fs::OpenOptions::new().append(true).open(&log);
+    file.unwrap().set_len(long).unwrap();
+    wait_until("the log begins anew", || {
+        (len(&before) == long && len(&log) < long).then_some(())
+    });
+    scratch.text(&["down"]);
+}

@@ -728,6 +728,7 @@ pub(crate) fn may_go_alone(failures: &[(u64, Trouble)]) -> bool {
                 | Status::WrongIncarnation
                 | Status::TooLarge
                 | Status::PermissionDenied
+                | Status::ExpiredCapability
                 | Status::Damaged
         ),
         _ => false,

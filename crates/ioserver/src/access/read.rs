@@ -276,16 +276,28 @@ impl Reader<'_> {
                 places[filled] = place;
                 filled += 1;
                 if filled == PLACES {
-                    self.send(exchange, &places)?;
+                    self.send_pinned(exchange, &places)?;
                     self.progress();
                     filled = 0;
                 }
             }
         }
         if filled > 0 {
-            self.send(exchange, &places[..filled])?;
+            self.send_pinned(exchange, &places[..filled])?;
         }
         Ok(())
+    }
+
+    /// Sends places that stay in memory until the peer has taken them.
+    fn send_pinned(
+        &mut self,
+        exchange: &Exchange,
+        places: &[SharedBytes<'_>],
+    ) -> Result<(), Fault> {
+        let bytes = places.iter().map(|place| place.len() as u64).sum();
+        let connection = self.connection;
+        let _due = connection.waits_for(bytes);
+        self.send(exchange, places)
     }
 
     /// From the extents through buffers to the socket.

@@ -306,7 +306,10 @@ impl<'a> Writer<'a> {
                     done => done?,
                 }
             }
+            // What is granted stays in memory until the peer has sent it.
+            let due = self.connection.waits_for(stop - at);
             receive(exchange, self.grant)?;
+            drop(due);
             self.grant.commit().map_err(|e| overtaken(e, self.opened))?;
             at = stop;
             if at < end {

@@ -10,8 +10,6 @@ use wire::ServerId;
 use wire::message::catalogue::Member;
 use wire::message::file::Verifiers;
 
-use crate::verifier;
-
 /// See the [module](self).
 pub(crate) struct Identity {
     pub(crate) key: ClusterKey,
@@ -23,11 +21,11 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    pub(crate) fn new(key: ClusterKey, member: &Member) -> Self {
+    pub(crate) fn new(key: ClusterKey, member: &Member, verifiers: Verifiers) -> Self {
         Identity {
             key,
             server: member.server,
-            verifiers: verifier::of_this_start(),
+            verifiers,
             incarnation: AtomicU64::new(member.incarnation),
             kept_since: AtomicU64::new(member.kept_since),
         }

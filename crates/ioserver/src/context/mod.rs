@@ -8,7 +8,7 @@
 //! | [`Files`](crate::files::Files) | the files here: their gates, states and maps |
 //!
 //! ```text
-//!  IoService -> Owner -> Others -> Files -> Cluster, Storage, Sessions -> Identity
+//!  IoService -> Owner -> Others -> Files -> Cluster, Storage -> Sessions, Identity
 //! ```
 //!
 //! Invariant: the arrows are all there are, so nothing here holds itself. The owner's role asks the files of this
@@ -29,6 +29,11 @@ pub(crate) use identity::Identity;
 pub(crate) use others::Others;
 pub(crate) use reports::Reports;
 pub(crate) use storage::Storage;
+
+/// The time, in milliseconds since 1970: what capabilities end by.
+pub(crate) fn now_ms() -> u64 {
+    u64::try_from(now().0 / 1_000_000).unwrap_or(0)
+}
 
 /// The time, in nanoseconds since 1970.
 pub(crate) fn now() -> Time {

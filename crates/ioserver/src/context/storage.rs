@@ -9,17 +9,23 @@ use std::time::{Duration, Instant};
 use super::{Identity, Reports};
 use crate::ahead::Ahead;
 use crate::buffers::{Borrower, BufferLoan, Buffers};
+use crate::failed_syncs::FailedSyncs;
 use crate::gateway::Stages;
 use crate::limits::Limits;
-use crate::sessions::{Connection, Who};
+use crate::sessions::{Connection, Sessions, Who};
 use crate::statistics::{Statistics, add};
 use crate::stored::SubfileStore;
+
+/// How long memory takes to come back from a connection that was ended.
+const COMING_BACK: Duration = Duration::from_millis(500);
 
 /// See the [module](self).
 pub(crate) struct Storage {
     /// Whose bytes they are.
     pub(crate) identity: Arc<Identity>,
     pub(crate) stored: SubfileStore,
+    /// What the next start has to know about the disks.
+    pub(crate) failed_syncs: Arc<FailedSyncs>,
     pub(crate) buffers: Buffers,
     pub(crate) stages: Stages,
     pub(crate) ahead: Ahead,
@@ -32,6 +38,7 @@ pub(crate) struct Storage {
     /// How long a write waits for room.
     pub(crate) room_wait: Duration,
     pub(crate) reports: Arc<Reports>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) statistics: Arc<Statistics>,
 }
 
@@ -44,7 +51,8 @@ impl Storage {
 
     /// What bytes live and die with that are written here now, until they are synced.
     pub(crate) fn verifier(&self) -> u64 {
-        match self.stored.is_durable() && self.write_through {
+        let is_kept = self.stored.is_durable() && self.write_through;
+        match is_kept && !self.failed_syncs.is_unnoted() {
             true => self.identity.verifiers.kept,
             false => self.identity.verifiers.life,
         }
@@ -60,13 +68,20 @@ impl Storage {
     }
 
     /// Does what can be done about a lack of room, until `try_again` has what it wants or the time
-    /// is over.
+    /// is over. Memory that was pinned or granted for peers which stand still comes back when these are overdue: their
+    /// connections are ended, and those that are waited for now are given the time to become so.
     pub(crate) fn with_room<T>(
         &self,
         mut try_again: impl FnMut() -> store::Result<T>,
     ) -> store::Result<T> {
         let mut result = try_again();
-        let deadline = Instant::now() + self.room_wait;
+        let mut deadline = Instant::now() + self.room_wait;
+        if self.stored.is_durable()
+            && let Err(store::Error::NoSpace { .. }) = result
+            && let Some(overdue_in) = self.sessions.last_overdue_in()
+        {
+            deadline = deadline.max(Instant::now() + overdue_in + COMING_BACK);
+        }
         while let Err(store::Error::NoSpace { .. }) = result {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -76,6 +91,7 @@ impl Storage {
             self.reports
                 .report_now(left.min(Duration::from_millis(100)));
             let _ = self.stored.store().write_back(16 << 20);
+            self.sessions.end_overdue();
             result = try_again();
         }
         result

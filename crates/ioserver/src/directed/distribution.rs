@@ -25,6 +25,7 @@ use wire::{ClientId, FileId, Status, describe};
 use crate::bounded::Search;
 use crate::files::LocalState;
 use crate::refused::Refused;
+use crate::sessions::Connection;
 use crate::views::shares_of;
 use plan::access::Shares;
 
@@ -59,27 +60,35 @@ impl CompiledViews {
             describe::put_view(&mut description, view);
         }
         let of: Vec<u32> = lead.ranks.iter().map(|rank| rank.view).collect();
-        let mut kept = self.0.lock();
         let is_it = |views: &Arc<Views>| {
             views.serial == known.serial
                 && views.file == known.file()
                 && views.of == of
                 && views.description == description
         };
-        if let Some(found) = kept.iter().position(is_it) {
-            let views = kept.remove(found).expect("found");
+        let find = |kept: &mut VecDeque<Arc<Views>>| {
+            let views = kept.remove(kept.iter().position(is_it)?)?;
             kept.push_front(Arc::clone(&views));
-            return views;
+            Some(views)
+        };
+        if let Some(found) = find(&mut self.0.lock()) {
+            return found;
         }
+        // Without the lock: other leaders go on while the views of this one are compiled.
         let list = lead.views.iter().map(|view| {
             let mut one = Vec::new();
             describe::put_view(&mut one, view);
             shares_of(known, view, &Arc::from(one))
         });
+        let list: Vec<_> = list.collect();
+        let mut kept = self.0.lock();
+        if let Some(made_meanwhile) = find(&mut kept) {
+            return made_meanwhile;
+        }
         let views = Arc::new(Views {
             file: known.file(),
             serial: known.serial,
-            list: list.collect(),
+            list,
             description,
             of,
             are_apart: OnceLock::new(),
@@ -113,6 +122,8 @@ pub(super) struct Distribution {
     pub(super) blocks: u64,
     /// Steps that a round may take to find what it has, besides those that its bytes pay for.
     search_steps: u64,
+    /// Of the leader: what is looked for ends with it. None where no client waits.
+    connection: Option<Arc<Connection>>,
 }
 
 /// A stretch of a subfile that one round accesses.
@@ -144,6 +155,7 @@ impl Distribution {
         lead: &Lead,
         most_bytes: u64,
         search_steps: u64,
+        connection: Option<&Arc<Connection>>,
     ) -> Result<Distribution, Refused> {
         if lead.ranks.is_empty() || lead.ranks.len() > MOST_RANKS {
             let n = lead.ranks.len();
@@ -203,27 +215,31 @@ impl Distribution {
             block_bytes: lead.block_bytes,
             blocks: lead.blocks.clamp(1, (most_bytes / lead.block_bytes).max(1)),
             search_steps,
+            connection: connection.cloned(),
         };
+        let mut found = vec![false; distribution.ranks.len()];
         let mut searching = distribution.searching(0);
-        for rank in 0..distribution.ranks.len() {
+        for (rank, has_bytes) in found.iter_mut().enumerate() {
             let file = distribution.ranks[rank].file.clone();
-            let mut has_bytes = false;
             known.try_visit_own(FileSpan::from_raw(file.clone()), |slot, _| {
-                if !has_bytes {
+                if !*has_bytes {
                     let share = distribution.share(rank, slot);
-                    has_bytes = searching.first(share, file.clone())?.is_some();
+                    *has_bytes = searching.first(share, file.clone())?.is_some();
                 }
                 Ok::<_, Refused>(())
             })?;
-            distribution.ranks[rank].has_bytes = has_bytes;
+        }
+        for (rank, has_bytes) in distribution.ranks.iter_mut().zip(found) {
+            rank.has_bytes = has_bytes;
         }
         Ok(distribution)
     }
 
     /// What may be looked for to move so many bytes.
-    fn searching(&self, bytes: u64) -> Search<'static> {
+    fn searching(&self, bytes: u64) -> Search<'_> {
         let described = self.views.description.len() + 64 * self.ranks.len();
-        Search::new(self.search_steps, bytes, described as u64, None)
+        let connection = self.connection.as_deref();
+        Search::new(self.search_steps, bytes, described as u64, connection)
     }
 
     pub(super) fn share(&self, rank: usize, slot: usize) -> &Share {
@@ -260,7 +276,11 @@ impl Distribution {
                 let meeting = Meeting::new(a, b);
                 meeting.is_symbolic() && meeting.count(0..falls::MAX_OFFSET) == 0
             };
-            of.len() <= FEW && (0..of.len()).all(|a| (a + 1..of.len()).all(|b| apart(a, b)))
+            // Each pair costs about what describes the two.
+            let pairs = of.len() * of.len() / 2;
+            let cost = pairs * (2 * self.views.description.len() / views.len().max(1));
+            let is_cheap = of.len() <= FEW && cost as u64 <= self.search_steps;
+            is_cheap && (0..of.len()).all(|a| (a + 1..of.len()).all(|b| apart(a, b)))
         })
     }
 

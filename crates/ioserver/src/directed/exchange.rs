@@ -78,7 +78,8 @@ pub(super) fn homes(known: &LocalState, lead: &Lead, here: ServerId, search_step
     for server in servers {
         let theirs = Arc::new(known.at_server(ServerId(server)));
         let compiled = CompiledViews::default();
-        let Ok(there) = Distribution::new(&compiled, &theirs, lead, u64::MAX, search_steps) else {
+        let Ok(there) = Distribution::new(&compiled, &theirs, lead, u64::MAX, search_steps, None)
+        else {
             continue;
         };
         for (rank, here) in there.ranks.iter().enumerate() {

@@ -141,14 +141,11 @@ fn right(writes: bool) -> Rights {
 }
 
 fn check_right(view: &RegisteredView, number: u64, writes: bool) -> Result<(), Refused> {
-    let wanted = right(writes);
-    if view.rights.allow(wanted) && view.works_for.is_none() {
-        return Ok(());
+    if view.works_for.is_some() {
+        let text = format!("view {number} is of a server; ranks are clients");
+        return Err(Refused::new(Status::PermissionDenied, text));
     }
-    Err(Refused::new(
-        Status::PermissionDenied,
-        format!("view {number} allows {}, not {wanted}", view.rights),
-    ))
+    view.demand(number, right(writes))
 }
 
 fn begin(
@@ -178,7 +175,8 @@ fn begin(
     let limit = storage.stored.store().usage().memory_limit_bytes;
     let most = ROUND_BYTES.min(limit / 8);
     let (compiled, steps) = (&operations.compiled, storage.limits.search_steps);
-    let distribution = Distribution::new(compiled, &known, lead, most, steps)?;
+    let connection = Some(&session.connection);
+    let distribution = Distribution::new(compiled, &known, lead, most, steps, connection)?;
     if distribution.ranks[0].client != session.client.id {
         let text = "rank 0 itself brings the distribution";
         return Err(Refused::new(Status::PermissionDenied, text));
@@ -197,7 +195,7 @@ fn be_member(
     let file = session.client.view(follow.view).map(|view| view.file).ok();
     let (leader, number) = (follow.leader, follow.operation);
     let operation = operations.wait_for(sessions, &session.connection, file, leader, number)?;
-    let plan = operation.plan()?;
+    let plan = operation.plan(session.client.id)?;
     let rank = usize::try_from(follow.rank).unwrap_or(usize::MAX);
     let (client, ranks) = (session.client.id, &plan.distribution.ranks);
     if ranks.get(rank).is_some_and(|here| here.client == client) {

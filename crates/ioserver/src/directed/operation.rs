@@ -38,6 +38,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// Collective accesses that one client leads here at a time, or that are remembered of it.
 const MOST_OF_LEADER: usize = 256;
+/// A failed one that remembers so many members counts as one more.
+const MEMBERS_OF_ONE: usize = 1024;
 /// Rounds in memory at a time.
 const BUFFERS: usize = 2;
 
@@ -87,6 +89,8 @@ impl Plan {
 #[derive(Default)]
 struct State {
     plan: Option<Arc<Plan>>,
+    /// The clients of its ranks, once it has failed and the plan is gone.
+    members: Option<Box<[ClientId]>>,
     /// By rank, who has come.
     came: Vec<bool>,
     failed: Option<Refused>,
@@ -151,9 +155,13 @@ impl Operation {
         Ok(plan)
     }
 
-    /// What the leader has said, or why nothing came of it.
-    pub(super) fn plan(&self) -> Result<Arc<Plan>, Refused> {
+    /// What the leader has said, or why nothing came of it. That is told to members only.
+    pub(super) fn plan(&self, client: ClientId) -> Result<Arc<Plan>, Refused> {
         let state = self.state.lock();
+        if state.members.as_ref().is_some_and(|m| !m.contains(&client)) {
+            let text = format!("{client} is not a rank of this operation");
+            return Err(Refused::new(Status::PermissionDenied, text));
+        }
         match (&state.plan, &state.failed) {
             (Some(plan), _) => Ok(Arc::clone(plan)),
             (None, Some(refused)) => Err(refused.clone()),
@@ -172,7 +180,9 @@ impl Operation {
 
     /// The leader's own rank takes part.
     pub(super) fn came(&self, rank: usize) {
-        self.state.lock().came[rank] = true;
+        if let Some(came) = self.state.lock().came.get_mut(rank) {
+            *came = true;
+        }
     }
 
     /// Whether it has failed.
@@ -188,7 +198,9 @@ impl Operation {
     /// A rank has come.
     pub(super) fn join(&self, rank: usize) -> Result<(), Refused> {
         let mut state = self.state.lock();
-        if std::mem::replace(&mut state.came[rank], true) {
+        // Where there are none it has failed meanwhile, which the next step of the rank says.
+        let came = state.came.get_mut(rank);
+        if came.is_some_and(|came| std::mem::replace(came, true)) {
             let text = format!("rank {rank} is here already");
             return Err(Refused::new(Status::InvalidArgument, text));
         }
@@ -332,10 +344,29 @@ impl Operation {
         self.wait(sessions, who, |state| state.is_done.then_some(()))
     }
 
-    /// Lets go of the rounds of an operation that has failed.
+    /// Lets go of the rounds and the plan of an operation that has failed: only why, and who may hear it, is remembered.
     pub(super) fn clear(&self) {
-        let rounds = std::mem::take(&mut self.state.lock().rounds);
-        drop(rounds);
+        let mut state = self.state.lock();
+        let (rounds, plan) = (std::mem::take(&mut state.rounds), state.plan.take());
+        state.came = Vec::new();
+        if let Some(plan) = &plan {
+            let mut members: Vec<ClientId> =
+                plan.distribution.ranks.iter().map(|r| r.client).collect();
+            members.sort_unstable();
+            members.dedup();
+            state.members = Some(members.into());
+        }
+        drop(state);
+        drop((rounds, plan));
+    }
+
+    /// What it takes of what a client may have: one, and one more for so many members that are remembered.
+    fn weight(&self) -> usize {
+        let state = self.state.lock();
+        1 + state
+            .members
+            .as_ref()
+            .map_or(0, |m| m.len() / MEMBERS_OF_ONE)
     }
 
     /// Runs a step of the store, and counts whether ranks were served at the same time.
@@ -382,9 +413,43 @@ pub(super) enum Waiter<'a> {
     Store,
 }
 
+/// Collective accesses by leader and number.
+#[derive(Default)]
+struct Table(HashMap<(ClientId, u64), Arc<Operation>>);
+
+impl Table {
+    /// What the operations of a leader take.
+    fn of_leader(&self, leader: ClientId) -> usize {
+        let own = self.0.iter().filter(|((who, _), _)| *who == leader);
+        own.map(|(_, operation)| operation.weight()).sum()
+    }
+
+    /// The operation that a leader begins.
+    fn lead(&mut self, leader: ClientId, number: u64) -> Result<Arc<Operation>, Refused> {
+        self.0.retain(|_, operation| {
+            Arc::strong_count(operation) > 1 || operation.began.elapsed() < REMEMBERED
+        });
+        if self.of_leader(leader) >= MOST_OF_LEADER {
+            // What has ended is forgotten before its time; those who come late hear that there is no leader.
+            self.0
+                .retain(|(who, _), operation| *who != leader || Arc::strong_count(operation) > 1);
+        }
+        if self.of_leader(leader) >= MOST_OF_LEADER {
+            let text = format!(
+                "{leader} leads {MOST_OF_LEADER} collective accesses here already, the most that one client may"
+            );
+            return Err(Refused::new(Status::QuotaExceeded, text));
+        }
+        let operation = self.0.entry((leader, number));
+        Ok(Arc::clone(
+            operation.or_insert_with(|| Arc::new(Operation::new())),
+        ))
+    }
+}
+
 /// All collective accesses at this server.
 pub(crate) struct Operations {
-    table: Mutex<HashMap<(ClientId, u64), Arc<Operation>>>,
+    table: Mutex<Table>,
     /// The table has changed, or a leader in it has said something.
     told: Condvar,
     pub(super) compiled: Arc<CompiledViews>,
@@ -406,25 +471,7 @@ impl Operations {
     /// The operation that a leader begins. Only leaders make operations, so no client fills the table with some that
     /// have no leader.
     pub(super) fn lead(&self, leader: ClientId, number: u64) -> Result<Arc<Operation>, Refused> {
-        let mut table = self.table.lock();
-        table.retain(|_, operation| {
-            Arc::strong_count(operation) > 1 || operation.began.elapsed() < REMEMBERED
-        });
-        let of_leader = |table: &HashMap<(ClientId, u64), Arc<Operation>>| {
-            table.keys().filter(|(who, _)| *who == leader).count()
-        };
-        if of_leader(&table) >= MOST_OF_LEADER {
-            // What has ended is forgotten before its time; those who come late hear that there is no leader.
-            table.retain(|(who, _), operation| *who != leader || Arc::strong_count(operation) > 1);
-        }
-        if of_leader(&table) >= MOST_OF_LEADER {
-            let text = format!("{leader} leads {MOST_OF_LEADER} collective accesses here already");
-            return Err(Refused::new(Status::QuotaExceeded, text));
-        }
-        let operation = table.entry((leader, number));
-        Ok(Arc::clone(
-            operation.or_insert_with(|| Arc::new(Operation::new())),
-        ))
+        self.table.lock().lead(leader, number)
     }
 
     /// Waits until the leader has said what is accessed. Nothing is kept for those who wait, so a client that names
@@ -441,7 +488,7 @@ impl Operations {
         let began = Instant::now();
         let mut table = self.table.lock();
         loop {
-            if let Some(found) = table.get(&(leader, number))
+            if let Some(found) = table.0.get(&(leader, number))
                 && found.is_told()
             {
                 return Ok(Arc::clone(found));
@@ -473,6 +520,65 @@ impl Operations {
 
     /// One that went well is not asked for again.
     pub(super) fn forget(&self, leader: ClientId, number: u64) {
-        self.table.lock().remove(&(leader, number));
+        self.table.lock().0.remove(&(leader, number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEADER: ClientId = ClientId(7);
+
+    fn refused(table: &mut Table, number: u64) -> Refused {
+        match table.lead(LEADER, number) {
+            Ok(_) => panic!("operation {number} was begun"),
+            Err(refused) => refused,
+        }
+    }
+
+    #[test]
+    fn client_leads_no_more_collective_accesses_than_the_limit() {
+        let mut table = Table::default();
+        let lead = |table: &mut Table, number| table.lead(LEADER, number).ok().unwrap();
+        let mut running: Vec<_> = (0..256).map(|n| lead(&mut table, n)).collect();
+        let refusal = refused(&mut table, 256);
+        assert_eq!(refusal.status, Status::QuotaExceeded);
+        let text = refusal.refusal.text;
+        assert!(text.contains("leads 256 collective"), "{text}");
+        // Others have their own.
+        assert!(table.lead(ClientId(8), 0).is_ok());
+        // One that has ended makes room.
+        running.pop();
+        assert!(table.lead(LEADER, 256).is_ok());
+        assert!(table.0.len() <= 258, "{}", table.0.len());
+    }
+
+    #[test]
+    fn failures_that_are_remembered_make_room_for_what_runs() {
+        let mut table = Table::default();
+        for number in 0..1000 {
+            let operation = table.lead(LEADER, number).ok().unwrap();
+            operation.fail(Refused::new(Status::Unreachable, "a rank has not come"));
+            operation.clear();
+            assert!(table.0.len() <= MOST_OF_LEADER);
+        }
+        // Those with many members sooner.
+        for number in 0..1000 {
+            let operation = table.lead(LEADER, number).ok().unwrap();
+            let members = vec![LEADER; 64 * MEMBERS_OF_ONE];
+            operation.state.lock().members = Some(members.into());
+        }
+        assert!(table.0.len() <= 4, "{}", table.0.len());
+    }
+
+    #[test]
+    fn failure_is_told_to_members_only() {
+        let operation = Operation::new();
+        operation.fail(Refused::new(Status::Unreachable, "a rank has not come"));
+        operation.state.lock().members = Some([LEADER].into());
+        let told = |client| operation.plan(client).err().unwrap().status;
+        assert_eq!(told(LEADER), Status::Unreachable);
+        assert_eq!(told(ClientId(8)), Status::PermissionDenied);
     }
 }

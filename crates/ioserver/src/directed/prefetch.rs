@@ -406,7 +406,7 @@ impl Prefetch {
     fn rebuild(&self, job: &Job, refused: &[ServerId], rounds: &mut VecDeque<ReadyRound>) -> bool {
         let compiled = &*self.compiled;
         let steps = self.storage.limits.search_steps;
-        let made = Distribution::new(compiled, &job.known, &job.lead, u64::MAX, steps);
+        let made = Distribution::new(compiled, &job.known, &job.lead, u64::MAX, steps, None);
         let Ok(distribution) = made else {
             return false;
         };
@@ -596,7 +596,7 @@ impl Prefetch {
         let most = most_bytes(&self.storage, job.wanted.bytes);
         let compiled = &*self.compiled;
         let steps = self.storage.limits.search_steps;
-        let made = Distribution::new(compiled, &job.known, &job.lead, most, steps);
+        let made = Distribution::new(compiled, &job.known, &job.lead, most, steps, None);
         let Ok(distribution) = made else {
             return;
         };

@@ -26,6 +26,7 @@ pub(crate) fn with_asker<T>(
         client: session.client.id,
         file: view.file,
         rights: view.rights,
+        has_expired: view.has_expired(),
         view: &view.view,
         is_connected: &is_connected,
     };

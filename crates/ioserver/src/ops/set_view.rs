@@ -10,7 +10,7 @@ use wire::describe::{self, Assembly};
 use wire::message::file::SetView;
 use wire::{ClientId, FileId, Reader, Rights, Status};
 
-use crate::context::{Identity, now};
+use crate::context::{Identity, now_ms};
 use crate::files::Files;
 use crate::refused::Refused;
 use crate::sessions::{PendingView, Session};
@@ -19,6 +19,8 @@ use crate::views::RegisteredView;
 /// What a capability allows, and to whom.
 pub(crate) struct Permit {
     pub(crate) rights: Rights,
+    /// Until when, in milliseconds since 1970.
+    pub(crate) expires_ms: u64,
     /// The client that another server works for.
     pub(crate) works_for: Option<ClientId>,
     /// As it was shown.
@@ -100,6 +102,7 @@ fn check_capability(
         true if token.is_empty() => {
             return Ok(Permit {
                 rights: Rights::READ,
+                expires_ms: u64::MAX,
                 works_for: None,
                 capability: Vec::new(),
             });
@@ -117,10 +120,10 @@ fn check_capability(
         rights: Rights::NONE,
         client: works_for.unwrap_or(session.client.id),
     };
-    let now_ms = u64::try_from(now().0 / 1_000_000).unwrap_or(0);
-    match Capability::verify(token, &identity.key, now_ms, &wanted) {
+    match Capability::verify(token, &identity.key, now_ms(), &wanted) {
         Ok(capability) => Ok(Permit {
             rights: capability.rights,
+            expires_ms: capability.expires_ms,
             works_for,
             capability: token.clone(),
         }),

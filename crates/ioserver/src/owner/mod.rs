@@ -74,6 +74,8 @@ pub struct Asker<'a> {
     pub file: FileId,
     /// What the client may do with it.
     pub rights: Rights,
+    /// Whether the capability that says so is over.
+    pub has_expired: bool,
     /// The view.
     pub view: &'a View,
     /// Whether the connection is still there; asked now and then by requests that wait.
@@ -92,13 +94,17 @@ impl fmt::Debug for Asker<'_> {
 
 impl Asker<'_> {
     fn demand(&self, rights: Rights) -> Result<(), Refused> {
-        if self.rights.allow(rights) {
-            return Ok(());
+        if !self.rights.allow(rights) {
+            return refuse(
+                Status::PermissionDenied,
+                format!("the view is for {}; this needs {rights}", self.rights),
+            );
         }
-        refuse(
-            Status::PermissionDenied,
-            format!("the view is for {}; this needs {rights}", self.rights),
-        )
+        if self.has_expired {
+            let text = "the capability of the view has expired";
+            return refuse(Status::ExpiredCapability, text);
+        }
+        Ok(())
     }
 }
 

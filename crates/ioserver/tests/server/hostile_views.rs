@@ -3,6 +3,7 @@
 //! Each is a few bytes on the wire and well formed. The server answers or refuses after work that the bytes of the
 //! request pay for, others are served meanwhile, and a peer that goes away takes its work with it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -131,10 +132,18 @@ impl Honest {
     }
 }
 
-/// Sends one thing that a client could send to hurt, and takes the answer if one is to come.
+/// Sends one thing that a client could send to hurt, lets others work, and takes the answer if one is to come.
 ///
 /// What others use is read only: whoever may write may also destroy, and hold others up for a while.
-fn attack(client: &mut Client, server: u64, file: &File, is_own: bool, number: u64, seed: u64) {
+fn attack(
+    client: &mut Client,
+    server: u64,
+    file: &File,
+    is_own: bool,
+    number: u64,
+    seed: u64,
+    others_work: impl Fn(),
+) {
     let source = &mut Source::seeded(seed);
     let bad = View::from(hostile::periodic(source));
     if client.set_view_at(server, file, 1, &bad).is_err() {
@@ -262,6 +271,8 @@ fn attack(client: &mut Client, server: u64, file: &File, is_own: bool, number: u
         client.lanes.clear();
         return;
     }
+    others_work();
+    let link = client.lane(server);
     let answer = link.receive().map(|(answer, _)| answer);
     let is_over = match answer {
         // What is held is let go of with the connection, or the attacker keeps itself out.
@@ -279,6 +290,17 @@ fn attack(client: &mut Client, server: u64, file: &File, is_own: bool, number: u
     }
 }
 
+/// A layout of an array of bytes.
+fn odd_layout(source: &mut Source) -> String {
+    let (length, count) = (1 + source.below(100_003), 1 + source.below(9));
+    match source.below(4) {
+        0 => format!("striped({length}) over {count}"),
+        1 => format!("striped({}) over {count}", 1 + length % 7),
+        2 => format!("(cyclic({length})) onto {count}"),
+        _ => format!("(block) onto {count}"),
+    }
+}
+
 /// Pages of memory that this process has.
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -292,39 +314,57 @@ fn battle(rig: Rig, attackers: u64, attacks: u64) {
         let server = rig.number(0);
         let mut honest = Honest::new(&rig, &["/f", "/other"]);
         let before = resident_bytes();
+        let reads = AtomicU64::new(0);
         thread::scope(|scope| {
             let mut running = Vec::new();
             for attacker in 0..attackers {
-                let rig = &rig;
+                let (rig, reads) = (&rig, &reads);
                 running.push(scope.spawn(move || {
-                    let layouts = [
-                        "striped(64KiB) over 2",
-                        "striped(1) over 3",
-                        "(cyclic(7)) onto 5",
-                    ];
+                    // One that begins after the attack was sent is over before its answer is taken.
+                    let honest_reads = || {
+                        let sent = reads.load(Ordering::SeqCst);
+                        while reads.load(Ordering::SeqCst) < sent + 2 {
+                            thread::yield_now();
+                        }
+                    };
                     let mut client = rig.client();
-                    let odd = layouts[attacker as usize % layouts.len()];
-                    let files = [
-                        client.open("/f", None, None),
-                        client.open(&format!("/odd-{attacker}"), Some("u8[100003]"), Some(odd)),
-                    ];
+                    let mut files = vec![client.open("/f", None, None)];
                     for attack_number in 0..attacks {
+                        let seed = attacker * 1_000_003 + attack_number;
+                        if attack_number % 16 == 0 {
+                            let odd = odd_layout(&mut Source::seeded(!seed));
+                            let path = format!("/odd-{attacker}-{attack_number}");
+                            files.truncate(1);
+                            files.push(client.open(&path, Some("u8[100003]"), Some(&odd)));
+                        }
                         let is_own = attack_number % 2 == 1;
                         let file = &files[usize::from(is_own)];
-                        let seed = attacker * 1_000_003 + attack_number;
-                        attack(&mut client, server, file, is_own, attack_number, seed);
+                        attack(
+                            &mut client,
+                            server,
+                            file,
+                            is_own,
+                            attack_number,
+                            seed,
+                            honest_reads,
+                        );
                     }
                 }));
             }
             // Each of its reads is answered while attacks are under way.
             while running.iter().any(|thread| !thread.is_finished()) {
                 honest.works();
+                reads.fetch_add(1, Ordering::SeqCst);
             }
             for thread in running {
                 thread.join().unwrap();
             }
         });
-        assert!(honest.done > 0, "it was served meanwhile");
+        assert!(
+            honest.done >= attacks / 2,
+            "{} reads beside {attacks} attacks",
+            honest.done
+        );
         let grown = resident_bytes().saturating_sub(before);
         assert!(grown < 512 << 20, "{grown} bytes more than before");
         // Nothing of it runs on, and everybody can come again.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use layout::View;
 use wire::Status;
 use wire::message::catalogue::{MoveState, Relayout, RelayoutProgress, Unlink, UnlinkHow};
-use wire::message::file::{Grow, Preallocate, Size, Sync, Truncate};
+use wire::message::file::{Grow, ListSubfiles, Preallocate, Size, SubfileName, Sync, Truncate};
 use wire::message::session::Shutdown;
 
 use crate::rig::{Client, File, Rig, pattern, request_number, start_meta};
@@ -245,6 +245,45 @@ fn seed001_s10_space_is_taken_at_the_first_write_and_freed_on_removal() {
     // Counted when it is done.
     until(|| rig.count(0, "removals") >= 1);
     assert_eq!((used(), rig.count(0, "subfiles")), (0, 0));
+}
+
+#[test]
+fn subfiles_are_listed_page_by_page_and_each_once() {
+    let rig = Rig::on_disk(64 << 20, true);
+    let (mut client, server) = (rig.client(), rig.number(0));
+    let mut expected = Vec::new();
+    for k in 0..5 {
+        let file = client.open(&format!("/f{k}"), None, Some("striped(100) over 2"));
+        client.set_view(&file, k, &whole());
+        client.write(&file, k, &whole(), 0, &[1; 200]).unwrap();
+        expected.extend([(file.id, 0), (file.id, 1)]);
+    }
+    expected.sort_unstable();
+    let mut found = Vec::new();
+    let mut after = None;
+    for page in 0.. {
+        let list = client
+            .ask(server, &ListSubfiles { after, most: 3 })
+            .unwrap();
+        found.extend(list.entries.iter().map(|e| (e.file, e.index)));
+        let is_last = page == 3;
+        let len = if is_last { 1 } else { 3 };
+        assert_eq!(
+            (list.entries.len(), list.has_more),
+            (len, !is_last),
+            "{page}"
+        );
+        if is_last {
+            break;
+        }
+        let last = list.entries.last().unwrap();
+        after = Some(SubfileName {
+            file: last.file,
+            generation: last.generation,
+            index: last.index,
+        });
+    }
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use identity::Secret;
 use ioserver::{IoServer, Options, StoreOptions};
 use layout::{FileOffset, View, ViewOffset};
 use metaserver::MetaServer;
@@ -20,7 +21,7 @@ use wire::message::catalogue::{
     CreateOptions, LayoutSpec, Member, Members, Open, OpenAnswer, OpenOptions,
 };
 use wire::message::file::SetView;
-use wire::message::session::{Credentials, Hello, Role, Welcome};
+use wire::message::session::{Credentials, Hello, Prove, Role, Welcome};
 use wire::message::{Bytes, Request};
 use wire::url::Endpoint;
 use wire::{FileId, LayoutState, Rights, ServerId, Status, describe};
@@ -165,13 +166,37 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(endpoint: &Endpoint) -> Client {
         let (meta, welcome) = hello(endpoint, Role::NewClient).unwrap();
+        Client::of(meta, welcome)
+    }
+
+    /// A client of another user, who knows the secret.
+    pub(crate) fn of_user(endpoint: &Endpoint, secret: &Secret, user: u32) -> Client {
+        let mut link = Link::connect(endpoint, WAIT).unwrap();
+        link.set_timeout(Some(WAIT)).unwrap();
+        let hello = Hello {
+            role: Role::NewClient,
+            process: identity::this_process(),
+            credentials: Credentials::new(user, user),
+            nonce: Bytes(vec![5; 32]),
+        };
+        let challenge = match link.ask(1, &hello, &mut Vec::new()) {
+            Err(AskError::Refused(Status::Unauthenticated, refusal)) => refusal.detail,
+            other => panic!("no challenge but {other:?}"),
+        };
+        let proof = identity::proof(secret, &challenge.0, &hello);
+        let proof = Bytes(proof.to_vec());
+        let welcome = link.ask(2, &Prove { proof }, &mut Vec::new()).unwrap();
+        Client::of(link, welcome)
+    }
+
+    fn of(meta: Link, welcome: Welcome) -> Client {
         Client {
             meta,
             welcome,
             lanes: BTreeMap::new(),
             out: Vec::new(),
             flags: 0,
-            asked: 1,
+            asked: 2,
         }
     }
 
@@ -240,7 +265,21 @@ impl Client {
                 ..OpenOptions::default()
             },
         };
-        let opened: OpenAnswer = self.ask_manager(&request).unwrap();
+        self.opened(&request)
+    }
+
+    /// A file that is there.
+    pub(crate) fn open_for(&mut self, path: &str, rights: Rights) -> File {
+        let options = OpenOptions {
+            rights,
+            ..OpenOptions::default()
+        };
+        let path = path.into();
+        self.opened(&Open { path, options })
+    }
+
+    fn opened(&mut self, request: &Open) -> File {
+        let opened: OpenAnswer = self.ask_manager(request).unwrap();
         File {
             id: opened.attributes.file,
             state: opened.layout.clone(),

@@ -8,6 +8,7 @@ use wire::message::access::{ANNOUNCED, GO, READ, WHOLE, WRITE};
 use wire::message::mapping::{Choose, Whole};
 
 use crate::rig::{Client, File, Rig, header, pattern};
+use crate::write_behind::read;
 
 const BUFFER: u64 = 64 << 10;
 /// Bytes of one access, more than goes without a buffer.
@@ -110,6 +111,58 @@ fn readers_that_take_nothing_lose_their_buffers_to_others() {
     gets_on(&rig);
     drop(stalled);
     gets_on(&rig);
+}
+
+/// The bytes of a straight read stay in memory until its client has taken them.
+#[test]
+fn straight_readers_that_take_nothing_lose_their_memory_to_others() {
+    const LIMIT: u64 = 4 << 20;
+    const PART: u64 = 512 << 10;
+    let rig = Rig::on_disk(LIMIT, true);
+    let server = rig.number(0);
+    let whole = View::whole_file();
+    let open = |client: &mut Client| {
+        let file = client.open("/f", None, Some("striped(4KiB) over 1"));
+        client.set_view(&file, 1, &whole);
+        file
+    };
+    let mut other = rig.client();
+    let file = open(&mut other);
+    for k in 0..16 {
+        let access = file.access(1, k * PART, (k + 1) * PART, PART);
+        let bytes = pattern(PART, k);
+        other.write_at(server, access, &file, &bytes).unwrap();
+    }
+    // More than there is memory for.
+    let waits = rig.count(0, "room_waits");
+    let mut stalled = Vec::new();
+    for k in 0..10 {
+        let mut client = rig.client();
+        let file = open(&mut client);
+        let mut control = Vec::new();
+        let access = file.access(1, k * PART, (k + 1) * PART, PART);
+        access.encode(&mut control);
+        let link = client.lane(server);
+        link.send(header(READ, 0), &control, &[]).unwrap();
+        stalled.push(client);
+    }
+    while rig.count(0, "room_waits") == waits {
+        std::thread::yield_now();
+    }
+    let mut found = vec![0; PART as usize];
+    for k in 12..16 {
+        read(&mut other, &file, k * PART, &mut found);
+        assert!(found == pattern(PART, k));
+    }
+    // All that held memory were ended, and those who came behind them were served.
+    let ended = |client: &mut Client| {
+        let link = client.lane(server);
+        let (answer, _) = link.receive().unwrap();
+        let mut payload = vec![0; answer.payload_bytes as usize];
+        link.receive_payload(&mut payload).is_err()
+    };
+    let ended = stalled.iter_mut().map(ended).filter(|ended| *ended).count();
+    assert!((1..10).contains(&ended), "{ended} of 10");
 }
 
 #[test]

@@ -100,6 +100,12 @@ impl Core {
         let At::Disk(disk) = entry.at else {
             return Err(self.refuse(id, &entry.at));
         };
+        if let Some(why) = &entry.failed {
+            return Err(Error::DiskFailed {
+                disk: self.set.disk(disk).label(),
+                why: why.clone(),
+            });
+        }
         let is_recorded = Arc::clone(&entry.is_recorded);
         entry.is_opening = true;
         drop(known);
@@ -117,6 +123,13 @@ impl Core {
                 known.map.remove(&id);
                 known.counts[disk] -= 1;
                 return Err(Error::NotFound(id));
+            }
+            Err(Error::DiskFailed { disk, why }) => {
+                // What it has written may be found or not from now on.
+                if let Some(entry) = self.lock().map.get_mut(&id) {
+                    entry.failed = Some(why.clone());
+                }
+                return Err(Error::DiskFailed { disk, why });
             }
             held => held?,
         };

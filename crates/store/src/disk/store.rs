@@ -189,6 +189,8 @@ pub(super) struct Known {
     pub(super) open: Option<Arc<Held>>,
     /// Somebody opens it just now.
     pub(super) is_opening: bool,
+    /// Why it is not opened again in this life of the store: a barrier of its recovery failed.
+    pub(super) failed: Option<String>,
     /// Its record is durable.
     pub(super) is_recorded: Arc<AtomicBool>,
 }
@@ -247,6 +249,7 @@ impl DiskStore {
                 copy: subfile.copy,
                 open: None,
                 is_opening: false,
+                failed: None,
                 is_recorded: Arc::new(AtomicBool::new(subfile.is_recorded)),
             };
             index.map.insert(id, known);
@@ -481,6 +484,7 @@ impl Store for DiskStore {
                         copy: 0,
                         open: Some(Arc::clone(&held)),
                         is_opening: false,
+                        failed: None,
                         is_recorded,
                     };
                     known.map.insert(identity.id, entry);

@@ -7,6 +7,7 @@
 //! | loss | what it models |
 //! |---|---|
 //! | [`Loss::Nothing`] | the process was killed; the page cache survives |
+//! | [`Loss::Evicted`] | the process was killed; pages that a failed sync has forgotten left the page cache |
 //! | [`Loss::Everything`] | power cut, nothing unsynced had been written |
 //! | [`Loss::After`] | power cut, the first n pages had been written, the next one torn |
 //! | [`Loss::Random`] | power cut, any subset of pages in any mixture, some torn between sectors |
@@ -15,9 +16,10 @@
 //! space, or is the last one before the power goes. Operations are all calls, reads included.
 //!
 //! After a failed sync the waiting pages are forgotten though readers still see them, which is what
-//! Linux does; code that syncs again and believes it has lost data.
+//! Linux does; code that syncs again and believes it has lost data. Being clean they may leave the page cache at any
+//! moment, and then the durable bytes are seen again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -51,6 +53,8 @@ pub enum Fault {
 pub enum Loss {
     /// Nothing; only processes died.
     Nothing,
+    /// Pages that a failed sync has forgotten and nobody has written again; only processes died.
+    Evicted,
     /// All of them, unsynced names too.
     Everything,
     /// All but the first n pages; the next one is torn. Names survive.
@@ -74,6 +78,10 @@ struct World {
     waiting: Vec<Waiting>,
     /// Pages that a failed sync has forgotten.
     forgotten: u64,
+    /// Those of them that were not written again, by inode and page.
+    evictable: BTreeSet<(u64, u64)>,
+    /// The next sync of a file fails.
+    fails_next_sync: bool,
     next_inode: u64,
     /// Grows with every restart; handles of earlier lives are dead.
     life: u64,
@@ -142,6 +150,11 @@ impl Twin {
         world.plan = Some((world.operations + n, fault));
     }
 
+    /// The next sync of a file fails with an I/O error, once.
+    pub fn fail_next_sync(&self) {
+        self.lock().fails_next_sync = true;
+    }
+
     /// Forgets a plan and mends a broken disk.
     pub fn mend(&self) {
         let mut world = self.lock();
@@ -182,6 +195,12 @@ impl Twin {
         world.plan = None;
         world.broken = false;
         if loss == Loss::Nothing {
+            return;
+        }
+        for (inode, page) in std::mem::take(&mut world.evictable) {
+            world.forget_page(inode, page);
+        }
+        if loss == Loss::Evicted {
             return;
         }
         let waiting = std::mem::take(&mut world.waiting);
@@ -345,6 +364,7 @@ impl World {
                 .or_insert_with(|| Box::new([0; PAGE as usize]));
             data[within..within + len].copy_from_slice(&source[done..done + len]);
             let bytes = Some(data.clone());
+            self.evictable.remove(&(inode, page));
             self.waiting.push(Waiting { inode, page, bytes });
             done += len;
         }
@@ -361,12 +381,24 @@ impl World {
         let found: Vec<u64> = image.live.range(pages).map(|(page, _)| *page).collect();
         for page in found {
             image.live.remove(&page);
+            self.evictable.remove(&(inode, page));
             self.waiting.push(Waiting {
                 inode,
                 page,
                 bytes: None,
             });
         }
+    }
+
+    /// Lets readers see the durable bytes of a page.
+    fn forget_page(&mut self, inode: u64, page: u64) {
+        let Some(image) = self.files.get_mut(&inode) else {
+            return;
+        };
+        match image.durable.get(&page) {
+            Some(bytes) => image.live.insert(page, bytes.clone()),
+            None => image.live.remove(&page),
+        };
     }
 
     /// Lets the first bytes of a waiting page reach the durable image.
@@ -589,7 +621,11 @@ impl DiskFile for TwinFile {
         if world.life != self.life {
             return Err(io::Error::other("this process is dead"));
         }
-        match world.turn(false) {
+        let mut turn = world.turn(false);
+        if turn.is_ok() && std::mem::take(&mut world.fails_next_sync) {
+            turn = Err(io::Error::other("planned error"));
+        }
+        match turn {
             Ok(Turn::Last) => Err(io::Error::other("power cut")),
             Ok(_) => {
                 let all = std::mem::take(&mut world.waiting);
@@ -603,9 +639,13 @@ impl DiskFile for TwinFile {
             }
             Err(e) => {
                 if !world.broken {
-                    let before = world.waiting.len();
-                    world.waiting.retain(|w| w.inode != inode);
-                    world.forgotten += (before - world.waiting.len()) as u64;
+                    let all = std::mem::take(&mut world.waiting);
+                    let (ours, others): (Vec<_>, Vec<_>) =
+                        all.into_iter().partition(|w| w.inode == inode);
+                    world.waiting = others;
+                    world.forgotten += ours.len() as u64;
+                    let pages = ours.iter().map(|w| (inode, w.page));
+                    world.evictable.extend(pages);
                 }
                 Err(e)
             }

@@ -1,7 +1,7 @@
 //! A disk in front of another that lets somebody watch: who hears of every access of bytes, before it begins and when
-//! it has ended, and may hold it up or refuse it.
+//! it has ended, and may hold it up or refuse it; and of every sync that fails.
 //!
-//! What a disk does not do with bytes (names, holes, syncs) goes through unseen.
+//! What else a disk does (names, holes) goes through unseen.
 
 use std::fmt;
 use std::io;
@@ -29,6 +29,9 @@ pub trait Watcher: fmt::Debug + Send + Sync {
 
     /// So many bytes were read or written.
     fn moved(&self, _bytes: usize) {}
+
+    /// A sync of bytes or of names failed: what was written since the last one may be gone.
+    fn sync_failed(&self) {}
 }
 
 /// A disk in front of another that lets somebody watch.
@@ -87,7 +90,8 @@ impl<W: Watcher + 'static> Disk for Watched<W> {
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        self.disk.sync_names()
+        let synced = self.disk.sync_names();
+        synced.inspect_err(|_| self.watcher.sync_failed())
     }
 
     fn space(&self) -> io::Result<Space> {
@@ -128,7 +132,8 @@ impl<W: Watcher> DiskFile for WatchedFile<W> {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync()
+        let synced = self.file.sync();
+        synced.inspect_err(|_| self.watcher.sync_failed())
     }
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {

@@ -9,8 +9,10 @@
 
 mod alive;
 mod anywhen;
+mod failed_sync;
 mod ledger;
 mod promises;
+mod truncate;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -60,6 +62,17 @@ impl Host {
         self.boots += 1;
         self.service
             .set_variable("PARIO_BOOT", &self.boots.to_string());
+        self.service.start_all();
+        self.service.wait_for_members(self.service.servers());
+    }
+
+    /// All processes die and come back; the host and what it has in its page cache live on, but for what `loss` says.
+    #[track_caller]
+    fn lose_processes(&mut self, loss: Loss) {
+        self.service.kill_all();
+        self.disk
+            .restart(loss)
+            .expect("the disk, without its users");
         self.service.start_all();
         self.service.wait_for_members(self.service.servers());
     }

@@ -42,6 +42,7 @@ fn asker<'a>(client: u64, view: &'a View) -> Asker<'a> {
     Asker {
         client: ClientId(client),
         file: FILE,
+        has_expired: false,
         rights: Rights::BOTH,
         view,
         is_connected: &|| true,
