@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use control::capability::{ClusterKey, seals_equal, server_seal, session, verify_session};
+use control::capability::{
+    ClusterKey, NamedBy, SessionUser, seals_equal, server_seal, session, verify_session,
+};
 use control::crash::{crash_point, panic_point};
 use identity::{Channel, Holder, Keys};
 use meta::MetaError;
@@ -342,12 +344,27 @@ impl Manager {
                 "user {} cannot connect as user {}",
                 known.user, claimed.user
             ))),
-            None if proven.secret => Ok(self.trust.of(peer, claimed).clone()),
+            None if proven.secret => self.trust.of(peer, claimed).cloned().ok_or_else(|| {
+                Refused::new(
+                    Status::Unauthenticated,
+                    "the kernel of this host does not say whose connection this is; connect again, or through the \
+                     Unix socket, or let the service trust the address (--trust-uids NETWORK)",
+                )
+            }),
             None => Err(Refused::new(
                 Status::Unauthenticated,
                 "nobody knows who connects; start the service with a secret and give it to its \
                  clients (PARIO_SECRET)",
             )),
+        }
+    }
+
+    /// Who says whom a client works for.
+    fn named_by(&self, peer: &Peer, proven: &Proven) -> NamedBy {
+        match peer.credentials.is_some() || self.trust.believes(peer) {
+            _ if proven.holder.is_some() => NamedBy::Certificate,
+            true => NamedBy::Host,
+            false => NamedBy::Administrator,
         }
     }
 
@@ -392,11 +409,16 @@ impl Manager {
                 let credentials = self.credentials(peer, hello, proven)?;
                 let count = self.next_client.fetch_add(1, Ordering::Relaxed);
                 let client = ClientId((self.starts << 32) + count);
-                seal = session(&self.key, client, credentials.user);
+                let of = SessionUser {
+                    user: credentials.user,
+                    named_by: self.named_by(peer, proven),
+                };
+                seal = session(&self.key, client, of);
                 (Who::Client(client), credentials)
             }
             Role::Client { client, session } => {
-                let user = verify_session(&self.key, *client, &session.0).ok_or_else(|| {
+                let sealed = verify_session(&self.key, *client, &session.0);
+                let SessionUser { user, .. } = sealed.ok_or_else(|| {
                     Refused::new(
                         Status::Unauthenticated,
                         "the session was not sealed by this cluster; connect as a new client",
@@ -434,7 +456,7 @@ impl Manager {
         };
         let whereabouts = Whereabouts {
             host: hello.process.host.clone(),
-            address: peer.address,
+            address: peer.address.filter(|ip| !ip.is_loopback()),
         };
         let mut taken = None;
         let client = match who {
