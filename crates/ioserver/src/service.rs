@@ -320,6 +320,13 @@ impl Service for IoService {
         self.context.storage.limits.connections
     }
 
+    fn user(&self, session: &Session) -> Option<u32> {
+        match session.who {
+            Who::Client { user, .. } => Some(user),
+            Who::Server(_) => None,
+        }
+    }
+
     fn ended(&self, session: Session) {
         self.departures.ended(&self.context, &session);
     }
