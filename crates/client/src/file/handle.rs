@@ -161,9 +161,7 @@ impl Handle {
         let attributes = &opened.attributes;
         let array = attributes.array.as_deref().map(str::parse).transpose()?;
         let size = SizeIs {
-            size: attributes
-                .truncate_to
-                .map_or(attributes.size, |to| to.min(attributes.size)),
+            size: attributes.size,
             epoch: attributes.epoch,
         };
         let whole = HandleView::new(session, &View::whole_file());
