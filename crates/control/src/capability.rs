@@ -71,21 +71,44 @@ pub fn seals_equal(given: &[u8], right: &[u8; 32]) -> bool {
     given.len() == right.len() && std::hint::black_box(difference) == 0
 }
 
+/// Who named the user of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedBy {
+    /// A kernel, or a host that is trusted to say it: wherever a kernel names the user of the client, it is the same.
+    Host,
+    /// A certificate, whose users may have other numbers on their hosts.
+    Certificate,
+    /// The administrator, for all clients whose hosts are not believed.
+    Administrator,
+}
+
+/// The user of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionUser {
+    /// His number.
+    pub user: u32,
+    /// Who says so.
+    pub named_by: NamedBy,
+}
+
 /// What makes a client known to all servers of the cluster: the user it works for, and a seal over
 /// both.
-pub fn session(key: &ClusterKey, client: ClientId, user: u32) -> Vec<u8> {
-    let user = user.to_le_bytes();
+pub fn session(key: &ClusterKey, client: ClientId, of: SessionUser) -> Vec<u8> {
+    let [a, b, c, d] = of.user.to_le_bytes();
+    let user = [a, b, c, d, of.named_by as u8];
     let seal = seal(&key.0, &[b"session", &client.0.to_le_bytes(), &user]);
     [&user[..], &seal].concat()
 }
 
-/// The user of a client whose session this is; `None` if nobody of this cluster has sealed it.
-pub fn verify_session(key: &ClusterKey, client: ClientId, session: &[u8]) -> Option<u32> {
-    let (user, _) = session.split_first_chunk()?;
-    let user = u32::from_le_bytes(*user);
-    let right = self::session(key, client, user);
+/// The user of a client whose session this is; `None` if no manager of this cluster has sealed it.
+pub fn verify_session(key: &ClusterKey, client: ClientId, given: &[u8]) -> Option<SessionUser> {
+    let user = u32::from_le_bytes(*given.first_chunk()?);
+    let all = [NamedBy::Host, NamedBy::Certificate, NamedBy::Administrator];
+    let named_by = *all.get(usize::from(*given.get(4)?))?;
+    let of = SessionUser { user, named_by };
+    let right = session(key, client, of);
     let right = right.last_chunk().expect("a seal is at the end");
-    seals_equal(session.get(4..)?, right).then_some(user)
+    seals_equal(&given[5..], right).then_some(of)
 }
 
 /// The seal by which the servers of the cluster know each other; the metadata manager has the number
@@ -364,8 +387,12 @@ mod tests {
 
     #[test]
     fn session_is_for_one_client_and_user() {
-        let good = session(&key(), ClientId(7), 1000);
-        assert_eq!(verify_session(&key(), ClientId(7), &good), Some(1000));
+        let of = SessionUser {
+            user: 1000,
+            named_by: NamedBy::Certificate,
+        };
+        let good = session(&key(), ClientId(7), of);
+        assert_eq!(verify_session(&key(), ClientId(7), &good), Some(of));
         assert_eq!(verify_session(&key(), ClientId(8), &good), None);
         for i in 0..good.len() {
             let mut bad = good.clone();

@@ -1,7 +1,7 @@
 //! How two processes get acquainted: the secrets between hosts, the proofs that both ends know one, and
 //! how a process names itself.
 //!
-//! A service has two secrets. Its *users* know the one, its *servers* the other; whoever knows only the
+//! A service has two secrets. Its *users* know the one, its *servers* the other; a process that knows only the
 //! users' can neither join nor learn the key of the cluster. A secret itself never travels: the server
 //! sends random bytes, so does the caller, and each seals both together with what was said.
 //!
@@ -47,7 +47,7 @@ pub struct Acquainted {
     pub channel: Channel,
 }
 
-/// Connects to whoever listens at an endpoint, and gets acquainted. Both may take as long as `patience`,
+/// Connects to the server that listens at an endpoint, and gets acquainted. Both may take as long as `patience`,
 /// which is also the limit of every answer from then on.
 pub fn connect(
     endpoint: &Endpoint,
@@ -60,7 +60,7 @@ pub fn connect(
     introduce(link, endpoint, role, credentials, keys, patience)
 }
 
-/// A connection to whoever listens at an endpoint, under TLS if there are certificates and it is TCP; nobody has
+/// A connection to the server that listens at an endpoint, under TLS if there are certificates and it is TCP; nobody has
 /// said anything yet.
 pub fn reach(endpoint: &Endpoint, keys: &Keys, patience: Duration) -> Result<Link, AskError> {
     let link = Link::connect(endpoint, patience).map_err(LinkError::Io)?;
@@ -107,7 +107,7 @@ pub fn introduce(
             }
             (welcome, Channel::wrapped(secret, challenge, &hello))
         }
-        // Whoever does not ask may not know it; a service that has none is not entered with one.
+        // A server that does not ask may not know it; a service that has none is not entered with one.
         Ok(_) if secret.is_some() => {
             return Err(is_nobody(endpoint));
         }

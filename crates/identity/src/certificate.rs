@@ -1,7 +1,7 @@
 //! What a certificate says: whose it is, for how long, and for which names.
 //!
 //! Reads the parts of X.509 that Pario uses, and only those: names, validity, and the alternative names. Whether
-//! a certificate is genuine is not judged here but by whoever checks its signatures; what it says is believed
+//! a certificate is genuine is not judged here but by the code that checks its signatures; what it says is believed
 //! after that only.
 //!
 //! Whose it is stands in an alternative name of the form of a URI:

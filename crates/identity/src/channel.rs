@@ -2,7 +2,7 @@
 //!
 //! On a Unix socket and under TLS nobody else can read the connection, and a key travels as it is. On plain
 //! TCP it is masked with, and sealed under, a key that follows from the secret of the servers, the challenge
-//! and the nonce of this connection. Whoever recorded the connection learns nothing without the secret, and
+//! and the nonce of this connection. A listener that recorded the connection learns nothing without the secret, and
 //! what he sends again on another one does not fit.
 //!
 //! ```text
@@ -53,7 +53,7 @@ impl Channel {
         out
     }
 
-    /// The key of what came; nothing if somebody else made it.
+    /// The key of what came; nothing if it was made with another secret.
     pub fn unwrap(&self, name: &str, bytes: &[u8]) -> Option<[u8; KEY_BYTES]> {
         let Some(under) = &self.0 else {
             return bytes.try_into().ok();

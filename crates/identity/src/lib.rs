@@ -11,7 +11,7 @@
 //! | `relay` | the thread behind a protected connection |
 //! | `process` | how a process names itself and its host |
 //!
-//! Left to others: the listening side (`serving`), and what somebody may do (`metaserver`, `ioserver`).
+//! Left to others: the listening side (`serving`), and what users may do (`metaserver`, `ioserver`).
 #![forbid(unsafe_code)]
 
 mod acquaint;

@@ -54,7 +54,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The contents of a file that group and others cannot touch. Whoever could read it has read it, so a file
+/// The contents of a file that group and others cannot touch. A user who could read it has read it, so a file
 /// with a looser mode is refused rather than believed.
 pub fn read_private(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
@@ -94,7 +94,7 @@ impl Keys {
         }
     }
 
-    /// The secret that somebody in this role has to know.
+    /// The secret that a process in this role has to know.
     pub fn secret_for(&self, role: &Role) -> Option<&Secret> {
         match role {
             Role::NewClient | Role::Client { .. } => self.user.as_ref(),
@@ -114,12 +114,12 @@ pub(crate) fn sealed(
     seal(&secret.0, &[word, challenge, &said])
 }
 
-/// What proves knowledge of the secret to whoever sent the challenge.
+/// What proves knowledge of the secret to the sender of the challenge.
 pub fn proof(secret: &Secret, challenge: &[u8], hello: &Hello) -> [u8; KEY_BYTES] {
     sealed(secret, b"caller", challenge, hello)
 }
 
-/// What proves the same to whoever said hello.
+/// What proves the same to the process that said hello.
 pub fn proof_of_server(secret: &Secret, challenge: &[u8], hello: &Hello) -> [u8; KEY_BYTES] {
     sealed(secret, b"server", challenge, hello)
 }

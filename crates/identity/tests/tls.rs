@@ -254,7 +254,7 @@ fn a_connection_that_is_cut_is_no_orderly_end() {
     let (_authority, of_server, of_user) = site(&scratch);
     let (listener, endpoint) = listen();
     let (outside, at) = listen();
-    // Somebody in between, who ends the connection in the middle without a farewell.
+    // A relay in between that ends the connection in the middle without a farewell.
     let between = std::thread::spawn(move || {
         let near = outside.accept().unwrap().into_tcp().unwrap();
         let Endpoint::Tcp { host, port } = endpoint else {

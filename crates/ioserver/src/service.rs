@@ -343,6 +343,13 @@ impl Service for IoService {
         self.files.storage.limits.connections
     }
 
+    fn user(&self, session: &Session) -> Option<u32> {
+        match session.who {
+            Who::Client { user, .. } => Some(user),
+            Who::Server(_) => None,
+        }
+    }
+
     fn ended(&self, session: Session) {
         self.departures.ended(&self.files, &self.owner, &session);
     }

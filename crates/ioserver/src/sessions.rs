@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, RwLock};
+use serving::{PerUser, Taken};
 use store::{Grant, Pins};
 use wire::describe::Assembly;
 use wire::{ClientId, FileId, ServerId, Status};
@@ -55,12 +56,43 @@ pub(crate) struct PendingView {
     pub(crate) assembly: Assembly,
 }
 
+/// What the descriptions of a client take, finished or not.
+#[derive(Default)]
+struct Described {
+    bytes: u64,
+    /// What that is of the shares of its user: how many, and how many bytes.
+    of_user: Option<[Taken; 2]>,
+}
+
+/// What all clients of a user have at most.
+struct UserShares {
+    views: Arc<PerUser>,
+    view_bytes: Arc<PerUser>,
+}
+
+impl UserShares {
+    fn new(limits: &Limits) -> Self {
+        let of_user = |most: usize| most.saturating_mul(serving::CLIENTS_OF_A_USER);
+        let bytes = usize::try_from(limits.view_bytes).unwrap_or(usize::MAX);
+        UserShares {
+            views: PerUser::new("views", "--views", of_user(limits.views)),
+            view_bytes: PerUser::new("bytes of views", "--view-bytes", of_user(bytes)),
+        }
+    }
+
+    /// Nothing yet, for a client.
+    fn join(&self, user: u32) -> Option<[Taken; 2]> {
+        let none = |share: &Arc<PerUser>| share.take_many(user, 0).ok();
+        Some([none(&self.views)?, none(&self.view_bytes)?])
+    }
+}
+
 /// One client, over all its connections.
 pub(crate) struct Client {
     pub(crate) id: ClientId,
     views: RwLock<HashMap<u64, Arc<RegisteredView>>>,
     pending: Mutex<HashMap<u64, PendingView>>,
-    described_bytes: Mutex<u64>,
+    described: Mutex<Described>,
     most_views: usize,
     most_view_bytes: u64,
     is_fenced: AtomicBool,
@@ -77,14 +109,14 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    fn new(id: ClientId, limits: &Limits) -> Self {
+    fn new(id: ClientId, limits: &Limits, of_user: Option<[Taken; 2]>) -> Self {
         Client {
             id,
             most_views: limits.views,
             most_view_bytes: limits.view_bytes,
             views: RwLock::default(),
             pending: Mutex::default(),
-            described_bytes: Mutex::default(),
+            described: Mutex::new(Described { bytes: 0, of_user }),
             is_fenced: AtomicBool::new(false),
             running: AtomicU64::new(0),
             idle: Condvar::new(),
@@ -125,25 +157,36 @@ impl Client {
             ));
         }
         let most = self.most_view_bytes;
-        let mut used = self.described_bytes.lock();
-        match used.checked_add(bytes).filter(|&sum| sum <= most) {
-            Some(sum) => *used = sum,
-            None => {
-                return Err(Refused::new(
-                    Status::QuotaExceeded,
-                    format!(
-                        "description of {bytes} bytes: {} of {most} bytes are in use; drop views first, or start the \
-                         server with more --view-bytes",
-                        *used
-                    ),
-                ));
-            }
+        let mut described = self.described.lock();
+        let used = described.bytes;
+        let Some(sum) = used.checked_add(bytes).filter(|&sum| sum <= most) else {
+            return Err(Refused::new(
+                Status::QuotaExceeded,
+                format!(
+                    "description of {bytes} bytes: {used} of {most} bytes are in use; drop views first, or start the \
+                     server with more --view-bytes"
+                ),
+            ));
+        };
+        if let Some([count, of_user]) = &mut described.of_user {
+            let refused = |(status, refusal)| Refused { status, refusal };
+            count.grow(1).map_err(refused)?;
+            of_user.grow(bytes as usize).map_err(|no| {
+                count.shrink(1);
+                refused(no)
+            })?;
         }
+        described.bytes = sum;
         Ok(())
     }
 
     fn give_quota(&self, bytes: u64) {
-        *self.described_bytes.lock() -= bytes;
+        let mut described = self.described.lock();
+        described.bytes -= bytes;
+        if let Some([count, of_user]) = &mut described.of_user {
+            count.shrink(1);
+            of_user.shrink(bytes as usize);
+        }
     }
 
     /// Binds a number to a view whose quota was taken.
@@ -369,7 +412,7 @@ pub(crate) struct Session {
     /// The process at the other end of a Unix socket.
     pub(crate) process: Option<u64>,
     /// Its place among the connections of its user.
-    pub(crate) taken: Option<serving::Taken>,
+    pub(crate) taken: Option<Taken>,
     /// Ranges that are held through this connection.
     pub(crate) holds: Vec<Hold>,
     /// Segments that went over this connection.
@@ -417,6 +460,7 @@ struct Table {
     /// Clients that other servers work for here at this moment.
     forwarded: HashMap<ClientId, Arc<Client>>,
     fenced: FencedClients,
+    shares: Option<UserShares>,
     next: u64,
 }
 
@@ -434,19 +478,19 @@ impl Sessions {
     pub(crate) fn open(&self, who: Who, limits: &Limits) -> Result<(Session, bool), Refused> {
         let mut table = self.table.lock();
         let (client, is_first) = match who {
-            Who::Client { client, .. } => {
+            Who::Client { client, user } => {
                 if table.fenced.contains(client) {
                     return Err(fenced(client));
                 }
-                let entry = table
-                    .clients
-                    .entry(client)
-                    .or_insert_with(|| (Arc::new(Client::new(client, limits)), 0));
+                let shares = table.shares.get_or_insert_with(|| UserShares::new(limits));
+                let of_user = shares.join(user);
+                let new = || (Arc::new(Client::new(client, limits, of_user)), 0);
+                let entry = table.clients.entry(client).or_insert_with(new);
                 entry.1 += 1;
                 (Arc::clone(&entry.0), entry.1 == 1)
             }
             // Connections of servers have nothing in common.
-            Who::Server(_) => (Arc::new(Client::new(ClientId(0), limits)), true),
+            Who::Server(_) => (Arc::new(Client::new(ClientId(0), limits, None)), true),
         };
         table.next += 1;
         let number = table.next;
@@ -487,7 +531,7 @@ impl Sessions {
         }
         let entry = table.forwarded.entry(client);
         entry
-            .or_insert_with(|| Arc::new(Client::new(client, &Limits::default())))
+            .or_insert_with(|| Arc::new(Client::new(client, &Limits::default(), None)))
             .begin()
     }
 

@@ -82,6 +82,17 @@ pub enum MetaError {
     /// The meaning of a layout text was not found out before the transaction.
     #[error("busy: what the layout means is not known yet")]
     Unprepared,
+    /// A client or a user has as many files open as he may.
+    #[error(
+        "{who} has {open} files open, as many as one may; close some, or start the metadata manager with more \
+         --open-files"
+    )]
+    TooManyOpen {
+        /// Who.
+        who: String,
+        /// How many.
+        open: usize,
+    },
     /// No I/O server can take subfiles.
     #[error("no I/O server is alive")]
     NoServer,
@@ -185,6 +196,7 @@ impl MetaError {
             MetaError::BadHandle(_) | MetaError::HandleLacks(..) => Status::BadHandle,
             MetaError::Busy(_) | MetaError::Unprepared => Status::Busy,
             MetaError::Forgotten => Status::Forgotten,
+            MetaError::TooManyOpen { .. } => Status::QuotaExceeded,
             MetaError::NoServer | MetaError::ServerNotAlive(_) => Status::Unreachable,
             MetaError::ServerDraining(_) => Status::InUse,
             MetaError::NoSpace => Status::NoSpace,

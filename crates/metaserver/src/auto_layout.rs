@@ -71,7 +71,7 @@ pub(crate) struct Judging {
 }
 
 impl Judging {
-    /// Has files wait; whether somebody has to begin to judge.
+    /// Has files wait; whether the caller has to begin to judge.
     fn begin(&mut self, files: Vec<FileId>) -> bool {
         self.waiting.extend(files);
         !std::mem::replace(&mut self.is_running, true)

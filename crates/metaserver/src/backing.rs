@@ -44,10 +44,10 @@ pub trait Backing: Send + Sync + fmt::Debug {
     /// A file is about to be opened. Returns when its bytes are there.
     fn opening(&self, file: FileId, path: &str, for_writing: bool) -> Result<(), BackingError>;
 
-    /// How often it has held a file for itself, whoever else wants to open it then.
+    /// How often it has held a file for itself, whichever clients want to open it then.
     fn holds(&self, file: FileId) -> u64;
 
-    /// Bytes of a file may have been written, and somebody has synced or closed it.
+    /// Bytes of a file may have been written, and a client has synced or closed it.
     fn written(&self, file: FileId);
 
     /// A client has gone with whatever it had open.

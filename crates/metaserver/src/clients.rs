@@ -10,9 +10,8 @@
 use std::collections::HashMap;
 
 use parking_lot::{Mutex, MutexGuard};
-use wire::{ClientId, ServerId, Status};
+use wire::{ClientId, ServerId};
 
-use crate::committer::Refused;
 use crate::manager::Manager;
 
 #[derive(Debug, Default)]
@@ -23,8 +22,6 @@ struct Client {
     arrivals: u64,
     /// The server that it begins with.
     buddy: Option<ServerId>,
-    /// Files that it has open, about.
-    open: u64,
 }
 
 /// The clients that are alive.
@@ -62,33 +59,6 @@ impl Clients {
             }
         }
         count
-    }
-
-    /// Counts a file that a client opens, unless it has as many as it may.
-    pub(crate) fn opens(&self, client: ClientId, most: u64) -> Result<(), Refused> {
-        let mut clients = self.lock();
-        let Some(entry) = clients.get_mut(&client) else {
-            return Ok(());
-        };
-        if entry.open >= most {
-            return Err(Refused::new(
-                Status::QuotaExceeded,
-                format!(
-                    "{client} has {} files open, as many as one may; close some, or start the metadata manager with \
-                     more --open-files",
-                    entry.open
-                ),
-            ));
-        }
-        entry.open += 1;
-        Ok(())
-    }
-
-    /// A client has closed a file, or did not open one after all.
-    pub(crate) fn closes(&self, client: ClientId) {
-        if let Some(entry) = self.lock().get_mut(&client) {
-            entry.open = entry.open.saturating_sub(1);
-        }
     }
 
     /// How many are alive.
@@ -165,7 +135,7 @@ impl Manager {
         self.watch.remove(client.0);
         self.teams.client_gone(client);
         self.profile_client_gone(client);
-        // A store that failed has told whoever waits; the handles are gone with it.
+        // A store that failed has told the clients that wait; the handles are gone with it.
         let _ = self.committer.run(move |batch| Ok(batch.release(client)?));
         if let Some(backing) = &self.backing {
             backing.client_gone();

@@ -1,7 +1,7 @@
 //! What I/O servers ask about files: their durable state, their sizes, truncates.
 //!
 //! Only servers of the cluster may ask. A truncate is asked by the owner of a file for a client, whose
-//! handle is checked here once more. Whoever does not own the file any more, and was not told so, is refused what
+//! handle is checked here once more. A server that does not own the file any more, and was not told so, is refused what
 //! only the owner may do, with the state that says who does.
 
 use meta::catalogue::{Batch, Caller, Identity};
@@ -107,7 +107,7 @@ impl Manager {
     }
 }
 
-/// Refuses whoever does not own the file.
+/// Refuses a server that does not own the file.
 fn demand_owner(b: &Batch<'_>, file: FileId, server: ServerId) -> Result<(), Refused> {
     let layout = b.layout(file)?;
     let owner = ServerId(layout.owner()?.server);

@@ -40,7 +40,7 @@ const MAX_OPERATIONS: usize = 1024;
 /// one after the other.
 const MOST_ATTEMPTS: usize = 64;
 
-/// Why something was not done, as it goes to whoever asked.
+/// Why something was not done, as it goes to the client that asked.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}", .1.text)]
 pub(crate) struct Refused(pub(crate) Status, pub(crate) Refusal);

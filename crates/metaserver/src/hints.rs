@@ -2,7 +2,7 @@
 //!
 //! Who may say what is decided here as far as it depends on the connection: that a disk failed says
 //! the server itself, or a client with an open file that is partly there; that it is mended says
-//! whoever runs the service.
+//! the user who runs the service.
 
 use wire::Status;
 use wire::message::hints::*;

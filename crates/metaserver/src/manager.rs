@@ -1,7 +1,7 @@
 //! The service itself: who may connect, as whom, and which request goes where.
 //!
 //! Whom a client works for is said by the kernel where it knows. On TCP of this host the kernel knows only
-//! the user, so whoever has proven himself adds his groups; root may speak for others, since it could become
+//! the user, so a client that has proven itself adds its groups; root may speak for others, since it could become
 //! them. A certificate says it under TLS, wherever a client is. Of a client elsewhere the secret proves only that it belongs to the service: it works for the user
 //! whom the administrator named for such clients, unless he trusts their network to say who its users are
 //! (`trust`).
@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use control::capability::{ClusterKey, seals_equal, server_seal, session, verify_session};
+use control::capability::{
+    ClusterKey, NamedBy, SessionUser, seals_equal, server_seal, session, verify_session,
+};
 use control::crash::{crash_point, panic_point};
 use identity::{Channel, Holder, Keys};
 use meta::MetaError;
@@ -77,8 +79,6 @@ pub(crate) struct Manager {
     pub(crate) client_grace: Duration,
     pub(crate) connection_limits: serving::Limits,
     pub(crate) connections: Arc<serving::PerUser>,
-    /// Files that a client may have open.
-    pub(crate) open_files: u64,
     pub(crate) committer: Committer,
     pub(crate) clients: Arc<Clients>,
     pub(crate) next_client: AtomicU64,
@@ -342,12 +342,27 @@ impl Manager {
                 "user {} cannot connect as user {}",
                 known.user, claimed.user
             ))),
-            None if proven.secret => Ok(self.trust.of(peer, claimed).clone()),
+            None if proven.secret => self.trust.of(peer, claimed).cloned().ok_or_else(|| {
+                Refused::new(
+                    Status::Unauthenticated,
+                    "the kernel of this host does not say whose connection this is; connect again, or through the \
+                     Unix socket, or let the service trust the address (--trust-uids NETWORK)",
+                )
+            }),
             None => Err(Refused::new(
                 Status::Unauthenticated,
                 "nobody knows who connects; start the service with a secret and give it to its \
                  clients (PARIO_SECRET)",
             )),
+        }
+    }
+
+    /// Who says whom a client works for.
+    fn named_by(&self, peer: &Peer, proven: &Proven) -> NamedBy {
+        match peer.credentials.is_some() || self.trust.believes(peer) {
+            _ if proven.holder.is_some() => NamedBy::Certificate,
+            true => NamedBy::Host,
+            false => NamedBy::Administrator,
         }
     }
 
@@ -392,11 +407,16 @@ impl Manager {
                 let credentials = self.credentials(peer, hello, proven)?;
                 let count = self.next_client.fetch_add(1, Ordering::Relaxed);
                 let client = ClientId((self.starts << 32) + count);
-                seal = session(&self.key, client, credentials.user);
+                let of = SessionUser {
+                    user: credentials.user,
+                    named_by: self.named_by(peer, proven),
+                };
+                seal = session(&self.key, client, of);
                 (Who::Client(client), credentials)
             }
             Role::Client { client, session } => {
-                let user = verify_session(&self.key, *client, &session.0).ok_or_else(|| {
+                let sealed = verify_session(&self.key, *client, &session.0);
+                let SessionUser { user, .. } = sealed.ok_or_else(|| {
                     Refused::new(
                         Status::Unauthenticated,
                         "the session was not sealed by this cluster; connect as a new client",
@@ -434,7 +454,7 @@ impl Manager {
         };
         let whereabouts = Whereabouts {
             host: hello.process.host.clone(),
-            address: peer.address,
+            address: peer.address.filter(|ip| !ip.is_loopback()),
         };
         let mut taken = None;
         let client = match who {
@@ -442,7 +462,7 @@ impl Manager {
                 let found = self.connections.take(credentials.user);
                 taken = Some(found.map_err(|(status, refusal)| Refused(status, refusal))?);
                 self.client_connected(client, self.process_of(peer, hello));
-                // Without servers there is none yet; it is chosen when somebody asks.
+                // Without servers there is none yet; it is chosen when the client asks.
                 let _ = self.choose_buddy(client, &whereabouts, None);
                 client
             }
@@ -470,30 +490,6 @@ impl Manager {
         Ok((session, welcome))
     }
 
-    /// Opens a file for a client that may have another one open.
-    fn opening(
-        &self,
-        session: &mut Session,
-        open: impl FnOnce(&Manager, &mut Session) -> Result<OpenAnswer, Refused>,
-    ) -> Result<OpenAnswer, Refused> {
-        let client = session.client()?;
-        self.clients.opens(client, self.open_files)?;
-        let opened = open(self, session);
-        if opened.is_err() {
-            self.clients.closes(client);
-        }
-        opened
-    }
-
-    /// Closes a file.
-    fn closing(&self, session: &mut Session, request: Close) -> Result<CloseAnswer, Refused> {
-        let closed = self.close_backed(session, request)?;
-        if let Who::Client(client) = session.who {
-            self.clients.closes(client);
-        }
-        Ok(closed)
-    }
-
     /// Tells all I/O servers to end.
     fn shutdown(&self, session: &mut Session, _: Shutdown) -> Result<(), Refused> {
         self.demand_operator(session)?;
@@ -504,7 +500,7 @@ impl Manager {
         Ok(())
     }
 
-    /// What the supervisor of this process has written down, for whoever shows or ends the service.
+    /// What the supervisor of this process has written down, for programs that show or end the service.
     fn supervisor(
         &self,
         session: &mut Session,
@@ -591,6 +587,10 @@ impl Service for Manager {
         self.connection_limits
     }
 
+    fn user(&self, session: &Session) -> Option<u32> {
+        matches!(session.who, Who::Client(_)).then_some(session.credentials.user)
+    }
+
     fn handle(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
         let header = exchange.header();
         let kind = header.kind;
@@ -639,9 +639,9 @@ impl Service for Manager {
             Statistics => |manager, _, _| manager.statistics();
             GetSupervisor => Manager::supervisor;
 
-            Open => |m, s, r| m.opening(s, |m, s| m.open_backed(s, r));
-            Reopen => |m, s, r| m.opening(s, |m, s| m.reopen(s, r));
-            Close => Manager::closing;
+            Open => Manager::open_backed;
+            Reopen => Manager::reopen;
+            Close => Manager::close_backed;
             RenewCapability => Manager::renew_capability;
             Create => |m, s, r| m.backed(s, r, Manager::create);
             Mkdir => Manager::mkdir_backed;

@@ -1,6 +1,6 @@
 //! Membership: the connections on which I/O servers joined.
 //!
-//! A member is alive as long as its connection, if it reports in time. Whoever joins under a number has to
+//! A member is alive as long as its connection, if it reports in time. A server that joins under a number has to
 //! show that it is that server: it made an identity before its first join, of which the catalogue keeps a
 //! seal. Then it replaces its earlier start, which finds out when it wants to go on. Members that
 //! were alive when the metadata manager was started again have some time to come back before they
@@ -53,7 +53,7 @@ struct Table {
 /// The members that are connected.
 #[derive(Debug, Default)]
 pub(crate) struct Membership {
-    /// Taken for as long as somebody joins or dies.
+    /// Taken for as long as a server joins or dies.
     changing: Mutex<()>,
     table: Mutex<Table>,
 }
@@ -280,7 +280,7 @@ impl Manager {
             .run(move |batch| Ok(batch.mark_dead(server, incarnation)?));
     }
 
-    /// A member reports. An error closes the connection: somebody else is this server now.
+    /// A member reports. An error closes the connection: another process is this server now.
     pub(crate) fn report(
         &self,
         session: &mut Session,

@@ -209,7 +209,7 @@ impl Manager {
             return;
         }
         let files: Vec<FileId> = waiting.keys().copied().collect();
-        // A store that failed has told whoever waits; these are statistics.
+        // A store that failed has told the clients that wait; these are statistics.
         let _ = self.committer.run(move |b| {
             for (file, profile) in &waiting {
                 b.merge_profile(*file, profile)?;

@@ -85,8 +85,9 @@ impl Manager {
                 "capability: it has expired; open the file anew",
             ));
         }
+        let asked = session.asked()?;
         let opened = self.change(session, move |b, caller| {
-            b.reopen(caller, slip.file, slip.rights, r.unique)
+            b.reopen_once(caller, asked, slip.file, (slip.rights, r.unique))
         })?;
         self.answer_opened(opened)
     }
@@ -236,7 +237,7 @@ impl Manager {
     }
 
     /// Lets the servers of a layout that was replaced look at the new one. Those that do not hear it
-    /// now are told later; whoever comes with the new one tells them too.
+    /// now are told later; clients that come with the new one tell them too.
     fn tell_layout(&self, file: FileId, before: &LayoutState) -> Result<(), Refused> {
         let places = before.pieces.iter().flat_map(|p| p.places.iter().flatten());
         let mut servers: Vec<u64> = places.map(|place| place.server).collect();
@@ -300,7 +301,7 @@ impl Manager {
         })
     }
 
-    /// Whoever gets fewer than he asked for asks again behind the last; the end is an empty answer.
+    /// A client that gets fewer than it asked for asks again behind the last; the end is an empty answer.
     pub(crate) fn list_views(
         &self,
         session: &mut Session,

@@ -73,7 +73,7 @@ impl ServerLink {
         self.link.try_clone().ok()
     }
 
-    /// Sends a question, for whoever asks several servers before he waits for any.
+    /// Sends a question, for a caller that asks several servers before it waits for any.
     pub(crate) fn begin<R: Request>(
         &mut self,
         request: &R,

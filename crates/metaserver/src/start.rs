@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use identity::Keys;
 use meta::MetaError;
-use meta::catalogue::{Batch, Catalogue};
+use meta::catalogue::{Batch, Catalogue, OpenLimits};
 use parking_lot::{Condvar, Mutex};
 use serving::{Running, Watch, this_process};
 use wire::link::Listener;
@@ -59,11 +59,11 @@ pub struct Options {
     pub client_grace: Duration,
     /// Most connections.
     pub connections: serving::Limits,
-    /// Most files that a client has open.
+    /// Most files that a client has open; all clients of a user together have [`serving::CLIENTS_OF_A_USER`] times as many.
     pub open_files: u64,
     /// What stands behind the catalogue.
     pub backing: Option<Arc<dyn Backing>>,
-    /// Where whoever started this process writes down what it knows about the service.
+    /// Where the supervisor that started this process writes down what it knows about the service.
     pub supervisor_note: Option<PathBuf>,
 }
 
@@ -173,7 +173,12 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
     let key = directory.key()?;
     let path = directory.catalogue();
     let opened = |e| StartError::Catalogue(path.clone(), Box::new(e));
-    let catalogue = Catalogue::open(&path).map_err(opened)?;
+    let mut catalogue = Catalogue::open(&path).map_err(opened)?;
+    let client = usize::try_from(options.open_files).unwrap_or(usize::MAX);
+    catalogue.limit_open(OpenLimits {
+        client,
+        user: client.saturating_mul(serving::CLIENTS_OF_A_USER),
+    });
     let starts = catalogue.starts().map_err(opened)?;
     let is_recovering = catalogue.is_recovering();
     let committer = Committer::start(catalogue).map_err(StartError::System)?;
@@ -200,7 +205,6 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
             "--connections-per-user",
             options.connections.connections_per_user,
         ),
-        open_files: options.open_files,
         committer,
         clients: Arc::default(),
         next_client: AtomicU64::new(1),
@@ -309,7 +313,7 @@ impl MetaServer {
         self.running.endpoints()
     }
 
-    /// Returns when somebody has asked for a shutdown.
+    /// Returns when a client has asked for a shutdown.
     pub fn wait(&self) {
         let mut asked = self.manager.asked_to_end.lock();
         self.manager.ended.wait_while(&mut asked, |asked| !*asked);

@@ -1,6 +1,6 @@
 //! What the metadata manager has counted since it started.
 //!
-//! Requests by kind; the rest is asked of those who know it when somebody wants to see it.
+//! Requests by kind; the rest is asked of those who know it when a client wants to see it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

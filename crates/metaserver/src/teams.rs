@@ -11,15 +11,17 @@
 //!   those who come late included. A member that leaves later is missed only by rounds that wait for it.
 //! - A team is forgotten with its last member, and its name is free. A name that is taken again
 //!   before that is another team.
-//! - What is kept is bounded: by the members that are connected, and one contribution of bounded size for
-//!   each in at most two rounds.
+//! - What is kept is bounded: a user has so many teams, and so many bytes of names, members and contributions in them. What would be
+//!   more is refused, and changes nothing.
 //!
 //! Nothing of this is durable: after a restart members give their contribution again.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use serving::{PerUser, Taken};
 use wire::frame::MAX_CONTROL_BYTES;
 use wire::message::Bytes;
 use wire::message::team::{ANY_RANK, Gather, GatherAnswer, LeaveTeam, WatchTeam};
@@ -34,40 +36,82 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// Most ranks of a team.
 const MOST_RANKS: u64 = 1 << 16;
 
-/// Longest name.
+/// Longest name, and longest text about a failure.
 const NAME_BYTES: usize = 1024;
 
 /// Most teams of a user.
-const MOST_TEAMS: usize = 1 << 12;
+const MOST_TEAMS: usize = 1 << 14;
+
+/// Most bytes that a user's teams keep.
+const MOST_BYTES: usize = 256 << 20;
+
+/// What a rank, a member or a contribution takes besides its bytes, about.
+const ENTRY_BYTES: usize = 64;
 
 /// What all contributions of a round may take: they travel in one answer.
 const ROUND_BYTES: usize = MAX_CONTROL_BYTES as usize - 4096;
 
-/// By user and name.
-type Table = HashMap<(u32, String), Vec<Team>>;
+/// User and name.
+type Key = (u32, String);
+
+type Table = HashMap<Key, Vec<Team>>;
 
 /// A member, as the service knows it.
 type Member = (ClientId, u64);
 
 #[derive(Debug, Default)]
 struct Round {
-    given: BTreeMap<u64, Bytes>,
+    given: BTreeMap<u64, (Bytes, Taken)>,
     bytes: usize,
+}
+
+/// What users have here.
+#[derive(Debug)]
+struct Shares {
+    teams: Arc<PerUser>,
+    bytes: Arc<PerUser>,
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Shares {
+            teams: PerUser::fixed("teams", MOST_TEAMS),
+            bytes: PerUser::fixed("bytes of teams", MOST_BYTES),
+        }
+    }
+}
+
+impl Shares {
+    fn team(&self, (user, name): &Key) -> Result<[Taken; 2], Refused> {
+        let team = self.teams.take(*user);
+        Ok([
+            team.map_err(|(status, refusal)| Refused(status, refusal))?,
+            self.bytes(*user, name.len())?,
+        ])
+    }
+
+    /// An entry with so many bytes.
+    fn bytes(&self, user: u32, bytes: usize) -> Result<Taken, Refused> {
+        let taken = self.bytes.take_many(user, bytes + ENTRY_BYTES);
+        taken.map_err(|(status, refusal)| Refused(status, refusal))
+    }
 }
 
 #[derive(Debug)]
 struct Team {
     size: u64,
     /// Ranks that ever came.
-    came: HashSet<u64>,
+    came: HashMap<u64, Taken>,
     /// Members that are there, with their ranks.
-    members: HashMap<Member, u64>,
+    members: HashMap<Member, (u64, Taken)>,
     /// The last two rounds.
     rounds: BTreeMap<u64, Round>,
     /// Whether a round was complete: no more members come.
     has_met: bool,
     /// Why nothing goes on.
     broken: Option<Refused>,
+    /// Its place among the teams of its user.
+    _taken: [Taken; 2],
 }
 
 impl Team {
@@ -77,19 +121,28 @@ impl Team {
         }
     }
 
-    fn new(size: u64, has_met: bool) -> Team {
+    fn new(size: u64, has_met: bool, taken: [Taken; 2]) -> Team {
         Team {
             size,
-            came: HashSet::new(),
+            came: HashMap::new(),
             members: HashMap::new(),
             rounds: BTreeMap::new(),
             has_met,
             broken: None,
+            _taken: taken,
         }
     }
 
+    fn rank_of(&self, member: &Member) -> Option<u64> {
+        self.members.get(member).map(|(rank, _)| *rank)
+    }
+
+    fn has_rank(&self, rank: u64) -> bool {
+        self.members.values().any(|(there, _)| *there == rank)
+    }
+
     fn gone(&mut self, member: Member, how: &str) {
-        if let Some(rank) = self.members.remove(&member) {
+        if let Some((rank, _)) = self.members.remove(&member) {
             self.fail(
                 Status::Unreachable,
                 format!("rank {rank} of the team {how}"),
@@ -101,16 +154,16 @@ impl Team {
     fn missed(&self, round: u64) -> Option<u64> {
         let given = self.rounds.get(&round).map(|round| &round.given);
         let is_missed = |rank: &&u64| {
-            !given.is_some_and(|given| given.contains_key(rank))
-                && !self.members.values().any(|there| there == *rank)
+            !given.is_some_and(|given| given.contains_key(rank)) && !self.has_rank(**rank)
         };
-        self.came.iter().find(is_missed).copied()
+        self.came.keys().find(is_missed).copied()
     }
 
     /// What a round has, when all have given to it.
     fn complete(&self, round: u64) -> Option<Vec<Bytes>> {
         let found = self.rounds.get(&round)?;
-        (found.given.len() as u64 == self.size).then(|| found.given.values().cloned().collect())
+        let all = found.given.values().map(|(bytes, _)| bytes.clone());
+        (found.given.len() as u64 == self.size).then(|| all.collect())
     }
 }
 
@@ -119,6 +172,7 @@ impl Team {
 pub(crate) struct Teams {
     table: Mutex<Table>,
     changed: Condvar,
+    shares: Shares,
 }
 
 impl Teams {
@@ -172,18 +226,24 @@ fn check(name: &str, rank: u64, size: u64) -> Result<(), Refused> {
 }
 
 /// The team of a member, which is still to meet or has met; the member joins one that its rank is missing in, or begins one.
-fn find(
-    teams: &mut Vec<Team>,
+fn find<'t>(
+    shares: &Shares,
+    key: &Key,
+    teams: &'t mut Vec<Team>,
     member: Member,
     (rank, size): (u64, u64),
     has_met: bool,
-) -> Result<&mut Team, Refused> {
+) -> Result<&'t mut Team, Refused> {
     let known = teams.iter().position(|t| t.members.contains_key(&member));
     let is_missing = |t: &Team| match rank {
         ANY_RANK => (t.came.len() as u64) < t.size,
-        rank => !t.came.contains(&rank),
+        rank => !t.came.contains_key(&rank),
     };
     let joins = |t: &Team| t.has_met == has_met && is_missing(t);
+    let mut seat = None;
+    if known.is_none() {
+        seat = Some((shares.bytes(key.0, 0)?, shares.bytes(key.0, 0)?));
+    }
     let at = match known.or_else(|| teams.iter().position(joins)) {
         Some(at) => at,
         // Two who say that they are the same: all are told, if the team is still forming.
@@ -198,16 +258,16 @@ fn find(
             return Err(wrong(text));
         }
         None => {
-            teams.push(Team::new(size, has_met));
+            teams.push(Team::new(size, has_met, shares.team(key)?));
             teams.len() - 1
         }
     };
     let team = &mut teams[at];
-    if known.is_none() {
-        let free = (0..team.size).find(|rank| !team.came.contains(rank));
+    if let Some((comes, stays)) = seat {
+        let free = (0..team.size).find(|rank| !team.came.contains_key(rank));
         let rank = free.filter(|_| rank == ANY_RANK).unwrap_or(rank);
-        team.came.insert(rank);
-        team.members.insert(member, rank);
+        team.came.insert(rank, comes);
+        team.members.insert(member, (rank, stays));
     }
     if team.size != size {
         let text = format!(
@@ -217,7 +277,7 @@ fn find(
         );
         team.fail(Status::InvalidArgument, text);
     }
-    if rank != ANY_RANK && team.members.get(&member) != Some(&rank) {
+    if rank != ANY_RANK && team.rank_of(&member) != Some(rank) {
         team.fail(
             Status::InvalidArgument,
             format!("a member was another rank before it was {rank}"),
@@ -227,10 +287,16 @@ fn find(
 }
 
 /// Adds a contribution to its round.
-fn give(team: &mut Team, member: Member, r: &Gather) {
-    let rank = team.members[&member];
+fn give(
+    shares: &Shares,
+    user: u32,
+    team: &mut Team,
+    member: Member,
+    r: &Gather,
+) -> Result<(), Refused> {
+    let rank = team.members[&member].0;
     if team.broken.is_some() {
-        return;
+        return Ok(());
     }
     let last = team.rounds.keys().next_back().copied();
     if last.is_some_and(|last| r.round > last.saturating_add(1) || r.round.saturating_add(1) < last)
@@ -239,25 +305,26 @@ fn give(team: &mut Team, member: Member, r: &Gather) {
             Status::InvalidArgument,
             format!("rank {rank} is in another round than the others"),
         );
-        return;
+        return Ok(());
     }
     let round = team.rounds.entry(r.round).or_default();
     match round.given.get(&rank) {
-        Some(before) if *before == r.contribution => {}
+        Some((before, _)) if *before == r.contribution => {}
         Some(_) => {
             let text = format!("rank {rank} says two things in one round");
             team.fail(Status::InvalidArgument, text);
-            return;
+            return Ok(());
         }
         None => {
+            let taken = shares.bytes(user, r.contribution.0.len())?;
             round.bytes += r.contribution.0.len() + 5;
             if round.bytes > ROUND_BYTES {
                 let text =
                     format!("the contributions of a round take more than {ROUND_BYTES} bytes");
                 team.fail(Status::TooLarge, text);
-                return;
+                return Ok(());
             }
-            round.given.insert(rank, r.contribution.clone());
+            round.given.insert(rank, (r.contribution.clone(), taken));
         }
     }
     // Who gives to a round has what the one before gathered.
@@ -265,6 +332,7 @@ fn give(team: &mut Team, member: Member, r: &Gather) {
         team.rounds.retain(|&round, _| round >= r.round);
         team.has_met = true;
     }
+    Ok(())
 }
 
 impl Manager {
@@ -274,13 +342,10 @@ impl Manager {
         let (member, key) = self.member(session, r.member, r.team.clone())?;
         let deadline = Instant::now() + Duration::from_millis(r.wait_ms).min(LONGEST_WAIT);
         let mut table = self.teams.lock();
-        let (user, is_new) = (key.0, !table.contains_key(&key));
-        if is_new && table.keys().filter(|k| k.0 == user).count() >= MOST_TEAMS {
-            let text = format!("user {user} has {MOST_TEAMS} teams already");
-            return Err(Refused::new(Status::TooLarge, text));
-        }
+        let shares = &self.teams.shares;
         let teams = table.entry(key.clone()).or_default();
-        let given = find(teams, member, (r.rank, r.size), false).map(|team| give(team, member, &r));
+        let given = find(shares, &key, teams, member, (r.rank, r.size), false)
+            .and_then(|team| give(shares, key.0, team, member, &r));
         forget(&mut table);
         self.teams.changed.notify_all();
         given?;
@@ -303,11 +368,25 @@ impl Manager {
         let mut table = self.teams.lock();
         // A manager that was started again has not seen them meet.
         let teams = table.entry(key.clone()).or_default();
-        let team = find(teams, member, (r.rank, r.size), true)?;
-        let has_left = |rank| !team.members.values().any(|there| *there == rank);
-        if !r.failed.is_empty() && !r.gone.is_some_and(has_left) {
-            team.fail(Status::Unreachable, r.failed);
-            self.teams.changed.notify_all();
+        match find(
+            &self.teams.shares,
+            &key,
+            teams,
+            member,
+            (r.rank, r.size),
+            true,
+        ) {
+            Ok(team) => {
+                if !r.failed.is_empty() && !r.gone.is_some_and(|rank| !team.has_rank(rank)) {
+                    let text = r.failed.chars().take(NAME_BYTES).collect();
+                    team.fail(Status::Unreachable, text);
+                    self.teams.changed.notify_all();
+                }
+            }
+            Err(refused) => {
+                forget(&mut table);
+                return Err(refused);
+            }
         }
         self.wait(
             &mut table,
@@ -324,7 +403,7 @@ impl Manager {
         session: &mut Session,
         number: u64,
         team: String,
-    ) -> Result<(Member, (u32, String)), Refused> {
+    ) -> Result<(Member, Key), Refused> {
         self.read(session)?;
         Ok((
             (session.client()?, number),
@@ -336,7 +415,7 @@ impl Manager {
     fn wait<T>(
         &self,
         table: &mut MutexGuard<'_, Table>,
-        key: &(u32, String),
+        key: &Key,
         member: Member,
         deadline: Instant,
         found: impl Fn(&Team) -> Option<Result<T, Refused>>,
@@ -397,8 +476,9 @@ mod tests {
 
     fn give_to(teams: &mut Vec<Team>, r: &Gather) -> Option<Vec<Bytes>> {
         let member = (ClientId(r.member), r.member);
-        let team = find(teams, member, (r.rank, r.size), false).ok()?;
-        give(team, member, r);
+        let (shares, key) = (Shares::default(), (7, r.team.clone()));
+        let team = find(&shares, &key, teams, member, (r.rank, r.size), false).ok()?;
+        give(&shares, key.0, team, member, r).ok()?;
         team.complete(r.round)
     }
 

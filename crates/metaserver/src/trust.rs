@@ -1,9 +1,9 @@
 //! Whom clients on other hosts work for.
 //!
-//! A host can say anything about its users. So whoever has only proven to know the secret works for one user
+//! A host can say anything about its users. So a client that has only proven to know the secret works for one user
 //! whom the administrator names for all such clients, and who can do no harm: `nobody` if nothing is said.
 //! Networks whose hosts are run by the administrator himself can be trusted to say who their users are, root
-//! included, as NFS does.
+//! included, as NFS does. Of a client on this host the kernel says it; one that the kernel does not name is no user at all.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -104,13 +104,23 @@ impl Trust {
         }
     }
 
-    /// Whom a client works for that has proven the secret, and of whom the kernel knows nothing.
-    pub(crate) fn of<'c>(&'c self, peer: &Peer, claimed: &'c Credentials) -> &'c Credentials {
+    /// Whether the word of a peer's host counts.
+    pub(crate) fn believes(&self, peer: &Peer) -> bool {
         let is_trusted = |ip| self.networks.iter().any(|network| network.has(ip));
-        if peer.is_local || peer.address.is_some_and(is_trusted) {
-            return claimed;
+        peer.address.is_some_and(is_trusted)
+    }
+
+    /// Whom a client works for that has proven the secret, and of whom the kernel knows nothing; `None` on this host, where
+    /// the kernel should.
+    pub(crate) fn of<'c>(
+        &'c self,
+        peer: &Peer,
+        claimed: &'c Credentials,
+    ) -> Option<&'c Credentials> {
+        match self.believes(peer) {
+            true => Some(claimed),
+            false => (!peer.is_local).then_some(&self.others),
         }
-        &self.others
     }
 }
 
@@ -158,20 +168,30 @@ mod tests {
 
     #[test]
     fn a_claim_from_elsewhere_is_believed_from_trusted_networks_only() {
-        let from = |address: &str| Peer {
+        let from = |address: &str, is_local: bool| Peer {
             credentials: None,
             pid: None,
-            is_local: false,
+            is_local,
             address: Some(address.parse().unwrap()),
         };
         let root = Credentials::ROOT;
         let mut trust = Trust::default();
-        assert_eq!(trust.of(&from("10.0.0.9"), &root).user, NOBODY);
-        assert_eq!(trust.of(&from("10.0.0.9"), &root).group, NOBODY);
+        let user = |trust: &Trust, peer: &Peer| trust.of(peer, &root).map(|c| c.user);
+        assert_eq!(user(&trust, &from("10.0.0.9", false)), Some(NOBODY));
+        let found = trust.of(&from("10.0.0.9", false), &root).unwrap();
+        assert_eq!(found.group, NOBODY);
+        // On this host the kernel did not say who it is: its own word makes it nobody's.
+        for address in ["127.0.0.1", "::1", "10.0.0.9"] {
+            assert_eq!(user(&trust, &from(address, true)), None, "{address}");
+        }
         trust.networks.push("10.0.0.0/24".parse().unwrap());
-        assert_eq!(trust.of(&from("10.0.0.9"), &root).user, 0);
-        assert_eq!(trust.of(&from("10.0.1.9"), &root).user, NOBODY);
+        assert_eq!(user(&trust, &from("10.0.0.9", false)), Some(0));
+        assert_eq!(user(&trust, &from("10.0.1.9", false)), Some(NOBODY));
+        assert_eq!(user(&trust, &from("127.0.0.1", true)), None);
+        trust.networks.push("127.0.0.0/8".parse().unwrap());
+        assert_eq!(user(&trust, &from("127.0.0.1", true)), Some(0));
         let everybody = Trust::everybody();
-        assert_eq!(everybody.of(&from("2001:db8::1"), &root).user, 0);
+        assert_eq!(user(&everybody, &from("2001:db8::1", false)), Some(0));
+        assert_eq!(user(&everybody, &from("::1", true)), Some(0));
     }
 }

@@ -3,6 +3,7 @@
 //! An [`Exchange`] lives as long as its connection and reuses its buffers.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kernels::{SharedBytesMut, receive_after};
@@ -12,8 +13,14 @@ use wire::message::{self, Field, Refusal, Request};
 use wire::seal::{LOOK_BYTES, SEAL_BYTES, SEALED, Seal};
 use wire::{DecodeError, Status};
 
+use crate::limits::{PerUser, Taken};
+use crate::seldom::Seldom;
+
 /// Read ahead: a request with 4 KiB of payload fits, and copying it costs less than a second call.
 const AHEAD_BYTES: usize = 8 << 10;
+
+/// What a control part takes without being counted.
+const PART_BYTES: usize = MAX_CONTROL_BYTES as usize;
 
 /// Before there is a request, and when what came could not be read.
 const NO_REQUEST: Header = Header {
@@ -41,6 +48,10 @@ pub struct Exchange {
     pub(crate) payload_left: u64,
     /// Of what was received of a payload that is sealed.
     seal: Option<Seal>,
+    /// Where long messages are counted, and for which user; those of servers are not.
+    pub(crate) pool: Option<(Arc<PerUser>, u32)>,
+    /// What the request takes of it.
+    taken: Option<Taken>,
 }
 
 impl Exchange {
@@ -53,26 +64,55 @@ impl Exchange {
             out: Vec::new(),
             payload_left: 0,
             seal: None,
+            pool: None,
+            taken: None,
         }
     }
 
-    /// Waits for the next request.
+    /// Waits for the next request. A long one for which there is no room is refused here.
     pub(crate) fn next(&mut self) -> Outcome {
-        self.skip_payload()?;
-        self.header = NO_REQUEST;
-        for kept in [&mut self.control, &mut self.out] {
-            if kept.capacity() > 2 * MAX_CONTROL_BYTES as usize {
-                // Of a long message, which is rare: a connection does not keep its memory.
-                *kept = Vec::new();
+        loop {
+            self.skip_payload()?;
+            self.header = NO_REQUEST;
+            for kept in [&mut self.control, &mut self.out] {
+                if kept.capacity() >= 2 * PART_BYTES {
+                    // Of a long message, which is rare: a connection does not keep its memory.
+                    *kept = Vec::new();
+                }
+            }
+            self.taken = None;
+            let (pool, taken) = (&self.pool, &mut self.taken);
+            let mut refused = None;
+            let (header, control) = self.link.receive_if(|| {
+                let Some((pool, user)) = pool else {
+                    return true;
+                };
+                let grown = match &mut *taken {
+                    Some(taken) => taken.grow(PART_BYTES),
+                    None => pool
+                        .take_many(*user, PART_BYTES)
+                        .map(|first| *taken = Some(first)),
+                };
+                grown.map_err(|no| refused = Some(no)).is_ok()
+            })?;
+            let is_long = control.len() > PART_BYTES;
+            if !is_long {
+                self.control.clear();
+                self.control.extend_from_slice(control);
+            }
+            self.header = header;
+            self.payload_left = header.payload_bytes;
+            self.seal = header.is_sealed().then(Seal::new);
+            match refused {
+                None => {
+                    if is_long {
+                        self.control = self.link.take_control();
+                    }
+                    return Ok(());
+                }
+                Some((status, refusal)) => self.refuse(status, &refusal)?,
             }
         }
-        let (header, control) = self.link.receive()?;
-        self.control.clear();
-        self.control.extend_from_slice(control);
-        self.header = header;
-        self.payload_left = header.payload_bytes;
-        self.seal = header.is_sealed().then(Seal::new);
-        Ok(())
     }
 
     /// Waits for the next request, but not longer than `patience` until all of it is there.
@@ -248,9 +288,12 @@ impl Exchange {
     /// Answers that it is not done, and why.
     pub fn refuse(&mut self, status: Status, refusal: &Refusal) -> Outcome {
         let (kind, request) = (self.header.kind, self.header.request);
+        static LIMITS_MET: Seldom = Seldom::new();
         match status {
             Status::QuotaExceeded => {
-                tracing::warn!(kind, request, why = refusal.text, "limit met")
+                if let Some(left_out) = LIMITS_MET.line() {
+                    tracing::warn!(kind, request, why = refusal.text, left_out, "limit met");
+                }
             }
             status => {
                 tracing::debug!(kind, request, %status, why = refusal.text, "request refused")
@@ -272,6 +315,13 @@ impl Exchange {
         payload: &[&[u8]],
     ) -> Outcome {
         self.skip_payload()?;
+        let mut _taken = None;
+        if let Some((pool, user)) = self.pool.as_ref().filter(|_| control.len() > PART_BYTES) {
+            match pool.take_many(*user, control.len() - PART_BYTES) {
+                Ok(taken) => _taken = Some(taken),
+                Err((status, refusal)) => return self.refuse(status, &refusal),
+            }
+        }
         let header = Header {
             status,
             flags: flags | self.header.flags & SEALED,

@@ -18,19 +18,24 @@
 //! - A connection says [`Hello`](wire::message::session::Hello) first and is nobody before.
 //! - A peer that dies is noticed by its pidfd on the same host, and by the end of its connections
 //!   elsewhere.
-//! - There are no more connections than the service takes; who finds no room is told why.
+//! - There are no more connections than the service takes; who finds no room is told why. Those that have not introduced themselves
+//!   are an eighth at most.
+//! - A peer that has begun a long message, or is told something, makes progress or loses its connection; what all long messages
+//!   take together is bounded.
+//! - What a peer can cause as often as it likes is logged once in a second.
 //! - Buffers of a connection are reused: a steady exchange allocates nothing.
 #![forbid(unsafe_code)]
 
 mod connection;
 mod limits;
 mod peer;
+mod seldom;
 mod server;
 mod watch;
 
 pub use connection::{Exchange, Outcome};
 pub use identity::{Channel, Holder, Keys, Secret, local_host, proof, this_process};
-pub use limits::{Limits, PerUser, Taken};
+pub use limits::{CLIENTS_OF_A_USER, Limits, PerUser, Taken};
 pub use peer::Peer;
 pub use server::{Proven, Running, Service, start};
 pub use watch::Watch;

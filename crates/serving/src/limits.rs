@@ -1,4 +1,4 @@
-//! How many connections there may be, in all and of one user.
+//! How many connections there may be, in all and of one user, and what their long messages may take.
 //!
 //! A connection is a thread and some descriptors, whatever goes over it, and has one request under way at a time. So
 //! this bounds connections, threads and requests in flight at once.
@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use wire::Status;
@@ -21,6 +22,9 @@ pub(crate) const BEYOND: usize = 256;
 const OTHER_DESCRIPTORS: u64 = 256;
 const DESCRIPTORS_EACH: u64 = 4;
 
+/// What a client may have of something, all clients of a user together may have so many times.
+pub const CLIENTS_OF_A_USER: usize = 16;
+
 /// Most connections of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -28,6 +32,11 @@ pub struct Limits {
     pub connections: usize,
     /// Of one user.
     pub connections_per_user: usize,
+    /// Bytes that control parts under way take beyond the first [`MAX_CONTROL_BYTES`](wire::frame::MAX_CONTROL_BYTES) of each; half
+    /// of them for one user.
+    pub long_message_bytes: usize,
+    /// How long a peer may take to send each part of a long message, and to take what it is sent.
+    pub patience: Duration,
 }
 
 impl Default for Limits {
@@ -48,7 +57,14 @@ impl Limits {
         Limits {
             connections,
             connections_per_user: (connections / 4 * 3).max(1),
+            long_message_bytes: 256 << 20,
+            patience: Duration::from_secs(60),
         }
+    }
+
+    /// How many of them may be there that have not introduced themselves.
+    pub(crate) fn strangers(&self) -> usize {
+        (self.connections / 8).max(16)
     }
 }
 
@@ -65,57 +81,125 @@ pub(crate) fn full(limits: &Limits) -> (Status, Refusal) {
 #[derive(Debug)]
 pub struct PerUser {
     what: &'static str,
-    option: &'static str,
+    /// The option that moves the limit, if there is one.
+    option: Option<&'static str>,
     most: usize,
-    counts: Mutex<HashMap<u32, usize>>,
+    most_in_all: usize,
+    counts: Mutex<Counts>,
 }
 
-/// One of what a user has; given back when dropped.
+#[derive(Debug, Default)]
+struct Counts {
+    users: HashMap<u32, usize>,
+    in_all: usize,
+}
+
+/// What a user has of something; given back when dropped.
 #[derive(Debug)]
 pub struct Taken {
     of: Arc<PerUser>,
     user: u32,
+    count: usize,
 }
 
 impl PerUser {
     /// For `what`, of which a user has at most `most`; `option` moves that.
     pub fn new(what: &'static str, option: &'static str, most: usize) -> Arc<PerUser> {
+        PerUser::with(what, Some(option), most, usize::MAX)
+    }
+
+    /// [`PerUser::new`] with a limit that no option moves.
+    pub fn fixed(what: &'static str, most: usize) -> Arc<PerUser> {
+        PerUser::with(what, None, most, usize::MAX)
+    }
+
+    /// [`PerUser::new`] for what all users together have at most `most` of, and one of them half.
+    pub fn shared(what: &'static str, option: &'static str, most: usize) -> Arc<PerUser> {
+        PerUser::with(what, Some(option), most / 2, most)
+    }
+
+    fn with(
+        what: &'static str,
+        option: Option<&'static str>,
+        most: usize,
+        most_in_all: usize,
+    ) -> Arc<PerUser> {
         Arc::new(PerUser {
             what,
             option,
             most,
+            most_in_all,
             counts: Mutex::default(),
         })
     }
 
     /// One more for a user, unless he has as many as he may.
     pub fn take(self: &Arc<Self>, user: u32) -> Result<Taken, (Status, Refusal)> {
-        let mut counts = self.counts.lock();
-        let count = counts.entry(user).or_default();
-        if *count >= self.most {
-            let text = format!(
-                "user {user} has {count} {} here, as many as one may; close some, or start the server with more {}",
-                self.what, self.option
-            );
-            return Err((Status::QuotaExceeded, Refusal::new(text)));
-        }
-        *count += 1;
-        Ok(Taken {
+        self.take_many(user, 1)
+    }
+
+    /// So many more for a user, unless that is more than he may have.
+    pub fn take_many(
+        self: &Arc<Self>,
+        user: u32,
+        count: usize,
+    ) -> Result<Taken, (Status, Refusal)> {
+        let mut taken = Taken {
             of: Arc::clone(self),
             user,
-        })
+            count: 0,
+        };
+        taken.grow(count)?;
+        Ok(taken)
+    }
+
+    fn refusal(&self, who: &str, has: usize, most: usize) -> (Status, Refusal) {
+        let mut text = format!("{who} {has} {} here, of at most {most}", self.what);
+        if let Some(option) = self.option {
+            text += &format!("; give some back, or start the server with more {option}");
+        }
+        (Status::QuotaExceeded, Refusal::new(text))
+    }
+}
+
+impl Taken {
+    /// Takes so many more.
+    pub fn grow(&mut self, count: usize) -> Result<(), (Status, Refusal)> {
+        let of = &*self.of;
+        let mut counts = of.counts.lock();
+        let has = counts.users.get(&self.user).copied().unwrap_or_default();
+        if count > of.most.saturating_sub(has) {
+            return Err(of.refusal(&format!("user {} has", self.user), has, of.most));
+        }
+        if count > of.most_in_all.saturating_sub(counts.in_all) {
+            return Err(of.refusal("all users have", counts.in_all, of.most_in_all));
+        }
+        if count > 0 {
+            counts.users.insert(self.user, has + count);
+            counts.in_all += count;
+            self.count += count;
+        }
+        Ok(())
+    }
+
+    /// Gives so many back.
+    pub fn shrink(&mut self, count: usize) {
+        assert!(count <= self.count, "more than was taken");
+        self.count -= count;
+        let mut counts = self.of.counts.lock();
+        counts.in_all -= count;
+        if let Some(has) = counts.users.get_mut(&self.user) {
+            *has -= count;
+            if *has == 0 {
+                counts.users.remove(&self.user);
+            }
+        }
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        let mut counts = self.of.counts.lock();
-        if let Some(count) = counts.get_mut(&self.user) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.user);
-            }
-        }
+        self.shrink(self.count);
     }
 }
 
@@ -138,6 +222,31 @@ mod tests {
         drop(first);
         drop(some.take(7).unwrap());
         drop(second);
-        assert!(some.counts.lock().is_empty());
+        assert!(some.counts.lock().users.is_empty());
+    }
+
+    #[test]
+    fn all_users_together_have_as_much_as_they_may() {
+        let pool = PerUser::shared("bytes", "--bytes", 100);
+        let mut hers = pool.take_many(1, 40).unwrap();
+        let (_, refusal) = hers.grow(11).unwrap_err();
+        assert!(
+            refusal.text.contains("user 1 has 40 bytes"),
+            "{}",
+            refusal.text
+        );
+        hers.grow(10).unwrap();
+        let mut his = pool.take_many(2, 45).unwrap();
+        let (_, refusal) = pool.take_many(3, 6).unwrap_err();
+        assert!(
+            refusal.text.contains("all users have 95"),
+            "{}",
+            refusal.text
+        );
+        his.shrink(1);
+        drop(pool.take_many(3, 6).unwrap());
+        drop((hers, his));
+        let counts = pool.counts.lock();
+        assert!(counts.users.is_empty() && counts.in_all == 0);
     }
 }

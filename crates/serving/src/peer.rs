@@ -13,6 +13,9 @@ use wire::message::session::Credentials;
 /// `nogroup`, as hosts agree.
 const NO_GROUP: u32 = 65534;
 
+/// How often the kernel's table is read for an owner: a row can be missed while others come and go.
+const LOOKS: u32 = 4;
+
 /// The other end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
@@ -22,7 +25,7 @@ pub struct Peer {
     pub pid: Option<u64>,
     /// Whether it is on this host for sure.
     pub is_local: bool,
-    /// The address that it comes from over a network; processes of one host have the same.
+    /// The address that it comes from over a network; processes of one host have the same, unless it is one of the loopback.
     pub address: Option<IpAddr>,
 }
 
@@ -41,10 +44,12 @@ impl Peer {
                 address: None,
             },
             Ok(PeerName::Tcp { peer, here }) if is_of_this_host(peer.ip(), here.ip()) => Peer {
-                credentials: owner_of_tcp(peer, here).map(user_alone),
+                credentials: (0..LOOKS)
+                    .find_map(|_| owner_of_tcp(peer, here))
+                    .map(user_alone),
                 pid: None,
                 is_local: true,
-                address: Some(peer.ip().to_canonical()).filter(|ip| !ip.is_loopback()),
+                address: Some(peer.ip().to_canonical()),
             },
             other => Peer {
                 credentials: None,

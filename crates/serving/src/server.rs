@@ -2,15 +2,15 @@
 //!
 //! What a connection is about is the [`Service`]'s affair; here it is made, introduced and ended.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use wire::Status;
 use wire::link::{Link, LinkError, Listener};
 use wire::message::session::{Hello, Prove, Role, Welcome};
@@ -20,11 +20,15 @@ use wire::url::Endpoint;
 use identity::{Channel, Holder, Keys, TlsError, proof, proof_of_server, random};
 
 use crate::connection::{Exchange, Outcome};
-use crate::limits::{BEYOND, Limits, full};
+use crate::limits::{BEYOND, Limits, PerUser, full};
 use crate::peer::Peer;
+use crate::seldom::Seldom;
 
 /// A connection that says nothing sensible for so long is closed.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// When there are too many connections that have not introduced themselves, one that has kept the server waiting for so long gives
+/// way.
+const STRANGER_TIME: Duration = Duration::from_millis(250);
 /// A connection that was told why it ends has so long to read it.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -54,7 +58,7 @@ pub trait Service: Send + Sync + 'static {
     /// What it keeps per connection.
     type Session: Send;
 
-    /// Somebody introduces himself. What he claims may be believed only as far as the kernel says it, or he
+    /// A peer introduces itself. What it claims may be believed only as far as the kernel says it, or it
     /// has proven it.
     fn hello(
         &self,
@@ -74,6 +78,11 @@ pub trait Service: Send + Sync + 'static {
     /// The connection has ended.
     fn ended(&self, session: Self::Session);
 
+    /// The user whom a connection works for; servers work for none.
+    fn user(&self, _session: &Self::Session) -> Option<u32> {
+        None
+    }
+
     /// How many connections there may be. Those of one user are the service's affair, which knows him
     /// ([`PerUser`](crate::PerUser)).
     fn limits(&self) -> Limits {
@@ -89,15 +98,60 @@ struct Shared<S> {
     next: AtomicU64,
     panics: AtomicU64,
     limits: Limits,
+    /// What long messages take.
+    long_messages: Arc<PerUser>,
 }
 
-/// Apart from the service, so that a thread lets go of that before it says that it has ended: whoever
+/// Apart from the service, so that a thread lets go of that before it says that it has ended: a thread that
 /// stops a server may rely on it that nobody else holds the service then.
 #[derive(Default)]
 struct Connections {
+    open: Mutex<Open>,
+    /// One has ended, or has introduced itself.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Open {
     /// A second handle on every open connection, to end it from outside.
-    open: Mutex<HashMap<u64, Link>>,
-    closed: Condvar,
+    links: HashMap<u64, Link>,
+    /// Those that have not introduced themselves, the oldest first, and since when.
+    strangers: BTreeMap<u64, Instant>,
+}
+
+impl Open {
+    /// The oldest stranger that has kept the server waiting: nothing came that is still to be read.
+    fn overdue(&self) -> Option<u64> {
+        let old = self.strangers.iter();
+        let mut old = old.take_while(|(_, since)| since.elapsed() >= STRANGER_TIME);
+        let is_silent = |number: &u64| self.links.get(number).is_none_or(|link| !link.has_input());
+        old.find(|(number, _)| is_silent(*number))
+            .map(|(number, _)| *number)
+    }
+}
+
+impl Connections {
+    fn introduced(&self, number: u64) {
+        self.open.lock().strangers.remove(&number);
+        self.changed.notify_all();
+    }
+
+    /// Waits until one more stranger finds room, because another has introduced itself or gone; one that is overdue is ended.
+    fn admit_stranger(&self, open: &mut MutexGuard<'_, Open>, most: usize, is_over: &AtomicBool) {
+        while open.strangers.len() >= most && !is_over.load(Ordering::SeqCst) {
+            match open.overdue() {
+                Some(number) => {
+                    open.strangers.remove(&number);
+                    if let Some(link) = open.links.get(&number) {
+                        link.shutdown();
+                    }
+                }
+                None => {
+                    let _ = self.changed.wait_for(open, STRANGER_TIME / 10);
+                }
+            }
+        }
+    }
 }
 
 /// A server that runs.
@@ -122,8 +176,14 @@ pub fn start<S: Service>(
     listeners: Vec<Listener>,
     keys: Keys,
 ) -> io::Result<Running<S>> {
+    let limits = service.limits();
     let shared = Arc::new(Shared {
-        limits: service.limits(),
+        limits,
+        long_messages: PerUser::shared(
+            "bytes of long messages",
+            "--long-message-bytes",
+            limits.long_message_bytes,
+        ),
         service,
         keys,
         is_stopping: AtomicBool::new(false),
@@ -169,7 +229,7 @@ impl<S: Service> Running<S> {
 
     /// Connections that are open.
     pub fn connections(&self) -> usize {
-        self.shared.connections.open.lock().len()
+        self.shared.connections.open.lock().links.len()
     }
 
     /// Handlers that panicked; each is a bug.
@@ -187,16 +247,16 @@ impl<S: Service> Running<S> {
             let _ = thread.join();
         }
         let mut open = self.shared.connections.open.lock();
-        for link in open.values() {
+        for link in open.links.values() {
             link.shutdown();
         }
-        let deadline = std::time::Instant::now() + patience;
-        while !open.is_empty() {
-            let left = deadline.saturating_duration_since(std::time::Instant::now());
+        let deadline = Instant::now() + patience;
+        while !open.links.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }
-            self.shared.connections.closed.wait_for(&mut open, left);
+            self.shared.connections.changed.wait_for(&mut open, left);
         }
     }
 }
@@ -224,38 +284,50 @@ fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
             continue;
         };
         {
-            // Under the lock: whoever stops ends what is in the table then.
-            let mut open = shared.connections.open.lock();
+            // Under the lock: the thread that stops the server ends what is in the table then.
+            let connections = &shared.connections;
+            let mut open = connections.open.lock();
+            connections.admit_stranger(&mut open, shared.limits.strangers(), &shared.is_stopping);
             if shared.is_stopping.load(Ordering::SeqCst) {
                 return;
             }
-            if open.len() >= shared.limits.connections.saturating_add(BEYOND) {
-                tracing::warn!(
-                    connections = open.len(),
-                    "limit met: connection closed unheard"
-                );
+            if open.links.len() >= shared.limits.connections.saturating_add(BEYOND) {
+                static UNHEARD: Seldom = Seldom::new();
+                if let Some(left_out) = UNHEARD.line() {
+                    tracing::warn!(
+                        connections = open.links.len(),
+                        left_out,
+                        "limit met: connection closed unheard"
+                    );
+                }
                 continue;
             }
-            open.insert(number, second);
+            open.links.insert(number, second);
+            open.strangers.insert(number, Instant::now());
         }
         let theirs = Arc::clone(shared);
         let spawned = thread::Builder::new()
             .name(format!("connection {number}"))
             .stack_size(512 << 10)
             .spawn(move || {
-                if catch_unwind(AssertUnwindSafe(|| converse(&theirs, link))).is_err() {
+                if catch_unwind(AssertUnwindSafe(|| converse(&theirs, link, number))).is_err() {
                     theirs.panics.fetch_add(1, Ordering::Relaxed);
                 }
                 let connections = Arc::clone(&theirs.connections);
                 drop(theirs);
-                if let Some(second) = connections.open.lock().remove(&number) {
+                let mut open = connections.open.lock();
+                open.strangers.remove(&number);
+                if let Some(second) = open.links.remove(&number) {
                     second.shutdown();
                 }
-                connections.closed.notify_all();
+                drop(open);
+                connections.changed.notify_all();
             });
         if let Err(error) = spawned {
             tracing::warn!(%error, "no thread for a connection");
-            shared.connections.open.lock().remove(&number);
+            let mut open = shared.connections.open.lock();
+            open.links.remove(&number);
+            open.strangers.remove(&number);
         }
     }
 }
@@ -291,13 +363,16 @@ fn protect<S: Service>(shared: &Shared<S>, link: Link) -> Option<(Link, Option<H
             None
         }
         Err(TlsError::Refused(why)) => {
-            tracing::warn!(%why, "certificate refused");
+            static REFUSED: Seldom = Seldom::new();
+            if let Some(left_out) = REFUSED.line() {
+                tracing::warn!(%why, left_out, "certificate refused");
+            }
             None
         }
     }
 }
 
-fn converse<S: Service>(shared: &Shared<S>, link: Link) {
+fn converse<S: Service>(shared: &Shared<S>, link: Link, number: u64) {
     let Some((link, holder)) = protect(shared, link) else {
         return;
     };
@@ -305,7 +380,10 @@ fn converse<S: Service>(shared: &Shared<S>, link: Link) {
     let Some(mut session) = introduce(shared, &mut exchange, holder) else {
         return;
     };
-    if exchange.link.set_timeout(None).is_err() {
+    shared.connections.introduced(number);
+    let user = shared.service.user(&session);
+    exchange.pool = user.map(|user| (Arc::clone(&shared.long_messages), user));
+    if exchange.link.set_patience(shared.limits.patience).is_err() {
         shared.service.ended(session);
         return;
     }
@@ -355,7 +433,10 @@ fn introduce<S: Service>(
             }
         },
         Err(Some((status, refusal))) => {
-            tracing::info!(%status, why = refusal.text, "introduction refused");
+            static REFUSED: Seldom = Seldom::new();
+            if let Some(left_out) = REFUSED.line() {
+                tracing::info!(%status, why = refusal.text, left_out, "introduction refused");
+            }
             farewell(exchange, status, &refusal);
             None
         }
@@ -374,7 +455,7 @@ fn hello<S: Service>(
 ) -> Result<(S::Session, Welcome), Rejection> {
     let hello: Hello = next_is(exchange, "the first message of a connection")?;
     let is_server = matches!(hello.role, Role::Server { .. } | Role::NewServer);
-    if !is_server && shared.connections.open.lock().len() > shared.limits.connections {
+    if !is_server && shared.connections.open.lock().links.len() > shared.limits.connections {
         return Err(Some(full(&shared.limits)));
     }
     let is_unix = matches!(exchange.link.peer(), Ok(wire::link::PeerName::Unix { .. }));

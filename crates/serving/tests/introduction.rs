@@ -85,7 +85,7 @@ fn a_wrong_secret_is_refused_and_the_connection_ended() {
     assert!(text.contains("secret"), "{text}");
     is_closed(&mut link);
 
-    // A proof for somebody else, for an earlier challenge, or of another length is none.
+    // A proof for another peer, for an earlier challenge, or of another length is none.
     let secret = serving::Secret::new(SECRET);
     let said = hello_of(5);
     let other = Hello {

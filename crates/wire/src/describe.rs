@@ -8,7 +8,7 @@
 //! Equal trees have equal bytes, and bytes that are not what the encoder would have written are
 //! refused: a description can be compared, hashed and sealed without being read.
 //!
-//! Whoever receives a tree rebuilds it through the constructors of the algebra, so it is well
+//! The receiver of a tree rebuilds it through the constructors of the algebra, so it is well
 //! formed or refused; depth and node count are limited, and a node cannot cost more memory than the
 //! bytes that describe it by more than a constant factor. That the elements of a partition are
 //! disjoint is checked within a number of steps of its own ([`falls::Overlay`]); only servers send

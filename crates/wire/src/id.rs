@@ -1,7 +1,7 @@
 //! Numbers that name things, each of its own type.
 //!
 //! None is ever used twice: files and servers are counted by the catalogue, handles carry the number
-//! of the catalogue's start, and clients are numbered by whoever accepts their connection.
+//! of the catalogue's start, and clients are numbered by the manager, which accepts their connections.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ impl ServerId {
     pub const MANAGER: ServerId = ServerId(u64::MAX);
 }
 
-/// Nanoseconds since the beginning of 1970, as somebody with a clock saw them.
+/// Nanoseconds since the beginning of 1970, as a process with a clock saw them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub i64);
 

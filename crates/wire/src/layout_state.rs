@@ -191,7 +191,7 @@ impl StateVersion {
         Ok(StateVersion { step: r.number()? })
     }
 
-    /// Reads over a version and keeps nothing, for whoever only compares its bytes.
+    /// Reads over a version and keeps nothing, for readers that only compare its bytes.
     pub fn skip(r: &mut Reader<'_>) -> Result<(), DecodeError> {
         r.number().map(drop)
     }

@@ -4,7 +4,7 @@
 //! wait for each other's acknowledgement), and payloads are received straight into the memory they
 //! are meant for. The control buffer belongs to the link and is reused, so a steady exchange
 //! allocates nothing. A link may read ahead: then a small request takes one call of the system, and
-//! whoever receives payloads by itself begins with what was read already.
+//! a caller that receives payloads by itself begins with what was read already.
 //!
 //! Left to others: what frames mean, retries, who may connect.
 
@@ -65,8 +65,11 @@ impl LinkError {
     }
 }
 
-/// A host that has not been heard of for so long is gone, unless somebody says otherwise.
+/// A host that has not been heard of for so long is gone, unless the caller says otherwise.
 pub const SILENCE: Duration = Duration::from_secs(15);
+
+/// A control part above this is long: the peer has to send it in time, if the link has a patience.
+const LONG_BYTES: u32 = 64 << 10;
 
 /// Slices that one call of the kernel takes.
 const MOST_SLICES: usize = 1024;
@@ -75,7 +78,7 @@ const MOST_SLICES: usize = 1024;
 enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
-    /// One end of a pair of sockets; somebody passes on what goes through it.
+    /// One end of a pair of sockets; a thread passes on what goes through it.
     Relayed(UnixStream, Arc<Relay>),
 }
 
@@ -96,7 +99,7 @@ impl Stream {
     }
 }
 
-/// What a link knows about whoever passes its bytes on: who is at the far end, and why that failed.
+/// What a link knows about the thread that passes its bytes on: who is at the far end, and why that failed.
 #[derive(Debug)]
 pub struct Relay {
     peer: PeerName,
@@ -158,6 +161,8 @@ pub struct Link {
     held: Range<usize>,
     /// When reading has to be over, whatever trickles in until then.
     deadline: Option<Instant>,
+    /// How long the peer may take for each part of a long message.
+    patience: Option<Duration>,
     /// Descriptors that came with what was received, if any are expected.
     descriptors: Option<Vec<OwnedFd>>,
 }
@@ -187,6 +192,7 @@ impl Link {
             inbox: Box::default(),
             held: 0..0,
             deadline: None,
+            patience: None,
             descriptors: None,
         }
     }
@@ -199,6 +205,7 @@ impl Link {
             inbox: Box::default(),
             held: 0..0,
             deadline: None,
+            patience: None,
             descriptors: None,
         };
         link.end_when_silent(SILENCE)?;
@@ -231,7 +238,7 @@ impl Link {
         Ok(sockopt::set_tcp_user_timeout(s, limit_ms)?)
     }
 
-    /// A link whose bytes somebody passes on.
+    /// A link whose bytes a thread passes on.
     pub fn relayed(stream: UnixStream, relay: Arc<Relay>) -> Link {
         Link {
             stream: Stream::Relayed(stream, relay),
@@ -239,16 +246,17 @@ impl Link {
             inbox: Box::default(),
             held: 0..0,
             deadline: None,
+            patience: None,
             descriptors: None,
         }
     }
 
-    /// Whether somebody passes its bytes on.
+    /// Whether a thread passes its bytes on.
     pub fn is_relayed(&self) -> bool {
         matches!(self.stream, Stream::Relayed(..))
     }
 
-    /// The TCP stream, for whoever passes bytes on; nothing was read ahead.
+    /// The TCP stream, for a thread that passes bytes on; nothing was read ahead.
     pub fn into_tcp(self) -> io::Result<TcpStream> {
         match self.stream {
             Stream::Tcp(s) if self.held.is_empty() => Ok(s),
@@ -256,7 +264,7 @@ impl Link {
         }
     }
 
-    /// Reads up to so many bytes ahead from now on. Whoever receives through [`AsFd`] then begins with
+    /// Reads up to so many bytes ahead from now on. A caller that receives through [`AsFd`] then begins with
     /// [`Link::ahead`].
     pub fn read_ahead(&mut self, bytes: usize) {
         if self.held.is_empty() {
@@ -352,6 +360,32 @@ impl Link {
         }
     }
 
+    /// From now on waits for a message for ever, but for each part of a long one, and for the peer to take anything of what is sent,
+    /// only so long. Costs nothing while messages are short.
+    pub fn set_patience(&mut self, patience: Duration) -> io::Result<()> {
+        self.patience = Some(patience);
+        self.set_timeout(Some(patience))?;
+        self.set_read_timeout(None)
+    }
+
+    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match &self.stream {
+            Stream::Unix(s) | Stream::Relayed(s, _) => s.set_read_timeout(timeout),
+            Stream::Tcp(s) => s.set_read_timeout(timeout),
+        }
+    }
+
+    /// Whether bytes have come that nobody has read, or the end of the connection.
+    pub fn has_input(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let mut fds = [PollFd::new(self, PollFlags::IN)];
+        !self.held.is_empty() || poll(&mut fds, Some(&now)).is_ok_and(|count| count > 0)
+    }
+
     /// A second handle on the same connection, for a thread that only sends or only receives.
     pub fn try_clone(&self) -> io::Result<Link> {
         Ok(Link {
@@ -360,6 +394,7 @@ impl Link {
             inbox: Box::default(),
             held: 0..0,
             deadline: None,
+            patience: None,
             descriptors: None,
         })
     }
@@ -454,19 +489,56 @@ impl Link {
 
     /// Receives header and control part, in as many frames as that takes. The payload is still to be received or skipped.
     pub fn receive(&mut self) -> Result<(Header, &[u8]), LinkError> {
-        if self.control.capacity() > 2 * MAX_CONTROL_BYTES as usize {
+        self.receive_if(|| true)
+    }
+
+    /// [`Link::receive`] that asks before each part of a long message behind the first whether there is room for it. If not, the
+    /// control part is received and dropped, so that the connection is in step.
+    pub fn receive_if(
+        &mut self,
+        admit: impl FnMut() -> bool,
+    ) -> Result<(Header, &[u8]), LinkError> {
+        if self.control.capacity() >= 2 * MAX_CONTROL_BYTES as usize {
             // Of a long message, which is rare: a connection does not keep its memory.
             self.control = Vec::new();
         }
+        let header = self.receive_parts(admit);
+        if self.deadline.take().is_some() {
+            self.set_read_timeout(None)?;
+        }
+        Ok((header?, &self.control))
+    }
+
+    fn receive_parts(&mut self, mut admit: impl FnMut() -> bool) -> Result<Header, LinkError> {
         let mut header = self.receive_frame(0)?;
+        let (mut came, mut is_admitted) = (0, true);
         while header.flags & CONTINUED != 0 {
-            let next = self.receive_frame(self.control.len())?;
+            came += header.control_bytes as usize;
+            is_admitted = is_admitted && admit();
+            self.hurry();
+            let next = self.receive_frame(if is_admitted { came } else { 0 })?;
             if (next.kind, next.request) != (header.kind, header.request) {
                 return Err(FrameError::Reserved.into());
             }
+            if came + next.control_bytes as usize > MAX_LONG_CONTROL_BYTES {
+                return Err(FrameError::TooLarge.into());
+            }
             header = next;
         }
-        Ok((header, &self.control))
+        if !is_admitted {
+            self.control.clear();
+        }
+        Ok(header)
+    }
+
+    /// The peer has to send the next part in time.
+    fn hurry(&mut self) {
+        self.deadline = self.patience.map(|patience| Instant::now() + patience);
+    }
+
+    /// The control part that was received last, which is then no longer here.
+    pub fn take_control(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.control)
     }
 
     /// Receives a frame whose control part goes behind `kept` bytes of earlier ones.
@@ -480,6 +552,9 @@ impl Link {
         let is_whole = header.control_bytes == MAX_CONTROL_BYTES && header.payload_bytes == 0;
         if len > MAX_LONG_CONTROL_BYTES || is_continued && !is_whole {
             return Err(FrameError::TooLarge.into());
+        }
+        if kept == 0 && header.control_bytes > LONG_BYTES && self.patience.is_some() {
+            self.hurry();
         }
         let mut control = std::mem::take(&mut self.control);
         control.resize(len, 0);
@@ -574,7 +649,7 @@ impl Link {
             if left.is_zero() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            self.set_timeout(Some(left))?;
+            self.set_read_timeout(Some(left))?;
         }
         match (&mut self.stream, &mut self.descriptors) {
             (Stream::Unix(s), Some(list)) => crate::descriptors::receive(s.as_fd(), into, list),
@@ -599,7 +674,7 @@ impl Link {
                 Ok(n) => IoSlice::advance_slices(&mut slices, n),
                 Err(Errno::INTR) => {}
                 Err(e) => {
-                    // Whoever passes the bytes on knows better why they are not taken.
+                    // The thread that passes the bytes on knows better why they are not taken.
                     if let Stream::Relayed(_, relay) = &self.stream {
                         relay.end()?;
                     }

@@ -34,7 +34,7 @@ pub enum ServiceUrl {
     At(Endpoint),
     /// A running service that is reached under TLS.
     Protected(Endpoint, TlsNames),
-    /// The directory, served by whoever uses it.
+    /// The directory, served by the processes that use it.
     Directory(PathBuf),
     /// The servers of this job.
     Job,

@@ -34,7 +34,7 @@ fn header(kind: u16, request: u64) -> Header {
     }
 }
 
-/// Where somebody listens; the socket goes with it.
+/// Where a server listens; the socket goes with it.
 struct Place(Endpoint);
 
 impl std::ops::Deref for Place {
@@ -256,7 +256,7 @@ fn long_control_parts_travel_in_parts_and_come_whole() {
     }
 }
 
-/// Whoever sends parts for ever, or parts that do not belong together, is not listened to.
+/// A peer that sends parts for ever, or parts that do not belong together, is not listened to.
 #[test]
 fn parts_without_end_or_of_another_message_are_refused() {
     let whole = vec![1; MAX_CONTROL_BYTES as usize];
@@ -514,7 +514,7 @@ fn answers_to_other_questions_are_not_taken() {
             assert_eq!(taken.is_ok(), is_taken, "{answer:?}: {taken:?}");
         }
     }
-    // Somebody who could not read the question says why.
+    // A peer that could not read the question says why.
     for (listener, endpoint) in listeners() {
         let mut near = Link::connect(&endpoint, WAIT).unwrap();
         near.set_timeout(Some(WAIT)).unwrap();

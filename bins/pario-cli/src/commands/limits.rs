@@ -20,15 +20,19 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     connections_per_user: Option<u64>,
 
-    /// Files that one client has open at a time [default: 65536]
+    /// Bytes of messages beyond the first MiB of each that are under way, half of them for one user [default: 256MiB]
+    #[arg(long, value_name = "SIZE", value_parser = size_argument)]
+    long_message_bytes: Option<u64>,
+
+    /// Files that one client has open at a time; a user 16 times as many [default: 65536]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     open_files: Option<u64>,
 
-    /// Views that one client has registered at an I/O server [default: 16384]
+    /// Views that one client has registered at an I/O server; a user 16 times as many [default: 16384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     views: Option<u64>,
 
-    /// Bytes that describe the views of one client at an I/O server [default: 16MiB]
+    /// Bytes that describe the views of one client at an I/O server; a user 16 times as many [default: 16MiB]
     #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     view_bytes: Option<u64>,
 
@@ -55,6 +59,9 @@ impl Limits {
         };
         if let Some(n) = self.connections_per_user {
             limits.connections_per_user = small(n);
+        }
+        if let Some(n) = self.long_message_bytes {
+            limits.long_message_bytes = small(n);
         }
         limits
     }
@@ -83,6 +90,7 @@ impl Limits {
         let all = [
             ("--connections", self.connections),
             ("--connections-per-user", self.connections_per_user),
+            ("--long-message-bytes", self.long_message_bytes),
             ("--open-files", self.open_files),
             ("--views", self.views),
             ("--view-bytes", self.view_bytes),

@@ -30,9 +30,7 @@ impl KnownState {
     pub(crate) fn new(opened: OpenAnswer) -> KnownState {
         let attributes = &opened.attributes;
         let size = SizeIs {
-            size: attributes
-                .truncate_to
-                .map_or(attributes.size, |to| to.min(attributes.size)),
+            size: attributes.size,
             epoch: attributes.epoch,
         };
         KnownState {

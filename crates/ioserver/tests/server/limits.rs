@@ -4,10 +4,11 @@
 use layout::View;
 use wire::Status;
 use wire::ask::AskError;
+use wire::frame::{CONTINUED, Header, MAX_CONTROL_BYTES};
 use wire::link::Link;
-use wire::message::Bytes;
 use wire::message::file::{DropView, SetView};
 use wire::message::session::Ping;
+use wire::message::{Bytes, Request};
 
 use crate::rig::{Client, Rig};
 
@@ -75,6 +76,7 @@ fn connections_of_a_server_are_limited_and_servers_find_room() {
         o.limits.connections = serving::Limits {
             connections: 6,
             connections_per_user: 1000,
+            ..serving::Limits::of(6)
         }
     });
     let server = rig.number(0);
@@ -131,4 +133,102 @@ fn views_and_their_descriptions_are_limited() {
     };
     refused(client.ask(server, &long), "--view-bytes");
     client.write(&file, 1, &whole, 0, b"alive").unwrap();
+}
+
+#[test]
+fn views_of_a_user_are_limited_over_all_his_clients() {
+    let rig = Rig::with(1, |o| {
+        o.limits.views = 2;
+        o.limits.view_bytes = 4096;
+    });
+    let server = rig.number(0);
+    let whole = View::whole_file();
+    let mut clients: Vec<(Client, _)> = Vec::new();
+    for _ in 0..serving::CLIENTS_OF_A_USER {
+        let mut client = rig.client();
+        let file = client.open("/f", None, None);
+        for number in 0..2 {
+            client.set_view_at(server, &file, number, &whole).unwrap();
+        }
+        clients.push((client, file));
+    }
+    let mut last = rig.client();
+    let file = last.open("/f", None, None);
+    refused(last.set_view_at(server, &file, 0, &whole), "--views");
+    // What a client drops, or takes with it when it goes, is free.
+    clients[0].0.ask(server, &DropView { view: 1 }).unwrap();
+    last.set_view_at(server, &file, 0, &whole).unwrap();
+    refused(last.set_view_at(server, &file, 1, &whole), "--views");
+    drop(clients);
+    for attempt in 0.. {
+        if last.set_view_at(server, &file, 1, &whole).is_ok() {
+            break;
+        }
+        assert!(
+            attempt < 100_000,
+            "what a client had is free when it has gone"
+        );
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn descriptions_of_a_user_are_limited_over_all_his_clients() {
+    let rig = Rig::with(1, |o| o.limits.view_bytes = 4096);
+    let server = rig.number(0);
+    let mut clients = Vec::new();
+    let announced = |file: &crate::rig::File| SetView {
+        view: 9,
+        file: file.id,
+        capability: file.opened.capability.clone(),
+        description_bytes: 4096,
+        description: Bytes(vec![0]),
+    };
+    for _ in 0..serving::CLIENTS_OF_A_USER {
+        let mut client = rig.client();
+        let file = client.open("/f", None, None);
+        client.ask(server, &announced(&file)).unwrap();
+        clients.push((client, file));
+    }
+    let mut last = rig.client();
+    let file = last.open("/f", None, None);
+    refused(last.ask(server, &announced(&file)), "--view-bytes");
+    clients[3].0.ask(server, &DropView { view: 9 }).unwrap();
+    last.ask(server, &announced(&file)).unwrap();
+}
+
+#[test]
+fn a_client_that_stops_inside_a_message_or_does_not_read_loses_its_connection() {
+    let rig = Rig::with(1, |o| {
+        o.limits.connections.patience = std::time::Duration::from_millis(100);
+    });
+    let server = rig.number(0);
+    let mut client = rig.client();
+    let (mut other, _) = client.connect_as_itself(server).unwrap();
+    let header = |flags| Header {
+        kind: Ping::KIND,
+        status: Status::Ok,
+        flags,
+        request: 5,
+        control_bytes: MAX_CONTROL_BYTES,
+        payload_bytes: 0,
+    };
+    let (mut begun, _) = client.connect_as_itself(server).unwrap();
+    let part = vec![0; MAX_CONTROL_BYTES as usize];
+    let head = header(CONTINUED).encode(&part);
+    for bytes in [&head[..], &part] {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            sent += rustix::io::write(&begun, &bytes[sent..]).unwrap();
+        }
+    }
+    assert_eq!(begun.receive().unwrap_err().status(), Status::Unreachable);
+    let (mut deaf, _) = client.connect_as_itself(server).unwrap();
+    let stopped = loop {
+        if let Err(no) = deaf.send(header(0), &[], &[]) {
+            break no;
+        }
+    };
+    assert_eq!(stopped.status(), Status::Unreachable, "{stopped}");
+    other.ask(1, &Ping {}, &mut Vec::new()).unwrap();
 }

@@ -34,8 +34,10 @@ pub(crate) fn attributes(rows: &dyn Rows, file: FileId) -> Result<Attributes, Me
         accessed: node.accessed,
         modified: node.modified,
         changed: node.changed,
-        size: body.map_or(0, |b| b.size),
-        epoch: body.map_or(0, |b| b.epoch),
+        size: body.map_or(0, |b| b.size_before.unwrap_or(b.size)),
+        epoch: body.map_or(0, |b| {
+            b.epoch.saturating_sub(b.size_before.is_some().into())
+        }),
         truncate_to: body.and_then(|b| b.truncate_to),
         array: body.and_then(|b| b.array.clone()),
         layout: body.map(|b| b.layout.clone()),

@@ -76,19 +76,18 @@ fn parse(text: String, servers: usize) -> Result<(String, Layout), MetaError> {
 
 /// The layout for a file that holds `array` or plain bytes, when `servers` take subfiles.
 pub(crate) fn choose(
-    array: Option<&str>,
+    array: Option<&ArrayType>,
     text: Option<&str>,
     servers: usize,
     decide: impl FnOnce() -> Option<Choice>,
 ) -> Result<Chosen, MetaError> {
-    let array: Option<ArrayType> = array.map(str::parse).transpose()?;
     let choice = match text {
         Some(_) => None,
         None => Some(decide().ok_or(MetaError::NoServer)?),
     };
     let text = match (text, &choice) {
         (Some(text), _) => text.to_owned(),
-        (None, Some(choice)) => default_text(array.as_ref(), choice),
+        (None, Some(choice)) => default_text(array, choice),
         (None, None) => return Err(MetaError::NoServer),
     };
     let (text, layout) = parse(text, servers)?;
@@ -98,7 +97,7 @@ pub(crate) fn choose(
             "names one element; that is a view, a file needs all of them",
         ));
     }
-    let applied = match array.as_ref().filter(|a| a.bytes() > 0) {
+    let applied = match array.filter(|a| a.bytes() > 0) {
         Some(array) => layout.on_array(array)?,
         None => layout.on_bytes()?,
     };
@@ -157,7 +156,8 @@ mod tests {
                 .collect(),
             ..Knowledge::default()
         };
-        let chosen = choose(array, None, servers, || decide(&known)).unwrap();
+        let array = array.map(|text| text.parse().unwrap());
+        let chosen = choose(array.as_ref(), None, servers, || decide(&known)).unwrap();
         assert!(chosen.partition.len() <= servers);
         chosen.text
     }
@@ -174,8 +174,9 @@ mod tests {
 
     #[test]
     fn what_is_no_partition_is_refused() {
-        let refused = |array, layout| {
-            let chosen = choose(array, Some(layout), 4, || None);
+        let refused = |array: Option<&str>, layout| {
+            let array = array.map(|text| text.parse().unwrap());
+            let chosen = choose(array.as_ref(), Some(layout), 4, || None);
             chosen.unwrap_err().to_string()
         };
         let message = refused(Some("u8[4,4]"), "slice[0:2, :]");

@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::error::MetaError;
 use crate::{ClientId, FileId, HandleId, Rights};
 
 /// Bits of a handle's number that count within one start.
@@ -18,21 +19,33 @@ const COUNT_BITS: u32 = 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handle {
     pub(crate) client: ClientId,
+    pub(crate) user: u32,
     pub(crate) file: FileId,
     pub(crate) rights: Rights,
     /// Nobody else may have the file open, except with the same number, unless it is 0.
     pub(crate) unique: Option<u64>,
 }
 
+/// How many files may be open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenLimits {
+    /// By one client.
+    pub client: usize,
+    /// By all clients of a user.
+    pub user: usize,
+}
+
 /// All openings.
 #[derive(Debug)]
 pub(crate) struct Handles {
+    pub(crate) limits: OpenLimits,
     next: u64,
     /// Clients of the start before may not be back yet.
     pub(crate) recovering: bool,
     open: HashMap<HandleId, Handle>,
     by_client: HashMap<ClientId, BTreeSet<HandleId>>,
     by_file: HashMap<FileId, BTreeSet<HandleId>>,
+    by_user: HashMap<u32, usize>,
     /// How to take back what was changed since the last mark, the latest at the end.
     undo: Vec<Undo>,
 }
@@ -48,11 +61,16 @@ enum Undo {
 impl Handles {
     pub(crate) fn new(start: u64, recovering: bool) -> Self {
         Handles {
+            limits: OpenLimits {
+                client: usize::MAX,
+                user: usize::MAX,
+            },
             next: start << COUNT_BITS,
             recovering,
             open: HashMap::new(),
             by_client: HashMap::new(),
             by_file: HashMap::new(),
+            by_user: HashMap::new(),
             undo: Vec::new(),
         }
     }
@@ -83,16 +101,28 @@ impl Handles {
         }
     }
 
-    pub(crate) fn add(&mut self, handle: Handle) -> HandleId {
+    /// One more, unless its client or user has as many as he may.
+    pub(crate) fn add(&mut self, handle: Handle) -> Result<HandleId, MetaError> {
+        let (client, user) = (handle.client, handle.user);
+        let of_client = self.by_client.get(&client).map_or(0, BTreeSet::len);
+        let of_user = self.by_user.get(&user).copied().unwrap_or_default();
+        let too_many = |who, open| Err(MetaError::TooManyOpen { who, open });
+        if of_client >= self.limits.client {
+            return too_many(client.to_string(), of_client);
+        }
+        if of_user >= self.limits.user {
+            return too_many(format!("user {user}"), of_user);
+        }
         let id = HandleId(self.next);
         self.next += 1;
         self.put(id, handle);
         self.undo.push(Undo::Added(id));
-        id
+        Ok(id)
     }
 
     fn put(&mut self, id: HandleId, handle: Handle) {
         self.open.insert(id, handle);
+        *self.by_user.entry(handle.user).or_default() += 1;
         self.by_client.entry(handle.client).or_default().insert(id);
         self.by_file.entry(handle.file).or_default().insert(id);
     }
@@ -114,6 +144,12 @@ impl Handles {
             set.remove(&id);
             if set.is_empty() {
                 self.by_client.remove(&handle.client);
+            }
+        }
+        if let Some(count) = self.by_user.get_mut(&handle.user) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_user.remove(&handle.user);
             }
         }
         if let Some(set) = self.by_file.get_mut(&handle.file) {

@@ -20,7 +20,7 @@ use super::record::{
     layout_state, put_distribution, put_layout_state, put_node,
 };
 use super::rows::Rows;
-use super::{Batch, Identity, Snapshot, Wanted};
+use super::{Batch, Identity, Snapshot};
 use crate::error::MetaError;
 use crate::{FileId, Rights};
 
@@ -372,22 +372,16 @@ impl Batch<'_> {
             candidates.retain(|m| list.contains(&m.server.0));
         }
         let rotation = counter(&self.rows, Counter::Rotation)?;
-        let mut chosen = match (text, &self.prepared) {
-            (Some(text), Some(prepared)) => {
-                let wanted = Wanted::new(array, text, candidates.len());
-                match prepared.get(&wanted) {
-                    Some(meaning) => meaning.clone()?,
-                    None => {
-                        self.wanted = Some(wanted);
-                        return Err(MetaError::Unprepared);
-                    }
-                }
+        let mut chosen = match text {
+            Some(text) => self.layout_of(array, text, candidates.len())?,
+            None => {
+                let array = array.map(|text| self.array_of(text)).transpose()?;
+                choose(array.as_ref(), None, candidates.len(), || {
+                    let mut known = self.usage.knowledge(&candidates, rotation, expected);
+                    (known.style, known.alignment) = (wishes.style, wishes.alignment);
+                    advise::distribute::choose(&known)
+                })?
             }
-            _ => choose(array, text, candidates.len(), || {
-                let mut known = self.usage.knowledge(&candidates, rotation, expected);
-                (known.style, known.alignment) = (wishes.style, wishes.alignment);
-                advise::distribute::choose(&known)
-            })?,
         };
         chosen.among.clone_from(&wishes.among);
         if let (Some(choice), Some(size)) = (&chosen.choice, expected.size) {

@@ -56,6 +56,7 @@ pub use answered::{Identity, WINDOW};
 pub use any_row::read_row;
 pub use check::Finding;
 pub use choose_layout::MAX_SUBFILES;
+pub use handles::OpenLimits;
 pub use layouts::{CutByViews, LaidOutByViews, LayoutInfo};
 pub use opening::Opened;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES};
@@ -229,6 +230,11 @@ impl Catalogue {
         Ok(Snapshot {
             rows: Reading::begin(&self.db)?,
         })
+    }
+
+    /// Lets clients and users have so many files open from now on.
+    pub fn limit_open(&mut self, limits: OpenLimits) {
+        self.handles.limits = limits;
     }
 
     /// Whether clients of the start before may still open their handles again.

@@ -72,6 +72,7 @@ impl Batch<'_> {
             size: 0,
             epoch: 0,
             truncate_to: None,
+            size_before: None,
             unlinked: false,
             delete_on_close: false,
         });

@@ -117,10 +117,11 @@ impl Batch<'_> {
         let layout = super::layouts::layout_info(&self.rows, file)?;
         let handle = self.handles.add(Handle {
             client: caller.client,
+            user: caller.credentials.user,
             file,
             rights: options.rights,
             unique: options.unique,
-        });
+        })?;
         Ok(Opened {
             handle,
             client: caller.client,
@@ -174,10 +175,35 @@ impl Batch<'_> {
         path: &str,
         options: &OpenOptions,
     ) -> Result<Opened, MetaError> {
+        let how = (options.rights, options.unique);
+        self.opened_once(caller, identity, how, |b| b.open(caller, path, options))
+    }
+
+    /// [`Batch::reopen`] for a request that may come again: it is done once.
+    pub fn reopen_once(
+        &mut self,
+        caller: &Caller<'_>,
+        identity: Identity,
+        file: FileId,
+        (rights, unique): (Rights, Option<u64>),
+    ) -> Result<Opened, MetaError> {
+        self.opened_once(caller, identity, (rights, unique), |b| {
+            b.reopen(caller, file, rights, unique)
+        })
+    }
+
+    /// Opens once; a second request finds the handle of the first.
+    fn opened_once(
+        &mut self,
+        caller: &Caller<'_>,
+        identity: Identity,
+        (rights, unique): (Rights, Option<u64>),
+        open: impl FnOnce(&mut Self) -> Result<Opened, MetaError>,
+    ) -> Result<Opened, MetaError> {
         self.once(
             identity,
             |b| {
-                let opened = b.open(caller, path, options)?;
+                let opened = open(b)?;
                 let mut note = Vec::new();
                 for number in [opened.file.0, u64::from(opened.is_new), opened.handle.0] {
                     put_number(&mut note, number);
@@ -191,7 +217,7 @@ impl Batch<'_> {
                 let mut opened = match b.handles.get(caller.client, handle) {
                     Some(_) => b.opened(caller, handle)?,
                     // The catalogue was started again, or the client has closed it since.
-                    None => b.reopen(caller, file, options.rights, options.unique)?,
+                    None => b.reopen(caller, file, rights, unique)?,
                 };
                 opened.is_new = is_new;
                 opened.hints = for_handle(&b.rows, file)?;
@@ -218,10 +244,11 @@ impl Batch<'_> {
             let layout = super::layouts::layout_info(&b.rows, file)?;
             let handle = b.handles.add(Handle {
                 client: caller.client,
+                user: caller.credentials.user,
                 file,
                 rights,
                 unique,
-            });
+            })?;
             Ok(Opened {
                 handle,
                 client: caller.client,

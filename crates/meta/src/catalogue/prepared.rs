@@ -10,48 +10,114 @@
 
 use std::collections::HashMap;
 
+use layout::{ArrayType, Layout};
+
+use super::Batch;
 use super::choose_layout::{Chosen, choose};
 use crate::error::MetaError;
 
-/// A text whose meaning is wanted: for which array, and when so many servers take subfiles.
+/// A text whose meaning is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Wanted {
-    array: Option<String>,
-    text: String,
-    servers: usize,
+pub struct Wanted(Question);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Question {
+    /// What a layout is for which array, when so many servers take subfiles.
+    Layout {
+        array: Option<String>,
+        text: String,
+        servers: usize,
+    },
+    /// What an array is.
+    Array(String),
+    /// Whether a text is a layout.
+    IsLayout(String),
 }
 
-impl Wanted {
-    pub(crate) fn new(array: Option<&str>, text: &str, servers: usize) -> Self {
-        Wanted {
-            array: array.map(str::to_owned),
-            text: text.to_owned(),
-            servers,
-        }
-    }
+#[derive(Clone, Debug)]
+enum Meaning {
+    Layout(Result<Chosen, MetaError>),
+    Array(Result<ArrayType, MetaError>),
+    IsLayout(bool),
+}
 
-    fn meaning(&self) -> Result<Chosen, MetaError> {
-        choose(
-            self.array.as_deref(),
-            Some(&self.text),
-            self.servers,
-            || None,
-        )
+impl Question {
+    fn meaning(&self) -> Meaning {
+        let array = |text: &str| text.parse::<ArrayType>().map_err(MetaError::from);
+        match self {
+            Question::Layout {
+                array: of,
+                text,
+                servers,
+            } => {
+                let of = of.as_deref().map(array).transpose();
+                let chosen =
+                    of.and_then(|of| choose(of.as_ref(), Some(text.as_str()), *servers, || None));
+                Meaning::Layout(chosen)
+            }
+            Question::Array(text) => Meaning::Array(array(text)),
+            Question::IsLayout(text) => Meaning::IsLayout(text.parse::<Layout>().is_ok()),
+        }
     }
 }
 
 /// Meanings, wrong texts included.
 #[derive(Clone, Debug, Default)]
-pub struct Prepared(HashMap<Wanted, Result<Chosen, MetaError>>);
+pub struct Prepared(HashMap<Question, Meaning>);
 
 impl Prepared {
     /// Finds out what a text means. Takes time in proportion to what it describes.
-    pub fn find_out(&mut self, wanted: Wanted) {
-        let meaning = wanted.meaning();
-        self.0.insert(wanted, meaning);
+    pub fn find_out(&mut self, Wanted(question): Wanted) {
+        let meaning = question.meaning();
+        self.0.insert(question, meaning);
+    }
+}
+
+impl Batch<'_> {
+    fn meaning(&mut self, question: Question) -> Result<Meaning, MetaError> {
+        let Some(prepared) = &self.prepared else {
+            return Ok(question.meaning());
+        };
+        match prepared.0.get(&question) {
+            Some(meaning) => Ok(meaning.clone()),
+            None => {
+                self.wanted = Some(Wanted(question));
+                Err(MetaError::Unprepared)
+            }
+        }
     }
 
-    pub(crate) fn get(&self, wanted: &Wanted) -> Option<&Result<Chosen, MetaError>> {
-        self.0.get(wanted)
+    /// The layout that a text says for an array, when so many servers take subfiles.
+    pub(crate) fn layout_of(
+        &mut self,
+        array: Option<&str>,
+        text: &str,
+        servers: usize,
+    ) -> Result<Chosen, MetaError> {
+        let question = Question::Layout {
+            array: array.map(str::to_owned),
+            text: text.to_owned(),
+            servers,
+        };
+        match self.meaning(question)? {
+            Meaning::Layout(chosen) => chosen,
+            other => unreachable!("asked for a layout, got {other:?}"),
+        }
+    }
+
+    /// The array that a text says.
+    pub(crate) fn array_of(&mut self, text: &str) -> Result<ArrayType, MetaError> {
+        match self.meaning(Question::Array(text.to_owned()))? {
+            Meaning::Array(array) => array,
+            other => unreachable!("asked for an array, got {other:?}"),
+        }
+    }
+
+    /// Whether a text is a layout.
+    pub(crate) fn is_layout(&mut self, text: &str) -> Result<bool, MetaError> {
+        match self.meaning(Question::IsLayout(text.to_owned()))? {
+            Meaning::IsLayout(is_layout) => Ok(is_layout),
+            other => unreachable!("asked whether it is a layout, got {other:?}"),
+        }
     }
 }

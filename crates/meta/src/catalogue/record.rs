@@ -365,7 +365,7 @@ pub(crate) enum Body {
 }
 
 /// What only files have.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileBody {
     /// The array it holds, as the user wrote it.
     pub(crate) array: Option<String>,
@@ -381,6 +381,8 @@ pub(crate) struct FileBody {
     pub(crate) epoch: u64,
     /// A truncate of this epoch to this size is under way.
     pub(crate) truncate_to: Option<u64>,
+    /// The size before it, which is told until all servers have cut.
+    pub(crate) size_before: Option<u64>,
     /// Has lost its name, but somebody has it open.
     pub(crate) unlinked: bool,
     /// Loses its name with the last close.
@@ -416,10 +418,9 @@ impl Node {
             for n in [file.next_generation, file.size, file.epoch] {
                 put_number(out, n);
             }
-            put_number(out, u64::from(file.truncate_to.is_some()));
-            if let Some(to) = file.truncate_to {
-                put_number(out, to);
-            }
+            let sizes = [file.truncate_to, file.size_before].into_iter().flatten();
+            put_number(out, sizes.clone().count() as u64);
+            sizes.for_each(|size| put_number(out, size));
             put_number(out, u64::from(file.unlinked));
             put_number(out, u64::from(file.delete_on_close));
         }
@@ -437,17 +438,25 @@ impl Node {
             modified: time(r)?,
             changed: time(r)?,
             body: if is_file {
-                Body::File(FileBody {
+                let mut file = FileBody {
                     array: optional_text(r)?,
                     layout: r.text()?.to_owned(),
                     next_layout: optional_text(r)?,
                     next_generation: r.number()?,
                     size: r.number()?,
                     epoch: r.number()?,
-                    truncate_to: if flag(r)? { Some(r.number()?) } else { None },
-                    unlinked: flag(r)?,
-                    delete_on_close: flag(r)?,
-                })
+                    ..FileBody::default()
+                };
+                // Catalogues before version 4 had one of the two.
+                let sizes = r.number()?;
+                if sizes > 2 {
+                    return Err(DecodeError::BadTag(sizes));
+                }
+                file.truncate_to = (sizes > 0).then(|| r.number()).transpose()?;
+                file.size_before = (sizes > 1).then(|| r.number()).transpose()?;
+                file.unlinked = flag(r)?;
+                file.delete_on_close = flag(r)?;
+                Body::File(file)
             } else {
                 Body::Directory
             },

@@ -72,9 +72,8 @@ impl Snapshot {
         let (_, body) = file_node(&self.rows, file)?;
         let servers = candidates(&self.rows)?.len();
         if !target.layout.is_empty() {
-            choose(body.array.as_deref(), Some(&target.layout), servers, || {
-                None
-            })?;
+            let array = body.array.as_deref().map(str::parse).transpose()?;
+            choose(array.as_ref(), Some(&target.layout), servers, || None)?;
         }
         Ok(file)
     }
@@ -135,30 +134,27 @@ impl Snapshot {
     }
 }
 
-/// The text of a layout that lists servers, with those of a piece; other texts as they are.
-fn with_servers(text: &str, piece: &Piece) -> String {
-    let servers: Vec<String> = piece
-        .places
-        .iter()
-        .map(|p| p[0].server.to_string())
-        .collect();
-    for word in [" at [", " over ["] {
-        let Some(at) = text.rfind(word).map(|at| at + word.len()) else {
-            continue;
-        };
-        let Some(len) = text[at..].find(']') else {
-            continue;
-        };
-        let new = format!("{}{}{}", &text[..at], servers.join(","), &text[at + len..]);
-        // What the list cannot say, as one server twice, stays as it was.
-        if new.parse::<layout::Layout>().is_ok() {
-            return new;
-        }
-    }
-    text.to_owned()
-}
-
 impl Batch<'_> {
+    /// The text of a layout that lists servers, with those of a piece; other texts as they are.
+    fn with_servers(&mut self, text: &str, piece: &Piece) -> Result<String, MetaError> {
+        let servers = piece.places.iter().map(|p| p[0].server.to_string());
+        let servers: Vec<String> = servers.collect();
+        for word in [" at [", " over ["] {
+            let Some(at) = text.rfind(word).map(|at| at + word.len()) else {
+                continue;
+            };
+            let Some(len) = text[at..].find(']') else {
+                continue;
+            };
+            let new = format!("{}{}{}", &text[..at], servers.join(","), &text[at + len..]);
+            // What the list cannot say, as one server twice, stays as it was.
+            if self.is_layout(&new)? {
+                return Ok(new);
+            }
+        }
+        Ok(text.to_owned())
+    }
+
     /// The number of what has this path now.
     pub fn find(&mut self, caller: &Caller<'_>, path: &str) -> Result<FileId, MetaError> {
         self.one(|b| Ok(resolve(&b.rows, caller.credentials, path)?.0))
@@ -187,7 +183,7 @@ impl Batch<'_> {
             let (piece, text) = match target.layout.is_empty() {
                 true => {
                     let piece = b.moved_piece(&state, target, generation)?;
-                    let text = with_servers(&body.layout, &piece);
+                    let text = b.with_servers(&body.layout, &piece)?;
                     (piece, text)
                 }
                 false => {

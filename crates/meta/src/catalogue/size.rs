@@ -1,9 +1,10 @@
 //! Durable sizes and truncates under way.
 //!
 //! The server that owns a file reports its size at sync and close. Reports only raise it. A truncate
-//! begins with a durable intent and a new epoch: from then on the size is the one truncated to,
+//! begins with a durable intent and a new epoch: from then on the size is the one truncated to for the file's servers,
 //! reports of earlier epochs say nothing, and the intent stays until all servers have applied it, so
-//! that a crash in between is finished and never forgotten.
+//! that a crash in between is finished and never forgotten. Clients are told size and epoch from before until then: a client
+//! that knew the new size could write behind it, to a server that has not cut yet.
 
 use super::access::Caller;
 use control::moves;
@@ -147,6 +148,11 @@ impl Batch<'_> {
             if state != before || modified != node.modified {
                 body.size = state.size;
                 body.epoch = state.epoch;
+                body.size_before = match (before.truncate_to, state.truncate_to) {
+                    (None, Some(_)) => Some(before.size),
+                    (_, None) => None,
+                    (Some(_), Some(_)) => body.size_before,
+                };
                 body.truncate_to = state.truncate_to;
                 node.modified = modified;
                 node.body = Body::File(body);

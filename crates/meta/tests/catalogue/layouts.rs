@@ -2,10 +2,13 @@
 //!
 //! Everything runs on memory; what survives a crash is in `crash.rs`.
 
+use std::sync::Arc;
+
 use meta::catalogue::{
-    Finding, Join, LayoutSpec, MemberState, MoveRecord, MoveTarget, NamedView, UnlinkHow,
+    Batch, Caller, Finding, Join, LayoutSpec, MemberState, MoveRecord, MoveTarget, NamedView,
+    Prepared, UnlinkHow,
 };
-use meta::{Rights, ServerId, Time};
+use meta::{MetaError, Rights, ServerId, Time};
 use wire::{LayoutState, Status};
 
 use crate::fixture::{ALICE, BOB, Fixture, disk, laid_out, memory, refused, who};
@@ -564,8 +567,15 @@ fn sizes_grow_and_truncates_begin_epochs() {
     // A report from before the truncate is too late.
     assert_eq!(report(&mut f, 0, 400).unwrap().size, 10);
     assert_eq!(report(&mut f, 1, 30).unwrap().size, 30);
+    // Clients are told what was before, until all servers have cut.
+    let told = |f: &mut Fixture| {
+        let found = f.catalogue.snapshot().unwrap().stat_file(file).unwrap();
+        (found.size, found.epoch)
+    };
+    assert_eq!(told(&mut f), (100, 0));
     // The intent survives a restart.
     let mut f = f.restart();
+    assert_eq!(told(&mut f), (100, 0));
     assert_eq!(
         f.catalogue
             .snapshot()
@@ -578,6 +588,7 @@ fn sizes_grow_and_truncates_begin_epochs() {
     for _ in 0..2 {
         let done = f.by(0, |b, _| b.finish_truncate(file, 1)).unwrap();
         assert_eq!((done.size, done.epoch, done.truncate_to), (30, 1, None));
+        assert_eq!(told(&mut f), (30, 1));
     }
     refused(
         f.by(0, |b, _| b.finish_truncate(file, 2)),
@@ -632,4 +643,50 @@ fn views_cut_a_file_that_is_empty_and_was_left_to_the_rule() {
         assert!(laid_out.distribution.ends_with(against), "{laid_out:?}");
     }
     f.clean();
+}
+
+/// Does something with texts that are found out between its attempts; how many those were.
+fn found_out<T: std::fmt::Debug>(
+    f: &mut Fixture,
+    work: impl Fn(&mut Batch<'_>, &Caller<'_>) -> Result<T, MetaError>,
+) -> usize {
+    let mut prepared = Prepared::default();
+    for texts in 0..8 {
+        let known = Arc::new(prepared.clone());
+        let done = f.by(ALICE, |b, c| {
+            b.prepare(known);
+            Ok((work(b, c), b.take_wanted()))
+        });
+        let (result, wanted) = done.unwrap();
+        let Some(wanted) = wanted else {
+            result.unwrap();
+            return texts;
+        };
+        assert_eq!(result.unwrap_err(), MetaError::Unprepared);
+        prepared.find_out(wanted);
+    }
+    panic!("it always wants another text");
+}
+
+#[test]
+fn no_text_is_parsed_inside_a_transaction() {
+    let mut f = Fixture::new(3);
+    for (path, layout) in [("/a", None), ("/b", Some("(block, *) onto 2"))] {
+        let texts = found_out(&mut f, |b, c| {
+            b.create(c, path, &laid_out(Some("f64[100,7]"), layout))
+        });
+        assert_eq!(texts, 1, "{path}");
+    }
+    // A file whose layout lists its servers moves to others: the text with those is looked at too.
+    let listed = laid_out(None, Some("striped(4KiB) over [0,1]"));
+    f.by(ALICE, |b, c| b.create(c, "/c", &listed)).unwrap();
+    let file = f.by(ALICE, |b, c| b.find(c, "/c")).unwrap();
+    let to = MoveTarget {
+        servers: vec![1, 2],
+        ..target("")
+    };
+    let texts = found_out(&mut f, |b, _| {
+        b.begin_relayout(file, &to, 0, MoveRecord::default(), Time(1))
+    });
+    assert_eq!(texts, 1);
 }

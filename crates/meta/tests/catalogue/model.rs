@@ -118,6 +118,7 @@ struct MFile {
     size: u64,
     epoch: u64,
     truncate_to: Option<u64>,
+    size_before: Option<u64>,
     layout: String,
     generation: u64,
     next_generation: u64,
@@ -475,6 +476,7 @@ impl Model {
                         (f.left, f.step) = (*to, f.step + 1);
                     }
                     if !busy {
+                        f.size_before = Some(f.size);
                         (f.size, f.epoch, f.truncate_to) = (*to, f.epoch + 1, Some(*to));
                     }
                     (
@@ -486,7 +488,8 @@ impl Model {
             Step::FinishTruncate(file) => {
                 let epoch = self.by_number(*file).map_or(0, |f| f.epoch);
                 (
-                    self.by_number(*file).map(|f| f.truncate_to = None),
+                    self.by_number(*file)
+                        .map(|f| (f.truncate_to, f.size_before) = (None, None)),
                     b.finish_truncate(FileId(*file), epoch).map(drop),
                 )
             }
@@ -541,6 +544,7 @@ impl Model {
             size: 0,
             epoch: 0,
             truncate_to: None,
+            size_before: None,
             layout,
             generation: 1,
             next_generation: 2,
@@ -746,8 +750,8 @@ impl Model {
                 line += &format!(
                     " step {} size {} epoch {} truncate {:?} layout {} places {:?} views {:?} linked {} doomed {}",
                     f.step,
-                    f.size,
-                    f.epoch,
+                    f.size_before.unwrap_or(f.size),
+                    f.epoch - u64::from(f.size_before.is_some()),
                     f.truncate_to,
                     f.layout,
                     f.places,

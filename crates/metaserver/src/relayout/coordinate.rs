@@ -45,7 +45,7 @@ const ROOM_LOOKS: u32 = 15;
 /// How often an owner is asked whether the locks it has given are free, and the pause between.
 const HAND_OVER_LOOKS: usize = 100;
 const HAND_OVER_PAUSE: Duration = Duration::from_millis(20);
-/// Lanes that a move has unless somebody says how many.
+/// Lanes that a move has unless the client says how many.
 const LANES: u64 = 4;
 /// Bytes of a window of a move that is to use little space.
 const IN_PLACE_WINDOW: u64 = 4 << 20;
@@ -55,13 +55,13 @@ const IN_PLACE_WINDOW: u64 = 4 << 20;
 pub(super) enum Stop {
     /// There is no such file any more.
     Gone,
-    /// Somebody else has changed the state.
+    /// Another thread has changed the state.
     Reload,
     /// A server is away.
     Wait(String),
     /// A server has no room for what it fetches. What was freed may take a moment to be there again.
     Room(String),
-    /// Somebody has to do something.
+    /// The administrator has to do something.
     Pause(String),
     /// Bytes are lost.
     Lost(String),
@@ -91,7 +91,7 @@ impl From<ServerError> for Stop {
 }
 
 impl Stop {
-    /// As an answer to whoever wanted it to begin.
+    /// As an answer to the client that wanted it to begin.
     pub(super) fn refused(self) -> Refused {
         match self {
             Stop::Gone => Refused::new(Status::NotFound, "the file was removed"),
@@ -214,7 +214,7 @@ impl Coordinator {
         self.state.pieces.len() > 1
     }
 
-    /// Goes on with a state that somebody else may have made.
+    /// Goes on with a state that another start of the manager may have made.
     fn take(&mut self, state: LayoutState) -> Result<(), Stop> {
         self.state = state;
         self.told = self.state.step;
@@ -538,7 +538,7 @@ impl Coordinator {
             }
             let done = match self.mv.next(self.is_fenced) {
                 Next::Unfence => self.connect().map(|()| self.rest()).map(|()| false),
-                // Whoever pauses a move at its very end has come too late.
+                // A client that pauses a move at its very end has come too late.
                 Next::Pause(_) if !self.is_moving() => Ok(true),
                 Next::Pause(why) => {
                     self.rest();
@@ -649,7 +649,7 @@ impl Coordinator {
         self.moved = windows.clone();
         self.frees = windows;
         if self.pace.is_first() {
-            // Before it takes more at once it lets in whoever waits, and hears of them.
+            // Before it takes more at once it lets in the accesses that wait, and hears of them.
             self.tell(&[], Says::default())?;
             crash_point("coordinator_after_unfence");
         }
@@ -768,7 +768,7 @@ impl Coordinator {
         crash_point("coordinator_after_commit");
         self.mv.ended(is_back);
         self.state = state;
-        // Whoever does not hear it now hears it from whoever comes with the new state.
+        // A server that does not hear it now hears it from the clients that come with the new state.
         let settles = Says {
             is_settling: true,
             ..Says::default()

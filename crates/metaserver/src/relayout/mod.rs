@@ -6,12 +6,12 @@
 //! | `pace` | how much moves at a time, how long a move rests |
 //! | `drain` | taking everything away from a server, moving single subfiles |
 //!
-//! A move goes on in a thread of its own, whether or not whoever asked is still there, and after a restart of the
+//! A move goes on in a thread of its own, whether or not the client that asked is still there, and after a restart of the
 //! metadata manager by itself: where it is stands in the layout state of the file, how to go on in a row
 //! beside it. How moves ended is remembered for the last [`REMEMBERED`] files.
 //!
 //! Invariants
-//! - Nothing is fenced for somebody who may not change the file.
+//! - Nothing is fenced for a user who may not change the file.
 //! - One move per file at a time.
 
 mod coordinate;
@@ -78,7 +78,7 @@ pub(crate) struct Move {
 
 struct Now {
     progress: Progress,
-    /// Somebody wants it to rest; why.
+    /// A client wants it to rest; why.
     paused: Option<String>,
     wants_cancel: bool,
     is_in_round: bool,
@@ -165,7 +165,7 @@ impl Move {
         self.changed.notify_all();
     }
 
-    /// Waits for that long, or until somebody wants something.
+    /// Waits for that long, or until a client wants something.
     fn wait(&self, time: Duration) {
         let mut now = self.lock();
         let is_quiet = |now: &mut Now| !now.is_woken && now.cuts == 0;
@@ -287,7 +287,7 @@ impl Moves {
         }
     }
 
-    /// A server is there: whoever waits looks again.
+    /// A server is there: moves that wait look again.
     pub(crate) fn server_joined(&self) {
         self.all().iter().for_each(|mv| mv.wake());
     }
@@ -501,7 +501,7 @@ impl Manager {
         match spawned {
             Ok(_) => Ok(()),
             Err(e) => {
-                // The state is durable: the next start of the metadata manager, or whoever resumes it, goes on.
+                // The state is durable: the next start of the metadata manager, or the client that resumes it, goes on.
                 if let Some(this) = self.this().upgrade()
                     && let Ok(mut coordinator) = Coordinator::new(this, again)
                 {
@@ -660,7 +660,7 @@ impl Manager {
             return;
         };
         let mut left = left;
-        // Without a thread whoever comes with the new layout tells them.
+        // Without a thread the clients that come with the new layout tell them.
         let _ = thread::Builder::new()
             .name(format!("tell {}", file.0))
             .spawn(move || {

@@ -1,6 +1,6 @@
 //! How much moves at a time, and how long a move rests in between.
 //!
-//! A window is as large as moves in some ten milliseconds, so that whoever meets it waits little and what a round
+//! A window is as large as moves in some ten milliseconds, so that a client that meets it waits little and what a round
 //! costs besides weighs little. The first one is small: it shows whether clients use the file, and how long a
 //! round takes. A move that meets clients works a small part of the time; a limit is kept on the average.
 //!
@@ -26,7 +26,7 @@ const CALM: u32 = 4;
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
-    /// Fixed by whoever asked.
+    /// Fixed by the client that asked.
     fixed: u64,
     window: u64,
     is_first: bool,

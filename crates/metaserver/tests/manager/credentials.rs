@@ -124,7 +124,7 @@ fn a_live_server_is_replaced_only_by_one_that_proves_to_be_it() {
 #[test]
 fn a_caller_with_a_secret_goes_on_with_nobody_who_does_not_know_it() {
     let scratch = Scratch::new("false-manager");
-    // Somebody who does not ask for the secret, and would learn what is written to him.
+    // A listener that does not ask for the secret, and would learn what is written to it.
     let open = metaserver::Options {
         keys: Keys::default(),
         ..scratch.options()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use metaserver::Options;
 use wire::message::catalogue::*;
-use wire::message::cluster::{BeginTruncate, FinishTruncate, Join, Report};
+use wire::message::cluster::{BeginTruncate, FinishTruncate, Join, Report, ReportSize};
 use wire::{Rights, ServerId, Status};
 
 use crate::fixture::*;
@@ -189,6 +189,12 @@ fn truncates_are_asked_by_the_owner_for_a_client() {
     };
     let begin = |handle, client| begin_as(handle, client, 1000);
     let owner = &mut members[0].asker;
+    owner.ask(&ReportSize {
+        file: writer.attributes.file,
+        epoch: 0,
+        size: 77,
+        modified: wire::Time(1),
+    });
     owner.refused(&begin(reader.handle, c.id()), Status::BadHandle);
     let other = wire::ClientId(c.id().0 + 1);
     owner.refused(&begin(writer.handle, other), Status::BadHandle);
@@ -197,6 +203,11 @@ fn truncates_are_asked_by_the_owner_for_a_client() {
         (state.size, state.epoch, state.truncate_to),
         (10, 1, Some(10))
     );
+    // No other client is told the new size before the servers have cut.
+    let mut second = Asker::client(&scratch.socket());
+    assert_eq!(second.ask(&stat("/f")).attributes.size, 77);
+    let opened = second.open("/f", Rights::READ).attributes;
+    assert_eq!((opened.size, opened.epoch), (77, 0));
     let again = owner.ask(&begin(writer.handle, c.id()));
     assert_eq!(again.epoch, 1, "it is the one that was begun before");
     let next = begin_as(writer.handle, c.id(), 1001);
@@ -206,4 +217,5 @@ fn truncates_are_asked_by_the_owner_for_a_client() {
         epoch: 1,
     });
     assert_eq!((state.size, state.truncate_to), (10, None));
+    assert_eq!(second.ask(&stat("/f")).attributes.size, 10);
 }

@@ -1,7 +1,7 @@
 //! Moving a file between layouts, with I/O servers that only write down what they are asked.
 //!
 //! Whether bytes arrive is the affair of real servers; here it is who is asked what, in which order, and
-//! what becomes of the file when somebody fails.
+//! what becomes of the file when a server or the manager fails.
 
 use std::sync::{Arc, Condvar, Mutex};
 

@@ -197,7 +197,7 @@ fn rebalancing_that_is_repeated_moves_nothing_else() {
     crowded(&mut s, "/two");
     let mut a = loser(&s.scratch);
     pull(&s, Pulls::Waits);
-    // While it is under way, and when it is over and somebody has moved everything back.
+    // While it is under way, and when it is over and another client has moved everything back.
     let (first, second) = a.twice(&s.scratch, &rebalance("/one"), || {});
     assert_eq!(first.len(), 2);
     assert_eq!(first, second);
@@ -236,7 +236,7 @@ fn rebalancing_goes_on_where_it_was_when_it_is_repeated() {
     s.servers[0].refuse(Some(two));
     let refused = a.asker.try_ask_as(7, false, &rebalance("")).unwrap_err();
     assert_eq!(refused.status(), Status::Io, "{refused}");
-    // The first has begun; somebody does not want that.
+    // The first has begun; another client does not want that.
     ended(&mut s.c, one, MoveState::Done);
     let back = Relayout {
         path: "/one".into(),

@@ -1,4 +1,4 @@
-//! Whoever is not expected: other protocols, other versions, forged seals, a second manager.
+//! Peers that are not expected: other protocols, other versions, forged seals, a second manager.
 //!
 //! Each gets a clear answer, and the manager goes on.
 

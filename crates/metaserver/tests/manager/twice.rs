@@ -67,7 +67,7 @@ fn each_is_done_once(scratch: &Scratch, is_restarted: bool, mut between: impl Fn
     assert_eq!(first, second);
     assert!(second.is_new);
 
-    // What somebody else has made since is not taken away.
+    // What another client has made since is not taken away.
     let unlink = Unlink {
         path: text("/d/f"),
         how: UnlinkHow::EvenIfOpen,
@@ -175,7 +175,7 @@ fn each_is_done_once(scratch: &Scratch, is_restarted: bool, mut between: impl Fn
     alone.options.unique = Some(0);
     let (_, second) = a.twice(scratch, &alone, &mut between);
     a.twice(scratch, &close(second.handle), || {});
-    // Nobody has it open: whoever wants it alone gets it.
+    // No client has it open: one that wants it alone gets it.
     let mut third = other();
     let opened = third.ask(&alone);
     third.ask(&close(opened.handle));

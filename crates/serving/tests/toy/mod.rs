@@ -11,11 +11,12 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use serving::{
-    Exchange, Keys, Outcome, Peer, Proven, Running, Secret, Service, proof, start, this_process,
+    Exchange, Keys, Limits, Outcome, Peer, Proven, Running, Secret, Service, proof, start,
+    this_process,
 };
 use wire::ask::AskError;
 use wire::link::{Link, Listener};
-use wire::message::catalogue::{Count, Members};
+use wire::message::catalogue::{Check, Count, Members};
 use wire::message::cluster::{AskEnd, EndIs};
 use wire::message::session::*;
 use wire::message::{Bytes, Refusal, Request};
@@ -28,7 +29,7 @@ pub(crate) const WAIT: Duration = Duration::from_secs(30);
 /// What happens to the service.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Somebody introduced himself; whether he has proven the secret.
+    /// A peer introduced itself; whether it has proven the secret.
     Hello(Peer, Hello, bool),
     /// A handler waits for the gate.
     Waits,
@@ -41,7 +42,11 @@ pub(crate) struct Toy {
     events: Mutex<Sender<Event>>,
     is_open: Mutex<bool>,
     opened: Condvar,
+    limits: Limits,
 }
+
+/// Bytes of the long answer of a toy.
+pub(crate) const LONG_ANSWER: usize = 3 << 20;
 
 impl Toy {
     fn tell(&self, event: Event) {
@@ -116,12 +121,24 @@ impl Service for Toy {
                 exchange.answer(&EndIs { epoch: 2, end: 3 })
             }
             Members::KIND => panic!("as the test wants it"),
+            Check::KIND => exchange.send(Status::Ok, 0, &vec![0; LONG_ANSWER], &[]),
+            GetSupervisor::KIND => {
+                exchange.refuse(Status::QuotaExceeded, &Refusal::new("as the test wants it"))
+            }
             _ => exchange.refuse(Status::Unsupported, &Refusal::new("not by a toy")),
         }
     }
 
     fn ended(&self, session: u64) {
         self.tell(Event::Ended(session));
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn user(&self, session: &u64) -> Option<u32> {
+        u32::try_from(*session).ok()
     }
 }
 
@@ -146,6 +163,10 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(secret: Option<&[u8]>) -> Served {
+        Served::start_with(secret, Limits::default())
+    }
+
+    pub(crate) fn start_with(secret: Option<&[u8]>, limits: Limits) -> Served {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!(
             "pario-serving-{}-{}.sock",
@@ -166,6 +187,7 @@ impl Served {
             events: Mutex::new(sender),
             is_open: Mutex::new(false),
             opened: Condvar::new(),
+            limits,
         };
         let keys = Keys {
             user: secret.map(Secret::new),

@@ -35,7 +35,7 @@ pub const ANNOUNCED: u16 = 1;
 /// Flag of an answer: send the payload now.
 pub const GO: u16 = 1;
 /// Flag of an answer: the server has a newer state of the layout, in which every byte of the request is where
-/// it was; whoever asked may want to learn it.
+/// it was; the client that asked may want to learn it.
 pub const NEWER: u16 = 4;
 /// Flag of a write to the owner: it ends at [`Access::end`] and the size grows with it.
 pub const GROW: u16 = 2;

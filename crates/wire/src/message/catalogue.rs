@@ -96,7 +96,7 @@ record! {
         pub layout: LayoutState,
         /// What to show to I/O servers.
         pub capability: Bytes,
-        /// Hints kept with it and the directories above it that count for whoever has it open.
+        /// Hints kept with it and the directories above it that count for clients that have it open.
         pub hints: Vec<GivenHint>,
     }
 
@@ -146,7 +146,7 @@ record! {
     pub struct Unlink {
         /// Which.
         pub path: String,
-        /// What to do if somebody has it open.
+        /// What to do if a client has it open.
         pub how: UnlinkHow,
     }
 
@@ -188,9 +188,9 @@ record! {
         pub modified: Time,
         /// Last change of attributes.
         pub changed: Time,
-        /// Durable size; 0 for directories.
+        /// Durable size; 0 for directories. While a truncate is under way, the one before it.
         pub size: u64,
-        /// Counts truncates; the size of an earlier epoch says nothing about this one.
+        /// Counts truncates, up to the one that made the size; the size of an earlier epoch says nothing about this one.
         pub epoch: u64,
         /// A truncate that is under way leads to this size.
         pub truncate_to: Option<u64>,
@@ -589,7 +589,7 @@ choice! {
         File = 1,
     }
 
-    /// What to do with a file that somebody has open.
+    /// What to do with a file that a client has open.
     pub enum UnlinkHow {
         /// Take its name; the bytes go with the last close.
         EvenIfOpen = 0,
@@ -631,7 +631,7 @@ choice! {
         Done = 1,
         /// It cannot go on; the file stays as it is, in one layout or two.
         Failed = 2,
-        /// Somebody has paused it, or there is no space.
+        /// A user has paused it, or there is no space.
         Paused = 3,
         /// It waits for a server that is away.
         Waiting = 4,
@@ -714,7 +714,7 @@ impl Member {
 pub enum SetTime {
     /// Leave it.
     Keep,
-    /// The time of the request; whoever may write may do that.
+    /// The time of the request; a user who may write may do that.
     Now,
     /// This one; only the owner may.
     To(Time),

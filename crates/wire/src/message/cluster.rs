@@ -35,7 +35,7 @@ record! {
         pub used_bytes: u64,
         /// How far it is from the clients.
         pub distance: u64,
-        /// What only this server knows: 32 random bytes that it made before its first join. Whoever wants
+        /// What only this server knows: 32 random bytes that it made before its first join. A process that wants
         /// its number later has to show the same. On a connection that others could read it is wrapped
         /// (see `docs/formats/wire.md`).
         pub identity: Bytes,

@@ -5,11 +5,11 @@
 //! Map     ------>  MapAnswer    + descriptors: segments that this connection was not given yet
 //! ```
 //!
-//! Only over a Unix socket, which carries the descriptors; the connection is of its own, and whoever
+//! Only over a Unix socket, which carries the descriptors; the connection is of its own, and the client that
 //! receives on it expects descriptors ([`crate::link::Link::expect_descriptors`]). What the memory
 //! means is in `direct`.
 //!
-//! A map is good for one epoch of one entry, and used by whoever planned with the step that the entry stands at.
+//! A map is good for one epoch of one entry, and used by clients that planned with the step that the entry stands at.
 //! Within an epoch extents are only added, so maps of the same epoch add up. A byte without an extent is not known to be a hole: it goes by message.
 
 use super::field::Bytes;

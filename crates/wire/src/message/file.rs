@@ -387,7 +387,7 @@ choice! {
         Failed = 1,
         /// It is absent, or something else is in its place.
         Missing = 2,
-        /// Somebody has declared it lost.
+        /// The administrator has declared it lost.
         Lost = 3,
     }
 }

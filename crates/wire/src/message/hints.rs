@@ -6,7 +6,7 @@
 use crate::{HandleId, ServerId, Time};
 
 record! {
-    /// A hint that somebody gave, with where it stands.
+    /// A hint that a user gave, with where it stands.
     pub struct GivenHint {
         /// Its name.
         pub name: String,
@@ -82,7 +82,7 @@ record! {
         pub bytes: u64,
     }
 
-    /// A server takes new subfiles again; only root and whoever runs the service may say so. The metadata
+    /// A server takes new subfiles again; only root and the user who runs the service may say so. The metadata
     /// manager is asked, and the server itself for its disks.
     pub struct ClearFailed {
         /// The server.

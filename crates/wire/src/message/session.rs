@@ -145,7 +145,7 @@ impl Credentials {
     }
 }
 
-/// As whom somebody connects.
+/// As whom a process connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A client without a number, to the metadata manager only.
