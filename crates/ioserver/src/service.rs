@@ -24,7 +24,7 @@ use wire::message::file::{
 };
 use wire::message::hints::{ClearFailed, MakeBuffers};
 use wire::message::mapping::ChooseServer;
-use wire::message::session::{Goodbye, Hello, Ping, Shutdown, Statistics, Welcome};
+use wire::message::session::{Beat, Goodbye, Hello, Ping, Shutdown, Statistics, Welcome};
 use wire::message::{Bytes, Kind, Receiver, Refusal, Request, Sender};
 use wire::{ServerId, Status};
 
@@ -43,7 +43,7 @@ use crate::statistics::add;
 /// What is served.
 pub(crate) struct IoService {
     pub(crate) context: Arc<Context>,
-    departures: Departures,
+    pub(crate) departures: Departures,
     connections: Arc<PerUser>,
     /// How long the host of a client elsewhere may be silent.
     client_silence: Duration,
@@ -163,6 +163,10 @@ impl IoService {
             Ping => |_| Ok(());
             Verify => |_| Ok(identity.verifiers);
             Statistics => |_| Ok(ops::statistics(&self.context));
+            Beat => |_| {
+                add(&context.statistics.beats, 1);
+                Ok(self.departures.beat())
+            };
             Goodbye => |_| {
                 ops::goodbye(&self.departures, owner, s);
                 Ok(())
@@ -294,6 +298,7 @@ impl Service for IoService {
     fn handle(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
         let statistics = &self.context.statistics;
         add(&statistics.requests, 1);
+        add(&session.client.requests, 1);
         session.connection.know(exchange.socket());
         let kind = exchange.header().kind;
         let done = match kind {

@@ -330,8 +330,8 @@ pub fn start_on(
         owner,
         statistics,
     });
-    let departures = Departures::new(options.client_grace).map_err(StartError::System)?;
-    let silence = options.client_silence;
+    let (silence, grace) = (options.client_silence, options.client_grace);
+    let departures = Departures::new(grace, silence + grace).map_err(StartError::System)?;
     let service = Arc::new(IoService::new(Arc::clone(&context), departures, silence));
     let mut threads = Vec::new();
     let mut spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {

@@ -36,7 +36,7 @@ use crate::access::{How, file_range};
 use crate::collective::strategy::Strategy;
 use crate::error::{Result, Trouble};
 use crate::file::File;
-use crate::file::atomic::MOST_ADMISSIONS;
+use crate::file::atomic::{MOST_ADMISSIONS, RangeLock};
 use crate::file::view::{HandleView, is_whole};
 use crate::transport::lane::Lane;
 use crate::transport::patience::Patience;
@@ -107,7 +107,8 @@ impl File {
         let whole = self.whole.clone();
         let result = self.windows(seen, lo, n, most, |file| {
             // A window is read as it was before or after a write of another, never in between.
-            let request = self.lock_window(lane, &whole, &file, false)?;
+            let lock = self.lock_window(lane, &whole, &file, false)?;
+            let request = lock.request;
             let found = self.fetch(lane, &file, &mut window);
             let unlocked = self.ask_owner(lane, &whole, |view| Unlock { view, request });
             let found = found?;
@@ -180,7 +181,8 @@ impl File {
         let whole = self.whole.clone();
         let len = (file.end - file.start) as usize;
         // Also a window without holes: it may be a hole in somebody else's.
-        let request = self.lock_window(lane, &whole, file, true)?;
+        let lock = self.lock_window(lane, &whole, file, true)?;
+        let request = lock.request;
         let mut held = Vec::new();
         let replaced = if bytes.len() == len {
             let mut memory = Memory::of(Run::From(bytes));
@@ -221,7 +223,7 @@ impl File {
         whole: &HandleView,
         file: &Range<u64>,
         is_exclusive: bool,
-    ) -> Result<u64> {
+    ) -> Result<RangeLock> {
         let mut left = MOST_ADMISSIONS;
         loop {
             match self.lock_range(lane, whole, file.start, file.end, is_exclusive) {

@@ -17,6 +17,7 @@ use crate::error::{Error, Result, Trouble};
 use crate::file::File;
 use crate::file::handle::Lease;
 use crate::file::view::HandleView;
+use crate::transport::beats::Beating;
 use crate::transport::lane::Lane;
 use crate::transport::patience::{Patience, pause_for};
 
@@ -24,6 +25,16 @@ use crate::transport::patience::{Patience, pause_for};
 const OWNER_PAUSE: Duration = Duration::from_millis(2);
 /// Times an access asks to be admitted again.
 pub(crate) const MOST_ADMISSIONS: u32 = 1000;
+
+/// A range that is locked. The owner hears of the client for as long as this lives; it does not unlock.
+#[derive(Debug)]
+pub(crate) struct RangeLock {
+    /// The server that gave the lock.
+    owner: u64,
+    /// The number of the lock.
+    pub(crate) request: u64,
+    _beating: Beating,
+}
 
 impl File {
     /// Enters atomic mode with a view, or asks for the present number.
@@ -99,7 +110,7 @@ impl File {
         let mut left = MOST_ADMISSIONS;
         // Another owner than the one that admitted the handle does not know it.
         let mut take = |lane: &mut Lane| loop {
-            match self.lock_at_owner(lane, seen, lo, hi, is_write) {
+            match self.lock_range(lane, seen, lo, hi, is_write) {
                 Err(e) if e.status() == Status::StaleLease && left > 0 => {
                     left -= 1;
                     self.admit(lane, seen)?;
@@ -107,7 +118,7 @@ impl File {
                 other => return other,
             }
         };
-        let (mut owner, mut request) = take(lane)?;
+        let mut lock = take(lane)?;
         crash_point("client_after_lock");
         how.lease = self.lease.lock().map_or(0, |lease| lease.number);
         let mut left = MOST_ADMISSIONS;
@@ -119,9 +130,9 @@ impl File {
                         break Err(error);
                     }
                     how.lease = self.lease.lock().map_or(0, |lease| lease.number);
-                    if self.owner().server != owner {
+                    if self.owner().server != lock.owner {
                         match take(lane) {
-                            Ok(locked) => (owner, request) = locked,
+                            Ok(another) => lock = another,
                             Err(error) => break Err(error),
                         }
                     }
@@ -130,10 +141,11 @@ impl File {
             }
         };
         // A lock that cannot be released ends with the connection or the session.
+        let request = lock.request;
         let unlocked = self.ask_owner(lane, seen, |view| Unlock { view, request });
         let unlocked = match unlocked {
             // It ended with the duties of the server that had given it.
-            Err(Error::Refused { .. }) if self.owner().server != owner => Ok(()),
+            Err(Error::Refused { .. }) if self.owner().server != lock.owner => Ok(()),
             other => other,
         };
         match result {
@@ -142,7 +154,7 @@ impl File {
         }
     }
 
-    /// Waits for a range, as long as the owner is there; the number of the lock.
+    /// Waits for a range, as long as the owner is there.
     pub(crate) fn lock_range(
         &self,
         lane: &mut Lane,
@@ -150,20 +162,7 @@ impl File {
         lo: u64,
         hi: u64,
         is_exclusive: bool,
-    ) -> Result<u64> {
-        let locked = self.lock_at_owner(lane, seen, lo, hi, is_exclusive)?;
-        Ok(locked.1)
-    }
-
-    /// Waits for a range; the owner that gave the lock, and its number.
-    fn lock_at_owner(
-        &self,
-        lane: &mut Lane,
-        seen: &HandleView,
-        lo: u64,
-        hi: u64,
-        is_exclusive: bool,
-    ) -> Result<(u64, u64)> {
+    ) -> Result<RangeLock> {
         let session = &self.session;
         let mut patience = Patience::new(&session.options);
         loop {
@@ -193,7 +192,13 @@ impl File {
                 pipe.answer::<Lock>(number)
             });
             match locked {
-                Ok(()) => return Ok((owner.server, request)),
+                Ok(()) => {
+                    return Ok(RangeLock {
+                        owner: owner.server,
+                        request,
+                        _beating: Beating::begin(session, owner.server),
+                    });
+                }
                 Err(trouble) => {
                     let is_broken = !matches!(trouble, Trouble::Refused(..));
                     self.repair(lane, seen, owner, trouble, &mut patience)?;

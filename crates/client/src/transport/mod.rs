@@ -3,6 +3,7 @@
 //! Nothing here knows what is asked of a file. A [`lane::Lane`] is what one thread needs to talk to servers, a
 //! [`session::Session`] what all threads of a client have in common.
 
+pub(crate) mod beats;
 pub(crate) mod connect;
 pub(crate) mod jobs;
 pub(crate) mod lane;

@@ -30,6 +30,7 @@ use crate::error::{Error, Result, Trouble};
 use crate::file::handle::Handle;
 use crate::file::nonblocking;
 use crate::profile::calibration::Calibrated;
+use crate::transport::beats::Beats;
 use crate::transport::connect::{ConnectOptions, Connector};
 use crate::transport::jobs::Jobs;
 use crate::transport::lane::Lane;
@@ -76,6 +77,8 @@ pub(crate) struct Session {
     pub(crate) calibrated: Calibrated,
     messages: AtomicU64,
     data_messages: AtomicU64,
+    /// Owners of files at which something is held.
+    pub(crate) beats: Arc<Beats>,
     /// A server has said that this client counts as dead.
     is_dead: AtomicBool,
 }
@@ -123,6 +126,7 @@ impl Session {
             calibrated: Calibrated::default(),
             messages: AtomicU64::new(0),
             data_messages: AtomicU64::new(0),
+            beats: Arc::default(),
             is_dead: AtomicBool::new(false),
         };
         Ok(Arc::new(session))

@@ -3,11 +3,13 @@
 //! A view number becomes an [`Asker`]; the owner's role does the rest. A lock whose answer cannot be sent is released
 //! at once.
 
+use std::collections::BTreeSet;
+
 use control::locks::Mode;
 use serving::{Exchange, Outcome};
-use wire::Status;
 use wire::message::Refusal;
 use wire::message::file::{Lock, ThroughView};
+use wire::{ClientId, Status};
 
 use crate::owner::{Asker, Owner};
 use crate::refused::Refused;
@@ -33,6 +35,7 @@ pub(crate) fn with_asker<T>(
         rights: view.rights,
         view: &view.view,
         is_connected: &is_connected,
+        waits_for: &|_| (),
     };
     Ok(run(owner, &asker)?)
 }
@@ -51,7 +54,7 @@ pub(crate) fn ask_owner<R: ThroughView>(
     })
 }
 
-/// Serves [`Lock`]: waits for it. It is not counted as running: a client that waits for a lock does nothing that a
+/// Serves [`Lock`]: waits for it, and listens meanwhile for those who hold it. It is not counted as running: a client that waits for a lock does nothing that a
 /// fence would have to wait for.
 pub(crate) fn lock(service: &IoService, session: &mut Session, exchange: &mut Exchange) -> Outcome {
     let owner = &service.context.owner;
@@ -64,8 +67,14 @@ pub(crate) fn lock(service: &IoService, session: &mut Session, exchange: &mut Ex
             false => Mode::Shared,
         };
         session.locks.push(r.request);
+        let silences = service.departures.silences(&service.context);
+        let waits_for = |holders: &BTreeSet<ClientId>| silences.look(holders);
         let locked = with_asker(owner, session, &view, |owner, asker| {
-            owner.lock(asker, r.handle, r.request, r.lo..r.hi, mode)
+            let asker = Asker {
+                waits_for: &waits_for,
+                ..*asker
+            };
+            owner.lock(&asker, r.handle, r.request, r.lo..r.hi, mode)
         });
         if locked.is_err() {
             session.locks.retain(|&n| n != r.request);

@@ -5,7 +5,7 @@
 //!
 //! | messages | file |
 //! |---|---|
-//! | `Hello`, `Goodbye` and the death of a client | `hello`, `leave` |
+//! | `Hello`, `Beat`, `Goodbye` and the death of a client | `hello`, `leave` |
 //! | `SetView`, `SetViewPart`, `DropView` | `set_view` |
 //! | `HoldRange`, `LetGo` | `hold_range` |
 //! | `Size`, `Grow`, `Lock`, ... to the owner of a file | `ask_owner` |
