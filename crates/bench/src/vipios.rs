@@ -385,6 +385,7 @@ impl Run<'_> {
             let outcome = outcomes[0].ok_or("it did not run")?;
             let case = format!("E4/{place}/socket/read/MB=2");
             let mut row = row(case, bytes, outcome, first_ns);
+            row.set("messages", team.borrow_mut().read("f")?.messages);
             if let (Some(read), Some(transfer)) = (outcomes[1], outcomes[2]) {
                 let sum = read.median + transfer.median;
                 row.ratios.push(("read+transfer", sum / outcome.median));

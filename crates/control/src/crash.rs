@@ -1,14 +1,18 @@
-//! Places where a test can let a process die, or meet a bug.
+//! Places where a test can let a process die, stay for a while, or meet a bug.
 //!
 //! They exist in builds with debug assertions only. What is released has none: the build profile decides, not a
 //! feature, which any crate of a workspace could switch on for all others. `tidy` looks after that.
 
 /// Kills this process if a test wants it to die here: `PARIO_CRASH_AT` names the point, with `:n` for the n-th
-/// time that it is passed.
+/// time that it is passed. Keeps the thread here if `PARIO_STAY_AT` names the point, until there is a file with the name in
+/// `PARIO_STAY_UNTIL`; one with `.reached` behind that name says that the thread is here.
 #[inline]
 pub fn crash_point(name: &str) {
     #[cfg(debug_assertions)]
-    wanted::crash(name);
+    {
+        wanted::crash(name);
+        wanted::stay(name);
+    }
     let _ = name;
 }
 
@@ -60,6 +64,19 @@ mod wanted {
         static CRASH: Wanted = Wanted::new();
         if CRASH.is_now("PARIO_CRASH_AT", name) {
             std::process::abort();
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "another process makes the file")]
+    pub(super) fn stay(name: &str) {
+        static STAY: Wanted = Wanted::new();
+        if STAY.is_now("PARIO_STAY_AT", name)
+            && let Ok(file) = std::env::var("PARIO_STAY_UNTIL")
+        {
+            let _ = std::fs::write(format!("{file}.reached"), "");
+            while !std::path::Path::new(&file).exists() {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
         }
     }
 

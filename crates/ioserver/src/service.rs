@@ -25,7 +25,7 @@ use wire::message::file::{
 };
 use wire::message::hints::{ClearFailed, MakeBuffers};
 use wire::message::mapping::ChooseServer;
-use wire::message::session::{Goodbye, Hello, Ping, Prove, Shutdown, Statistics, Welcome};
+use wire::message::session::{Beat, Goodbye, Hello, Ping, Prove, Shutdown, Statistics, Welcome};
 use wire::message::{Bytes, KINDS, Kind, Receiver, Refusal, Request, Sender};
 use wire::{ServerId, Status};
 
@@ -182,6 +182,10 @@ impl IoService {
             answer Ping => |_| Ok(());
             answer Verify => |_| Ok(identity.verifiers);
             answer Statistics => |_| Ok(ops::statistics(files, owner));
+            answer Beat => |_| {
+                add(&storage.statistics.beats, 1);
+                Ok(self.departures.beat())
+            };
             answer Goodbye => |_| {
                 ops::goodbye(&self.departures, owner, s);
                 Ok(())
@@ -221,7 +225,7 @@ impl IoService {
             });
             answer Admit => |r| ask_owner(owner, s, r, |o, a, r| o.admit(a, r.handle));
             answer LeaveAtomic => |r| ask_owner(owner, s, r, |o, a, r| o.leave_atomic(a, r.handle));
-            serve Lock => |r, x| ops::lock(owner, s, x, &r);
+            serve Lock => |r, x| ops::lock(&self.departures.silences(&self.files, &self.owner), s, x, &r);
             answer Unlock => |r| ops::unlock(owner, s, r);
 
             answer ApplyTruncate => |r| files.apply_truncate(&r);
@@ -317,6 +321,7 @@ impl Service for IoService {
     fn handle(&self, session: &mut Session, exchange: &mut Exchange) -> Outcome {
         let statistics = &self.files.storage.statistics;
         add(&statistics.requests, 1);
+        add(&session.client.requests, 1);
         session.connection.know(exchange.socket());
         let allowed = check_sender(session, exchange.header().kind);
         if let Ok(Sender::Server | Sender::Manager) = allowed {

@@ -100,6 +100,8 @@ pub(crate) struct Client {
     idle: Condvar,
     waiting: Mutex<()>,
     pub(crate) said_goodbye: AtomicBool,
+    /// Requests that have come, of any kind.
+    pub(crate) requests: AtomicU64,
     /// Its process is on this host, so its death is seen there.
     pub(crate) is_watched: AtomicBool,
     /// The memory it shares with this server.
@@ -122,6 +124,7 @@ impl Client {
             idle: Condvar::new(),
             waiting: Mutex::default(),
             said_goodbye: AtomicBool::new(false),
+            requests: AtomicU64::new(0),
             is_watched: AtomicBool::new(false),
             attached: Mutex::default(),
             detaching: Mutex::default(),
@@ -563,6 +566,12 @@ impl Sessions {
     /// Whether a client has a connection.
     pub(crate) fn is_connected(&self, client: ClientId) -> bool {
         self.table.lock().clients.contains_key(&client)
+    }
+
+    /// How many requests of a client have come, if it has a connection.
+    pub(crate) fn requests_of(&self, client: ClientId) -> Option<u64> {
+        let found = self.find(client)?;
+        Some(found.requests.load(Ordering::Relaxed))
     }
 
     /// Whether a client is refused.

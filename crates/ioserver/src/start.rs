@@ -323,8 +323,8 @@ pub fn start_on(
     let owner = Arc::new(owner.with_most_claims(storage.limits.locks));
     owner.members_are(&joined.members);
     let operations = Arc::new(Operations::new(&cluster, &storage));
-    let departures = Departures::new(options.client_grace).map_err(StartError::System)?;
-    let silence = options.client_silence;
+    let (silence, grace) = (options.client_silence, options.client_grace);
+    let departures = Departures::new(grace, silence + grace).map_err(StartError::System)?;
     let service = IoService::new(
         Arc::clone(&files),
         Arc::clone(&owner),

@@ -30,6 +30,7 @@ macro_rules! counters {
 
 counters! {
     requests as "requests",
+    beats as "beats",
     reads as "reads",
     writes as "writes",
     bytes_read as "read_bytes",

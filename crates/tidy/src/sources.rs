@@ -62,7 +62,7 @@ pub fn check_unsafe(file: &File) -> Vec<Complaint> {
 pub const CRASH_POINTS: &str = "crates/control/src/crash.rs";
 
 /// Variables that tests name such places with.
-const CRASH_VARIABLES: &[&str] = &["PARIO_CRASH_AT", "PARIO_PANIC_AT"];
+const CRASH_VARIABLES: &[&str] = &["PARIO_CRASH_AT", "PARIO_PANIC_AT", "PARIO_STAY_AT"];
 
 /// What is released has no place where a test lets it die: the variables that name them are read in one file, in code
 /// that exists with debug assertions only, and no release has those. A feature would not do: any crate of the

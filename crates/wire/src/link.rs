@@ -213,8 +213,10 @@ impl Link {
     }
 
     /// Ends the connection, as if the peer had reset it, when the peer's host has not been heard of for so
-    /// long: its kernel is asked when there is nothing else to say, and has to take what is sent. A process
-    /// that is merely slow is not silent. Nothing is asked of this host, which tells of the deaths of its
+    /// long: its kernel is asked when there is nothing else to say, and has to take what is sent. Linux also
+    /// ends one whose window stays shut for so long, although the kernel of the peer answers: a process that takes
+    /// nothing of what is sent to it loses its connection, and repeats what it did over the next one. One to which
+    /// nothing is sent may take its time. Nothing is asked of this host, which tells of the deaths of its
     /// processes.
     pub fn end_when_silent(&self, limit: Duration) -> io::Result<()> {
         use rustix::net::sockopt;

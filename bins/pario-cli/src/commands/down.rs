@@ -3,7 +3,8 @@
 //!
 //! A service that this host's `pario up` has started is ended through its supervisor; any other is
 //! asked through its metadata manager, which asks the I/O servers. Who gets there by URL is told by the metadata
-//! manager which supervisor there is, and waits for that too if it is of this host: the directory is free then.
+//! manager which supervisor there is, and waits for that too if it is of this host: the directory is free then. One of
+//! another host cannot be waited for, and that is said.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -41,21 +42,37 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
 /// Ends a service.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let target = Target::find(arguments.dir.as_deref())?;
-    let url = match &target {
+    let (url, end) = match &target {
         Target::Directory(dir) => return Err(none_there(dir)),
         Target::Service(url, Some(state)) if state.supervisor.terminate() => {
             wait_for_processes(state)?;
-            url.clone()
+            (url.clone(), End::Complete)
         }
-        Target::Service(url, _) => {
-            ask(&target, url)?;
-            url.clone()
-        }
+        Target::Service(url, _) => (url.clone(), ask(&target, url)?),
     };
     if arguments.json {
-        return output::print(&format!("{}\n", json!({ "stopped": url.to_string() })));
+        let host = match &end {
+            End::Complete => None,
+            End::SupervisorOn(host) => Some(host),
+        };
+        let stopped = json!({ "stopped": url.to_string(), "supervisor_ends_on": host });
+        return output::print(&format!("{stopped}\n"));
     }
-    output::print(&format!("the service at {url} has ended\n"))
+    output::print(&match end {
+        End::Complete => format!("the service at {url} has ended\n"),
+        End::SupervisorOn(host) => format!(
+            "the servers of the service at {url} have ended; its supervisor on host {host} ends now, which cannot be \
+             seen from here: look there with `pario status` before another service starts in its directory\n"
+        ),
+    })
+}
+
+/// How far the end of a service could be seen.
+enum End {
+    /// All its processes are gone.
+    Complete,
+    /// Its servers are gone; its supervisor, on this host, was not waited for.
+    SupervisorOn(String),
 }
 
 fn none_there(dir: &std::path::Path) -> Error {
@@ -97,7 +114,7 @@ fn wait_for_processes(state: &State) -> Result<(), Error> {
     .into())
 }
 
-fn ask(target: &Target, url: &Endpoint) -> Result<(), Error> {
+fn ask(target: &Target, url: &Endpoint) -> Result<End, Error> {
     let client = contact::connect(target)?;
     let state = State::told_by(&client);
     let members = client.members()?;
@@ -122,8 +139,9 @@ fn ask(target: &Target, url: &Endpoint) -> Result<(), Error> {
             .into());
         }
     }
-    match state.filter(State::is_here) {
-        Some(state) => wait_for_processes(&state),
-        None => Ok(()),
+    match state {
+        Some(state) if state.is_here() => wait_for_processes(&state).map(|()| End::Complete),
+        Some(state) => Ok(End::SupervisorOn(state.host_name)),
+        None => Ok(End::Complete),
     }
 }

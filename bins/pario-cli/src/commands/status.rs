@@ -11,7 +11,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use client::{
-    BuddyIs, Client, Counter, Counts, FailedServer, Member, MemberState, MoveIs, StoreKind,
+    BuddyIs, Client, Counter, Counts, DiskEntry, DiskState, FailedServer, Member, MemberState,
+    MoveIs, StoreKind,
 };
 use serde_json::{Map, Value, json};
 
@@ -90,6 +91,8 @@ struct Server {
     member: Member,
     /// What it has counted; nothing if it was not asked, or why it did not answer.
     counters: Option<Result<Counters, String>>,
+    /// Its disks that failed or are missing, as far as it tells the user.
+    disks: Vec<DiskEntry>,
 }
 
 impl Status {
@@ -196,11 +199,8 @@ impl Status {
             }
         }
         for server in &self.servers {
-            if let (Some(disks), Some(failed @ 1..)) =
-                (server.counter("disks"), server.counter("disks_failed"))
-            {
-                let number = server.member.server.0;
-                let _ = writeln!(text, "server {number}: {failed} of {disks} disks failed");
+            for line in server.disk_lines() {
+                let _ = writeln!(text, "{line}");
             }
         }
         for trouble in &self.troubles {
@@ -332,6 +332,18 @@ impl Server {
         self.counters.as_ref()?.as_ref().ok()?.get(name).copied()
     }
 
+    /// Asks which disks failed or are missing, if any did; operators alone are told.
+    fn ask_disks(&mut self, client: &Client) {
+        let count = |name: &str| self.counter(name).unwrap_or(0);
+        if count("disks_failed") + count("disks_missing") == 0 {
+            return;
+        }
+        let told = client.disks(self.member.server);
+        let bad = |disk: &DiskEntry| matches!(disk.state, DiskState::Missing | DiskState::Failed);
+        self.disks = told.map_or_else(|_| Vec::new(), |list| list.disks);
+        self.disks.retain(bad);
+    }
+
     /// What it says itself, which is newer than what it last reported.
     fn used(&self) -> u64 {
         self.counter("used_bytes").unwrap_or(self.member.used_bytes)
@@ -359,7 +371,7 @@ impl Server {
         if ahead > 0 {
             let _ = write!(
                 text,
-                ", {} read ahead ({} of it used, {} in vain)",
+                ", {} read ahead ({} of it used, {} not used)",
                 bytes(ahead),
                 bytes(counter("ahead_hit_bytes")),
                 bytes(counter("ahead_wasted_bytes")),
@@ -374,6 +386,30 @@ impl Server {
             (Some(lent), Some(all)) => format!("{lent}/{all}"),
             _ => "-".into(),
         }
+    }
+
+    /// Disks that do not serve: each by its name, or how many there are for a user who may not know more.
+    fn disk_lines(&self) -> Vec<String> {
+        let server = self.member.server.0;
+        if self.disks.is_empty() {
+            let count = |name: &str| self.counter(name).unwrap_or(0);
+            let all = count("disks") + count("disks_missing");
+            let kinds = [("disks_failed", "failed"), ("disks_missing", "are missing")];
+            let counts = kinds.map(|(name, what)| (count(name), what));
+            let some = counts.into_iter().filter(|(count, _)| *count > 0);
+            return some
+                .map(|(count, what)| format!("server {server}: {count} of {all} disks {what}"))
+                .collect();
+        }
+        let line = |disk: &DiskEntry| {
+            let what = match disk.state {
+                DiskState::Missing => format!("is missing: {}", shown(&disk.why)),
+                _ => "failed".into(),
+            };
+            let place = shown(&disk.place);
+            format!("server {server}: disk {:016x} in {place} {what}", disk.id)
+        };
+        self.disks.iter().map(line).collect()
     }
 
     fn to_json(&self) -> Value {
@@ -394,6 +430,17 @@ impl Server {
             Some(Ok(counters)) => value["counters"] = numbers(counters),
             Some(Err(why)) => value["error"] = json!(why),
             None => {}
+        }
+        if !self.disks.is_empty() {
+            let disk = |disk: &DiskEntry| {
+                json!({
+                    "id": format!("{:016x}", disk.id),
+                    "place": disk.place,
+                    "state": if disk.state == DiskState::Missing { "missing" } else { "failed" },
+                    "why": disk.why,
+                })
+            };
+            value["bad_disks"] = self.disks.iter().map(disk).collect();
         }
         value
     }
@@ -426,7 +473,15 @@ fn ask_all(client: &Client, members: Vec<Member>) -> Vec<Server> {
             .collect();
         let pairs = members.iter().cloned().zip(answers);
         pairs
-            .map(|(member, counters)| Server { member, counters })
+            .map(|(member, counters)| {
+                let mut server = Server {
+                    member,
+                    counters,
+                    disks: Vec::new(),
+                };
+                server.ask_disks(client);
+                server
+            })
             .collect()
     })
 }

@@ -151,6 +151,18 @@ fn missing_disk_is_an_error_that_names_it_and_its_files_are_back_with_it() {
         assert_eq!(readable.len(), count, "without {gone}");
         let found = rig.findings();
         assert!(found.contains("disk ") && found.contains(&shown), "{found}");
+        let status = rig.text(&["status"]);
+        let named = status.lines().find(|line| line.contains(&shown));
+        let named = named.unwrap_or_else(|| panic!("no disk is named: {status}"));
+        assert!(
+            named.contains(": disk ") && named.contains(" is missing: "),
+            "{named}"
+        );
+        let json = rig.text(&["status", "--json"]);
+        assert!(
+            json.contains("\"state\": \"missing\"") && json.contains(&shown),
+            "{json}"
+        );
         // No second copy is made, and new files go where there is a disk.
         for file in (0..FILES).filter(|file| !readable.contains(file)) {
             let output = rig.put(file, "other");

@@ -1,6 +1,8 @@
 //! Whole services: started, shown, stopped; in the foreground and in the background, over Unix
 //! sockets and over TCP.
 
+use std::process::Command;
+
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -267,6 +269,39 @@ fn service_that_was_ended_by_its_url_starts_again_at_once() {
         for pid in pids(&up) {
             assert!(!is_running(pid), "round {round}: process {pid} runs on");
         }
+    }
+}
+
+/// The supervisor of another host is not seen, so nothing is said about its end. Numbers of processes of their own make
+/// another host.
+#[test]
+fn service_that_was_ended_from_another_host_says_what_was_not_seen() {
+    let mut tried = Command::new("unshare");
+    let tried = tried.args(["--pid", "--fork", "true"]).status();
+    if !tried.is_ok_and(|status| status.success()) {
+        testkit::skipped("unshare --pid is not allowed");
+        return;
+    }
+    let scratch = Scratch::new("afar");
+    for form in [None, Some("--json")] {
+        let up = scratch.up(&["--listen", "tcp:127.0.0.1:0", "--servers", "1"]);
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", env!("CARGO_BIN_EXE_pario"), "down"]);
+        command
+            .args(form)
+            .env("PARIO_URL", up["url"].as_str().expect("a URL"));
+        command.current_dir(scratch.path(""));
+        let text = text_of(command);
+        match form {
+            None => assert!(
+                !text.contains("service has ended") && text.contains("its supervisor on host"),
+                "{text}"
+            ),
+            Some(_) => assert!(text.contains("\"supervisor_ends_on\":\""), "{text}"),
+        }
+        wait_until("the supervisor ends", || {
+            pids(&up).iter().all(|pid| !is_running(*pid)).then_some(())
+        });
     }
 }
 

@@ -353,7 +353,9 @@ impl Flow {
             }
             if header.flags & GO != 0 {
                 if m.state != State::AwaitsGo || header.payload_bytes != 0 {
-                    return Err(Trouble::Nonsense("a payload was called for in vain".into()));
+                    return Err(Trouble::Nonsense(
+                        "a payload was called for that is not due".into(),
+                    ));
                 }
                 m.state = State::Data;
                 m.is_sent = false;

@@ -37,7 +37,7 @@ use crate::access::request::Request;
 use crate::collective::strategy::Strategy;
 use crate::error::{Result, Trouble};
 use crate::file::File;
-use crate::file::atomic::{LockMode, MOST_ADMISSIONS};
+use crate::file::atomic::{LockMode, MOST_ADMISSIONS, RangeLock};
 use crate::file::view::{HandleView, is_whole};
 use crate::session::lane::Lane;
 
@@ -109,7 +109,8 @@ impl File {
         let whole = self.views.whole.clone();
         let result = self.windows(seen, lo, n, most, |file| {
             // A window is read as it was before or after a write of another, never in between.
-            let request = self.lock_window(lane, &whole, &file, LockMode::Shared)?;
+            let lock = self.lock_window(lane, &whole, &file, LockMode::Shared)?;
+            let request = lock.request;
             let found = self.fetch(lane, &file, &mut window, phases);
             let unlocked = self.ask_owner(lane, &whole, |view| Unlock { view, request });
             let found = found?;
@@ -184,7 +185,8 @@ impl File {
         let whole = self.views.whole.clone();
         let len = (file.end - file.start) as usize;
         // Also a window without holes: it may be a hole in that of another client.
-        let request = self.lock_window(lane, &whole, file, LockMode::Exclusive)?;
+        let lock = self.lock_window(lane, &whole, file, LockMode::Exclusive)?;
+        let request = lock.request;
         let mut held = Vec::new();
         let replaced = if bytes.len() == len {
             let request = Request::of(&whole, file.start, Memory::of(Run::From(bytes)));
@@ -225,7 +227,7 @@ impl File {
         whole: &HandleView,
         file: &Range<u64>,
         mode: LockMode,
-    ) -> Result<u64> {
+    ) -> Result<RangeLock> {
         let mut left = MOST_ADMISSIONS;
         loop {
             match self.lock_range(lane, whole, file.clone(), mode) {

@@ -19,6 +19,7 @@ use crate::error::{Error, Result, Trouble};
 use crate::file::File;
 use crate::file::handle::Lease;
 use crate::file::view::HandleView;
+use crate::session::beats::Beating;
 use crate::session::lane::Lane;
 use crate::transport::patience::pause_for;
 
@@ -34,6 +35,16 @@ pub(crate) enum LockMode {
     Shared,
     /// All others.
     Exclusive,
+}
+
+/// A range that is locked. The owner hears of the client for as long as this lives; it does not unlock.
+#[derive(Debug)]
+pub(crate) struct RangeLock {
+    /// The server that gave the lock.
+    owner: u64,
+    /// The number of the lock.
+    pub(crate) request: u64,
+    _beating: Beating,
 }
 
 impl File {
@@ -114,7 +125,7 @@ impl File {
         let mut left = MOST_ADMISSIONS;
         // Another owner than the one that admitted the handle does not know it.
         let mut take = |lane: &mut Lane| loop {
-            match self.lock_at_owner(lane, seen, range.clone(), mode) {
+            match self.lock_range(lane, seen, range.clone(), mode) {
                 Err(e) if e.status() == Status::StaleLease && left > 0 => {
                     left -= 1;
                     self.admit(lane, seen)?;
@@ -122,7 +133,7 @@ impl File {
                 other => return other,
             }
         };
-        let (mut owner, mut request) = take(lane)?;
+        let mut lock = take(lane)?;
         crash_point("client_after_lock");
         how.lease = self.lease.lock().map_or(0, |lease| lease.number);
         let mut left = MOST_ADMISSIONS;
@@ -134,9 +145,9 @@ impl File {
                         break Err(error);
                     }
                     how.lease = self.lease.lock().map_or(0, |lease| lease.number);
-                    if self.owner().server != owner {
+                    if self.owner().server != lock.owner {
                         match take(lane) {
-                            Ok(locked) => (owner, request) = locked,
+                            Ok(another) => lock = another,
                             Err(error) => break Err(error),
                         }
                     }
@@ -145,10 +156,11 @@ impl File {
             }
         };
         // A lock that cannot be released ends with the connection or the session.
+        let request = lock.request;
         let unlocked = self.ask_owner(lane, seen, |view| Unlock { view, request });
         let unlocked = match unlocked {
             // It ended with the duties of the server that had given it.
-            Err(Error::Refused { .. }) if self.owner().server != owner => Ok(()),
+            Err(Error::Refused { .. }) if self.owner().server != lock.owner => Ok(()),
             other => other,
         };
         match result {
@@ -157,26 +169,14 @@ impl File {
         }
     }
 
-    /// Waits for a range, as long as the owner is there; the number of the lock.
+    /// Waits for a range, as long as the owner is there.
     pub(crate) fn lock_range(
         &self,
         lane: &mut Lane,
         seen: &HandleView,
         range: Range<u64>,
         mode: LockMode,
-    ) -> Result<u64> {
-        let locked = self.lock_at_owner(lane, seen, range, mode)?;
-        Ok(locked.1)
-    }
-
-    /// Waits for a range; the owner that gave the lock, and its number.
-    fn lock_at_owner(
-        &self,
-        lane: &mut Lane,
-        seen: &HandleView,
-        range: Range<u64>,
-        mode: LockMode,
-    ) -> Result<(u64, u64)> {
+    ) -> Result<RangeLock> {
         let session = &self.session;
         let mut patience = session.patience();
         loop {
@@ -206,7 +206,13 @@ impl File {
                 pipe.answer::<Lock>(number)
             });
             match locked {
-                Ok(()) => return Ok((owner.server, request)),
+                Ok(()) => {
+                    return Ok(RangeLock {
+                        owner: owner.server,
+                        request,
+                        _beating: Beating::begin(session, owner.server),
+                    });
+                }
                 Err(trouble) => {
                     let is_broken = !matches!(trouble, Trouble::Refused(..));
                     self.repair(lane, seen, owner, trouble, &mut patience)?;

@@ -6,6 +6,7 @@
 //!
 //! | part | what |
 //! |---|---|
+//! | `beats` | signs of life while a lock is held |
 //! | `connect` | what a program says when it connects |
 //! | `lane` | connections that one thread uses at a time |
 //! | `open_files` | what the open files of a client have in common |
@@ -16,6 +17,7 @@
 //!   one for the death of the client.
 //! - Every wait has a limit.
 
+pub(crate) mod beats;
 pub(crate) mod connect;
 pub(crate) mod lane;
 pub(crate) mod open_files;
@@ -35,6 +37,7 @@ use wire::url::Endpoint;
 use wire::{ClientId, Place, ServerId, Status};
 
 use crate::error::{Error, Result, Trouble};
+use crate::session::beats::Beats;
 use crate::session::connect::{ConnectOptions, Connector};
 use crate::session::lane::Lane;
 use crate::session::open_files::OpenFiles;
@@ -66,6 +69,8 @@ pub(crate) struct Session {
     message_bytes: AtomicU64,
     messages: AtomicU64,
     data_messages: AtomicU64,
+    /// Owners of files at which something is held.
+    pub(crate) beats: Arc<Beats>,
     /// A server has said that this client counts as dead.
     is_dead: AtomicBool,
 }
@@ -106,6 +111,7 @@ impl Session {
             message_bytes: AtomicU64::new(u64::MAX),
             messages: AtomicU64::new(0),
             data_messages: AtomicU64::new(0),
+            beats: Arc::default(),
             is_dead: AtomicBool::new(false),
         };
         Ok(Arc::new(session))

@@ -14,6 +14,7 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use control::moves::crash_point;
 use identity::Keys;
 use kernels::{SharedBytes, SharedBytesMut};
 use rustix::io::Errno;
@@ -452,6 +453,7 @@ impl Pipe {
         mut into: SharedBytesMut<'_>,
         wait: Wait,
     ) -> Result<usize, Trouble> {
+        crash_point("client_in_payload");
         let mut most = (into.len() as u64).min(self.payload_left) as usize;
         if self.seal.is_some() {
             most = most.min(LOOK_BYTES);

@@ -313,6 +313,12 @@ impl LockManager {
         self.queue.waiting()
     }
 
+    /// Other clients that hold what a lock waits for.
+    pub fn in_the_way_of(&self, ticket: Ticket) -> BTreeSet<ClientId> {
+        let clients = self.queue.in_the_way_of(ticket).map(|held| held.client);
+        clients.filter(|client| *client != ticket.client).collect()
+    }
+
     /// Handles that a client has admitted, or waits to have, and locks that it holds or waits for.
     pub fn claims(&self, client: ClientId) -> usize {
         let handles = (client, HandleId(0))..=(client, HandleId(u64::MAX));

@@ -126,6 +126,15 @@ impl Queue {
             .collect()
     }
 
+    /// Held tickets that another one waits for, in order of arrival.
+    pub(crate) fn in_the_way_of(&self, ticket: Ticket) -> impl Iterator<Item = Ticket> + '_ {
+        let entry = self.by_ticket.get(&ticket).map(|at| &self.entries[at]);
+        let earlier = entry.into_iter().flat_map(|entry| &entry.waits_for);
+        let earlier = earlier.map(|at| &self.entries[at]);
+        let held = earlier.filter(|e| e.waits_for.is_empty());
+        held.map(|e| e.lock.ticket)
+    }
+
     /// Held tickets, in order of arrival.
     pub(crate) fn held(&self) -> impl Iterator<Item = Ticket> + '_ {
         self.entries

@@ -3,7 +3,7 @@
 //! Every byte of a small file space has a home; random walks of begin, advance, cut, cancel and finish must
 //! give the same homes, and never a step back.
 
-use layout::{FileOffset, Partition, Pattern};
+use layout::{FileOffset, FileSpan, Partition, Pattern};
 use proptest::prelude::*;
 use wire::{LayoutState, Piece, Place};
 
@@ -85,12 +85,18 @@ fn a_lane_that_begins_inside_of_a_request_changes_it() {
     let before = settled();
     let after = begin(&before, piece(2, 4, 5), vec![0..10, 10..20]).unwrap();
     let (a, b) = (before.plan_pieces(), after.plan_pieces());
-    assert!(a.is_same_within(&b, (0..10).into()) && a.is_same_within(&b, (12..20).into()));
     assert!(
-        !a.is_same_within(&b, (5..15).into()),
+        a.is_same_within(&b, FileSpan::from_raw(0..10))
+            && a.is_same_within(&b, FileSpan::from_raw(12..20))
+    );
+    assert!(
+        !a.is_same_within(&b, FileSpan::from_raw(5..15)),
         "the same homes in another order"
     );
-    assert!(!a.is_same_within(&b, (15..25).into()), "another home");
+    assert!(
+        !a.is_same_within(&b, FileSpan::from_raw(15..25)),
+        "another home"
+    );
 }
 
 proptest! {
@@ -167,7 +173,7 @@ proptest! {
                 // Whatever is served under a later step travels as it was planned.
                 let pieces = (state.plan_pieces(), next.plan_pieces());
                 for (lo, hi) in [(0, 1), (0, 9), (5, 30), (17, 18), (11, SPACE), (29, 40)] {
-                    if pieces.0.is_same_within(&pieces.1, (lo..hi).into()) {
+                    if pieces.0.is_same_within(&pieces.1, FileSpan::from_raw(lo..hi)) {
                         prop_assert_eq!(travels(&state, lo..hi), travels(&next, lo..hi));
                     } else {
                         let differs = travels(&state, lo..hi) != travels(&next, lo..hi);

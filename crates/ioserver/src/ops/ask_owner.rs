@@ -29,6 +29,7 @@ pub(crate) fn with_asker<T>(
         has_expired: view.has_expired(),
         view: &view.view,
         is_connected: &is_connected,
+        waits_for: &|_| (),
     };
     run(owner, &asker)
 }

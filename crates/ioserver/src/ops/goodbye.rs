@@ -5,13 +5,20 @@
 //! | says goodbye | when it does, and with its last connection |
 //! | of this host dies | at once: its process is watched |
 //! | elsewhere has no connection | after a grace, unless it comes back: a connection may break, and the next one come |
+//! | anywhere is silent for its lease, while another one waits for what it holds | when the lease is over |
+//!
+//! A client that holds something sends a [`Beat`](wire::message::session::Beat) in every quarter of the lease, so one that
+//! is silent is stopped, hung or cut off; one that takes its time is not. What counts is that requests come, whatever
+//! they ask.
 //!
 //! A client that died is fenced here before the owner's role gives back what it held.
 
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serving::{Peer, Watch, this_process};
 use wire::ClientId;
@@ -22,20 +29,41 @@ use crate::files::Files;
 use crate::owner::Owner;
 use crate::sessions::{Session, Who};
 
-/// Who is watched, and how long others may be out of sight.
+/// Who is watched, how long others may be out of sight, and how long those that are waited for may be silent.
 pub(crate) struct Departures {
     watch: Watch,
     host: Process,
     grace: Duration,
+    lease: Duration,
 }
 
 impl Departures {
-    pub(crate) fn new(grace: Duration) -> std::io::Result<Self> {
+    pub(crate) fn new(grace: Duration, lease: Duration) -> std::io::Result<Self> {
         Ok(Departures {
             watch: Watch::start()?,
             host: this_process(),
             grace,
+            lease,
         })
+    }
+
+    /// Serves [`Beat`](wire::message::session::Beat).
+    pub(crate) fn beat(&self) -> u64 {
+        u64::try_from((self.lease / 4).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// For a request that waits for what others hold.
+    pub(crate) fn silences<'a>(
+        &self,
+        files: &'a Arc<Files>,
+        owner: &'a Arc<Owner>,
+    ) -> Silences<'a> {
+        Silences {
+            files,
+            owner,
+            lease: self.lease,
+            heard: RefCell::default(),
+        }
     }
 
     /// Watches the process of a client that has come, if it is on this host.
@@ -88,6 +116,36 @@ impl Departures {
     fn left(&self, owner: &Owner, client: ClientId) {
         self.watch.remove(client.0);
         owner.client_left(client);
+    }
+}
+
+/// The clients that hold what a request waits for, as long as it waits.
+pub(crate) struct Silences<'a> {
+    files: &'a Arc<Files>,
+    pub(super) owner: &'a Arc<Owner>,
+    lease: Duration,
+    /// How many requests of each had come, if it was connected, and since when that is so.
+    heard: RefCell<BTreeMap<ClientId, (Option<u64>, Instant)>>,
+}
+
+impl Silences<'_> {
+    /// Declares those dead from whom nothing has come for the lease.
+    pub(crate) fn look(&self, holders: &BTreeSet<ClientId>) {
+        let mut heard = self.heard.borrow_mut();
+        heard.retain(|client, _| holders.contains(client));
+        for &client in holders {
+            let now = (self.files.sessions.requests_of(client), Instant::now());
+            let (requests, since) = heard.entry(client).or_insert(now);
+            if *requests != now.0 {
+                (*requests, *since) = now;
+            } else if since.elapsed() >= self.lease {
+                tracing::warn!(client = client.0, "client is silent and others wait for it");
+                let (files, owner) = (Arc::downgrade(self.files), Arc::downgrade(self.owner));
+                client_died(files, owner, client, None);
+                // It takes a moment.
+                *since = now.1;
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! | messages | file |
 //! |---|---|
-//! | `Hello`, `Goodbye`, `Statistics`, `Shutdown` | of their names |
+//! | `Hello`, `Beat`, `Goodbye`, `Statistics`, `Shutdown` | of their names |
 //! | `SetView`, `SetViewPart`, `DropView`, `HoldRange`, `LetGo` | of their names |
 //! | `Sync`, `Preallocate`, `Allocation`, `Scrub`, `TakeLayout` | of their names |
 //! | `ListSubfiles`, `ListDisks`, `ClearFailed` | of their names |

@@ -1,7 +1,7 @@
 //! The verbs of atomic mode: entering and leaving it, locking and unlocking.
 //!
-//! A lock is waited for without limit, as its holder may take his time; a client whose connection
-//! ends, who dies or who gives up waits no longer. Admission waits for servers only, and is refused
+//! A lock is waited for without limit, as its holder may take his time; while it is, the holder has to be heard of
+//! (`ops::leave`). A client whose connection ends, who dies or who gives up waits no longer. Admission waits for servers only, and is refused
 //! when they cannot be asked.
 
 use std::hash::BuildHasher;
@@ -146,7 +146,11 @@ impl Owner {
             count(&self.counters.lock_waits);
         }
         let (mut state, outcome) = file.wait(state, &bell, asker, None, |state| {
-            state.lock_waits.get_mut(&ticket)?.outcome.take()
+            let outcome = state.lock_waits.get_mut(&ticket)?.outcome.take();
+            if outcome.is_none() {
+                (asker.waits_for)(&state.locks.in_the_way_of(ticket));
+            }
+            outcome
         });
         state.lock_waits.remove(&ticket);
         if outcome.is_err() {

@@ -47,7 +47,7 @@ mod truncate;
 mod work;
 
 use std::collections::hash_map::RandomState;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,6 +80,8 @@ pub struct Asker<'a> {
     pub view: &'a View,
     /// Whether the connection is still there; asked now and then by requests that wait.
     pub is_connected: &'a dyn Fn() -> bool,
+    /// Told now and then which other clients hold what the request waits for.
+    pub waits_for: &'a dyn Fn(&BTreeSet<ClientId>),
 }
 
 impl fmt::Debug for Asker<'_> {

@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn all_that_a_creator_expects_is_known_to_the_decision() {
-        let expected = Expected {
+        let expected = Expectation {
             size: Some(1),
             clients: Some(2),
             access_bytes: Some(3),

@@ -12,6 +12,7 @@ mod malicious;
 mod many_files;
 mod server_killed;
 mod shaken;
+mod silent;
 mod statistics;
 mod stopped;
 

@@ -3,6 +3,7 @@
 //! Nobody has a secret here; whoever is somebody is so by his certificate.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use certificates::{Authority, Validity, Wanted};
@@ -80,7 +81,21 @@ fn a_service_under_tls_knows_its_users_by_their_certificates() {
         .try_start(1, &[&io[..], &ada_files].concat())
         .unwrap_err();
     assert!(why.contains("pario cert server"), "{why}");
-    site.start(1, &[&io[..], &strs(&of_b)].concat());
+    // A key that others can read is none.
+    let mode = |mode: u32| fs::Permissions::from_mode(mode);
+    fs::set_permissions(site.dir.join("b/server.key"), mode(0o640)).unwrap();
+    let why = site
+        .try_start(1, &[&io[..], &strs(&of_b)].concat())
+        .unwrap_err();
+    assert!(why.contains("chmod 600"), "{why}");
+    fs::set_permissions(site.dir.join("b/server.key"), mode(0o600)).unwrap();
+    // By variables, as by options.
+    let variables = [
+        ("PARIO_TLS_CA", "b/ca.pem"),
+        ("PARIO_TLS_CERT", "b/server.pem"),
+        ("PARIO_TLS_KEY", "b/server.key"),
+    ];
+    site.try_start_with(1, &io, &variables).unwrap();
     site.start(0, &[&io[..], &strs(&of_a)].concat());
 
     let as_user = |name: &str, arguments: &[&str]| {
@@ -97,6 +112,22 @@ fn a_service_under_tls_knows_its_users_by_their_certificates() {
     assert!(text.contains("4711"), "{text}");
     good(&mut as_user("ada", &["get", "/hers", "output"]));
     assert!(fs::read(site.dir.join("output")).unwrap() == bytes);
+    let mut by_variables = site.pario(1, &["stat", "/hers"]);
+    by_variables.env("PARIO_URL", &url);
+    by_variables.env("PARIO_TLS_CA", "u/ca.pem");
+    by_variables.env("PARIO_TLS_CERT", "u/ada.pem");
+    by_variables.env("PARIO_TLS_KEY", "u/ada.key");
+    let text = good(&mut by_variables);
+    assert!(text.contains("4711"), "{text}");
+    fs::set_permissions(site.dir.join("u/ada.key"), mode(0o644)).unwrap();
+    for command in [&mut by_variables, &mut as_user("ada", &["ls"])] {
+        let why = bad(command);
+        assert!(
+            why.contains("chmod 600") && why.contains("ada.key"),
+            "{why}"
+        );
+    }
+    fs::set_permissions(site.dir.join("u/ada.key"), mode(0o600)).unwrap();
     // She may not end the service, whatever her uid on her host is; root may.
     let why = bad(&mut as_user("ada", &["down"]));
     assert!(why.contains("4711"), "{why}");

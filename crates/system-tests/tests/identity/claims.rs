@@ -61,6 +61,10 @@ fn a_claim_counts_as_far_as_the_administrator_says() {
     let loose = ["--secret", &user, "--server-secret", &other];
     let why = site.try_start(1, &[&io[..], &loose].concat()).unwrap_err();
     assert!(why.contains("chmod 600"), "{why}");
+    fs::set_permissions(site.dir.join("secret"), fs::Permissions::from_mode(0o644)).unwrap();
+    let mut client = site.pario(1, &["ls"]);
+    let why = bad(client.env("PARIO_URL", &url).env("PARIO_SECRET", &user));
+    assert!(why.contains("chmod 600") && why.contains("0644"), "{why}");
 }
 
 #[test]

@@ -3,8 +3,9 @@
 //! What a vanished client held is free after its lease; when it comes back it is told what happened, and
 //! can go on as a new client.
 
+use system_tests::programs;
 use system_tests::waiting::until;
-use system_tests::worker::OpenHow;
+use system_tests::worker::{OpenHow, Worker};
 
 use crate::site::{Site, good};
 
@@ -70,6 +71,59 @@ fn a_vanished_host_loses_its_locks_and_goes_on_as_a_new_client() {
     far.ask("sync\t5");
     assert_eq!(near.check(1, 0, 4096, 6), 4096);
     far.ask("close\t5");
+}
+
+/// The kernel of the server ends a connection to a process that takes nothing, although the kernel of that process answers.
+#[test]
+fn a_reader_that_stands_still_within_its_lease_reads_on() {
+    const LEN: u64 = 32 << 20;
+    let Some(mut site) = Site::new(2) else { return };
+    let secret = site.secret("secret");
+    let user = secret.display().to_string();
+    let catalogue = site.dir.join("meta").display().to_string();
+    // Three quarters of it in silence, and time enough to come back.
+    let lease = ["--client-lease", "6"];
+    let meta = ["meta", "--dir", &catalogue, "--secret", &user];
+    let url = site.start(0, &[&meta[..], &lease].concat());
+    let io = ["io", "--meta", &url, "--memory", "64MiB"];
+    site.start(0, &[&io[..], &["--secret", &user], &lease].concat());
+    let mut near = site.client(0, &url, &secret);
+    near.open(0, "/file", &OpenHow::new("rwc").layout(Some(LAYOUT)));
+    near.fill(0, 0, LEN, 1);
+    near.ask("chmod\t/file\t666");
+
+    let go_on = site.dir.join("go-on");
+    let mut command = site.on(1, &programs::worker());
+    command.arg(&url).env("PARIO_SECRET", &secret);
+    command.env("PARIO_STAY_AT", "client_in_payload");
+    command.env("PARIO_STAY_UNTIL", &go_on);
+    let mut far = Worker::of(&mut command);
+    far.answered();
+    far.open(0, "/file", &OpenHow::new("r"));
+    far.send(&format!("check\t0\t0\t{LEN}\t1"));
+    let clients = || {
+        let mut status = site.pario(0, &["status", "--json"]);
+        status.env("PARIO_URL", &url).env("PARIO_SECRET", &user);
+        let text = good(&mut status);
+        let servers = text
+            .split("\"servers\"")
+            .nth(1)
+            .expect("servers")
+            .to_owned();
+        let count = servers.split("\"clients\": ").nth(1).expect("clients");
+        count
+            .split(',')
+            .next()
+            .and_then(|n| n.trim().parse::<u64>().ok())
+    };
+    // Both, and the one that asks.
+    until("a reader that stands still", || {
+        site.dir.join("go-on.reached").exists() && clients() == Some(3)
+    });
+    until("the end of its connection", || clients() == Some(2));
+    std::fs::write(&go_on, "").expect("a file");
+    assert_eq!(far.answered(), LEN.to_string());
+    far.ask("close\t0");
 }
 
 #[test]

@@ -74,11 +74,22 @@ impl Site {
 
     /// Starts a server, which may fail.
     pub(crate) fn try_start(&mut self, host: usize, arguments: &[&str]) -> Result<String, String> {
+        self.try_start_with(host, arguments, &[])
+    }
+
+    /// Starts a server with further variables, which may fail.
+    pub(crate) fn try_start_with(
+        &mut self,
+        host: usize,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<String, String> {
         let name = format!("server-{}", self.servers.len());
         let mut server = Server::new(&name, self.dir.join(format!("{name}.log")));
         let listen = format!("tcp:{}:0", Hosts::address(host));
         let mut command = self.pario(host, &["serve"]);
         command.args(arguments).args(["--listen", &listen]);
+        command.envs(variables.iter().copied());
         let started = server.try_start(&mut command);
         let log = server.log();
         started.map_err(|why| format!("{why}\n{log}"))?;

@@ -4,6 +4,7 @@
 //! What they ask for may fail while something is dead; then it is asked for again. Two of them may want to move
 //! the same file, and one of them is told so.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,7 @@ pub(crate) struct Orders {
     pub(crate) cancelled: AtomicU64,
     pub(crate) paused: AtomicU64,
     pub(crate) unlinked: AtomicU64,
+    renames: Mutex<()>,
 }
 
 impl Orders {
@@ -179,15 +181,17 @@ impl Mover<'_> {
         self.follow(&path, moving);
     }
 
-    /// There and back: workers have it open, and movers know it by its first name.
+    /// There and back: workers have it open, and movers know it by its first name. One mover at a time, so nothing but
+    /// a death keeps a file from getting its name.
     fn rename(&self, path: &str) {
+        let _alone = self.orders.renames.lock().unwrap();
         let other = format!("{path}-renamed");
         for (from, to) in [(path, &other[..]), (&other[..], path)] {
             let end = Instant::now() + LIMIT;
             while let Err(error) = self.client.rename(from, to) {
                 let is_done = matches!(error.status(), Status::NotFound | Status::Exists)
                     || matches!(error, Error::Uncertain { .. });
-                if is_done {
+                if is_done && self.is_deadly {
                     break;
                 }
                 assert!(
@@ -226,14 +230,19 @@ impl Mover<'_> {
                 add(&self.orders.unlinked);
                 let end = Instant::now() + LIMIT;
                 // It ends, or is forgotten.
-                while let Ok(now) = moving.progress() {
-                    if now.state.is_over() {
-                        break;
+                loop {
+                    match moving.progress() {
+                        Ok(now) if now.state.is_over() => break,
+                        Ok(now) => assert!(
+                            Instant::now() < end,
+                            "{path}: moves without a file: {now:?}"
+                        ),
+                        Err(error) if error.status() == Status::NotFound => break,
+                        Err(error) => assert!(
+                            self.is_of_death(&error) && Instant::now() < end,
+                            "{path}: {error}"
+                        ),
                     }
-                    assert!(
-                        Instant::now() < end,
-                        "{path}: moves without a file: {now:?}"
-                    );
                     pause(Duration::from_millis(2));
                 }
             }
@@ -262,7 +271,9 @@ impl Mover<'_> {
                     MoveState::Done => return add(&self.orders.done),
                     MoveState::Cancelled => return add(&self.orders.cancelled),
                     MoveState::Failed => {
-                        assert!(self.is_deadly, "{path}: {}", now.failure);
+                        // A server that stayed away for long when the manager came back; no other reason.
+                        let is_of_death = self.is_deadly && now.failure.ends_with("is away");
+                        assert!(is_of_death, "{path}: {}", now.failure);
                         return;
                     }
                     MoveState::Paused => {

@@ -25,6 +25,7 @@ kinds! {
     0x04 Client to AnyServer: Goodbye => ();
     0x05 Anyone to AnyServer: Statistics => Vec<Counter>;
     0x06 Anyone to AnyServer: Shutdown => ();
+    0x07 Client to IoServer: Beat => u64;
     0x0e Client to Manager: GetSupervisor => Option<String>;
 
     0x10 Client to Manager: Open => OpenAnswer;

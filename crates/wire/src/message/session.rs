@@ -75,6 +75,9 @@ record! {
     /// Are you there? Any payload is dropped.
     pub struct Ping {}
 
+    /// A client that holds a lock lives, although it asks for nothing. The answer says after how many milliseconds it says so again.
+    pub struct Beat {}
+
     /// The client ends its session: everything it has open is closed, nothing is declared dead.
     pub struct Goodbye {}
 

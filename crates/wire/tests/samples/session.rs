@@ -61,6 +61,7 @@ pub(super) fn add(list: &mut Samples) {
     let proof = Bytes((100..132).collect());
     list.pair("", Prove { proof }, welcome(u64::MAX));
     list.pair("", Ping {}, ());
+    list.pair("", Beat {}, 5000);
     list.pair("", Goodbye {}, ());
     let counters = [
         ("reads", 0),

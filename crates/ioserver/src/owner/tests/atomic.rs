@@ -426,6 +426,38 @@ fn whoever_gives_up_or_loses_its_connection_waits_no_longer() {
 }
 
 #[test]
+fn a_lock_that_waits_says_which_other_clients_hold_it() {
+    let world = World::new(2, 29);
+    let owner = world.owner(0);
+    let clients = crowd(&world, &owner, 4);
+    for (client, request) in [(0, 1), (1, 1), (2, 1)] {
+        clients[client].lock(request, 10, Mode::Shared).unwrap();
+    }
+    let told = std::sync::Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        // One that waits itself is in nobody's way, and none is in his own.
+        let waiting = scope.spawn(|| clients[3].lock(1, 10, Mode::Exclusive));
+        until("waiting", || waits(&owner) == 1);
+        let also = scope.spawn(|| {
+            let asker = Asker {
+                waits_for: &|holders| told.lock().unwrap().push(holders.clone()),
+                ..clients[2].asker()
+            };
+            owner.lock(&asker, HandleId(2), 5, 0..10, Mode::Exclusive)
+        });
+        until("told", || !told.lock().unwrap().is_empty());
+        for client in &clients[..3] {
+            client.unlock(1).unwrap();
+        }
+        waiting.join().unwrap().unwrap();
+        clients[3].unlock(1).unwrap();
+        also.join().unwrap().unwrap();
+    });
+    let told = told.into_inner().unwrap();
+    assert_eq!(told[0], [ClientId(0), ClientId(1)].into());
+}
+
+#[test]
 #[expect(clippy::reversed_empty_ranges)]
 fn nonsense_is_refused() {
     let world = World::new(1, 28);

@@ -46,6 +46,7 @@ fn asker<'a>(client: u64, view: &'a View) -> Asker<'a> {
         rights: Rights::BOTH,
         view,
         is_connected: &|| true,
+        waits_for: &|_| (),
     }
 }
 
