@@ -40,7 +40,6 @@ mod queue;
 mod redistribute;
 mod requests;
 mod roll_call;
-mod scattered;
 mod service;
 mod table;
 mod verbs;

@@ -6,6 +6,7 @@
 //! | `report`, `sheet`, `flags`, `machine` | rows, where they go, and what belongs beside them |
 //! | `contest`, `claims`, `goals`, `yardsticks` | turns of Pario and its yardsticks, and what is held against them |
 //! | `packers` | redistribution as chapter 4 of the data-parallel source packs it, beside the engine that accesses run on |
+//! | [`models`] | the published cost models, beside the one that decides |
 //! | `site`, `workers`, `worker`, `ranks`, `parallel`, `content` | services, client processes, and the bytes they check |
 //!
 //! Nothing that ships depends on it. Left to others: how a service is started and how a program ends (`console`).
@@ -26,6 +27,7 @@ mod kernels;
 mod machine;
 mod matching;
 mod matrix;
+pub mod models;
 mod move_bytes;
 mod mpiio;
 mod packers;

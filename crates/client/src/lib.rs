@@ -39,6 +39,7 @@ pub use access::direct::DirectStatistics;
 pub use access::memory::{Direction, Memory};
 pub use access::phases::{Phases, ServerPhases};
 pub use access::places::Places;
+pub use access::scattered::{ScatteredView, type_map_descends};
 pub use advise::mapping::Strategy as Mapping;
 pub use client::{Client, FileLayout, Listed, Metadata};
 pub use collective::CollectiveStatistics;
@@ -65,7 +66,7 @@ pub use transport::connect::{ConnectOptions, Connector};
 /// Threads beside the caller, for bindings.
 pub use transport::jobs::{Job, Jobs};
 
-pub use advise::hints::{AccessStyle, Given, Source, Standing, Verdict};
+pub use advise::hints::{AccessStyle, HintVerdicts, Source, SourcedHint, Verdict};
 /// What the service's own messages are made of, for those who show them.
 pub use identity::{Keys, Secret};
 /// Raw memory of users, for bindings.

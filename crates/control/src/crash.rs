@@ -27,14 +27,14 @@ mod wanted {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// A point that was named, and how often it was passed.
-    struct Wanted {
+    struct CrashPoint {
         named: OnceLock<Option<(String, u64)>>,
         passed: AtomicU64,
     }
 
-    impl Wanted {
-        const fn new() -> Wanted {
-            Wanted {
+    impl CrashPoint {
+        const fn new() -> CrashPoint {
+            CrashPoint {
                 named: OnceLock::new(),
                 passed: AtomicU64::new(0),
             }
@@ -57,14 +57,14 @@ mod wanted {
     }
 
     pub(super) fn crash(name: &str) {
-        static CRASH: Wanted = Wanted::new();
+        static CRASH: CrashPoint = CrashPoint::new();
         if CRASH.is_now("PARIO_CRASH_AT", name) {
             std::process::abort();
         }
     }
 
     pub(super) fn panic(name: &str) {
-        static PANIC: Wanted = Wanted::new();
+        static PANIC: CrashPoint = CrashPoint::new();
         assert!(
             !PANIC.is_now("PARIO_PANIC_AT", name),
             "a test wants a bug at {name}"

@@ -18,8 +18,8 @@ use identity::{Keys, local_host};
 use parking_lot::{Condvar, Mutex};
 use serving::Running;
 use store::{
-    Directory, Disk, DiskId, DiskSpec, DiskStore, Limited, MemoryStore, MissingDisk, Origin, Pool,
-    PoolOptions, measure_speed,
+    Directory, Disk, DiskId, DiskSpec, DiskStore, LimitedDisk, MemoryStore, MissingDisk, Origin,
+    Pool, PoolOptions, measure_speed,
 };
 use wire::ServerId;
 use wire::ask::AskError;
@@ -456,7 +456,7 @@ fn open_store(
                 let directory = Directory::at(dir).map_err(in_dir)?;
                 let mut disk = make(directory);
                 if let Some(rate) = options.disk_bytes_per_s {
-                    disk = Arc::new(Limited::new(disk, rate));
+                    disk = Arc::new(LimitedDisk::new(disk, rate));
                 }
                 disks.push(DiskSpec::of(disk));
             }

@@ -9,8 +9,10 @@
 //! - A handle that has written is synced by the next sync of the array, also when its part is gone: only the handle that wrote
 //!   bytes hears that they were lost.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use client::{Client, Error, File, FileId, OpenOptions, Result, Status, Synced};
 
@@ -65,9 +67,9 @@ impl Handles {
     }
 
     /// A handle for one part.
-    pub(crate) fn lend(self: &Arc<Self>) -> Result<Lent> {
+    pub(crate) fn lend(self: &Arc<Self>) -> Result<LentHandle> {
         let idle = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if state.is_closed {
                 return Err(Error::Closed);
             }
@@ -77,7 +79,7 @@ impl Handles {
             Some(handle) => handle,
             None => self.open_another()?,
         };
-        Ok(Lent {
+        Ok(LentHandle {
             handles: Arc::clone(self),
             handle,
         })
@@ -93,7 +95,7 @@ impl Handles {
             });
         }
         let handle = Arc::new(Handle::new(file));
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_closed {
             return Err(Error::Closed);
         }
@@ -103,7 +105,7 @@ impl Handles {
 
     /// Makes everything written durable. All handles are tried; the first error counts.
     pub(crate) fn sync(&self) -> Result<Synced> {
-        let all = self.state().all.clone();
+        let all = self.state.lock().all.clone();
         let mut synced = Synced { is_durable: true };
         let mut failed = None;
         let mut is_asked = false;
@@ -126,7 +128,7 @@ impl Handles {
     /// Closes all handles, those of parts included. The first error counts.
     pub(crate) fn close(&self) -> Result<()> {
         let all = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.is_closed = true;
             state.idle.clear();
             std::mem::take(&mut state.all)
@@ -135,10 +137,6 @@ impl Handles {
         // None is left open because another one failed.
         let closed: Vec<Result<()>> = closed.collect();
         closed.into_iter().collect()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -173,12 +171,12 @@ impl Handle {
 
 /// A handle that goes back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Lent {
+pub(crate) struct LentHandle {
     handles: Arc<Handles>,
     handle: Arc<Handle>,
 }
 
-impl std::ops::Deref for Lent {
+impl std::ops::Deref for LentHandle {
     type Target = Handle;
 
     fn deref(&self) -> &Handle {
@@ -186,9 +184,9 @@ impl std::ops::Deref for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentHandle {
     fn drop(&mut self) {
-        let mut state = self.handles.state();
+        let mut state = self.handles.state.lock();
         if !state.is_closed {
             state.idle.push(Arc::clone(&self.handle));
         }

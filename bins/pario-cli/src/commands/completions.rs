@@ -16,11 +16,11 @@ Examples:
 pub(crate) struct Arguments {
     /// The shell
     #[arg(value_enum)]
-    shell: Known,
+    shell: Shell,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Known {
+enum Shell {
     Bash,
     Zsh,
     Fish,
@@ -29,9 +29,9 @@ enum Known {
 /// Prints the completions of a shell.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let shell = match arguments.shell {
-        Known::Bash => Shell::Bash,
-        Known::Zsh => Shell::Zsh,
-        Known::Fish => Shell::Fish,
+        Shell::Bash => Shell::Bash,
+        Shell::Zsh => Shell::Zsh,
+        Shell::Fish => Shell::Fish,
     };
     let mut script = Vec::new();
     generate(

@@ -32,6 +32,7 @@ mod message;
 pub(crate) mod phases;
 pub(crate) mod places;
 pub(crate) mod plan;
+pub(crate) mod scattered;
 pub(crate) mod sieve;
 pub(crate) mod work;
 

@@ -31,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use store::{Piece, Pins};
+use store::{Pins, StoredPiece as Piece};
 use wire::message::Bytes;
 use wire::message::ahead::{Collective, Confirm, Deposit};
 use wire::message::directed::{Lead, Portion, PortionPart};

@@ -13,7 +13,7 @@ use falls::Periodic;
 use identity::checksums;
 use kernels::{Share, SharedBytes, SharedBytesMut};
 use layout::FileOffset;
-use store::{Grant, Piece as StoredPiece, Pins, Subfile, UNIT};
+use store::{Grant, Pins, StoredPiece, Subfile, UNIT};
 use wire::ask::{AskError, decode_answer};
 use wire::frame::Header;
 use wire::link::Link;

@@ -2,7 +2,7 @@
 //!
 //! What a layout text means can take long to say: it may name a million segments. The thread that runs
 //! transactions waits for nobody, so it does not parse. An operation that meets a text whose meaning it was not
-//! given changes nothing and says which text it [wants](Wanted); whoever asked finds the meaning out in his own
+//! given changes nothing and says which text it [wants](Wanted); the thread that asked finds the meaning out in its own
 //! time and asks again. Which texts count (the caller's, or those of hints above the file) is known only inside,
 //! and may change between two attempts, so there can be several.
 //!
@@ -10,27 +10,27 @@
 
 use std::collections::HashMap;
 
-use super::choose_layout::{Chosen, choose};
+use super::choose_layout::{LayoutChoice, choose};
 use crate::error::MetaError;
 
 /// A text whose meaning is wanted: for which array, and when so many servers take subfiles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Wanted {
+pub struct LayoutQuestion {
     array: Option<String>,
     text: String,
     servers: usize,
 }
 
-impl Wanted {
+impl LayoutQuestion {
     pub(crate) fn new(array: Option<&str>, text: &str, servers: usize) -> Self {
-        Wanted {
+        LayoutQuestion {
             array: array.map(str::to_owned),
             text: text.to_owned(),
             servers,
         }
     }
 
-    fn meaning(&self) -> Result<Chosen, MetaError> {
+    fn meaning(&self) -> Result<LayoutChoice, MetaError> {
         choose(
             self.array.as_deref(),
             Some(&self.text),
@@ -42,16 +42,16 @@ impl Wanted {
 
 /// Meanings, wrong texts included.
 #[derive(Clone, Debug, Default)]
-pub struct Prepared(HashMap<Wanted, Result<Chosen, MetaError>>);
+pub struct LayoutMeanings(HashMap<LayoutQuestion, Result<LayoutChoice, MetaError>>);
 
-impl Prepared {
+impl LayoutMeanings {
     /// Finds out what a text means. Takes time in proportion to what it describes.
-    pub fn find_out(&mut self, wanted: Wanted) {
+    pub fn find_out(&mut self, wanted: LayoutQuestion) {
         let meaning = wanted.meaning();
         self.0.insert(wanted, meaning);
     }
 
-    pub(crate) fn get(&self, wanted: &Wanted) -> Option<&Result<Chosen, MetaError>> {
+    pub(crate) fn get(&self, wanted: &LayoutQuestion) -> Option<&Result<LayoutChoice, MetaError>> {
         self.0.get(wanted)
     }
 }

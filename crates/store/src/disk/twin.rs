@@ -71,7 +71,7 @@ struct World {
     live_names: BTreeMap<String, u64>,
     durable_names: BTreeMap<String, u64>,
     files: BTreeMap<u64, Image>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<UnsyncedPage>,
     /// Pages that a failed sync has forgotten.
     forgotten: u64,
     next_inode: u64,
@@ -94,7 +94,7 @@ type Pages = BTreeMap<u64, Box<[u8; PAGE as usize]>>;
 
 /// One unsynced page: the bytes it would have.
 #[derive(Clone)]
-struct Waiting {
+struct UnsyncedPage {
     inode: u64,
     page: u64,
     /// `None` is a hole.
@@ -345,7 +345,7 @@ impl World {
                 .or_insert_with(|| Box::new([0; PAGE as usize]));
             data[within..within + len].copy_from_slice(&source[done..done + len]);
             let bytes = Some(data.clone());
-            self.waiting.push(Waiting { inode, page, bytes });
+            self.waiting.push(UnsyncedPage { inode, page, bytes });
             done += len;
         }
         Ok(done)
@@ -361,7 +361,7 @@ impl World {
         let found: Vec<u64> = image.live.range(pages).map(|(page, _)| *page).collect();
         for page in found {
             image.live.remove(&page);
-            self.waiting.push(Waiting {
+            self.waiting.push(UnsyncedPage {
                 inode,
                 page,
                 bytes: None,
@@ -370,7 +370,7 @@ impl World {
     }
 
     /// Lets the first bytes of a waiting page reach the durable image.
-    fn settle(&mut self, waiting: &Waiting, kept_bytes: usize) {
+    fn settle(&mut self, waiting: &UnsyncedPage, kept_bytes: usize) {
         let Some(image) = self.files.get_mut(&waiting.inode) else {
             return;
         };

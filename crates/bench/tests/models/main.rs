@@ -1,0 +1,4 @@
+//! The published models are what their authors printed.
+
+mod copy;
+mod read;
