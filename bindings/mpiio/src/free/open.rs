@@ -182,7 +182,7 @@ impl Opening<'_> {
             let _ = client.mkdir_all(parent, None);
         }
         let hints = [&info::of_access(hints)[..], new_file].concat();
-        let mut options = info::options(&hints, &mode).shared_pointer(self.number);
+        let mut options = info::options(&hints, mode).shared_pointer(self.number);
         if mode.is_read {
             options = options.read();
         }

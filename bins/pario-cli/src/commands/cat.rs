@@ -10,7 +10,7 @@ use client::{Client, OpenOptions};
 use super::Error;
 use super::connection::{self, refused};
 use super::transfer::{Mover, Stream, Trouble};
-use crate::progress::Progress;
+use crate::progress::{Display, Progress};
 
 /// Arguments of `pario cat`.
 #[derive(Args)]
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let client = connection::connect_to_existing()?;
     let mut mover = Mover::default();
     for path in &arguments.paths {
-        let mut progress = Progress::begin("", None, true);
+        let mut progress = Progress::begin("", None, Display::Hidden);
         if !to_output(&client, path, &mut mover, &mut progress)?.is_wanted {
             break;
         }
