@@ -26,7 +26,7 @@ use client::{Collective, Hints, OpenOptions};
 use crate::entry::{Call, Outcome};
 use crate::ffi::Word;
 use crate::host::Host;
-use crate::open_file::OpenFile;
+use crate::open_file::{Mode, OpenFile};
 
 /// Names and values as a program gives them.
 pub(crate) type Pairs = Vec<(String, String)>;
@@ -178,11 +178,11 @@ pub(crate) fn of_access(pairs: &[(String, String)]) -> Pairs {
 }
 
 /// How a file is opened with these hints.
-pub(crate) fn options(pairs: &[(String, String)], is_create: bool) -> OpenOptions {
+pub(crate) fn options(pairs: &[(String, String)], how: &Mode) -> OpenOptions {
     let options = OpenOptions::new().hints(meant(pairs));
     let mode = pairs.iter().find(|(name, _)| name == "file_perm");
     let mode = mode.and_then(|(_, value)| u32::from_str_radix(value.trim(), 8).ok());
-    match mode.filter(|mode| is_create && *mode <= 0o777) {
+    match mode.filter(|mode| how.is_create && *mode <= 0o777) {
         Some(mode) => options.mode(mode),
         None => options,
     }

@@ -51,7 +51,6 @@ mod queue;
 mod redistribute;
 mod requests;
 mod roll_call;
-mod scattered;
 mod service;
 mod table;
 mod verbs;

@@ -22,8 +22,8 @@ use std::sync::atomic::AtomicU8;
 use client::{Places, SharedBytes, SharedBytesMut};
 use parking_lot::Mutex;
 
-use crate::datarep::{self, Registered, Representation};
-use crate::datatype::{Element, Kind, Placed, Type};
+use crate::datarep::{self, ProgramRepresentation, Representation};
+use crate::datatype::{Element, ElementPlaces, Kind, Type};
 use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
 use crate::ffi::{Address, Word};
@@ -41,12 +41,12 @@ pub(crate) struct Memory {
     /// The bytes from there on.
     places: Places,
     /// Set if the view shows other bytes than those.
-    staged: Option<Box<Staged>>,
+    staged: Option<Box<StagedValues>>,
 }
 
 /// Values on their way between memory and file.
 #[derive(Debug)]
-struct Staged {
+struct StagedValues {
     bytes: Stage,
     places: Places,
     /// How values are converted; nothing if they are laid out as they come.
@@ -69,7 +69,7 @@ impl Memory {
         view: &CurrentView,
         direction: Direction,
     ) -> Outcome<Memory> {
-        let Placed { low, places } = datatype.placed(count)?;
+        let ElementPlaces { low, places } = datatype.placed(count)?;
         let mut memory = Memory {
             base: buffer.number().wrapping_add_signed(low as isize),
             places,
@@ -84,7 +84,7 @@ impl Memory {
                 true => view.representation.bytes_of(datatype, count)?,
                 false => memory.places.size(),
             };
-            let staged = Staged {
+            let staged = StagedValues {
                 bytes: Stage::new(bytes)?,
                 places: Places::bytes(bytes),
                 representation: is_converted.then(|| view.representation.clone()),
@@ -183,7 +183,7 @@ impl Memory {
     }
 
     /// Makes values of the file on the stage.
-    fn convert_out(&self, staged: &Staged) -> Outcome {
+    fn convert_out(&self, staged: &StagedValues) -> Outcome {
         if let Some(Representation::Registered(registered)) = &staged.representation {
             return staged.call(registered, staged.items());
         }
@@ -212,7 +212,7 @@ impl Memory {
     }
 
     /// Makes values in memory of `moved` bytes on the stage; how many bytes they have there.
-    fn convert_in(&self, staged: &Staged, moved: u64) -> Outcome<u64> {
+    fn convert_in(&self, staged: &StagedValues, moved: u64) -> Outcome<u64> {
         let (mut from, mut to) = (0, 0);
         let file = staged.filled();
         let mut values = Vec::new();
@@ -234,7 +234,7 @@ impl Memory {
     }
 }
 
-impl Staged {
+impl StagedValues {
     fn source(&self) -> SharedBytes<'_> {
         // SAFETY: the stage lives as long as the borrow; it was filled before.
         unsafe { SharedBytes::new(self.bytes.as_ptr().cast(), self.bytes.len()) }
@@ -280,7 +280,7 @@ impl Staged {
     }
 
     /// Bytes of the view before a value.
-    fn bytes_before(&self, registered: &Registered, item: u64) -> u64 {
+    fn bytes_before(&self, registered: &ProgramRepresentation, item: u64) -> u64 {
         let (mut rest, mut bytes) = (item, 0);
         self.datatype.visit(self.count, &mut |element, count| {
             let some = count.min(rest);
@@ -308,7 +308,7 @@ impl Staged {
     }
 
     /// Has the program convert a number of values.
-    fn call(&self, registered: &Registered, items: u64) -> Outcome {
+    fn call(&self, registered: &ProgramRepresentation, items: u64) -> Outcome {
         if items == 0 {
             return Ok(());
         }
@@ -317,10 +317,8 @@ impl Staged {
             item => self.bytes_before(registered, item),
         };
         let file = self.target().as_mut_ptr();
-        match self.direction {
-            Direction::Read => registered.read(self.buffer, self.handle, items, file, &before),
-            Direction::Write => registered.write(self.buffer, self.handle, items, file, &before),
-        }
+        let (direction, user) = (self.direction, self.buffer);
+        registered.convert(direction, user, self.handle, items, file, &before)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::failure::{Class, Failure};
 use crate::ffi::Word;
 use crate::operation::{Direction, Start};
 use crate::queue::Queue;
-use crate::requests::{self, Running};
+use crate::requests::{self, SplitOperation};
 use crate::view::CurrentView;
 
 /// How a file was opened.
@@ -117,7 +117,7 @@ pub(crate) struct OpenFile {
 pub(crate) struct Split {
     /// The function that began it, without `_begin`.
     pub(crate) name: &'static str,
-    pub(crate) running: Running,
+    pub(crate) running: SplitOperation,
 }
 
 impl OpenFile {

@@ -20,7 +20,6 @@ use crate::failure::{Class, Failure};
 use crate::ffi::{Address, Word};
 use crate::memory::Memory;
 use crate::open_file::OpenFile;
-use crate::scattered;
 use crate::view::CurrentView;
 
 /// Where an access begins.
@@ -50,14 +49,13 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Makes an operation of the arguments of a call and moves the pointer that it uses. With
+    /// Makes a collective operation of the arguments of a call and moves the pointer that it uses. With
     /// [`Start::Ordered`] it waits for the others.
     pub(crate) fn prepare(
         call: &Call,
         direction: Direction,
         start: Start,
         (buf, count, datatype): (Address, i64, Word),
-        is_collective: bool,
     ) -> Outcome<Operation> {
         let file = &call.file;
         let checked = Self::check(call, direction, start, (buf, count, datatype));
@@ -72,7 +70,20 @@ impl Operation {
             direction,
             at,
             memory,
-            is_collective,
+            is_collective: true,
+        })
+    }
+
+    /// An operation of this process alone.
+    pub(crate) fn prepare_alone(
+        call: &Call,
+        direction: Direction,
+        start: Start,
+        memory: (Address, i64, Word),
+    ) -> Outcome<Operation> {
+        Ok(Operation {
+            is_collective: false,
+            ..Operation::prepare(call, direction, start, memory)?
         })
     }
 
@@ -206,7 +217,9 @@ impl Operation {
     /// Moves the bytes; how many of the program's were moved. `team` is the member that waits the way this thread has to.
     pub(crate) fn run(&self, team: &Team) -> Outcome<u64> {
         if let Some(view) = &self.view.scattered {
-            let moved = scattered::run(self, view)?;
+            let pieces = view.pieces(self.at..self.at + self.memory.size())?;
+            let memory = self.memory.of_request(self.direction)?;
+            let moved = self.file.file.access_in_pieces(pieces, memory)?;
             return self.memory.finish(moved);
         }
         let moved = match self.is_collective && self.view.is_together {

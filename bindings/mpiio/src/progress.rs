@@ -107,20 +107,20 @@ pub(crate) fn changed() {
 
 /// One wait: `look`, then check what is waited for, then `rest`, again and again.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitLoop {
     seen: u64,
     limit: Duration,
 }
 
-impl Waiting {
+impl WaitLoop {
     const FIRST: Duration = Duration::from_micros(50);
     const LONGEST: Duration = Duration::from_millis(1);
 
     /// A wait that begins.
-    pub(crate) fn new() -> Waiting {
-        Waiting {
+    pub(crate) fn new() -> WaitLoop {
+        WaitLoop {
             seen: 0,
-            limit: Waiting::FIRST,
+            limit: WaitLoop::FIRST,
         }
     }
 
@@ -132,17 +132,17 @@ impl Waiting {
     /// Drives the host, then rests until something changes, for a bounded time.
     pub(crate) fn rest(&mut self) {
         if drive_on() {
-            self.limit = Waiting::FIRST;
+            self.limit = WaitLoop::FIRST;
         }
         let mut changes = CHANGES.lock();
         CHANGED.wait_while_for(&mut changes, |now| *now == self.seen, self.limit);
-        self.limit = (self.limit * 2).min(Waiting::LONGEST);
+        self.limit = (self.limit * 2).min(WaitLoop::LONGEST);
     }
 }
 
 /// Waits for something that threads of ours bring about.
 pub(crate) fn wait_until(mut is_done: impl FnMut() -> bool) {
-    let mut waiting = Waiting::new();
+    let mut waiting = WaitLoop::new();
     loop {
         waiting.look();
         if is_done() {

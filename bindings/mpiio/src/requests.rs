@@ -218,7 +218,7 @@ pub(crate) fn start(call: &Call, operation: Operation, out: HandleOut) -> Outcom
     out.set(handle);
     let doing = Arc::clone(&request);
     if let Err(failure) = dispatch(operation, way, move |outcome| end(doing, outcome)) {
-        // No thread: the request is complete at once, and whoever waits for it hears why.
+        // No thread: the request is complete at once, and the thread that waits for it hears why.
         end(request, Err(failure));
         finish(host);
     }
@@ -365,12 +365,12 @@ pub(crate) fn take_turn(file: &OpenFile) {
 
 /// A split collective operation that has begun.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Running(Arc<OnceLock<Outcome<u64>>>);
+pub(crate) struct SplitOperation(Arc<OnceLock<Outcome<u64>>>);
 
-impl Running {
+impl SplitOperation {
     /// Begins an operation.
-    pub(crate) fn start(call: &Call, operation: Operation) -> Outcome<Running> {
-        let running = Running::default();
+    pub(crate) fn start(call: &Call, operation: Operation) -> Outcome<SplitOperation> {
+        let running = SplitOperation::default();
         let way = way_of(&operation);
         if way == Way::Here {
             let outcome = run(&operation, &call.file.driven);

@@ -26,9 +26,12 @@ const SAID_BYTES: usize = 320;
 /// Bytes for the name of a team that shares memory.
 const NAME_BYTES: usize = 128;
 
+/// Makes the team of processes of a host, of so many; what its name is.
+pub(crate) type TeamMaker = fn(usize) -> client::Result<(Team, String)>;
+
 /// What a process tells the others.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
+pub(crate) struct RollCallAnswer {
     /// Whether the file is one of ours.
     pub(crate) is_ours: bool,
     pub(crate) amode: c_int,
@@ -44,7 +47,7 @@ pub(crate) struct Said {
     failure: Option<Failure>,
 }
 
-impl Said {
+impl RollCallAnswer {
     /// What this process has to say.
     pub(crate) fn new(
         is_ours: bool,
@@ -52,8 +55,8 @@ impl Said {
         target: u64,
         hint_bytes: usize,
         failure: Option<Failure>,
-    ) -> Said {
-        Said {
+    ) -> RollCallAnswer {
+        RollCallAnswer {
             is_ours,
             amode,
             target,
@@ -82,11 +85,11 @@ impl Said {
         out
     }
 
-    fn read(bytes: &[u8]) -> Said {
+    fn read(bytes: &[u8]) -> RollCallAnswer {
         let part = |from: usize| bytes[from..from + 8].try_into().expect("8 bytes");
         let text = &bytes[44..];
         let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
-        Said {
+        RollCallAnswer {
             is_ours: bytes[0] == 1,
             amode: c_int::from_le_bytes(bytes[4..8].try_into().expect("4 bytes")),
             target: u64::from_le_bytes(part(8)),
@@ -105,12 +108,12 @@ impl Said {
 #[derive(Debug)]
 pub(crate) struct RollCall {
     rank: usize,
-    all: Vec<Said>,
+    all: Vec<RollCallAnswer>,
 }
 
 impl RollCall {
     /// Tells and hears; all processes of the communicator call it.
-    pub(crate) fn hold(host: &Host, comm: Word, said: &Said) -> Outcome<RollCall> {
+    pub(crate) fn hold(host: &Host, comm: Word, said: &RollCallAnswer) -> Outcome<RollCall> {
         if comm == host.abi.comm_self {
             return Ok(RollCall {
                 rank: 0,
@@ -121,7 +124,10 @@ impl RollCall {
         let all = host.allgather(&said.put(), comm)?;
         Ok(RollCall {
             rank,
-            all: all.iter().map(|bytes| Said::read(bytes)).collect(),
+            all: all
+                .iter()
+                .map(|bytes| RollCallAnswer::read(bytes))
+                .collect(),
         })
     }
 
@@ -133,7 +139,8 @@ impl RollCall {
     /// What is wrong for all processes, because it is wrong for one of them or between them.
     pub(crate) fn check(&self) -> Outcome {
         let first = &self.all[0];
-        let differs = |what: fn(&Said) -> u64| self.all.iter().position(|s| what(s) != what(first));
+        let differs =
+            |what: fn(&RollCallAnswer) -> u64| self.all.iter().position(|s| what(s) != what(first));
         if let Some(rank) = differs(|said| said.target) {
             return Err(Failure::new(
                 Class::NotSame,
@@ -176,7 +183,7 @@ impl RollCall {
 
     /// The processes as a team; all of them call it.
     pub(crate) fn team(&self, host: &Host, comm: Word, client: &Client) -> Outcome<Team> {
-        if let Some(team) = self.near_team(host, comm, false)? {
+        if let Some(team) = self.near_team(host, comm, Team::host_create)? {
             return Ok(team);
         }
         let size = self.all.len();
@@ -186,20 +193,19 @@ impl RollCall {
 
     /// What the processes of a communicator have to know of each other where no file is opened; all call it.
     pub(crate) fn of_processes(host: &Host, comm: Word) -> Outcome<RollCall> {
-        RollCall::hold(host, comm, &Said::new(true, 0, 0, 0, None))
+        RollCall::hold(host, comm, &RollCallAnswer::new(true, 0, 0, 0, None))
     }
 
     /// The team of processes if they share a host, also of one alone; nothing, for all of them, if they do not.
-    /// With `is_roomy` it is for exchanging data and not only words.
     pub(crate) fn near_team(
         &self,
         host: &Host,
         comm: Word,
-        is_roomy: bool,
+        create: TeamMaker,
     ) -> Outcome<Option<Team>> {
         match self.all.len() {
             1 => Ok(Some(Team::alone())),
-            _ if self.is_near() => self.host_team(host, comm, is_roomy),
+            _ if self.is_near() => self.host_team(host, comm, create),
             _ => Ok(None),
         }
     }
@@ -209,11 +215,7 @@ impl RollCall {
     }
 
     /// The team of processes that share memory; nothing, for all of them, if one of them cannot.
-    fn host_team(&self, host: &Host, comm: Word, is_roomy: bool) -> Outcome<Option<Team>> {
-        let create = match is_roomy {
-            true => Team::host_create_roomy,
-            false => Team::host_create,
-        };
+    fn host_team(&self, host: &Host, comm: Word, create: TeamMaker) -> Outcome<Option<Team>> {
         let size = self.all.len();
         let mut told = [0; NAME_BYTES];
         let mut team = None;

@@ -73,35 +73,34 @@ pub(crate) struct Target {
 
 /// Which files are taken from the MPI library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Taken {
+enum TakenFiles {
     /// Those that are named as Pario's.
     Named,
     Everything,
     Nothing,
 }
 
-impl Taken {
+impl TakenFiles {
     /// What a value of `PARIO_MPIIO` means; nothing for one that means nothing.
-    fn of(value: &str) -> Option<Taken> {
+    fn of(value: &str) -> Option<TakenFiles> {
         match value.trim() {
-            "" | "names" => Some(Taken::Named),
-            "all" => Some(Taken::Everything),
-            "off" => Some(Taken::Nothing),
+            "" | "names" => Some(TakenFiles::Named),
+            "all" => Some(TakenFiles::Everything),
+            "off" => Some(TakenFiles::Nothing),
             _ => None,
         }
     }
 
-    /// As the environment says. Whoever mistypes it is told once.
-    fn here() -> Taken {
+    /// As the environment says. A value that cannot be read is told once.
+    fn here() -> TakenFiles {
         let value = std::env::var("PARIO_MPIIO").unwrap_or_default();
-        Taken::of(&value).unwrap_or_else(|| {
+        TakenFiles::of(&value).unwrap_or_else(|| {
             static TOLD: std::sync::Once = std::sync::Once::new();
             TOLD.call_once(|| {
-                eprintln!(
-                    "pario: PARIO_MPIIO is '{value}'; give all, names or off. Files named pario:... are taken"
-                );
+                listen();
+                tracing::warn!("PARIO_MPIIO is '{value}'; give all, names or off. Files named pario:... are taken");
             });
-            Taken::Named
+            TakenFiles::Named
         })
     }
 }
@@ -110,13 +109,13 @@ impl Target {
     /// The file that a name means, if it is ours.
     pub(crate) fn of(name: &str) -> Option<Target> {
         let mounts = || fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        match Taken::here() {
-            Taken::Nothing => None,
-            taken => Target::found(name, taken == Taken::Everything, mounts),
+        match TakenFiles::here() {
+            TakenFiles::Nothing => None,
+            taken => Target::found(name, taken, mounts),
         }
     }
 
-    fn found(name: &str, takes_all: bool, mounts: impl FnOnce() -> String) -> Option<Target> {
+    fn found(name: &str, taken: TakenFiles, mounts: impl FnOnce() -> String) -> Option<Target> {
         if let Some(path) = name.strip_prefix("pario:") {
             return Some(Target {
                 url: None,
@@ -135,7 +134,7 @@ impl Target {
         {
             return Some(found);
         }
-        takes_all.then(|| Target {
+        (taken == TakenFiles::Everything).then(|| Target {
             url: None,
             path: absolute(name).to_string_lossy().into_owned(),
             makes_parents: true,
@@ -237,6 +236,12 @@ struct Connection {
 
 static CLIENTS: Mutex<Vec<Connection>> = Mutex::new(Vec::new());
 
+/// Tells the program's user what `PARIO_LOG` asks for; by default what is out of order in this library alone.
+fn listen() {
+    static LISTENS: std::sync::Once = std::sync::Once::new();
+    LISTENS.call_once(|| logging::listen("pario=warn"));
+}
+
 /// The connection to a service; made when it is first needed.
 fn client_of(url: Option<&str>) -> Outcome<Client> {
     let process = std::process::id();
@@ -247,8 +252,7 @@ fn client_of(url: Option<&str>) -> Outcome<Client> {
     if let Some(known) = known {
         return Ok(known.client.clone());
     }
-    static LISTENS: std::sync::Once = std::sync::Once::new();
-    LISTENS.call_once(|| logging::listen(""));
+    listen();
     // Servers that have to be started are those of the same installation.
     if let Some(library) = library() {
         embedded::say_beside(library);
@@ -309,32 +313,39 @@ mod tests {
 
     #[test]
     fn the_switch_has_three_words() {
-        assert_eq!(Taken::of(""), Some(Taken::Named));
-        assert_eq!(Taken::of(" all "), Some(Taken::Everything));
-        assert_eq!(Taken::of("off"), Some(Taken::Nothing));
-        assert_eq!(Taken::of("yes"), None);
+        assert_eq!(TakenFiles::of(""), Some(TakenFiles::Named));
+        assert_eq!(TakenFiles::of(" all "), Some(TakenFiles::Everything));
+        assert_eq!(TakenFiles::of("off"), Some(TakenFiles::Nothing));
+        assert_eq!(TakenFiles::of("yes"), None);
     }
 
-    fn found(name: &str, takes_all: bool, mounts: &str) -> Option<(Option<String>, String, bool)> {
-        let target = Target::found(name, takes_all, || mounts.to_owned())?;
+    fn found(
+        name: &str,
+        taken: TakenFiles,
+        mounts: &str,
+    ) -> Option<(Option<String>, String, bool)> {
+        let target = Target::found(name, taken, || mounts.to_owned())?;
         Some((target.url, target.path, target.makes_parents))
     }
 
     #[test]
     fn names_with_our_prefix_are_ours_and_others_only_if_all_are() {
         assert_eq!(
-            found("pario:a/b", false, ""),
+            found("pario:a/b", TakenFiles::Named, ""),
             Some((None, "a/b".into(), false))
         );
-        assert_eq!(found("/scratch/a", false, ""), None);
-        assert_eq!(found("", true, ""), None);
+        assert_eq!(found("/scratch/a", TakenFiles::Named, ""), None);
+        assert_eq!(found("", TakenFiles::Everything, ""), None);
         for name in ["/scratch/./x/../a", "ufs:/scratch/a", "testfs:/scratch/a"] {
             let expected = Some((None, "/scratch/a".into(), true));
-            assert_eq!(found(name, true, ""), expected, "{name}");
+            assert_eq!(found(name, TakenFiles::Everything, ""), expected, "{name}");
         }
         let here = std::env::current_dir().unwrap();
         let expected = here.join("a").to_string_lossy().into_owned();
-        assert_eq!(found("./a", true, ""), Some((None, expected, true)));
+        assert_eq!(
+            found("./a", TakenFiles::Everything, ""),
+            Some((None, expected, true))
+        );
     }
 
     #[test]
@@ -344,21 +355,31 @@ mod tests {
                       tmpfs /mnt/our\\040files/tmp tmpfs rw 0 0\n";
         let service = Some("unix:/run/pario.sock".to_owned());
         assert_eq!(
-            found("/mnt/our files/a/b", false, mounts),
+            found("/mnt/our files/a/b", TakenFiles::Named, mounts),
             Some((service.clone(), "/a/b".into(), false))
         );
         assert_eq!(
-            found("ufs:/mnt/our files/c", true, mounts),
+            found("ufs:/mnt/our files/c", TakenFiles::Everything, mounts),
             Some((service, "/c".into(), false))
         );
         // Another file system lies over that part.
-        assert_eq!(found("/mnt/our files/tmp/a", false, mounts), None);
-        assert_eq!(found("/mnt/our filesystem", false, mounts), None);
+        assert_eq!(
+            found("/mnt/our files/tmp/a", TakenFiles::Named, mounts),
+            None
+        );
+        assert_eq!(
+            found("/mnt/our filesystem", TakenFiles::Named, mounts),
+            None
+        );
     }
 
     #[test]
     fn the_same_file_has_one_number() {
-        let number = |name| Target::found(name, true, String::new).unwrap().number();
+        let number = |name| {
+            Target::found(name, TakenFiles::Everything, String::new)
+                .unwrap()
+                .number()
+        };
         assert_eq!(number("pario:/a"), number("pario:a"));
         assert_eq!(number("/tmp/x"), number("nfs:/tmp/./x"));
         assert_ne!(number("pario:a"), number("pario:b"));

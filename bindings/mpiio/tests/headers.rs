@@ -23,7 +23,7 @@ mod abi;
 use abi::{Abi, Constants, Family};
 
 /// An MPI to compare with.
-struct Installed {
+struct InstalledMpi {
     name: &'static str,
     family: Family,
     /// The column of the tables.
@@ -33,14 +33,14 @@ struct Installed {
     header: &'static str,
 }
 
-fn installed() -> Vec<Installed> {
+fn installed() -> Vec<InstalledMpi> {
     let mut found = Vec::new();
     for (name, family, column) in [
         ("mpicc.mpich", Family::Mpich, 2),
         ("mpicc.openmpi", Family::OpenMpi, 3),
     ] {
         if Command::new(name).arg("-show").output().is_ok() {
-            found.push(Installed {
+            found.push(InstalledMpi {
                 name,
                 family,
                 column,
@@ -50,7 +50,7 @@ fn installed() -> Vec<Installed> {
         }
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.mpi/mpich5/include");
-    let plain = |header: &'static str, name, family, column| Installed {
+    let plain = |header: &'static str, name, family, column| InstalledMpi {
         name,
         family,
         column,
@@ -64,7 +64,7 @@ fn installed() -> Vec<Installed> {
     found
 }
 
-impl Installed {
+impl InstalledMpi {
     fn abi(&self) -> Abi {
         Abi {
             family: self.family,
@@ -155,7 +155,7 @@ fn number(text: &str) -> i64 {
 }
 
 /// Rows of a kind that an ABI has.
-fn constants(mpi: &Installed, kinds: &[&str]) -> Vec<Row> {
+fn constants(mpi: &InstalledMpi, kinds: &[&str]) -> Vec<Row> {
     let rows = table("constants").into_iter();
     rows.filter(|row| kinds.contains(&row[0].as_str()) && row[mpi.column] != "-")
         .map(|row| Row {

@@ -1,7 +1,7 @@
 //! How far a long transfer has come: one line on standard error that is written again and again, with
 //! the rate and the time that is left.
 //!
-//! Only where somebody watches: nothing is written unless standard error is a terminal, and nothing
+//! Only where a user watches: nothing is written unless standard error is a terminal, and nothing
 //! with `--quiet`. Nothing is written for what takes less than a moment either. What others do and this process
 //! only follows is told in plain lines, now and then, where there is no terminal.
 
@@ -23,7 +23,24 @@ const BAR: usize = 20;
 /// Most characters of the label.
 const LABEL: usize = 28;
 
-/// A transfer that somebody may watch.
+/// Whether a user is told how far something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Display {
+    Shown,
+    Hidden,
+}
+
+impl Display {
+    /// Shown unless `--quiet` or its like says otherwise.
+    pub(crate) fn unless(is_quiet: bool) -> Display {
+        match is_quiet {
+            true => Display::Hidden,
+            false => Display::Shown,
+        }
+    }
+}
+
+/// A transfer that a user may watch.
 #[derive(Debug)]
 pub(crate) struct Progress {
     label: String,
@@ -40,7 +57,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Begins; `total` is in bytes, if it is known. The label has to be safe for a terminal.
-    pub(crate) fn begin(label: &str, total: Option<u64>, is_quiet: bool) -> Progress {
+    pub(crate) fn begin(label: &str, total: Option<u64>, display: Display) -> Progress {
         let now = Instant::now();
         Progress {
             label: super::commands::output::shortened(label, LABEL),
@@ -50,16 +67,17 @@ impl Progress {
             shown: None,
             last: (now, 0),
             rate: None,
-            is_watched: !is_quiet && std::io::stderr().is_terminal(),
+            is_watched: display == Display::Shown && std::io::stderr().is_terminal(),
             is_plain: false,
         }
     }
 
     /// Shows how something goes on that a server does, which may take long.
-    pub(crate) fn follow(label: &str, total: Option<u64>, is_quiet: bool) -> Progress {
-        let mut progress = Progress::begin(label, total, is_quiet);
-        progress.is_plain = !is_quiet && !progress.is_watched;
-        progress.is_watched = !is_quiet;
+    pub(crate) fn follow(label: &str, total: Option<u64>, display: Display) -> Progress {
+        let mut progress = Progress::begin(label, total, display);
+        let is_shown = display == Display::Shown;
+        progress.is_plain = is_shown && !progress.is_watched;
+        progress.is_watched = is_shown;
         progress
     }
 

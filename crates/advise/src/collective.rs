@@ -4,7 +4,7 @@
 //! cost memory at the server (two rounds of them) and make the first packet late. The number follows from
 //! what a message and a byte cost here, as measured.
 
-use crate::cost::{DiskDirected, Machine, Prediction, Way};
+use crate::cost::{DirectedWay, Machine, Prediction, Way};
 
 /// Another way than independent accesses has to be better by this to be taken: predictions are not exact.
 const MARGIN: f64 = 0.9;
@@ -36,7 +36,7 @@ impl Abilities {
     pub fn allow(self, way: Way) -> bool {
         match way {
             Way::TwoPhase => self.regroup,
-            Way::DiskDirected(DiskDirected::TwoPhase) => self.regroup && self.are_directed,
+            Way::DiskDirected(DirectedWay::TwoPhase) => self.regroup && self.are_directed,
             Way::DiskDirected(_) => self.are_directed,
             _ => true,
         }
@@ -55,7 +55,7 @@ pub fn pick(predictions: &[Prediction], can: Abilities) -> Option<&Prediction> {
     let limit = alone.map_or(f64::INFINITY, |p| p.seconds * MARGIN);
     let is_considered = |way: Way| match way {
         // Piece by piece is for comparison.
-        Way::DiskDirected(DiskDirected::Piece) => false,
+        Way::DiskDirected(DirectedWay::Piece) => false,
         Way::TwoPhase | Way::DiskDirected(_) => can.allow(way),
         _ => false,
     };

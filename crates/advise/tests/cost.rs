@@ -2,7 +2,7 @@
 //! known without a clock. What they cost on a real machine is measured elsewhere.
 
 use advise::cost::{
-    Access, Curve, DiskDirected, Home, Machine, Op, Prediction, Process, StoreKind, Way,
+    Access, Curve, DirectedWay, Home, Machine, Op, Prediction, Process, StoreKind, Way,
     alternatives,
 };
 use layout::{FileOffset, Partition, Pattern, View};
@@ -222,7 +222,7 @@ fn faster_packing_never_makes_a_way_slower() {
         let same = |way| way == p.way;
         assert!(seconds(&after, same) <= seconds(&before, same), "{p:?}");
     }
-    let by_piece = |way| way == Way::DiskDirected(DiskDirected::Piece);
+    let by_piece = |way| way == Way::DiskDirected(DirectedWay::Piece);
     assert_eq!(
         seconds(&after, by_piece),
         seconds(&before, by_piece),

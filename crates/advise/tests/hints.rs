@@ -3,7 +3,7 @@
 //!
 //! Sources, names and values are drawn at random, sensible and not.
 
-use advise::hints::{Given, Life, Source, Verdict, canonical, check, judge, known};
+use advise::hints::{Life, Source, SourcedHint, Verdict, canonical, check, judge, known};
 use proptest::prelude::*;
 
 const NAMES: &[(&str, &[&str])] = &[
@@ -17,18 +17,18 @@ const NAMES: &[(&str, &[&str])] = &[
     ("cb_nodes", &["4", "", "anything"]),
 ];
 
-fn given() -> impl Strategy<Value = Given> {
+fn given() -> impl Strategy<Value = SourcedHint> {
     (0..NAMES.len(), any::<usize>(), 0..7usize, 0..3u32).prop_map(|(name, value, source, near)| {
         let (name, values) = NAMES[name];
         let source = Source::ALL[source];
         let distance = u32::from(source == Source::Directory) * near;
-        Given::new(source, name, values[value % values.len()]).at("here", distance)
+        SourcedHint::new(source, name, values[value % values.len()]).at("here", distance)
     })
 }
 
 /// The index that counts for a name, found by looking at all.
-fn strongest_naive(all: &[Given], name: &str) -> Option<usize> {
-    let makes_sense = |g: &Given| {
+fn strongest_naive(all: &[SourcedHint], name: &str) -> Option<usize> {
+    let makes_sense = |g: &SourcedHint| {
         let life = known(&g.name).is_none_or(|k| g.source.may_give(k.life));
         life && check(&g.name, &g.value).is_ok()
     };
@@ -86,7 +86,7 @@ proptest! {
 fn seed004_s77_dynamic_hints_come_from_running_programs_and_static_ones_from_everybody() {
     for source in Source::ALL {
         let of = |name: &str, value: &str| {
-            let standing = judge(vec![Given::new(source, name, value)], |_, _| Ok(()));
+            let standing = judge(vec![SourcedHint::new(source, name, value)], |_, _| Ok(()));
             standing.get(name).is_some()
         };
         let is_dynamic = source == Source::Dynamic;

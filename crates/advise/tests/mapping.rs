@@ -212,7 +212,7 @@ fn seed001_s36_the_strategies_have_names() {
     );
 }
 
-/// Equations 6.7 to 6.9: linear from one hop to two, with the matching of whoever is contacted.
+/// Equations 6.7 to 6.9: linear from one hop to two, with the matching of the server that is contacted.
 #[test]
 fn the_model_goes_from_one_hop_to_two() {
     let hop = Hop {

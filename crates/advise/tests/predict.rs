@@ -1,7 +1,7 @@
 //! What comes next: patterns drawn at random, noise, ends of files, and histories that travel.
 //! The seed is fixed; `PROPTEST_CASES` makes the runs longer.
 
-use advise::predict::{MOST_RUNS, Pattern, Predicted, Predictor, Profile, ProfileError};
+use advise::predict::{MOST_RUNS, NextAccess, Pattern, Predictor, Profile, ProfileError};
 use falls::FallsSet;
 use layout::{FileOffset, View};
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn hits(accesses: &[(u64, u64)], from: usize) -> usize {
     let mut p = Predictor::new();
     let mut hits = 0;
     for (i, (at, n)) in accesses.iter().enumerate() {
-        let next = Some(Predicted {
+        let next = Some(NextAccess {
             offset: *at,
             size: *n,
         });
@@ -56,7 +56,7 @@ fn seed001_s42_sequential_accesses_are_predicted_after_n_of_them() {
     let p = observed(&[(0, 5), (5, 9), (14, 2)]);
     assert_eq!(
         p.next(),
-        Some(Predicted {
+        Some(NextAccess {
             offset: 16,
             size: 2
         })
@@ -82,7 +82,7 @@ fn seed001_s42_strided_and_reverse_accesses_are_predicted_after_n_of_them() {
     let p = observed(&[(90, 10), (80, 10), (70, 10)]);
     assert_eq!(
         p.next(),
-        Some(Predicted {
+        Some(NextAccess {
             offset: 60,
             size: 10
         })
@@ -160,14 +160,14 @@ fn seed001_s43_predictions_stay_in_the_view_and_in_the_file() {
     let next = |size| p.next_in(&view, size);
     assert_eq!(
         next(1000),
-        Some(Predicted {
+        Some(NextAccess {
             offset: 30,
             size: 10
         })
     );
     assert_eq!(
         next(64),
-        Some(Predicted {
+        Some(NextAccess {
             offset: 30,
             size: 4
         })
@@ -201,7 +201,7 @@ fn seed001_s43_predictions_stay_in_the_view_and_in_the_file() {
 fn seed001_s44_a_new_view_begins_with_its_first_byte() {
     let p = Predictor::new();
     assert_eq!(p.pattern(), Pattern::Nothing);
-    assert_eq!(p.next(), Some(Predicted { offset: 0, size: 1 }));
+    assert_eq!(p.next(), Some(NextAccess { offset: 0, size: 1 }));
     assert_eq!(p.next_in(&every_other(4), 100), p.next());
     assert_eq!(
         p.next_in(&every_other(4), 0),
@@ -263,7 +263,7 @@ fn seed001_s50_profiles_are_saved_and_loaded_in_relative_terms() {
     let mut p = profile.predictor(2, 4).unwrap();
     // The next run begins elsewhere: only steps are kept.
     for (i, (at, n)) in all.iter().enumerate() {
-        let next = Predicted {
+        let next = NextAccess {
             offset: at + 7,
             size: *n,
         };
@@ -279,7 +279,7 @@ fn seed001_s50_profiles_are_saved_and_loaded_in_relative_terms() {
     }
     assert_eq!(
         p.next(),
-        Some(Predicted {
+        Some(NextAccess {
             offset: 28,
             size: 7
         })

@@ -4,7 +4,7 @@
 use advise::cost::{Machine, StoreKind};
 use advise::profile::blocks::AccessMap;
 use advise::profile::{Entry, Profile, Recorder};
-use advise::recommend::{Advised, Kind, Question, Server, Work, recommend};
+use advise::recommend::{AdviceList, Kind, Question, Server, Work, recommend};
 use layout::{
     ArrayType, BlockMap, FileOffset, Layout, LayoutForm, OwnerRuns, Partition, Pattern, View,
 };
@@ -90,7 +90,7 @@ impl Setting {
         }
     }
 
-    fn advise(&self, profile: &Profile) -> Advised {
+    fn advise(&self, profile: &Profile) -> AdviceList {
         recommend(&self.question(profile), &mut || true)
     }
 }

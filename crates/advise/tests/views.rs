@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use advise::distribute::{ByViews, Declined, ViewRule, by_views};
+use advise::distribute::{ByViews, DeclineReason, ViewRule, by_views};
 use falls::{FallsSet, Periodic};
 use layout::{FileOffset, Layout, Partition, View, ViewOffset};
 use proptest::prelude::*;
@@ -129,7 +129,7 @@ fn seed001_s63_whole_subfiles_go_round_robin_and_the_rest_is_striped() {
                 Ok(by) => by,
                 Err(declined) => {
                     // One rank that shows everything.
-                    assert_eq!((declined, ranks), (Declined::SayNothing, 1));
+                    assert_eq!((declined, ranks), (DeclineReason::SayNothing, 1));
                     continue;
                 }
             };
@@ -228,7 +228,7 @@ fn seed001_s66_overlapping_views_have_one_home_for_each_byte() {
     let views: Vec<View> = (0..4).map(|r| view(r * 100, 1, "{(0,0)}")).collect();
     assert_eq!(
         by_views(&views, 4, &rule(4096)).unwrap_err(),
-        Declined::SayNothing
+        DeclineReason::SayNothing
     );
 }
 
@@ -326,7 +326,7 @@ fn seed001_s09_every_relation_of_ranks_to_servers_gives_a_partition() {
                 let views = interleaved(ranks, bytes, 7);
                 match by_views(&views, servers, &rule(4096)) {
                     Ok(by) => check(&views, servers, &by, 7 + 2 * ranks * bytes),
-                    Err(declined) => assert_eq!((declined, ranks), (Declined::SayNothing, 1)),
+                    Err(declined) => assert_eq!((declined, ranks), (DeclineReason::SayNothing, 1)),
                 }
             }
         }
@@ -379,9 +379,12 @@ fn views_that_say_nothing_or_have_no_common_period_are_declined() {
     let whole = vec![View::whole_file(); 3];
     assert_eq!(
         by_views(&whole, 2, &rule(64)).unwrap_err(),
-        Declined::SayNothing
+        DeclineReason::SayNothing
     );
-    assert_eq!(by_views(&[], 2, &rule(64)).unwrap_err(), Declined::Nobody);
+    assert_eq!(
+        by_views(&[], 2, &rule(64)).unwrap_err(),
+        DeclineReason::Nobody
+    );
     let primes = [(1 << 40) + 15, (1 << 41) + 27];
     let odd: Vec<View> = primes
         .iter()
@@ -389,12 +392,12 @@ fn views_that_say_nothing_or_have_no_common_period_are_declined() {
         .collect();
     assert_eq!(
         by_views(&odd, 2, &rule(64)).unwrap_err(),
-        Declined::TooComplex
+        DeclineReason::TooComplex
     );
     let empty = View::from(Periodic::new(0, 1, FallsSet::empty()).unwrap());
     assert_eq!(
         by_views(&[empty], 2, &rule(64)).unwrap_err(),
-        Declined::SayNothing
+        DeclineReason::SayNothing
     );
 }
 
@@ -420,7 +423,7 @@ proptest! {
         let rule = ViewRule { rotation, ..rule(64) };
         match by_views(&views, servers, &rule) {
             Ok(by) => check(&views, servers, &by, 1500),
-            Err(declined) => prop_assert_ne!(declined, Declined::Nobody),
+            Err(declined) => prop_assert_ne!(declined, DeclineReason::Nobody),
         }
     }
 }

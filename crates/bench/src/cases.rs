@@ -17,7 +17,7 @@
 //! Packets and `cols/../conflict` move 128 KiB, transposes fit the last level. `memory` jobs move
 //! 48 MiB, transposes their matrix.
 
-use kernels::{Nest, NestError};
+use kernels::{Nest, NestError, Pages};
 
 use super::packers::{CacheLevel, cache_optimal_stride};
 
@@ -47,6 +47,19 @@ impl Place {
     }
 }
 
+/// How strides lie to the sets of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strides {
+    /// Over all of them.
+    Free,
+    /// Powers of two, which fall into few.
+    Conflict,
+}
+
+impl Strides {
+    pub(crate) const ALL: [Strides; 2] = [Strides::Free, Strides::Conflict];
+}
+
 /// One loop level, outermost first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
@@ -72,7 +85,7 @@ pub(crate) struct Case {
     pub(crate) verb: Verb,
     pub(crate) pattern: &'static str,
     pub(crate) b: u64,
-    pub(crate) huge: bool,
+    pub(crate) pages: Pages,
     /// The outermost level is one packet each.
     pub(crate) packets: bool,
     pub(crate) levels: Vec<Level>,
@@ -164,30 +177,30 @@ const RUNS: [u64; 8] = [1, 2, 4, 8, 16, 64, 512, 4096];
 /// All cases.
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (place, huge) in [
-        (Place::Cache, false),
-        (Place::Memory, false),
-        (Place::Memory, true),
+    for (place, pages) in [
+        (Place::Cache, Pages::Small),
+        (Place::Memory, Pages::Small),
+        (Place::Memory, Pages::Huge),
     ] {
         for verb in [Verb::Gather, Verb::Scatter] {
-            cases.push(rows(verb, place, huge));
+            cases.push(rows(verb, place, pages));
             for pattern in ["cols", "blocks", "cyc"] {
-                for conflict in [false, true] {
+                for strides in Strides::ALL {
                     for b in RUNS {
-                        cases.push(strided(verb, pattern, b, place, conflict, huge));
+                        cases.push(strided(verb, pattern, b, place, strides, pages));
                     }
                 }
             }
         }
         for pattern in ["cols", "cyc"] {
             for b in RUNS {
-                cases.push(both_strided(pattern, b, place, huge));
+                cases.push(both_strided(pattern, b, place, pages));
             }
         }
-        for conflict in [false, true] {
+        for strides in Strides::ALL {
             for packets in [7, 16, 64, 256] {
                 for b in [1, 4, 8, 16, 64, 512] {
-                    cases.push(dealt(b, packets, place, conflict, huge));
+                    cases.push(dealt(b, packets, place, strides, pages));
                 }
             }
         }
@@ -195,10 +208,11 @@ pub(crate) fn all() -> Vec<Case> {
     for b in RUNS.into_iter().filter(|b| *b < 64) {
         for pattern in ["cols", "blocks", "cyc"] {
             for verb in [Verb::Gather, Verb::Scatter] {
-                cases.push(strided(verb, pattern, b, Place::SecondCache, false, false));
+                let (place, free) = (Place::SecondCache, Strides::Free);
+                cases.push(strided(verb, pattern, b, place, free, Pages::Small));
             }
         }
-        cases.push(both_strided("cols", b, Place::SecondCache, false));
+        cases.push(both_strided("cols", b, Place::SecondCache, Pages::Small));
     }
     for (b, n, place) in [
         (1, 256, Place::Cache),
@@ -218,9 +232,9 @@ pub(crate) fn all() -> Vec<Case> {
         (8, 4096, Place::Memory),
         (16, 2048, Place::Memory),
     ] {
-        cases.push(transpose(b, n, place, false));
+        cases.push(transpose(b, n, place, Pages::Small));
         if place == Place::Memory {
-            cases.push(transpose(b, n, place, true));
+            cases.push(transpose(b, n, place, Pages::Huge));
         }
     }
     cases
@@ -248,16 +262,10 @@ fn name(verb: Verb, pattern: &str, b: u64, place: Place, words: &[String]) -> St
     name
 }
 
-fn words(conflict: bool, huge: bool, rest: &[String]) -> Vec<String> {
-    let mut words = Vec::new();
-    if conflict {
-        words.push("conflict".to_owned());
-    }
-    words.extend_from_slice(rest);
-    if huge {
-        words.push("huge".to_owned());
-    }
-    words
+fn words(strides: Strides, pages: Pages, rest: Option<String>) -> Vec<String> {
+    let conflict = (strides == Strides::Conflict).then(|| "conflict".to_owned());
+    let huge = (pages == Pages::Huge).then(|| "huge".to_owned());
+    conflict.into_iter().chain(rest).chain(huge).collect()
 }
 
 /// Bytes a job may move so that what it touches on both sides stays in the cache meant.
@@ -271,27 +279,33 @@ fn cached(place: Place, b: u64, stride: u64) -> u64 {
     (room * b / (touched + b)).min(128 << 10)
 }
 
-fn rows(verb: Verb, place: Place, huge: bool) -> Case {
+fn rows(verb: Verb, place: Place, pages: Pages) -> Case {
     Case {
-        name: name(verb, "rows", 4096, place, &words(false, huge, &[])),
+        name: name(
+            verb,
+            "rows",
+            4096,
+            place,
+            &words(Strides::Free, pages, None),
+        ),
         verb,
         pattern: "rows",
         b: 4096,
-        huge,
+        pages,
         packets: false,
         levels: vec![Level::new(place.bytes() / 4096, 4096, 4096)],
     }
 }
 
 /// Levels of the strided side: count and stride, outermost first.
-fn shape(pattern: &'static str, b: u64, place: Place, conflict: bool) -> Vec<(u64, u64)> {
+fn shape(pattern: &'static str, b: u64, place: Place, strides: Strides) -> Vec<(u64, u64)> {
     let bytes = |stride| match place {
         Place::Memory => MEMORY,
         _ => cached(place, b, stride),
     };
-    match (pattern, conflict) {
-        ("cols", false) => vec![(bytes(5 * b) / b, 5 * b)],
-        ("cols", true) => {
+    match (pattern, strides) {
+        ("cols", Strides::Free) => vec![(bytes(5 * b) / b, 5 * b)],
+        ("cols", Strides::Conflict) => {
             let row = (4 * b).max(4096);
             let columns = match place {
                 Place::Memory => (3072 / b).max(1),
@@ -299,11 +313,11 @@ fn shape(pattern: &'static str, b: u64, place: Place, conflict: bool) -> Vec<(u6
             };
             vec![(columns, b), (place.bytes() / (columns * b), row)]
         }
-        ("blocks", false) => vec![(bytes(3 * b) / b, 3 * b)],
-        ("blocks", true) => vec![(bytes(2 * b) / b, 2 * b)],
-        (_, conflict) => {
+        ("blocks", Strides::Free) => vec![(bytes(3 * b) / b, 3 * b)],
+        ("blocks", Strides::Conflict) => vec![(bytes(2 * b) / b, 2 * b)],
+        (_, strides) => {
             let in_row = (1024 / b).max(4);
-            let row = (2 * in_row + u64::from(!conflict)) * b;
+            let row = (2 * in_row + u64::from(strides == Strides::Free)) * b;
             vec![
                 ((bytes(4 * b) / (in_row * b)).max(1), 2 * row),
                 (in_row, 2 * b),
@@ -317,10 +331,10 @@ fn strided(
     pattern: &'static str,
     b: u64,
     place: Place,
-    conflict: bool,
-    huge: bool,
+    strides: Strides,
+    pages: Pages,
 ) -> Case {
-    let shape = shape(pattern, b, place, conflict);
+    let shape = shape(pattern, b, place, strides);
     let mut levels = Vec::new();
     let mut packed = b;
     for (count, stride) in shape.into_iter().rev() {
@@ -331,21 +345,21 @@ fn strided(
         packed *= count;
     }
     levels.reverse();
-    let name = name(verb, pattern, b, place, &words(conflict, huge, &[]));
+    let name = name(verb, pattern, b, place, &words(strides, pages, None));
     Case {
         name,
         verb,
         pattern,
         b,
-        huge,
+        pages,
         packets: false,
         levels,
     }
 }
 
 /// Strided to strided: the same blocks, three apart in the target.
-fn both_strided(pattern: &'static str, b: u64, place: Place, huge: bool) -> Case {
-    let mut case = strided(Verb::Gather, pattern, b, place, false, huge);
+fn both_strided(pattern: &'static str, b: u64, place: Place, pages: Pages) -> Case {
+    let mut case = strided(Verb::Gather, pattern, b, place, Strides::Free, pages);
     case.verb = Verb::Copy;
     case.name = case.name.replace("gather", "copy");
     let shrink = if place != Place::Memory { 2 } else { 1 };
@@ -359,9 +373,9 @@ fn both_strided(pattern: &'static str, b: u64, place: Place, huge: bool) -> Case
 }
 
 /// Blocks dealt to packets in turn.
-fn dealt(b: u64, packets: u64, place: Place, conflict: bool, huge: bool) -> Case {
+fn dealt(b: u64, packets: u64, place: Place, strides: Strides, pages: Pages) -> Case {
     let count = (place.bytes() / (b * packets)).max(1);
-    let stride = if conflict {
+    let stride = if strides == Strides::Conflict {
         (count * b).next_power_of_two().max(4096)
     } else {
         cache_optimal_stride(count * b, packets, b, CacheLevel::second()).bytes
@@ -372,12 +386,12 @@ fn dealt(b: u64, packets: u64, place: Place, conflict: bool, huge: bool) -> Case
             "cyc",
             b,
             place,
-            &words(conflict, huge, &[format!("p={packets}")]),
+            &words(strides, pages, Some(format!("p={packets}"))),
         ),
         verb: Verb::Gather,
         pattern: "cyc",
         b,
-        huge,
+        pages,
         packets: true,
         levels: vec![
             Level::new(packets, b, stride),
@@ -386,19 +400,19 @@ fn dealt(b: u64, packets: u64, place: Place, conflict: bool, huge: bool) -> Case
     }
 }
 
-fn transpose(b: u64, n: u64, place: Place, huge: bool) -> Case {
+fn transpose(b: u64, n: u64, place: Place, pages: Pages) -> Case {
     Case {
         name: name(
             Verb::Copy,
             "transpose",
             b,
             place,
-            &words(false, huge, &[format!("N={n}")]),
+            &words(Strides::Free, pages, Some(format!("N={n}"))),
         ),
         verb: Verb::Copy,
         pattern: "transpose",
         b,
-        huge,
+        pages,
         packets: false,
         levels: vec![Level::new(n, b, n * b), Level::new(n, n * b, b)],
     }

@@ -1,7 +1,7 @@
-//! What benchmarks write: bytes that follow from their place in the file alone, so that whoever reads
+//! What benchmarks write: bytes that follow from their place in the file alone, so that a process that reads
 //! them, through whatever view, knows every byte that has to be there.
 //!
-//! A [`Part`] is what one process writes and reads of an array. Before each write its bytes are
+//! A [`WorkerBytes`] is what one process writes and reads of an array. Before each write its bytes are
 //! *stamped* with a number, in view order, so that a read that finds an older write is noticed.
 
 use client::View;
@@ -14,20 +14,20 @@ const STAMPED: usize = 64 << 10;
 
 /// What one process writes and reads.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct WorkerBytes {
     view: View,
     array_bytes: u64,
     salt: u32,
 }
 
-impl Part {
+impl WorkerBytes {
     /// The bytes of an array that a view in the layout language shows; `salt` tells files apart.
-    pub(crate) fn new(array: &ArrayType, view: &str, salt: u32) -> Result<Part, Error> {
+    pub(crate) fn new(array: &ArrayType, view: &str, salt: u32) -> Result<WorkerBytes, Error> {
         let layout: Layout = view.parse().map_err(|e| format!("view: {e}"))?;
         let applied = layout.on_array(array).map_err(|e| format!("view: {e}"))?;
         let element = applied.element(0).map_err(|e| format!("view: {e}"))?;
         let view = View::new(FileOffset(0), applied.period(), element)?;
-        Ok(Part {
+        Ok(WorkerBytes {
             view,
             array_bytes: array.bytes(),
             salt,
@@ -76,8 +76,7 @@ fn byte_at(place: u64, salt: u32) -> u8 {
 }
 
 fn mixed(index: u32, salt: u32) -> u32 {
-    let x = (index ^ salt).wrapping_mul(0x9e37_79b1);
-    x ^ (x >> 15)
+    random::mix(u64::from(salt) << 32 | u64::from(index)) as u32
 }
 
 /// Marks bytes as those of one write; 0 leaves them as they are.
@@ -119,7 +118,7 @@ mod tests {
         for (ranks, view) in views {
             let mut sum = 0;
             for rank in 0..ranks {
-                let part = Part::new(&array, &view(rank), 7).expect("a part");
+                let part = WorkerBytes::new(&array, &view(rank), 7).expect("a part");
                 let expected: Vec<u8> = (0..part.len() as u64)
                     .map(|k| file[part.view.bytes().select(k).expect("shown") as usize])
                     .collect();

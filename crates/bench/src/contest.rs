@@ -2,7 +2,7 @@
 //!
 //! A pass is one whole job. The number of passes per turn is set so that Pario's turn lasts
 //! long enough for the clock, and is the same for all. Every turn begins with an untimed pass:
-//! otherwise whoever follows a contestant that leaves a cache full of modified lines pays for
+//! otherwise the one that follows a contestant that leaves a cache full of modified lines pays for
 //! writing them back. Passes so slow that this does not show go without.
 
 use std::time::Instant;
@@ -23,7 +23,7 @@ impl Effort {
     }
 }
 
-/// Someone who can do the job a number of times and say how long it took.
+/// A yardstick or a way that can do the job a number of times and say how long it took.
 pub(crate) trait Contestant {
     /// Nanoseconds for `passes` passes; `None` if it cannot run.
     fn turn(&mut self, passes: u64) -> Option<f64>;

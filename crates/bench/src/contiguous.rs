@@ -20,7 +20,7 @@ use testkit::hosts::Hosts;
 
 use super::flags::Runs;
 use super::parallel::{Job, OPS, Statistic, Way, free_memory, homes};
-use super::site::{Site, Wanted, hosts, spread};
+use super::site::{ServiceSpec, Site, hosts, spread};
 use super::workers::{Path, paths};
 use super::{Sheet, digits};
 
@@ -114,7 +114,7 @@ impl Arguments {
             ));
             return Ok(());
         }
-        let site = Site::start(&Wanted::memory(servers, bytes * 2), None)?;
+        let site = Site::start(&ServiceSpec::memory(servers, bytes * 2), None)?;
         let view = |rank: usize| format!("{} [{rank}]", parts(clients));
         let job = Job {
             path,
@@ -178,7 +178,7 @@ impl Arguments {
         let bytes = self.between * 1_000_000;
         let spread = spread(hosts, servers + CLIENTS, (0..servers).collect());
         let places: Vec<usize> = (servers..servers + CLIENTS).collect();
-        let site = Site::start(&Wanted::memory(servers, bytes * 2), Some(&spread))?;
+        let site = Site::start(&ServiceSpec::memory(servers, bytes * 2), Some(&spread))?;
         let view = |rank: usize| format!("{} [{rank}]", parts(CLIENTS));
         let job = Job {
             on: Some((hosts, &places)),
@@ -223,7 +223,7 @@ impl Arguments {
         let spread = spread(&hosts, CLIENTS, (0..CLIENTS).collect());
         let len = self.between * 1_000_000 / CLIENTS as u64;
         let site = Site::start(
-            &Wanted::memory(CLIENTS, len * CLIENTS as u64 * 3),
+            &ServiceSpec::memory(CLIENTS, len * CLIENTS as u64 * 3),
             Some(&spread),
         )?;
         let mut whole = [None; 2];

@@ -86,12 +86,11 @@ enum Memory {
 }
 
 impl Memory {
-    fn new(bytes: u64, huge: bool) -> Result<Memory, Error> {
+    fn new(bytes: u64, pages: Pages) -> Result<Memory, Error> {
         let bytes = bytes as usize;
-        Ok(if huge {
-            Memory::Huge(PageBuffer::new(bytes, Pages::Huge)?)
-        } else {
-            Memory::Small(SharedBuffer::new(bytes)?)
+        Ok(match pages {
+            Pages::Huge => Memory::Huge(PageBuffer::new(bytes, pages)?),
+            Pages::Small => Memory::Small(SharedBuffer::new(bytes)?),
         })
     }
 
@@ -118,18 +117,17 @@ struct Buffers {
 
 impl Buffers {
     fn new(case: &Case) -> Result<Buffers, Error> {
-        let mut source = Memory::new(case.source_bytes(), case.huge)?;
-        let target = Memory::new(case.target_bytes(), case.huge)?;
+        let mut source = Memory::new(case.source_bytes(), case.pages)?;
+        let target = Memory::new(case.target_bytes(), case.pages)?;
         let pattern: Vec<u8> = (0..case.source_bytes())
             .map(|index| (index % 251) as u8)
             .collect();
         let whole = Program::compile(&[Nest::block(0, 0, case.source_bytes())?]);
         copy_shared(&whole, pattern[..].into(), source.bytes_mut())?;
-        let pages = if case.huge { Pages::Huge } else { Pages::Small };
         Ok(Buffers {
             source,
             target,
-            flat: PageBuffer::new(2 * case.bytes() as usize, pages)?,
+            flat: PageBuffer::new(2 * case.bytes() as usize, case.pages)?,
         })
     }
 

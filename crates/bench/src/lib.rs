@@ -6,6 +6,7 @@
 //! | `report`, `sheet`, `flags`, `machine` | rows, where they go, and what belongs beside them |
 //! | `contest`, `claims`, `goals`, `yardsticks` | turns of Pario and its yardsticks, and what is held against them |
 //! | `packers` | redistribution as chapter 4 of the data-parallel source packs it, beside the engine that accesses run on |
+//! | [`models`] | the published cost models, beside the one that decides |
 //! | `site`, `workers`, `worker`, `ranks`, `parallel`, `content` | services, client processes, and the bytes they check |
 //! | `kernels`, `cases`, `redistribute`, `redistribution`, `move_bytes`, `plan`, `matching`, `prediction` | benchmarks in memory |
 //! | `socket`, `contiguous`, `strided`, `matrix`, `small`, `mpiio`, `vipios`, `relayout` | benchmarks of services |
@@ -29,6 +30,7 @@ mod kernels;
 mod machine;
 mod matching;
 mod matrix;
+pub mod models;
 mod move_bytes;
 mod mpiio;
 mod packers;

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 
 use super::claims::{self, Claim};
 use super::contest::{Effort, ratios};
-use super::site::{SharedFile, Site, Store, Wanted, wanted};
+use super::site::{ServiceSpec, SharedFile, Site, Store, wanted};
 use super::workers::{Path, Rounds, Team, paths, rounds_of, whole};
 use super::{Row, Sheet};
 
@@ -266,11 +266,11 @@ fn contention(answers: &[Value]) -> usize {
 
 /// Small accesses of one process, against copies of the same size at the same places.
 fn small(case: &str, op: &str, effort: Effort) -> Result<Row, Error> {
-    let site = Site::start(&Wanted::memory(1, 16 << 20), None)?;
+    let site = Site::start(&ServiceSpec::memory(1, 16 << 20), None)?;
     let mut team = Team::start(&site, 1, Path::Direct, None)?;
     // Small enough for the caches, where a copy is fastest and everything around it shows most.
     team.parts("u8[262144]", 3, whole)?;
-    team.open("m", "/m", "whole", true)?;
+    team.make("m", "/m", "whole")?;
     team.write("m")?;
     let team = RefCell::new(team);
     let order = |what: &str| json!({"do": "repeat", "what": what, "name": "m", "bytes": SMALL});

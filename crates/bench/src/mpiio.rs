@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 use clap::{Args, ValueEnum};
 use console::{Error, output, preload};
 
-use super::site::{SharedFile, Site, Wanted};
+use super::site::{ServiceSpec, SharedFile, Site};
 use super::yardsticks::{self, Source};
 use super::{Row, Sheet, rounded};
 
@@ -184,7 +184,7 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
 
     let most = u64::from(sizes.iter().copied().max().unwrap_or(4096));
     let site = Site::start(
-        &Wanted::memory(arguments.servers as usize, (most * most * 16).max(1 << 30)),
+        &ServiceSpec::memory(arguments.servers as usize, (most * most * 16).max(1 << 30)),
         None,
     )?;
     let runs: &[(&str, &[&str])] = match arguments.mpi {

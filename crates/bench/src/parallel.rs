@@ -70,7 +70,7 @@ pub(crate) struct Job<'a> {
 
 /// What came out.
 #[derive(Debug)]
-pub(crate) struct Measured {
+pub(crate) struct Measurement {
     /// Bytes of the array.
     pub(crate) bytes: u64,
     firsts: Vec<(String, f64)>,
@@ -121,7 +121,7 @@ impl<'a> Job<'a> {
     }
 
     /// Does it.
-    pub(crate) fn run(&self) -> Result<Measured, Error> {
+    pub(crate) fn run(&self) -> Result<Measurement, Error> {
         let mut firsts = Vec::new();
         let mut writers = Team::start(self.site, self.clients, self.path, self.on)?;
         let lens = writers.parts(&self.array, 17, self.view)?;
@@ -151,7 +151,7 @@ impl<'a> Job<'a> {
             firsts.push((format!("{}/read", way.name), team.read(way.name)?.ns));
         }
         let (outcomes, passes) = self.contest(team, &lens)?;
-        Ok(Measured {
+        Ok(Measurement {
             bytes: lens.iter().sum(),
             firsts,
             outcomes,
@@ -247,7 +247,7 @@ impl Statistic {
     }
 }
 
-impl Measured {
+impl Measurement {
     /// How long something took.
     pub(crate) fn outcome(&self, name: &str) -> Option<Outcome> {
         let found = self.outcomes.iter().find(|(n, _)| n == name);
@@ -309,7 +309,7 @@ pub(crate) fn homes(
 ) -> Result<Vec<usize>, Error> {
     let mut team = Team::start(site, 1, Path::Socket, Some((hosts, &[0])))?;
     team.parts(array, 17, super::workers::whole)?;
-    let round = team.open("made", &format!("/{}", way.file), &way.layout, true)?;
+    let round = team.make("made", &format!("/{}", way.file), &way.layout)?;
     let places = round.answers[0]["places"].as_array().cloned();
     let places: Vec<u64> = places.iter().flatten().filter_map(Value::as_u64).collect();
     // Servers are numbered as they join, one after the other.

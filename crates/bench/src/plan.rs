@@ -218,7 +218,7 @@ fn lazy(sheet: &mut Sheet) -> Result<(), Error> {
 
 /// Deterministic file offsets, spread over the file.
 fn spread(index: u64, len: u64) -> u64 {
-    ((u128::from(index.wrapping_mul(0x9e37_79b9_7f4a_7c15)) * u128::from(len)) >> 64) as u64
+    random::Random::new(index).below(len)
 }
 
 fn elements(sheet: &mut Sheet) -> Result<(), Error> {

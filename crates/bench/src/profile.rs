@@ -23,7 +23,7 @@ use console::Error;
 use serde_json::json;
 
 use super::contest::Effort;
-use super::site::{Site, Wanted};
+use super::site::{ServiceSpec, Site};
 use super::workers::{Rounds, Team, paths, rounds_of, whole};
 use super::{Row, Sheet, digits};
 
@@ -51,7 +51,8 @@ const ALONE: usize = 4001;
 
 /// What counting one access of so many bytes takes, in nanoseconds: the mean of the middle half of single ones less that
 /// of nothing. A mean, since clocks go in steps that are as long.
-fn alone(writes: bool, bytes: u64) -> f64 {
+fn alone(op: &str, bytes: u64) -> f64 {
+    let writes = op == "write";
     let recorder = Recorder::default();
     let slot = recorder.slot(1);
     let source = vec![1u8; FILE as usize];
@@ -59,7 +60,7 @@ fn alone(writes: bool, bytes: u64) -> f64 {
     let mut times = [Vec::with_capacity(ALONE), Vec::with_capacity(ALONE)];
     let places = FILE / bytes;
     for i in 0..2 * ALONE {
-        let at = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % places * bytes;
+        let at = random::mix(i as u64) % places * bytes;
         target.copy_from_slice(black_box(&source[at as usize..(at + bytes) as usize]));
         black_box(&mut target);
         let started = Instant::now();
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
     let statistic = format!("best of {turns} turns; columns with `median`: their median");
     sheet.begin("profile", "ns", statistic);
     for path in paths()? {
-        let site = Site::start(&Wanted::memory(1, 2 * FILE), None)?;
+        let site = Site::start(&ServiceSpec::memory(1, 2 * FILE), None)?;
         let mut team = Team::start(&site, 1, path, None)?;
         team.parts(&format!("u8[{FILE}]"), 3, whole)?;
         for (name, profile) in [("on", "on"), ("off", "off"), ("double", "off")] {
@@ -120,7 +121,7 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
                 let mut row = Row::new(case, on.best, "ns").spread(on.spread());
                 if let Some(off) = outcomes[1] {
                     row.ratios.push(("off", off.best / on.best));
-                    let counted = alone(op == "write", bytes);
+                    let counted = alone(op, bytes);
                     let mut more = |name: &str, ns: f64| row.set(name, digits(ns, 2));
                     more("extra_ns", on.best - off.best);
                     more("extra_median_ns", on.median - off.median);

@@ -5,7 +5,6 @@
 //! that what the machine does besides meets all of them; a turn lasts from a barrier to the end of the last
 //! rank. What was read is compared byte by byte after the first and the last turn.
 
-use std::sync::Mutex;
 use std::time::Instant;
 
 use client::{Client, ConnectOptions, File, Hints, OpenOptions, Places, SharedBytes, Team};
@@ -31,7 +30,7 @@ pub(super) struct Run<'a> {
 }
 
 /// What one rank measured: per scheme its turns in nanoseconds, packets, and what was chosen.
-struct Measured {
+struct RankTimes {
     turns: Vec<Vec<f64>>,
     packets: Vec<u64>,
     chosen: Vec<Value>,
@@ -42,46 +41,41 @@ impl Run<'_> {
     /// Runs it; one answer for all ranks.
     pub(super) fn run(&self) -> Result<Value, Error> {
         let teams = Team::threads(self.ranks);
-        let found: Mutex<Vec<(usize, Result<Measured, String>)>> = Mutex::default();
-        std::thread::scope(|scope| {
-            for team in &teams {
-                let found = &found;
+        let all = std::thread::scope(|scope| {
+            let spawn = |team| {
                 scope.spawn(move || {
-                    let measured = self.rank(team).map_err(|e| e.to_string());
-                    let mut found = found.lock().unwrap_or_else(|e| e.into_inner());
-                    found.push((team.rank(), measured));
-                });
-            }
-        });
-        let mut all = Vec::new();
-        let mut wrong = 0;
-        for (rank, measured) in found.into_inner().unwrap_or_else(|e| e.into_inner()) {
-            let measured = measured.map_err(|e| format!("rank {rank}: {e}"))?;
-            wrong += measured.wrong;
-            all.push((rank, measured));
-        }
-        all.sort_by_key(|(rank, _)| *rank);
+                    let measured = self.rank(team);
+                    measured.map_err(|e| format!("rank {}: {e}", team.rank()))
+                })
+            };
+            let ranks: Vec<_> = teams.iter().map(spawn).collect();
+            let ranks = ranks.into_iter();
+            ranks
+                .map(|rank| rank.join().expect("it does not panic"))
+                .collect::<Result<Vec<_>, _>>()
+        })?;
+        let wrong: u64 = all.iter().map(|m| m.wrong).sum();
         let schemes = self.schemes.iter().enumerate().map(|(i, scheme)| {
             // A turn ends with its last rank.
             let turns: Vec<f64> = (0..self.turns)
                 .map(|turn| {
-                    let times = all.iter().map(|(_, m)| m.turns[i][turn]);
+                    let times = all.iter().map(|m| m.turns[i][turn]);
                     times.fold(0.0, f64::max)
                 })
                 .collect();
-            let packets: u64 = all.iter().map(|(_, m)| m.packets[i]).sum();
+            let packets: u64 = all.iter().map(|m| m.packets[i]).sum();
             json!({
                 "scheme": scheme,
                 "turns": turns,
                 "packets": packets,
-                "chosen": all[0].1.chosen[i],
+                "chosen": all[0].chosen[i],
             })
         });
         let schemes: Vec<Value> = schemes.collect();
         Ok(json!({ "wrong": wrong, "schemes": schemes }))
     }
 
-    fn rank(&self, team: &Team) -> Result<Measured, Error> {
+    fn rank(&self, team: &Team) -> Result<RankTimes, Error> {
         let url = self.service.parse().map_err(|e| format!("service: {e}"))?;
         let options = ConnectOptions::from_env()
             .map_err(refused)?
@@ -120,7 +114,7 @@ impl Run<'_> {
             file.write_at_all(team, 0, SharedBytes::from_slice(bytes), 0, &places)
         };
         write(&forced, &source).map_err(refused)?;
-        let mut measured = Measured {
+        let mut measured = RankTimes {
             turns: vec![Vec::new(); self.schemes.len()],
             packets: vec![0; self.schemes.len()],
             chosen: vec![Value::Null; self.schemes.len()],

@@ -11,8 +11,9 @@ use console::Error;
 use falls::{FallsSet, Periodic, Segment};
 use kernels::Share;
 
+use super::cases::Strides;
 use super::contest::{Contestant, Effort, Job, contest, ratios};
-use super::packers::{Distribution, Kind, Packets, Redistribution, Unpacking, between};
+use super::packers::{Distribution, Kind, Packets, Redistribution, UnpackOrder, between};
 use super::{Row, Sheet, digits};
 
 /// One point of the sweep.
@@ -25,7 +26,7 @@ pub(crate) struct Point {
     element_bytes: u64,
     processors: u64,
     elements: u64,
-    conflict: bool,
+    strides: Strides,
 }
 
 const COPY_BYTES: [u64; 5] = [4, 8, 32, 128, 1024];
@@ -37,10 +38,10 @@ pub(crate) fn points(local_bytes: u64) -> Vec<Point> {
     for kind in Kind::ALL {
         for n in COPY_BYTES {
             for p in PROCESSORS {
-                for conflict in [false, true] {
+                for strides in Strides::ALL {
                     // Nothing is packed, nothing can conflict.
-                    if !(conflict && kind == Kind::Cbl) {
-                        points.push(point(kind, n, p, conflict, local_bytes));
+                    if strides == Strides::Free || kind != Kind::Cbl {
+                        points.push(point(kind, n, p, strides, local_bytes));
                     }
                 }
             }
@@ -48,7 +49,7 @@ pub(crate) fn points(local_bytes: u64) -> Vec<Point> {
     }
     for n in [1, 4, 8, 32, 128] {
         for p in [4, 7, 16] {
-            let mut point = point(Kind::Gen, n, p, false, local_bytes / 4);
+            let mut point = point(Kind::Gen, n, p, Strides::Free, local_bytes / 4);
             point.name = format!("redistribute/two-step/n={n}/P={p}");
             point.kind = None;
             points.push(point);
@@ -58,7 +59,7 @@ pub(crate) fn points(local_bytes: u64) -> Vec<Point> {
 }
 
 /// Copies of `n` bytes: an element, or several elements of 4 bytes where the kind copies blocks.
-fn point(kind: Kind, n: u64, p: u64, conflict: bool, local_bytes: u64) -> Point {
+fn point(kind: Kind, n: u64, p: u64, strides: Strides, local_bytes: u64) -> Point {
     use Distribution::Cyclic;
     let e = match kind {
         Kind::Kyy | Kind::Xkx1 | Kind::Xkx2 => 4,
@@ -76,7 +77,7 @@ fn point(kind: Kind, n: u64, p: u64, conflict: bool, local_bytes: u64) -> Point 
         Kind::Gen => (Cyclic(3), Cyclic(2)),
     };
     let mut name = format!("redistribute/{}/n={n}/P={p}", kind.name());
-    if conflict {
+    if strides == Strides::Conflict {
         name += "/conflict";
     }
     Point {
@@ -87,7 +88,7 @@ fn point(kind: Kind, n: u64, p: u64, conflict: bool, local_bytes: u64) -> Point 
         element_bytes: e,
         processors: p,
         elements,
-        conflict,
+        strides,
     }
 }
 
@@ -102,7 +103,7 @@ impl Point {
             ..
         } = *self;
         let job = Redistribution::new(elements, element_bytes, processors, from, to)?;
-        if !self.conflict {
+        if self.strides == Strides::Free {
             return Ok(job);
         }
         let longest = job
@@ -176,7 +177,7 @@ fn measure(point: &Point, effort: Effort) -> Result<Row, Error> {
             me,
             &received,
             &mut target.borrow_mut(),
-            Unpacking::Synchronous,
+            UnpackOrder::Synchronous,
         );
     });
     let mut by_arrival = Job(|| {
@@ -260,16 +261,19 @@ fn measure_two_steps(point: &Point, effort: Effort) -> Result<Row, Error> {
         .collect();
     let mut two_steps = Job(|| {
         let halfway = first
-            .run(&locals, Unpacking::Asynchronous)
+            .run(&locals, UnpackOrder::Asynchronous)
             .unwrap_or_default();
         std::hint::black_box(
             second
-                .run(&halfway, Unpacking::Asynchronous)
+                .run(&halfway, UnpackOrder::Asynchronous)
                 .unwrap_or_default(),
         );
     });
     let mut one_step = Job(|| {
-        std::hint::black_box(one.run(&locals, Unpacking::Synchronous).unwrap_or_default());
+        std::hint::black_box(
+            one.run(&locals, UnpackOrder::Synchronous)
+                .unwrap_or_default(),
+        );
     });
     let outcomes = contest(effort, &mut [&mut two_steps, &mut one_step]);
     let own = outcomes[0].ok_or("no time measured")?;
@@ -326,7 +330,7 @@ mod tests {
         for point in super::points(1 << 8) {
             let job = point.job().expect("valid");
             let before = dealt_naive(&point, point.from);
-            for unpacking in [Unpacking::Synchronous, Unpacking::Asynchronous] {
+            for unpacking in [UnpackOrder::Synchronous, UnpackOrder::Asynchronous] {
                 let after = job.run(&before, unpacking).expect("valid");
                 assert!(
                     after == dealt_naive(&point, point.to),
@@ -341,7 +345,7 @@ mod tests {
     fn a_point_of_every_kind_can_be_measured() {
         let effort = Effort::new(7, 1.0);
         for kind in Kind::ALL {
-            let row = measure(&point(kind, 8, 7, false, 1 << 8), effort).expect("measured");
+            let row = measure(&point(kind, 8, 7, Strides::Free, 1 << 8), effort).expect("measured");
             assert!(row.value > 0.0 && row.ratio("memcpy").is_some());
         }
     }

@@ -293,7 +293,7 @@ fn nests(joint: &Joint) -> Result<Vec<Nest>, NestError> {
 
 /// The value of file byte `x`: neighbours, rows and columns all differ.
 pub(crate) fn value_of(x: u64) -> u8 {
-    (x.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+    random::mix(x) as u8
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `pario bench relayout`: a stored file changes its layout, while nobody uses it and while somebody does.
+//! `pario bench relayout`: a stored file changes its layout, while nobody uses it and while a client does.
 //!
 //! ```text
 //!  FROM / TO / memory|disk       rows, cols, block: parts of an array    stripe64K ...: stripes
@@ -11,7 +11,7 @@
 //! until it is on the disk. `foreground` is what a client that reads and writes 64 KiB at a time keeps of its
 //! throughput during the move. Turns of all alternate. After the last turn every byte is compared.
 //!
-//! The file has 256 MiB unless somebody says otherwise: yardsticks are rates of copies, and what a move costs
+//! The file has 256 MiB unless `--megabytes` says otherwise: yardsticks are rates of copies, and what a move costs
 //! whatever its size (some two milliseconds of commits and messages) shall not hide its rate. Both
 //! yardsticks copy from and to huge pages that were used before, with as many threads as there are servers.
 
@@ -30,7 +30,7 @@ use super::claims::{self, Claim};
 use super::contest::Outcome;
 use super::flags::Turns;
 use super::redistribution::{FlatCopy, Redistribution, partition, value_of};
-use super::site::{self, Site, Store, Wanted};
+use super::site::{self, ServiceSpec, Site, Store};
 use super::{Row, Sheet, rounded};
 
 /// Arguments of `pario bench relayout`.
@@ -148,7 +148,7 @@ fn measure(
     bytes: u64,
 ) -> Result<Vec<Row>, Error> {
     let servers = arguments.servers;
-    let mut wanted = Wanted::memory(servers as usize, bytes * 4);
+    let mut wanted = ServiceSpec::memory(servers as usize, bytes * 4);
     wanted.store = store;
     let site = Site::start(&wanted, None)?;
     let client = connect(&site)?;

@@ -9,7 +9,7 @@ use client::{Client, ConnectOptions};
 use console::{Error, refused};
 use testkit::hosts::Hosts;
 
-pub(crate) use console::site::{Listening, Site, Spread, Store, Transport, Wanted};
+pub(crate) use console::site::{ListeningChild, ServiceSpec, Site, Spread, Store, Transport};
 
 /// A service on hosts: that of the metadata manager, and that of each server.
 pub(crate) fn spread(hosts: &Hosts, meta: usize, servers: Vec<usize>) -> Spread<'_> {
@@ -30,10 +30,10 @@ pub(crate) fn hosts(count: usize, rate: Option<u64>) -> Result<Hosts, String> {
 }
 
 /// What so many servers want that keep so many bytes.
-pub(crate) fn wanted(store: Store, servers: usize, bytes: u64) -> Wanted {
+pub(crate) fn wanted(store: Store, servers: usize, bytes: u64) -> ServiceSpec {
     match store {
-        Store::Memory => Wanted::memory(servers, bytes),
-        Store::Disk => Wanted::disk(servers),
+        Store::Memory => ServiceSpec::memory(servers, bytes),
+        Store::Disk => ServiceSpec::disk(servers),
     }
 }
 

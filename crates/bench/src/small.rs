@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::contest::Outcome;
 use super::flags::Turns;
-use super::site::{SharedFile, Site, Store, Wanted, connect, wanted};
+use super::site::{ServiceSpec, SharedFile, Site, Store, connect, wanted};
 use super::workers::{Path, Team, paths, whole};
 use super::{Row, Sheet, digits};
 
@@ -83,7 +83,7 @@ impl Arguments {
         let start = || -> Result<Team, Error> {
             let mut team = Team::start(&site, 1, path, None)?;
             team.parts(&format!("u8[{FILE}]"), 3, whole)?;
-            team.open("pario", "/small", "whole", true)?;
+            team.make("pario", "/small", "whole")?;
             Ok(team)
         };
         let mut team = start()?;
@@ -169,7 +169,7 @@ impl Arguments {
 
     /// All files exist at the same time; each turn handles its share of them.
     fn many_files(&self, sheet: &mut Sheet) -> Result<(), Error> {
-        let site = Site::start(&Wanted::memory(2, 1 << 20), None)?;
+        let site = Site::start(&ServiceSpec::memory(2, 1 << 20), None)?;
         let all = self
             .files
             .unwrap_or(if sheet.is_quick() { 400 } else { 10_000 });
@@ -181,7 +181,7 @@ impl Arguments {
                 "pario-bench-{}-files-{processes}",
                 std::process::id()
             ));
-            let _gone = Removed(shared.clone());
+            let _gone = ScratchDirectory(shared.clone());
             let made = |folder: &PathBuf| fs::create_dir_all(folder).is_ok();
             let mut yardsticks: Vec<(&'static str, PathBuf, bool)> = Vec::new();
             for (name, folder) in [("tmpfs", shared), ("ext4", disk)] {
@@ -250,9 +250,9 @@ impl Arguments {
 }
 
 /// A directory of the host that is removed with the value.
-struct Removed(PathBuf);
+struct ScratchDirectory(PathBuf);
 
-impl Drop for Removed {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
         // What cannot be removed stays behind.
         let _ = fs::remove_dir_all(&self.0);

@@ -28,7 +28,7 @@ use console::{Error, output, refused};
 use serde_json::json;
 
 use super::contest::{Contestant, Effort, Outcome, contest};
-use super::site::{self, Listening, Site, Transport, Wanted};
+use super::site::{self, ListeningChild, ServiceSpec, Site, Transport};
 use super::{Row, Sheet, digits};
 
 /// Sizes of accesses.
@@ -118,10 +118,10 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
         if cases.is_empty() {
             continue;
         }
-        let wanted = Wanted {
+        let wanted = ServiceSpec {
             transport,
             memory: MEMORY,
-            ..Wanted::memory(1, 0)
+            ..ServiceSpec::memory(1, 0)
         };
         let service = Site::start(&wanted, None)?;
         let at = transport.address(&service.scratch(""), "bare.sock");
@@ -398,8 +398,8 @@ impl Contestant for Bare {
 }
 
 /// Starts the bare side with a command that leads to this program.
-pub(crate) fn bare(command: Command, at: &str) -> Result<Listening, Error> {
-    Listening::start(command, &["socket", "--bare", at], None)
+pub(crate) fn bare(command: Command, at: &str) -> Result<ListeningChild, Error> {
+    ListeningChild::start(command, &["socket", "--bare", at], None)
 }
 
 /// The bare side's server, one connection after the other, until it is ended.

@@ -16,8 +16,8 @@ use clap::Args;
 use console::{Error, output};
 
 use super::flags::Runs;
-use super::parallel::{Job, Measured, OPS, Statistic, Way, free_memory};
-use super::site::{Site, Wanted, hosts, spread};
+use super::parallel::{Job, Measurement, OPS, Statistic, Way, free_memory};
+use super::site::{ServiceSpec, Site, hosts, spread};
 use super::workers::{Path, paths};
 use super::{Row, Sheet};
 
@@ -112,8 +112,8 @@ impl Arguments {
 
     fn rows(
         &self,
-        measured: &Measured,
-        contiguous: Option<&Measured>,
+        measured: &Measurement,
+        contiguous: Option<&Measurement>,
         (place, path, edge): (&str, Path, u64),
         statistic: Statistic,
     ) -> Result<Vec<Row>, Error> {
@@ -154,7 +154,7 @@ impl Arguments {
             return Ok(());
         }
         let servers = self.servers as usize;
-        let site = Site::start(&Wanted::memory(servers, bytes * 3), None)?;
+        let site = Site::start(&ServiceSpec::memory(servers, bytes * 3), None)?;
         let view = |rank: usize| format!("{} [{rank}]", self.blocks());
         let job = Job {
             path,
@@ -186,9 +186,9 @@ impl Arguments {
     }
 
     /// As many bytes, one run per process, one subfile per process.
-    fn contiguous(&self, bytes: u64, path: Path) -> Result<Measured, Error> {
+    fn contiguous(&self, bytes: u64, path: Path) -> Result<Measurement, Error> {
         let servers = self.servers as usize;
-        let site = Site::start(&Wanted::memory(servers, bytes), None)?;
+        let site = Site::start(&ServiceSpec::memory(servers, bytes), None)?;
         let layout = format!("(block) onto {}", self.clients());
         let view = |rank: usize| format!("{layout} [{rank}]");
         let job = Job {
@@ -212,7 +212,7 @@ impl Arguments {
         let spread = spread(&hosts, servers + clients, (0..servers).collect());
         let places: Vec<usize> = (servers..servers + clients).collect();
         let bytes = edge.pow(3) * 4;
-        let site = Site::start(&Wanted::memory(servers, bytes * 3), Some(&spread))?;
+        let site = Site::start(&ServiceSpec::memory(servers, bytes * 3), Some(&spread))?;
         let view = |rank: usize| format!("{} [{rank}]", self.blocks());
         let job = Job {
             on: Some((&hosts, &places)),

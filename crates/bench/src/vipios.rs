@@ -23,7 +23,7 @@ use testkit::hosts::Hosts;
 use super::contest::Outcome;
 use super::flags::Turns;
 use super::parallel::{Job, OPS, Statistic, Way, homes};
-use super::site::{SharedFile, Site, Store, Wanted, hosts, spread, wanted};
+use super::site::{ServiceSpec, SharedFile, Site, Store, hosts, spread, wanted};
 use super::workers::{Path, Rounds, Team, paths, rounds_of, whole};
 use super::{Row, Sheet, digits};
 
@@ -154,7 +154,7 @@ struct Reader {
 }
 
 /// What a reader reads.
-struct Reading<'a> {
+struct ReaderTask<'a> {
     array: String,
     layout: String,
     view: &'a dyn Fn(usize) -> String,
@@ -163,22 +163,27 @@ struct Reading<'a> {
     on: Option<(&'a Hosts, &'a [usize])>,
 }
 
-impl Reading<'_> {
+impl ReaderTask<'_> {
     /// Fresh processes write the file, others read it for the first time.
-    fn begin(&self, site: &Site, file: &str) -> Result<(Team, f64, u64), Error> {
+    fn begin(&self, site: &Site, file: &str) -> Result<Reader, Error> {
         let start = || -> Result<(Team, u64), Error> {
             let mut team = Team::start(site, self.clients, self.path, self.on)?;
             let bytes = team.parts(&self.array, 5, self.view)?.iter().sum();
             Ok((team, bytes))
         };
         let (mut writers, _) = start()?;
-        writers.open("f", file, &self.layout, true)?;
+        writers.make("f", file, &self.layout)?;
         writers.fill("f")?;
         drop(writers);
         let (mut team, bytes) = start()?;
-        team.open("f", file, &self.layout, false)?;
-        let first = team.read("f")?.ns;
-        Ok((team, first, bytes))
+        team.open("f", file, &self.layout)?;
+        let first_ns = team.read("f")?.ns;
+        Ok(Reader {
+            team: RefCell::new(team),
+            _site: None,
+            first_ns,
+            bytes,
+        })
     }
 }
 
@@ -231,7 +236,7 @@ impl Run<'_> {
             let spread = spread(&hosts, SERVERS + CLIENTS, (0..servers).collect());
             let site = Site::start(&wanted(store, servers, bytes), Some(&spread))?;
             let view = |rank: usize| format!("(block) onto {CLIENTS} [{rank}]");
-            let reading = Reading {
+            let reading = ReaderTask {
                 array: format!("u8[{bytes}]"),
                 layout: stripes.into(),
                 view: &view,
@@ -239,13 +244,9 @@ impl Run<'_> {
                 clients: CLIENTS,
                 on: Some((&hosts, &places)),
             };
-            let (team, first_ns, bytes) = reading.begin(&site, "/f")?;
-            readers.push(Reader {
-                team: RefCell::new(team),
-                _site: Some(site),
-                first_ns,
-                bytes,
-            });
+            let reader = reading.begin(&site, "/f")?;
+            let _site = Some(site);
+            readers.push(Reader { _site, ..reader });
         }
         let outcomes = self.contest_of(&readers)?;
         let one = outcomes[0].ok_or("one server did not run")?.median;
@@ -282,7 +283,7 @@ impl Run<'_> {
         let hosts = hosts(n, Some(self.arguments.rate))?;
         let bytes = megabytes * self.megabyte();
         let spread = spread(&hosts, n, (0..n).collect());
-        let site = Site::start(&Wanted::memory(n, bytes * 2), Some(&spread))?;
+        let site = Site::start(&ServiceSpec::memory(n, bytes * 2), Some(&spread))?;
         let array = format!("u8[{bytes}]");
         let layout = format!("(block) onto {n}");
         let way = Way::new("f", layout.clone());
@@ -297,7 +298,7 @@ impl Run<'_> {
                 .map(|path| ("E2", *path, &near))
                 .chain([("E3", Path::Socket, &far)])
         {
-            let reading = Reading {
+            let reading = ReaderTask {
                 array: array.clone(),
                 layout: layout.clone(),
                 view: &view,
@@ -305,17 +306,11 @@ impl Run<'_> {
                 clients: n,
                 on: Some((&hosts, places)),
             };
-            let (mut team, first_ns, bytes) = reading.begin(&site, "/f")?;
-            if path == Path::Direct && team.read("f")?.messages > 0 {
+            let reader = reading.begin(&site, "/f")?;
+            if path == Path::Direct && reader.team.borrow_mut().read("f")?.messages > 0 {
                 output::note("E2 has no direct rows: between namespaces it goes by messages");
                 continue;
             }
-            let reader = Reader {
-                team: RefCell::new(team),
-                _site: None,
-                first_ns,
-                bytes,
-            };
             readers.push((name, path, reader));
         }
         let outcomes = self.contest_of(readers.iter().map(|(_, _, reader)| reader))?;
@@ -349,20 +344,20 @@ impl Run<'_> {
         for place in ["host", "ns"] {
             let (site, bare, on);
             if place == "host" {
-                site = Site::start(&Wanted::disk(1), None)?;
+                site = Site::start(&ServiceSpec::disk(1), None)?;
                 let at = format!("unix:{}", site.scratch("bare.sock").display());
                 bare = super::socket::bare(std::process::Command::new(&program), &at)?;
                 on = None;
             } else {
                 let Some(hosts) = &hosts else { continue };
                 let spread = spread(hosts, 2, vec![0]);
-                site = Site::start(&Wanted::disk(1), Some(&spread))?;
+                site = Site::start(&ServiceSpec::disk(1), Some(&spread))?;
                 let at = format!("tcp:{}:0", Hosts::address(0));
                 let command = hosts.command(0, &program);
                 bare = super::socket::bare(command, &at)?;
                 on = Some((hosts, &[1usize][..]));
             }
-            let reading = Reading {
+            let reading = ReaderTask {
                 array: format!("u8[{bytes}]"),
                 layout: "whole".into(),
                 view: &whole,
@@ -370,7 +365,13 @@ impl Run<'_> {
                 clients: 1,
                 on,
             };
-            let (mut team, first_ns, bytes) = reading.begin(&site, "/f")?;
+            let Reader {
+                team,
+                first_ns,
+                bytes,
+                ..
+            } = reading.begin(&site, "/f")?;
+            let mut team = team.into_inner();
             let plain = site.scratch("plain");
             if !team.plain("p", &plain, |_| 0) || !team.fill_plain("p") {
                 return Err(format!("{} cannot be written", plain.display()).into());
@@ -410,7 +411,7 @@ impl Run<'_> {
                 let site = Site::start(&wanted(store, CLIENTS, bytes), None)?;
                 let layout = format!("(block) onto {CLIENTS}");
                 let view = |rank: usize| format!("{layout} [{rank}]");
-                let reading = Reading {
+                let reading = ReaderTask {
                     array: format!("u8[{bytes}]"),
                     layout: layout.clone(),
                     view: &view,
@@ -418,7 +419,13 @@ impl Run<'_> {
                     clients: CLIENTS,
                     on: None,
                 };
-                let (mut team, first_ns, bytes) = reading.begin(&site, "/f")?;
+                let Reader {
+                    team,
+                    first_ns,
+                    bytes,
+                    ..
+                } = reading.begin(&site, "/f")?;
+                let mut team = team.into_inner();
                 let shared = SharedFile::in_memory("e5");
                 let disk = site.scratch("plain");
                 let files = [
@@ -478,7 +485,7 @@ impl Run<'_> {
             [("redistribute", &squares), ("sparse", &sparse)];
         for path in self.paths.clone() {
             for (kind, view) in kinds {
-                let site = Site::start(&Wanted::memory(4, 16 << 20), None)?;
+                let site = Site::start(&ServiceSpec::memory(4, 16 << 20), None)?;
                 let layout = "(block, block) onto 2x2";
                 let sieve = Way {
                     file: "views",
@@ -517,7 +524,7 @@ impl Run<'_> {
                 let mut wanted = wanted(store, 1, 64 << 20);
                 wanted.options = ["--buffer".into(), (kib << 10).to_string()].to_vec();
                 let site = Site::start(&wanted, None)?;
-                let reading = Reading {
+                let reading = ReaderTask {
                     array: format!("u8[{rows},{columns}]"),
                     layout: "whole".into(),
                     view,
@@ -525,13 +532,9 @@ impl Run<'_> {
                     clients: 1,
                     on: None,
                 };
-                let (team, first_ns, bytes) = reading.begin(&site, "/f")?;
-                readers.push(Reader {
-                    team: RefCell::new(team),
-                    _site: Some(site),
-                    first_ns,
-                    bytes,
-                });
+                let reader = reading.begin(&site, "/f")?;
+                let _site = Some(site);
+                readers.push(Reader { _site, ..reader });
             }
             let outcomes = self.contest_of(&readers)?;
             let middle = BUFFERS.iter().position(|(kib, _)| *kib == 256).unwrap_or(0);

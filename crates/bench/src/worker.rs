@@ -13,7 +13,7 @@
 //! out  {"start": NS, "end": NS, "wrong": N, ..}               or {"error": TEXT}
 //! ```
 //!
-//! Times are of the system's clock, which all processes of a host share, so that whoever gives the
+//! Times are of the system's clock, which all processes of a host share, so that the process that gives the
 //! orders takes the span from the first start to the last end. What is prepared and compared lies
 //! outside of it.
 
@@ -29,7 +29,7 @@ use client::{Client, ConnectOptions, Endpoint, File, Hints, Mapping, OpenOptions
 use layout::ArrayType;
 use serde_json::{Value, json};
 
-use super::content::{self, Part};
+use super::content::{self, WorkerBytes};
 use super::ranks::Run;
 use super::site;
 use super::socket::Socket;
@@ -71,12 +71,12 @@ struct Worker {
     salt: u32,
     source: Vec<u8>,
     target: Vec<u8>,
-    files: HashMap<String, Opened>,
+    files: HashMap<String, WorkerFile>,
     sockets: HashMap<String, Socket>,
 }
 
 /// A file that can be accessed.
-struct Opened {
+struct WorkerFile {
     access: Access,
     /// Of the last write.
     stamp: u32,
@@ -91,7 +91,7 @@ enum Access {
     Plain(fs::File, u64),
 }
 
-impl Opened {
+impl WorkerFile {
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), Error> {
         match &self.access {
             Access::Pario(file, ..) => moved_all(file.write_at(at, bytes), bytes.len()),
@@ -130,9 +130,9 @@ impl Opened {
 
 /// The file that an order speaks of.
 fn opened<'a>(
-    files: &'a mut HashMap<String, Opened>,
+    files: &'a mut HashMap<String, WorkerFile>,
     order: &Order,
-) -> Result<&'a mut Opened, Error> {
+) -> Result<&'a mut WorkerFile, Error> {
     let name = order.text("name")?;
     let found = files.get_mut(name);
     Ok(found.ok_or_else(|| format!("'{name}' is not open"))?)
@@ -227,7 +227,7 @@ impl Worker {
         let array: ArrayType = order.text("array")?.parse()?;
         let salt = order.number("salt")? as u32;
         let view = order.text("view")?.to_owned();
-        let part = Part::new(&array, &view, salt)?;
+        let part = WorkerBytes::new(&array, &view, salt)?;
         self.source = part.fill();
         self.target = vec![0; self.source.len()];
         (self.array, self.view, self.salt) = (Some(array), view, salt);
@@ -266,7 +266,7 @@ impl Worker {
         });
         let servers = self.client()?.members().map_err(refused)?;
         let near = servers.iter().filter(|member| is_of_host(&member.address));
-        let opened = Opened {
+        let opened = WorkerFile {
             access: Access::Pario(file, client, path.to_owned()),
             stamp: order.number("stamp").unwrap_or(0) as u32,
             near: near.map(|member| member.server.0).collect(),
@@ -405,7 +405,7 @@ impl Worker {
 
     fn close(&mut self, order: &Order) -> Result<Value, Error> {
         let name = order.text("name")?;
-        if let Some(Opened {
+        if let Some(WorkerFile {
             access: Access::Pario(file, ..),
             ..
         }) = self.files.remove(name)
@@ -432,7 +432,7 @@ impl Worker {
             .truncate(false)
             .open(path)
             .map_err(|e| format!("{}: {e}", path.display()))?;
-        let opened = Opened {
+        let opened = WorkerFile {
             access: Access::Plain(file, order.number("at")?),
             stamp: 0,
             near: Vec::new(),
@@ -572,7 +572,7 @@ fn moved_all(moved: client::Result<usize>, wanted: usize) -> Result<(), Error> {
     }
 }
 
-/// Whether whoever listens there is on this host: its address can be bound here.
+/// Whether the server that listens there is on this host: its address can be bound here.
 fn is_of_host(address: &str) -> bool {
     match address.parse() {
         Ok(Endpoint::Unix(_)) => true,

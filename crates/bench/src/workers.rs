@@ -47,7 +47,7 @@ pub(crate) struct Round {
     pub(crate) ns: f64,
     /// Messages with bytes of files that all sent together.
     pub(crate) messages: u64,
-    /// Bytes of files that were at a server of the host of whoever accessed them.
+    /// Bytes of files that were at a server of the host of the worker that accessed them.
     pub(crate) near: u64,
     pub(crate) answers: Vec<Value>,
 }
@@ -124,28 +124,24 @@ impl Team {
         Ok(lens.map(|len| len.unwrap_or(0)).collect())
     }
 
-    /// Opens a file; the first process to come makes it if it is to be made.
-    pub(crate) fn open(
-        &mut self,
-        name: &str,
-        path: &str,
-        layout: &str,
-        create: bool,
-    ) -> Result<Round, Error> {
-        self.every(
-            &json!({ "do": "open", "name": name, "path": path, "layout": layout, "create": create }),
-        )
+    /// Opens a file.
+    pub(crate) fn open(&mut self, name: &str, path: &str, layout: &str) -> Result<Round, Error> {
+        self.every(&json!({ "do": "open", "name": name, "path": path, "layout": layout }))
+    }
+
+    /// Opens a file; the first process to come makes it.
+    pub(crate) fn make(&mut self, name: &str, path: &str, layout: &str) -> Result<Round, Error> {
+        self.every(&making(name, path, layout))
     }
 
     /// Creates a file at all workers; one process makes it before the others look.
     pub(crate) fn create(&mut self, name: &str, path: &str, layout: &str) -> Result<Round, Error> {
-        let order =
-            json!({ "do": "open", "name": name, "path": path, "layout": layout, "create": true });
+        let order = making(name, path, layout);
         self.all(|rank| match rank {
             0 => order.clone(),
             _ => json!({ "do": "ready" }),
         })?;
-        self.open(name, path, layout, false)
+        self.open(name, path, layout)
     }
 
     /// Writes a file as it is at first.
@@ -275,10 +271,10 @@ pub(crate) fn paths() -> Result<Vec<Path>, Error> {
     if std::env::var("PARIO_DIRECT").is_ok_and(|text| text == "0") {
         return Ok(vec![Path::Socket]);
     }
-    let site = Site::start(&super::site::Wanted::memory(1, 1 << 20), None)?;
+    let site = Site::start(&super::site::ServiceSpec::memory(1, 1 << 20), None)?;
     let mut team = Team::start(&site, 1, Path::Direct, None)?;
     team.parts("u8[65536]", 1, whole)?;
-    team.open("p", "/probe", "whole", true)?;
+    team.make("p", "/probe", "whole")?;
     let mut messages = 0;
     for _ in 0..4 {
         team.write("p")?;
@@ -288,4 +284,8 @@ pub(crate) fn paths() -> Result<Vec<Path>, Error> {
         0 => vec![Path::Direct, Path::Socket],
         _ => vec![Path::Socket],
     })
+}
+
+fn making(name: &str, path: &str, layout: &str) -> Value {
+    json!({ "do": "open", "name": name, "path": path, "layout": layout, "create": true })
 }

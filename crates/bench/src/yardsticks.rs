@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-use console::driven::Driven;
+use console::driven::DrivenProcess;
 
 use super::contest::Contestant;
 
 /// A yardstick process.
 pub(crate) struct Yardstick {
     pub(crate) name: &'static str,
-    process: Driven,
+    process: DrivenProcess,
 }
 
 impl Yardstick {
@@ -26,7 +26,7 @@ impl Yardstick {
             None
         };
         command.stderr(Stdio::null());
-        let process = match Driven::start(command) {
+        let process = match DrivenProcess::start(command) {
             Ok(process) => process,
             Err(error) => return fail(&error.to_string()),
         };

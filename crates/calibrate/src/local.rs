@@ -8,7 +8,7 @@
 //! much longer that takes is what sharing the memory costs, and what a jump from piece to piece does.
 
 use advise::cost::{Curve, Excess, JUMP_BYTES, Machine, Walk};
-use advise::model::fit::{WalkFit, Walked, fit_walk, left_out};
+use advise::model::fit::{WalkFit, WalkSample, fit_walk, left_out};
 use falls::{FallsSet, Periodic};
 use kernels::{PageBuffer, Pages, Share};
 use layout::{FileOffset, Partition, Pattern, View};
@@ -105,7 +105,7 @@ pub fn measure() -> Result<Local, Error> {
         let mut walks = memory.sweep(work, &machine.walk, &cells)?;
         let others = walks.split_off(fitted);
         let fit = fit_walk(&walks, &machine.walk).ok_or("no copy took any time")?;
-        let cell = |what: String, walk: &Walked| Cell {
+        let cell = |what: String, walk: &WalkSample| Cell {
             what,
             measured_s: walk.seconds,
             predicted_s: fit.predict(walk),
@@ -270,15 +270,15 @@ impl Memory {
         Ok(memory)
     }
 
-    /// All cells several times over, the best time of each: whoever else uses the machine for a moment
+    /// All cells several times over, the best time of each: another program that uses the machine for a moment
     /// disturbs one pass of a few cells, not all passes of one.
     fn sweep(
         &mut self,
         work: Work,
         walk: &Walk,
         cells: &[(u64, u64, u64)],
-    ) -> Result<Vec<Walked>, Error> {
-        let mut best: Vec<Walked> = Vec::new();
+    ) -> Result<Vec<WalkSample>, Error> {
+        let mut best: Vec<WalkSample> = Vec::new();
         for sweep in 0..SWEEPS {
             for (i, &(size, n, packets)) in cells.iter().enumerate() {
                 let walked = self.cell(work, walk, size, n, packets)?;
@@ -299,7 +299,7 @@ impl Memory {
         size: u64,
         n: u64,
         packets: u64,
-    ) -> Result<Walked, Error> {
+    ) -> Result<WalkSample, Error> {
         let period = n * packets;
         let len = size / period * period;
         let sets = (0..packets).map(|p| FallsSet::segment(p * n, n));
@@ -312,7 +312,7 @@ impl Memory {
             .collect();
         let view = (View::whole_file(), FileOffset(0)..FileOffset(len));
         let plan = Plan::for_accesses(std::slice::from_ref(&view), &partition);
-        let mut counted = Walked {
+        let mut counted = WalkSample {
             n: n as f64,
             bytes: len as f64,
             transfers: packets as f64,

@@ -27,7 +27,7 @@ use rcgen::{
 
 /// What a certificate is for, and for how long.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct CertificateRequest {
     /// Whose it is.
     pub holder: Holder,
     /// Names and addresses by which a server is reached.
@@ -95,7 +95,7 @@ fn wanted(text: impl Into<String>) -> MakeError {
 
 /// A certificate with its key, as text.
 #[derive(Debug)]
-pub struct Made {
+pub struct IssuedCertificate {
     /// In PEM.
     pub certificate: String,
     /// In PEM; private.
@@ -178,15 +178,15 @@ impl Authority {
     }
 
     /// Signs a certificate for a new key.
-    pub fn sign(&self, wanted: &Wanted) -> Result<Made, MakeError> {
+    pub fn sign(&self, wanted: &CertificateRequest) -> Result<IssuedCertificate, MakeError> {
         let key = KeyPair::generate()?;
-        Ok(Made {
+        Ok(IssuedCertificate {
             certificate: self.sign_for(wanted, &key)?,
             key: key.serialize_pem(),
         })
     }
 
-    fn sign_for(&self, wanted: &Wanted, key: &KeyPair) -> Result<String, MakeError> {
+    fn sign_for(&self, wanted: &CertificateRequest, key: &KeyPair) -> Result<String, MakeError> {
         let name = match (&wanted.holder, wanted.hosts.first()) {
             (Holder::User { name, .. }, _) => name.clone(),
             (Holder::Server, Some(host)) => host.clone(),
@@ -214,7 +214,12 @@ impl Authority {
     }
 
     /// Signs a certificate and leaves it with its key and the authority's certificate in a directory, under a name.
-    pub fn issue(&self, wanted: &Wanted, out: &Path, name: &str) -> Result<TlsFiles, MakeError> {
+    pub fn issue(
+        &self,
+        wanted: &CertificateRequest,
+        out: &Path,
+        name: &str,
+    ) -> Result<TlsFiles, MakeError> {
         fs::create_dir_all(out).map_err(|e| MakeError::File(out.to_owned(), e))?;
         let files = TlsFiles {
             ca: out.join(CA_CERTIFICATE),
@@ -246,7 +251,7 @@ impl Authority {
                 if let Some(at) = hosts.iter().position(|host| *host == said.subject) {
                     hosts[..=at].rotate_right(1);
                 }
-                let wanted = Wanted {
+                let wanted = CertificateRequest {
                     holder,
                     hosts,
                     validity,

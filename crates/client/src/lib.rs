@@ -50,6 +50,7 @@ pub use access::direct::DirectStatistics;
 pub use access::memory::{Direction, Memory};
 pub use access::phases::{Phases, ServerPhases};
 pub use access::places::Places;
+pub use access::scattered::{ScatteredView, type_map_descends};
 pub use advise::mapping::Strategy as Mapping;
 pub use client::{Client, FileLayout, Listing, Metadata};
 pub use collective::CollectiveStatistics;
@@ -76,7 +77,7 @@ pub use session::connect::{ConnectOptions, Connector};
 /// Threads beside the caller, for bindings.
 pub use transport::jobs::{Job, Jobs};
 
-pub use advise::hints::{AccessStyle, Given, Source, Standing, Verdict};
+pub use advise::hints::{AccessStyle, HintVerdicts, Source, SourcedHint, Verdict};
 /// What the service's own messages are made of, for those who show them.
 pub use identity::{Keys, Secret};
 /// Raw memory of users, for bindings.

@@ -17,15 +17,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// See the [module](self).
 #[derive(Debug)]
-pub struct Driven {
+pub struct DrivenProcess {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
-impl Driven {
+impl DrivenProcess {
     /// Starts it.
-    pub fn start(mut command: Command) -> Result<Driven, Error> {
+    pub fn start(mut command: Command) -> Result<DrivenProcess, Error> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -33,7 +33,7 @@ impl Driven {
             .map_err(|e| format!("cannot start a process: {e}"))?;
         let input = child.stdin.take();
         let output = child.stdout.take().ok_or("a process has no output")?;
-        Ok(Driven {
+        Ok(DrivenProcess {
             child,
             input,
             output: BufReader::new(output),
@@ -60,7 +60,7 @@ impl Driven {
     }
 }
 
-impl Drop for Driven {
+impl Drop for DrivenProcess {
     fn drop(&mut self) {
         self.close();
         if let Some(process) = Process::with_number(self.child.id()) {
@@ -86,12 +86,12 @@ pub fn obey(mut order: impl FnMut(&str) -> Result<Value, Error>) -> Result<(), E
 
 /// Processes that get their orders together.
 #[derive(Debug, Default)]
-pub struct Group(Vec<Driven>);
+pub struct Group(Vec<DrivenProcess>);
 
 impl Group {
     /// One more.
     pub fn add(&mut self, command: Command) -> Result<(), Error> {
-        self.0.push(Driven::start(command)?);
+        self.0.push(DrivenProcess::start(command)?);
         Ok(())
     }
 
@@ -133,6 +133,6 @@ impl Group {
 impl Drop for Group {
     /// All are told to end before the first is waited for.
     fn drop(&mut self) {
-        self.0.iter_mut().for_each(Driven::close);
+        self.0.iter_mut().for_each(DrivenProcess::close);
     }
 }

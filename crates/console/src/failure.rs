@@ -17,7 +17,7 @@ pub type Error = Box<dyn std::error::Error>;
 /// The command has failed and has said so already, on standard output where its user looks for it.
 #[derive(Debug, thiserror::Error)]
 #[error("reported")]
-pub struct Reported;
+pub struct ReportedFailure;
 
 /// The program ends with this code, which is that of a command it ran.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub fn end(run: impl FnOnce() -> Result<(), Error> + std::panic::UnwindSafe) -> 
     std::panic::set_hook(Box::new(|panic| note(&bug_report(panic))));
     match std::panic::catch_unwind(run) {
         Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(error)) if error.is::<Reported>() => ExitCode::FAILURE,
+        Ok(Err(error)) if error.is::<ReportedFailure>() => ExitCode::FAILURE,
         Ok(Err(error)) if error.is::<ExitWith>() => {
             let with = error.downcast_ref::<ExitWith>();
             with.map_or(ExitCode::FAILURE, |with| ExitCode::from(with.0))

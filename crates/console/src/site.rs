@@ -91,19 +91,19 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A child process that has said where it listens, and ends with the value.
 #[derive(Debug)]
-pub struct Listening {
+pub struct ListeningChild {
     child: Child,
     /// Where it listens.
     pub url: String,
 }
 
-impl Listening {
+impl ListeningChild {
     /// Starts a program of Pario, perhaps on another host; it says `{"listening": URL}` when it is ready.
     pub fn start(
         mut command: Command,
         arguments: &[&str],
         log: Option<&Path>,
-    ) -> Result<Listening, Error> {
+    ) -> Result<ListeningChild, Error> {
         let errors = match log {
             Some(path) => fs::OpenOptions::new()
                 .append(true)
@@ -128,7 +128,7 @@ impl Listening {
             let _ = BufReader::new(stdout).read_line(&mut line);
         }
         let said: Value = serde_json::from_str(&line).unwrap_or_default();
-        let started = Listening {
+        let started = ListeningChild {
             child,
             url: said["listening"].as_str().unwrap_or("").to_owned(),
         };
@@ -146,7 +146,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for ListeningChild {
     fn drop(&mut self) {
         if let Some(process) = Process::with_number(self.child.id()) {
             process.terminate();
@@ -179,7 +179,7 @@ impl Store {
 
 /// What a service consists of.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct ServiceSpec {
     /// I/O servers.
     pub servers: usize,
     /// Where they keep bytes.
@@ -192,10 +192,10 @@ pub struct Wanted {
     pub options: Vec<String>,
 }
 
-impl Wanted {
+impl ServiceSpec {
     /// Servers in memory that together hold so many bytes, and then some: extents are not always full.
-    pub fn memory(servers: usize, bytes: u64) -> Wanted {
-        Wanted {
+    pub fn memory(servers: usize, bytes: u64) -> ServiceSpec {
+        ServiceSpec {
             servers,
             store: Store::Memory,
             transport: Transport::Unix,
@@ -205,10 +205,10 @@ impl Wanted {
     }
 
     /// Servers on disks below the temporary directory.
-    pub fn disk(servers: usize) -> Wanted {
-        Wanted {
+    pub fn disk(servers: usize) -> ServiceSpec {
+        ServiceSpec {
             store: Store::Disk,
-            ..Wanted::memory(servers, 1 << 30)
+            ..ServiceSpec::memory(servers, 1 << 30)
         }
     }
 }
@@ -232,8 +232,8 @@ pub struct Spread<'a> {
 #[derive(Debug)]
 pub struct Site {
     // Dropped in this order: the servers before the manager, the directory last.
-    servers: Vec<Listening>,
-    meta: Listening,
+    servers: Vec<ListeningChild>,
+    meta: ListeningChild,
     /// What clients on other hosts need.
     pub secret: Option<PathBuf>,
     dir: ScratchDir,
@@ -241,7 +241,7 @@ pub struct Site {
 
 impl Site {
     /// Starts a service; returns when all servers are members.
-    pub fn start(wanted: &Wanted, spread: Option<&Spread<'_>>) -> Result<Site, Error> {
+    pub fn start(wanted: &ServiceSpec, spread: Option<&Spread<'_>>) -> Result<Site, Error> {
         let program = program("pario");
         let dir = ScratchDir::new()?;
         let log = dir.0.join("log");
@@ -271,7 +271,7 @@ impl Site {
         };
         let start = |host: Option<usize>, arguments: Vec<String>| {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            Listening::start(on(host), &arguments, Some(&log))
+            ListeningChild::start(on(host), &arguments, Some(&log))
         };
         let host = spread.map(|spread| spread.meta);
         let catalogue = dir.0.join("meta").display().to_string();
@@ -309,7 +309,7 @@ impl Site {
 
     /// The process numbers of its I/O servers.
     pub fn server_pids(&self) -> Vec<u32> {
-        self.servers.iter().map(Listening::pid).collect()
+        self.servers.iter().map(ListeningChild::pid).collect()
     }
 
     /// Where clients connect.

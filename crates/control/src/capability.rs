@@ -134,7 +134,7 @@ pub struct Capability {
 
 /// What a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RequestNeeds {
     /// The file to be accessed.
     pub file: FileId,
     /// The oldest generation that is still honoured.
@@ -151,7 +151,7 @@ pub enum CapabilityError {
     /// Not the length or version of a token.
     #[error("these bytes are no capability")]
     Malformed,
-    /// The seal does not fit: somebody else made or changed it.
+    /// The seal does not fit: another process made or changed it.
     #[error("the capability was not issued by this cluster")]
     Forged,
     /// Its time is over.
@@ -206,7 +206,7 @@ impl Capability {
         token: &[u8],
         key: &ClusterKey,
         now_ms: u64,
-        wanted: &Wanted,
+        wanted: &RequestNeeds,
     ) -> Result<Capability, CapabilityError> {
         let capability = Capability::unseal(token, key)?;
         if now_ms > capability.expires_ms {
@@ -259,7 +259,7 @@ mod tests {
         client: ClientId(11),
         expires_ms: 1000,
     };
-    const WANTED: Wanted = Wanted {
+    const WANTED: RequestNeeds = RequestNeeds {
         file: FileId(7),
         oldest_generation: 3,
         rights: Rights::READ,
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(now_ms: u64, wanted: Wanted, why: CapabilityError) {
+    fn refused(now_ms: u64, wanted: RequestNeeds, why: CapabilityError) {
         let token = CAPABILITY.issue(&key());
         assert_eq!(
             Capability::verify(&token, &key(), now_ms, &wanted),
@@ -297,7 +297,7 @@ mod tests {
     fn every_reason_is_told_apart() {
         refused(
             0,
-            Wanted {
+            RequestNeeds {
                 file: FileId(8),
                 ..WANTED
             },
@@ -305,7 +305,7 @@ mod tests {
         );
         refused(
             0,
-            Wanted {
+            RequestNeeds {
                 client: ClientId(1),
                 ..WANTED
             },
@@ -313,7 +313,7 @@ mod tests {
         );
         refused(
             0,
-            Wanted {
+            RequestNeeds {
                 oldest_generation: 4,
                 ..WANTED
             },
@@ -321,7 +321,7 @@ mod tests {
         );
         refused(
             0,
-            Wanted {
+            RequestNeeds {
                 rights: Rights::WRITE,
                 ..WANTED
             },
@@ -329,7 +329,7 @@ mod tests {
         );
         refused(
             0,
-            Wanted {
+            RequestNeeds {
                 rights: Rights::BOTH,
                 ..WANTED
             },

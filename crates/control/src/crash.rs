@@ -31,14 +31,14 @@ mod wanted {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// A point that was named, and how often it was passed.
-    struct Wanted {
+    struct CrashPoint {
         named: OnceLock<Option<(String, u64)>>,
         passed: AtomicU64,
     }
 
-    impl Wanted {
-        const fn new() -> Wanted {
-            Wanted {
+    impl CrashPoint {
+        const fn new() -> CrashPoint {
+            CrashPoint {
                 named: OnceLock::new(),
                 passed: AtomicU64::new(0),
             }
@@ -61,7 +61,7 @@ mod wanted {
     }
 
     pub(super) fn crash(name: &str) {
-        static CRASH: Wanted = Wanted::new();
+        static CRASH: CrashPoint = CrashPoint::new();
         if CRASH.is_now("PARIO_CRASH_AT", name) {
             std::process::abort();
         }
@@ -69,7 +69,7 @@ mod wanted {
 
     #[expect(clippy::disallowed_methods, reason = "another process makes the file")]
     pub(super) fn stay(name: &str) {
-        static STAY: Wanted = Wanted::new();
+        static STAY: CrashPoint = CrashPoint::new();
         if STAY.is_now("PARIO_STAY_AT", name)
             && let Ok(file) = std::env::var("PARIO_STAY_UNTIL")
         {
@@ -81,7 +81,7 @@ mod wanted {
     }
 
     pub(super) fn panic(name: &str) {
-        static PANIC: Wanted = Wanted::new();
+        static PANIC: CrashPoint = CrashPoint::new();
         assert!(
             !PANIC.is_now("PARIO_PANIC_AT", name),
             "a test wants a bug at {name}"

@@ -3,7 +3,7 @@
 //! Both sides name the same sources; neither crate knows the other, and who judges and who sends must not
 //! differ in what a source is. Left to others: which hint counts (`advise::hints::judge`).
 
-use advise::hints::{Given, Source};
+use advise::hints::{Source, SourcedHint};
 use wire::message::hints::{GivenHint, HintSource};
 
 /// A source that has travelled.
@@ -32,12 +32,12 @@ fn travelling_source(source: Source) -> HintSource {
 }
 
 /// A hint that has travelled.
-pub fn given_of(hint: &GivenHint) -> Given {
-    Given::new(source_of(hint.source), &hint.name, &hint.value).at(&hint.place, hint.distance)
+pub fn given_of(hint: &GivenHint) -> SourcedHint {
+    SourcedHint::new(source_of(hint.source), &hint.name, &hint.value).at(&hint.place, hint.distance)
 }
 
 /// A hint as it travels.
-pub fn travelling(given: &Given) -> GivenHint {
+pub fn travelling(given: &SourcedHint) -> GivenHint {
     GivenHint {
         name: given.name.clone(),
         value: given.value.clone(),
@@ -64,7 +64,8 @@ mod tests {
         ];
         let mut before = None;
         for (distance, source) in sources.into_iter().enumerate() {
-            let given = Given::new(source, "striping_unit", "65536").at("/a/b", distance as u32);
+            let given =
+                SourcedHint::new(source, "striping_unit", "65536").at("/a/b", distance as u32);
             let hint = travelling(&given);
             assert_eq!(given_of(&hint), given);
             // The stronger source has the higher number on both sides.

@@ -9,7 +9,7 @@
 //!
 //! The first piece governs what has still to move, one range per lane; its start is how far the lane has
 //! come. The second piece governs all the rest, the open end included. So the state alone says how to go on
-//! after a crash, and whoever has one state and knows what moved has the next one.
+//! after a crash, and a server that has one state and knows what moved has the next one.
 //!
 //! Invariants
 //! - The ranges of both pieces are disjoint and cover everything from 0 to `u64::MAX`.
@@ -232,7 +232,7 @@ pub fn is_cancelled(state: &LayoutState) -> bool {
     }
 }
 
-/// All bytes have moved: one piece is left. Its owner is the one it had if that holds a part of it: whoever
+/// All bytes have moved: one piece is left. Its owner is the one it had if that holds a part of it: a server that
 /// owns a file holds a part of it, so that no server that lost its last byte of a file can take the file with
 /// it. `None` if bytes are left to move.
 pub fn finish(state: &LayoutState) -> Option<LayoutState> {
@@ -284,21 +284,21 @@ pub fn stays(source: &Piece, target: &Piece, subfile: usize) -> bool {
 
 /// Counts the bytes that a move copies.
 #[derive(Clone, Debug)]
-pub struct Counting {
+pub struct CopyCounter {
     /// Those of the subfiles that move; `None` is all.
     moving: Option<Vec<falls::Periodic>>,
 }
 
-impl Counting {
+impl CopyCounter {
     /// All bytes.
-    pub fn all() -> Counting {
-        Counting { moving: None }
+    pub fn all() -> CopyCounter {
+        CopyCounter { moving: None }
     }
 
     /// For a state with two pieces.
-    pub fn new(state: &LayoutState) -> Counting {
+    pub fn new(state: &LayoutState) -> CopyCounter {
         let subfile = |i: usize| state.pieces[1].partition.subfile(i);
-        Counting {
+        CopyCounter {
             moving: moving_subfiles(state).map(|list| list.into_iter().map(subfile).collect()),
         }
     }

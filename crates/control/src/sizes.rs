@@ -11,7 +11,7 @@
 //! servers --Applied-->  all that may still store: answer; all: the intent is done
 //! ```
 //!
-//! While a server that can be reached has not cut, nobody is told the size: whoever knew it could have others write
+//! While a server that can be reached has not cut, nobody is told the size: a client that knew it could have others write
 //! behind it, directly and in the earlier epoch, and those bytes would be cut off after they were acknowledged. For the
 //! same reason the truncate is not answered as long as a server that cannot be reached may live: clients of its
 //! host may store there. It is answered without such a server once its start is known to be over, since a later start
@@ -24,7 +24,7 @@
 //! - Within an epoch the size never falls.
 //! - The hint that others cache is never above the size: it is lowered before a truncate begins and
 //!   raised after the size.
-//! - One truncate at a time, in order of arrival. A server that cannot be reached keeps the intent alive; whoever
+//! - One truncate at a time, in order of arrival. A server that cannot be reached keeps the intent alive; a client that
 //!   waits is not told that it is done, and may give up.
 //! - An end counts in the epoch it was read in only: one of an earlier epoch is capped by the pending truncate or
 //!   ignored, and after one of a later epoch that epoch is learnt and the server asked again.
@@ -47,14 +47,14 @@ pub enum Event {
         /// One past its last byte.
         end: u64,
     },
-    /// Somebody sets the size.
+    /// A client sets the size.
     Truncate {
         /// Who.
         ticket: Ticket,
         /// To what.
         to: u64,
     },
-    /// Whoever set the size waits no longer; what has not asked for its intent yet is dropped, what has goes on.
+    /// The client that set the size waits no longer; what has not asked for its intent yet is dropped, what has goes on.
     Withdrawn(Ticket),
     /// The catalogue has a newer epoch than this owner: an intent arrived whose answer was lost.
     Overtaken(SizeState),
@@ -141,7 +141,7 @@ pub enum Effect {
 
 /// A truncate that has its intent.
 #[derive(Clone, Debug)]
-struct Cutting {
+struct PendingTruncate {
     /// Nobody waits when the owner found it after a restart.
     ticket: Option<Ticket>,
     to: u64,
@@ -163,7 +163,7 @@ pub struct SizeOwner {
     queue: VecDeque<(Ticket, u64)>,
     /// The first of the queue waits for its intent.
     intending: bool,
-    cutting: Option<Cutting>,
+    cutting: Option<PendingTruncate>,
 }
 
 impl SizeOwner {
@@ -389,7 +389,7 @@ impl SizeOwner {
         if durable.epoch <= self.epoch || self.intending {
             return;
         }
-        // Whoever waited for a truncate of an earlier epoch has what he wanted: it is cut over.
+        // A client that waited for a truncate of an earlier epoch has what it wanted: it is cut over.
         let waiting = self.cutting.take().and_then(|c| c.ticket);
         effects.extend(waiting.map(Effect::Truncated));
         self.epoch = durable.epoch;
@@ -417,7 +417,7 @@ impl SizeOwner {
             to,
             servers: left.iter().copied().collect(),
         });
-        self.cutting = Some(Cutting {
+        self.cutting = Some(PendingTruncate {
             ticket,
             to,
             live: left.clone(),

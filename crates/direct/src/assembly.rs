@@ -93,10 +93,10 @@ pub struct Assembly {
     rank: usize,
     size: usize,
     slot_bytes: usize,
-    /// The name of the file, for whoever made it.
+    /// The name of the file, for the member that made it.
     name: Mutex<Option<PathBuf>>,
     pid: u32,
-    /// The number of the next step. Held by whoever is in a round; nobody waits for it without
+    /// The number of the next step. Held by the thread that is in a round; nobody waits for it without
     /// looking at it again.
     step: Mutex<u32>,
 }
@@ -251,7 +251,7 @@ impl Assembly {
         (0..self.size).all(|rank| self.lives(rank))
     }
 
-    /// Takes the name away; only whoever made it has it.
+    /// Takes the name away; only the member that made it has it.
     pub fn forget_name(&self) {
         if let Some(path) = self.name.lock().take() {
             let _ = std::fs::remove_file(path);
@@ -490,7 +490,7 @@ impl Assembly {
 
     fn read(&self, at: usize, len: usize, into: &mut Vec<u8>) {
         let address = self.mapping.address(at, len);
-        // SAFETY: inside the mapping. Whoever writes it is another process; what it does changes the bytes
+        // SAFETY: inside the mapping. It is another process that writes it; what that does changes the bytes
         // that are copied and nothing else.
         let source = unsafe { SharedBytes::new(address.as_ptr(), len) };
         into.reserve(len);
@@ -508,7 +508,7 @@ impl Assembly {
         if std::process::id() != self.pid {
             return Err(Apart::Forked);
         }
-        let mut waiting = Waiting::new(drive, limit);
+        let mut waiting = MemberWait::new(drive, limit);
         waiting.pause = FIRST_DRIVE;
         let step = loop {
             if let Some(step) = self.step.try_lock() {
@@ -524,7 +524,7 @@ impl Assembly {
         Ok(Round {
             assembly: self,
             step,
-            waiting: Waiting::new(drive, limit),
+            waiting: MemberWait::new(drive, limit),
         })
     }
 
@@ -544,7 +544,7 @@ impl Assembly {
         }
     }
 
-    /// Takes part in nothing any more, and wakes whoever waits for this member.
+    /// Takes part in nothing any more, and wakes members that wait for this one.
     fn leave(&self, word: u64) {
         let left = self.word(self.rank, LEFT);
         let _ = left.compare_exchange(0, word, Ordering::SeqCst, Ordering::SeqCst);
@@ -556,7 +556,7 @@ impl Assembly {
     }
 
     /// Sleeps until a member has posted something else than `seen`, or it is time to look around.
-    fn sleep(&self, rank: usize, seen: u32, waiting: &mut Waiting<'_>) -> Result<(), Apart> {
+    fn sleep(&self, rank: usize, seen: u32, waiting: &mut MemberWait<'_>) -> Result<(), Apart> {
         let pause = waiting.pause(rank)?;
         let word = self.posted(rank);
         let time = futex::Timespec {
@@ -575,17 +575,17 @@ impl Assembly {
 }
 
 /// A wait of a member: how long at a time, and until when.
-struct Waiting<'a> {
+struct MemberWait<'a> {
     drive: Drive<'a>,
     pause: Duration,
     limit: Option<Instant>,
     looked: Instant,
 }
 
-impl<'a> Waiting<'a> {
-    fn new(drive: Drive<'a>, limit: Option<Duration>) -> Waiting<'a> {
+impl<'a> MemberWait<'a> {
+    fn new(drive: Drive<'a>, limit: Option<Duration>) -> MemberWait<'a> {
         let now = Instant::now();
-        Waiting {
+        MemberWait {
             drive,
             pause: match drive {
                 Some(_) => FIRST_DRIVE,
@@ -633,7 +633,7 @@ impl<'a> Waiting<'a> {
 struct Round<'a> {
     assembly: &'a Assembly,
     step: parking_lot::MutexGuard<'a, u32>,
-    waiting: Waiting<'a>,
+    waiting: MemberWait<'a>,
 }
 
 impl Round<'_> {
@@ -670,7 +670,7 @@ impl Round<'_> {
                     false => Err(Apart::Died(rank)),
                 };
             }
-            // One that waits for somebody dead finds out by itself, leaves, and we see that.
+            // One that waits for a dead member finds out by itself, leaves, and we see that.
             assembly.sleep(rank, seen, &mut self.waiting)?;
         }
     }

@@ -13,7 +13,7 @@
 //!
 //! An access: the client *claims* a slot with (entry, epoch), reads the entry's epoch, and if it is
 //! the one its map was made with, copies; then it *ends* the claim. A server that wants to change
-//! where bytes are raises the epoch and looks at the slots: whoever claimed before is waited for, for
+//! where bytes are raises the epoch and looks at the slots: a client that claimed before is waited for, for
 //! a short time; then the slot is *revoked*. Claim, end and revocation are compare-and-swap of one
 //! word, so each access either ended before its revocation and counts, or learns of it and is
 //! repeated by message. Nobody waits for an answer.

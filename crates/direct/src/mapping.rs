@@ -1,7 +1,7 @@
 //! A shared mapping of a sealed memfd, or of a file of one user's processes, and atomics in it.
 //!
 //! Invariants: the file has the length of the mapping for as long as it lives (sealed by its maker,
-//! checked by whoever receives it), so no access to the mapping can fault; every atomic handed out
+//! checked by the process that receives it), so no access to the mapping can fault; every atomic handed out
 //! lies inside and is aligned.
 
 use std::io;
@@ -72,7 +72,7 @@ impl Mapping {
                 0,
             )
         }?;
-        // A child shares nothing: it is refused by whoever asks who it is, and must not hold memory.
+        // A child shares nothing: it is refused by a server that asks who it is, and must not hold memory.
         // SAFETY: the advice changes what a fork copies, not what is here.
         let _ = unsafe { rustix::mm::madvise(base, len, Advice::LinuxDontFork) };
         let base = NonNull::new(base.cast::<u8>()).expect("a mapping is not at address 0");

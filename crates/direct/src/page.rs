@@ -196,7 +196,7 @@ impl ServerPage {
             let word = self.slot(slot).load(Ordering::SeqCst);
             let is_claim = word != FREE && word != REVOKED;
             let of_entry = word >> EPOCH_BITS & ENTRY == u64::from(entry) + 1;
-            // An epoch that is no older is of somebody who will look at the table and go away.
+            // An epoch that is no older is of a thread that will look at the table and go away.
             let is_older = word & EPOCH != epoch & EPOCH;
             (is_claim && of_entry && is_older).then_some(Active { slot, word })
         })
@@ -241,7 +241,7 @@ impl ServerPage {
         })
     }
 
-    /// Clears a mark and says whether it was set. Whoever stores in a claim that begins later sets it
+    /// Clears a mark and says whether it was set. A thread that stores in a claim that begins later sets it
     /// again; one that is under way ([`ServerPage::has_writer`], asked afterwards) may not.
     pub fn take_mark(&self, mark: u32) -> bool {
         let (at, bit) = mark_at(mark);

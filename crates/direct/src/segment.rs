@@ -104,7 +104,7 @@ impl MappedSegment {
     #[inline]
     pub fn bytes(&self, at: u64, len: u64) -> SharedBytes<'_> {
         let address = self.mapping.address(at as usize, len as usize);
-        // SAFETY: the range is inside the mapping, which outlives the borrow. Whoever copies
+        // SAFETY: the range is inside the mapping, which outlives the borrow. A thread that copies
         // overlapping ranges at once, here or in another process, gets a mixture of bytes.
         unsafe { SharedBytes::new(address.as_ptr(), len as usize) }
     }

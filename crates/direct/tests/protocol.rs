@@ -133,7 +133,7 @@ fn what_is_not_shared_memory_of_the_right_form_is_refused() {
     assert!(text(loose.unwrap_err()).contains("cut off"));
 }
 
-/// The server moves a number per thread to another place again and again, revoking whoever is slow;
+/// The server moves a number per thread to another place again and again, revoking claims of slow ones;
 /// clients raise their number where the map says it is. A number that counted is never lost, and one
 /// that was revoked is at most one ahead, as if it had been repeated by message.
 #[test]

@@ -1,6 +1,6 @@
 //! Keeping a directory for servers that run in processes of their own: what `pario up` does.
 //!
-//! Whoever uses the directory meanwhile, as `dir:PATH` or by default, finds the note and connects to
+//! A process that uses the directory meanwhile, as `dir:PATH` or by default, finds the note and connects to
 //! that service instead of serving the directory himself.
 
 use std::path::Path;
@@ -19,7 +19,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Takes a directory, which is made if it is not there; refused if somebody serves it.
+    /// Takes a directory, which is made if it is not there; refused if another process serves it.
     pub fn take(path: &Path) -> Result<Claim, Error> {
         let dir = Directory::open(path)?;
         let note = dir.read_note();

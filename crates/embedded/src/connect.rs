@@ -1,6 +1,6 @@
 //! Connecting to whatever `PARIO_URL` names.
 //!
-//! A directory has no fixed address: whoever holds it serves it. [`Client`] asks again at every
+//! A directory has no fixed address: the process that holds it serves it. [`Client`] asks again at every
 //! reconnect, and that is the moment in which this process may become the holder.
 
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::spawn;
 /// The directory when `PARIO_URL` says nothing.
 pub const DEFAULT_DIRECTORY: &str = ".pario";
 
-/// How a directory is served, by whoever comes to serve it.
+/// How a directory is served, by the process that comes to serve it.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// I/O servers at least; those whose bytes lie there are started in any case.

@@ -79,7 +79,7 @@ impl Directory {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(failed(e)),
             _ => {}
         }
-        // Somebody else's directory of that name could hold somebody else's sockets.
+        // Another user's directory of that name could hold that user's sockets.
         let found = fs::symlink_metadata(&short).map_err(failed)?;
         if !found.is_dir() || found.uid() != user {
             return Err(failed(io::Error::new(
@@ -94,7 +94,7 @@ impl Directory {
         self.path.join("holder")
     }
 
-    /// The note of whoever serves, or served and died.
+    /// The note of the process that serves, or served and died.
     pub(crate) fn read_note(&self) -> Option<Note> {
         let text = fs::read_to_string(self.note_path()).ok()?;
         let field = |name: &str| {

@@ -1,6 +1,6 @@
 //! Holding a directory for others: what `pario hold` does.
 //!
-//! Ends when nobody has been connected for a while; ends at once when somebody else holds it.
+//! Ends when nobody has been connected for a while; ends at once when another process holds it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

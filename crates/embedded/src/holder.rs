@@ -28,10 +28,10 @@ pub(crate) struct Holder {
 }
 
 /// Holders by directory, each with the process that made the entry.
-type Held = HashMap<Directory, (u32, Weak<Holder>)>;
+type HolderTable = HashMap<Directory, (u32, Weak<Holder>)>;
 
 /// Directories that this process serves. What a parent serves is not ours.
-static HELD: Mutex<Option<Held>> = Mutex::new(None);
+static HELD: Mutex<Option<HolderTable>> = Mutex::new(None);
 
 impl Holder {
     /// Serves a directory, or finds that this process serves it already; `None` if another does.

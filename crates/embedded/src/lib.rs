@@ -7,7 +7,7 @@
 //! DIR/io-0/ ...  the subfiles
 //! ```
 //!
-//! Whoever uses the directory first takes the lock and serves it from threads of his own, to himself
+//! The process that uses the directory first takes the lock and serves it from threads of its own, to itself
 //! and to every other process of the host. When he goes or dies, the clients that are left find their
 //! connection broken, and the first that gets the lock serves the rest. Nothing that a write
 //! returned for is lost by that: the servers answer when bytes and checksums are in the data file

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use certificates::{Authority, Validity, Wanted};
+use certificates::{Authority, CertificateRequest, Validity};
 use identity::{Certificate, Holder, Keys, Tls, TlsError, TlsFiles, reach};
 use wire::Status;
 use wire::frame::Header;
@@ -44,16 +44,16 @@ impl Drop for Scratch {
     }
 }
 
-fn server(hosts: &[&str]) -> Wanted {
-    Wanted {
+fn server(hosts: &[&str]) -> CertificateRequest {
+    CertificateRequest {
         holder: Holder::Server,
         hosts: hosts.iter().map(|h| (*h).into()).collect(),
         validity: Validity::days(30),
     }
 }
 
-fn ada() -> Wanted {
-    Wanted {
+fn ada() -> CertificateRequest {
+    CertificateRequest {
         holder: Holder::User {
             name: "ada".into(),
             credentials: Credentials {
@@ -338,7 +338,7 @@ fn nobody_else_gets_in() {
     let (near, _) = refused(&of_user, &elsewhere.unwrap());
     assert!(near.contains("other names and addresses"), "{near}");
     // What is over is over, at both ends.
-    let old = Wanted {
+    let old = CertificateRequest {
         validity: over(),
         ..ada()
     };
@@ -346,7 +346,7 @@ fn nobody_else_gets_in() {
     let (near, far) = refused(&old, &of_server);
     assert!(far.contains("expired"), "{far}");
     assert!(near.contains("expired"), "{near}");
-    let old = Wanted {
+    let old = CertificateRequest {
         validity: over(),
         ..server(&["127.0.0.1"])
     };
@@ -388,7 +388,7 @@ fn plain_and_protected_ends_tell_each_other() {
 fn a_renewed_certificate_counts_for_the_next_connection() {
     let scratch = Scratch::new();
     let authority = scratch.authority("ca");
-    let old = Wanted {
+    let old = CertificateRequest {
         validity: over(),
         ..server(&["127.0.0.1"])
     };

@@ -18,8 +18,8 @@ use identity::{Keys, local_host};
 use parking_lot::{Condvar, Mutex};
 use serving::Running;
 use store::{
-    Directory, Disk, DiskId, DiskSpec, DiskStore, Limited, MemoryStore, MissingDisk, Origin, Pool,
-    PoolOptions, Watched, measure_speed,
+    Directory, Disk, DiskId, DiskSpec, DiskStore, LimitedDisk, MemoryStore, MissingDisk, Origin,
+    Pool, PoolOptions, WatchedDisk, measure_speed,
 };
 use wire::ServerId;
 use wire::ask::AskError;
@@ -448,10 +448,10 @@ fn open_store(
             for dir in dirs {
                 let in_dir = |e| StartError::State(dir.clone(), e);
                 let directory = Directory::at(dir).map_err(in_dir)?;
-                let watched = Watched::by(make(directory), Arc::clone(failed_syncs));
+                let watched = WatchedDisk::by(make(directory), Arc::clone(failed_syncs));
                 let mut disk: Arc<dyn Disk> = Arc::new(watched);
                 if let Some(rate) = options.disk_bytes_per_s {
-                    disk = Arc::new(Limited::new(disk, rate));
+                    disk = Arc::new(LimitedDisk::new(disk, rate));
                 }
                 disks.push(DiskSpec::of(disk));
             }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use store::{DiskStore, Identity, Looked, MissingDisk, Store, Subfile, SubfileId};
+use store::{DiskStore, Identity, ListedSubfile, MissingDisk, Store, Subfile, SubfileId};
 use wire::FileId;
 use wire::message::file::{DiskEntry, DiskList, DiskState};
 
@@ -106,7 +106,7 @@ impl SubfileStore {
     }
 
     /// Subfiles behind one, at most so many, ascending.
-    pub(crate) fn look(&self, after: Option<SubfileId>, most: usize) -> Vec<Looked> {
+    pub(crate) fn look(&self, after: Option<SubfileId>, most: usize) -> Vec<ListedSubfile> {
         use std::ops::Bound::{Excluded, Unbounded};
         if let Some(disk) = &self.disk {
             return disk.look(after, most);
@@ -117,7 +117,7 @@ impl SubfileStore {
         drop(index);
         let look = |id| {
             let subfile = self.store.open(id).ok();
-            Looked {
+            ListedSubfile {
                 id,
                 standing: store::Standing::Here,
                 len: subfile.as_ref().map_or(0, |s| s.len()),

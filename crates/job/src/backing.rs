@@ -7,7 +7,7 @@
 //! - *Names* are taken over when they are asked for, a directory when it is listed: the file exists
 //!   from then on with its size, and holds nothing (it is a *stub*). Removing, renaming and making
 //!   directories happens in the directory behind at once.
-//! - *Bytes* come when a stub is opened, once, by whoever is first; the others wait. A file that was
+//! - *Bytes* come when a stub is opened, once, by the first client; the others wait. A file that was
 //!   open for writing is written back when it is synced or closed, and at the latest at the end.
 //!   One that is written back and not open can become a stub again, least recently opened first.
 //!
@@ -249,7 +249,7 @@ impl Directory {
             }
             Err(e) => return Err(e.to_string()),
         }
-        // Whoever opens it for writing from now on makes it dirty again; whoever has it open may
+        // A client that opens it for writing from now on makes it dirty again; one that has it open may
         // write without a word, so it stays dirty.
         if let Some(entry) = self.state().files.get_mut(&file) {
             entry.is_dirty = false;
@@ -347,7 +347,7 @@ impl Directory {
             return None;
         }
         let size = handle.size().ok()?;
-        // A file behind that is not as long is not this one: somebody else has changed it.
+        // A file behind that is not as long is not this one: a program beside the job has changed it.
         if size == 0 || fs::metadata(self.behind(path)).ok()?.len() != size {
             return None;
         }

@@ -85,7 +85,7 @@ impl InJob {
                 Some(note) => was_staging |= note.stage == Stage::Staging,
                 None => self.begin()?,
             }
-            // Whoever moves files in takes his time, and is seen to be alive.
+            // A holder that moves files in takes its time, and is seen to be alive.
             if start.elapsed() > self.patience && !was_staging {
                 return Err(Error::NoAnswer {
                     job: self.job.key.clone(),

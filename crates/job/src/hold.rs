@@ -12,7 +12,6 @@
 use std::fs;
 use std::io::{PipeReader, PipeWriter, Write};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -32,10 +31,10 @@ use crate::identity::{Job, Span};
 use crate::life::living;
 use crate::options::Options;
 use crate::place::{Note, Place, Stage, make_private, write_private};
-use crate::process::{Process, Woken, wait};
-use crate::rendezvous::Part;
+use crate::process::{Process, WakeCause, wait};
+use crate::rendezvous::HostRole;
 use crate::spawn::{HELD, READY};
-use crate::stage::{Moved, Watcher, all_files};
+use crate::stage::{StagingTotals, Watcher, all_files};
 
 /// Between two looks at who is connected, when no process of the job is left here.
 const LOOK: Duration = Duration::from_millis(20);
@@ -60,7 +59,7 @@ pub enum Outcome {
 }
 
 /// Holds the servers of a job until it is over. `told` is a pipe into which something is written when it
-/// has to end, by whoever has `tell`; `say` hears one line when clients are served.
+/// has to end, by the thread that has `tell`; `say` hears one line when clients are served.
 pub fn hold(
     job: &Job,
     options: &Options,
@@ -85,7 +84,7 @@ pub fn hold(
             spill: None,
         },
         place,
-        part: Part::Alone,
+        part: HostRole::Alone,
         servers: None,
         lock: Some(lock),
     };
@@ -117,7 +116,7 @@ struct Holder<'a> {
     options: &'a Options,
     place: Place,
     note: Note,
-    part: Part,
+    part: HostRole,
     servers: Option<Servers>,
     lock: Option<LockFile>,
 }
@@ -143,7 +142,7 @@ impl Holder<'_> {
         self.place.make()?;
         self.place.write_note(&self.note)?;
         self.place.sweep();
-        self.part = Part::find(self.job, self.options)?;
+        self.part = HostRole::find(self.job, self.options)?;
         if let Some(secret) = self.part.secret() {
             let path = self.place.secret();
             write_private(&path, secret.as_bytes()).map_err(|e| Error::Io(path, e))?;
@@ -170,7 +169,7 @@ impl Holder<'_> {
             job: self.job.key.clone(),
             why,
         };
-        // All processes of a job work for one user; whoever has its secret may be any of them.
+        // All processes of a job work for one user; a process that has its secret may be any of them.
         let secret = self.part.secret().map(|text| Secret::new(text.as_bytes()));
         let keys = Keys {
             server: (self.part.secret()).map(|t| Secret::new(format!("{t} servers").as_bytes())),
@@ -178,7 +177,7 @@ impl Holder<'_> {
             tls: None,
         };
         let network = match self.part {
-            Part::Alone => None,
+            HostRole::Alone => None,
             _ => Some(self.part.address(self.options)?),
         };
         let listen = |name: String| match &network {
@@ -192,8 +191,8 @@ impl Holder<'_> {
         let mut outside = None;
         let mut meta = None;
         let manager = match &self.part {
-            Part::Further { manager, .. } => manager.clone(),
-            Part::Alone | Part::First { .. } => {
+            HostRole::Further { manager, .. } => manager.clone(),
+            HostRole::Alone | HostRole::First { .. } => {
                 if let Some(dir) = &self.options.backing {
                     backing = Some(Arc::new(Directory::new(dir)));
                 }
@@ -292,7 +291,7 @@ impl Holder<'_> {
     fn until_over(&mut self, told: &PipeReader) -> Result<(), Error> {
         let failed = |e: std::io::Error| Error::Io("/proc".into(), e);
         let told = told.as_fd();
-        if let Part::Further { manager, .. } = &self.part {
+        if let HostRole::Further { manager, .. } = &self.part {
             let manager = manager.clone();
             return self.until_first_ends(&manager, told).map_err(failed);
         }
@@ -312,7 +311,7 @@ impl Holder<'_> {
             let here = living(&self.job.span);
             if !here.is_empty() {
                 alone_since = None;
-                if wait(&here, launcher, told, None).map_err(failed)? == Woken::Told {
+                if wait(&here, launcher, told, None).map_err(failed)? == WakeCause::Told {
                     return Ok(());
                 }
                 continue;
@@ -324,7 +323,7 @@ impl Holder<'_> {
                 true => !has_launcher && alone > FAREWELL,
                 false => alone > pause || matches!(self.job.span, Span::Ranks(_)),
             };
-            if is_over || wait(&[], None, told, Some(LOOK)).map_err(failed)? == Woken::Told {
+            if is_over || wait(&[], None, told, Some(LOOK)).map_err(failed)? == WakeCause::Told {
                 return Ok(());
             }
         }
@@ -357,7 +356,7 @@ impl Holder<'_> {
                     servers.client = None;
                 }
             }
-            if wait(&here, None, told, Some(REACH))? == Woken::Told {
+            if wait(&here, None, told, Some(REACH))? == WakeCause::Told {
                 return Ok(());
             }
             match Link::connect(manager, Duration::from_secs(1)) {
@@ -498,12 +497,7 @@ impl Watcher for Lines {
     }
 }
 
-fn said(what: &str, moved: Moved, name: &str) {
-    let Moved { files, bytes } = moved;
+fn said(what: &str, moved: StagingTotals, name: &str) {
+    let StagingTotals { files, bytes } = moved;
     tracing::info!(files, bytes, "{what} {name}");
-}
-
-/// Where a test or a user looks for what is left behind.
-pub fn directory_of(job: &Job) -> Result<PathBuf, Error> {
-    Ok(Place::of(job)?.dir())
 }

@@ -2,7 +2,7 @@
 //!
 //! | found | the job is | it lasts |
 //! |---|---|---|
-//! | `PARIO_JOB` | what `pario run` is around, or what somebody named so | as long as `pario run`, or as processes with that name |
+//! | `PARIO_JOB` | what `pario run` is around, or what a user named so | as long as `pario run`, or as processes with that name |
 //! | `SLURM_JOB_ID`, `PBS_JOBID` | the batch allocation | as long as processes of it |
 //! | what MPI launchers leave in the environment of a rank | one `mpiexec` | as long as its ranks |
 //! | nothing of these | this process | as long as this process |

@@ -53,4 +53,4 @@ pub use hold::{Outcome, hold};
 pub use identity::Job;
 pub use options::Options;
 pub use process::Process;
-pub use spawn::{Started, start};
+pub use spawn::{StartedHolder, start};

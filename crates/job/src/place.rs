@@ -4,7 +4,7 @@
 //! ```text
 //! RUN            /dev/shm/pario-UID, else below the temporary directory; PARIO_RUN_DIR names another
 //! RUN/KEY.lock   held by the holder, from before RUN/KEY is made until it is removed
-//! RUN/KEY.start  held by whoever starts the holder
+//! RUN/KEY.start  held by the process that starts the holder
 //! RUN/KEY/note   who holds, how far he is, where he listens
 //! RUN/KEY/...    sockets, the secret, the catalogue
 //! ```
@@ -112,7 +112,7 @@ impl Place {
         Ok(lock.map(|lock| Beginning { path, _lock: lock }))
     }
 
-    /// The note of whoever holds, or held and died.
+    /// The note of the process that holds, or held and died.
     pub(crate) fn read_note(&self) -> Option<Note> {
         Note::parse(&fs::read_to_string(self.note_path()).ok()?)
     }
@@ -188,7 +188,7 @@ impl Drop for Beginning {
     }
 }
 
-/// Takes a lock whose file may be removed by whoever gives it up.
+/// Takes a lock whose file may be removed by the process that gives it up.
 pub(crate) fn acquire(path: &Path) -> Result<Option<LockFile>, Error> {
     loop {
         match LockFile::acquire(path) {

@@ -56,13 +56,13 @@ pub struct JobFile {
     /// Where it was read from.
     pub path: PathBuf,
     buffers: Option<(usize, u64)>,
-    directories: Vec<Wanted>,
-    files: Vec<Wanted>,
+    directories: Vec<WantedFile>,
+    files: Vec<WantedFile>,
 }
 
 /// A file or directory as it should be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Wanted {
+struct WantedFile {
     line: usize,
     path: String,
     array: Option<String>,
@@ -76,7 +76,7 @@ struct Wanted {
 
 /// What is there of a file or directory, and what was done about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Prepared {
+pub struct PreparedEntry {
     /// The line of the job file.
     pub line: usize,
     /// Its path.
@@ -118,7 +118,7 @@ pub struct PreparedServer {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preparation {
     /// Directories and files, in the order of the job file.
-    pub entries: Vec<Prepared>,
+    pub entries: Vec<PreparedEntry>,
     /// Servers that take part.
     pub servers: Vec<PreparedServer>,
     /// What is not as it should be beside the files.
@@ -205,12 +205,12 @@ impl JobFile {
         })
     }
 
-    fn wanted(&self, section: &Section, path: &str, is_file: bool) -> Result<Wanted, Error> {
-        let mut wanted = Wanted {
+    fn wanted(&self, section: &Section, path: &str, is_file: bool) -> Result<WantedFile, Error> {
+        let mut wanted = WantedFile {
             line: section.line,
             path: path.to_owned(),
             load: true,
-            ..Wanted::default()
+            ..WantedFile::default()
         };
         for entry in &section.entries {
             let refused = |why: String| Err(at(&self.path, entry.line, why));
@@ -355,7 +355,7 @@ impl JobFile {
         })
     }
 
-    fn make_directory(&self, client: &Client, wanted: &Wanted) -> Result<Prepared, Error> {
+    fn make_directory(&self, client: &Client, wanted: &WantedFile) -> Result<PreparedEntry, Error> {
         let mut done = Vec::new();
         let before = look(client, wanted, false)?;
         if !before.missing.is_empty() {
@@ -367,11 +367,11 @@ impl JobFile {
             done = before.missing;
         }
         let after = look(client, wanted, false)?;
-        Ok(Prepared { done, ..after })
+        Ok(PreparedEntry { done, ..after })
     }
 
     /// Keeps those hints that are not only about creation.
-    fn keep_hints(&self, client: &Client, wanted: &Wanted) -> Result<(), Error> {
+    fn keep_hints(&self, client: &Client, wanted: &WantedFile) -> Result<(), Error> {
         let mut hints = Hints::new();
         for entry in &wanted.hints {
             hints.set(&entry.name, &entry.value)?;
@@ -385,10 +385,10 @@ impl JobFile {
     fn make_file(
         &self,
         client: &Client,
-        wanted: &Wanted,
+        wanted: &WantedFile,
         copier: &mut Copier,
         watcher: &mut dyn Watcher,
-    ) -> Result<Prepared, Error> {
+    ) -> Result<PreparedEntry, Error> {
         let path = &wanted.path;
         let before = look(client, wanted, true)?;
         if let Some((parent, _)) = path.rsplit_once('/').filter(|(p, _)| !p.is_empty()) {
@@ -456,7 +456,7 @@ impl JobFile {
             false => 0,
         };
         let after = look(client, wanted, true)?;
-        Ok(Prepared {
+        Ok(PreparedEntry {
             done: before.missing,
             stored_bytes,
             loaded_bytes,
@@ -465,7 +465,7 @@ impl JobFile {
     }
 
     /// Gives a file that is there the layout it should have.
-    fn lay_out(&self, client: &Client, wanted: &Wanted) -> Result<(), Error> {
+    fn lay_out(&self, client: &Client, wanted: &WantedFile) -> Result<(), Error> {
         let found = client.attributes(&wanted.path)?;
         if found.kind == Kind::Directory {
             let why = format!("{} is a directory; name a file", wanted.path);
@@ -588,12 +588,12 @@ fn load(client: &Client, path: &str) -> Result<u64, Error> {
 }
 
 /// Compares what is there with what should be.
-fn look(client: &Client, wanted: &Wanted, is_file: bool) -> Result<Prepared, Error> {
-    let mut seen = Prepared {
+fn look(client: &Client, wanted: &WantedFile, is_file: bool) -> Result<PreparedEntry, Error> {
+    let mut seen = PreparedEntry {
         line: wanted.line,
         path: wanted.path.clone(),
         is_directory: !is_file,
-        ..Prepared::default()
+        ..PreparedEntry::default()
     };
     let found = match client.stat(&wanted.path) {
         Ok(found) => found,

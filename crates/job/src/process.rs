@@ -30,10 +30,10 @@ pub struct Process {
 
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Woken {
+pub(crate) enum WakeCause {
     /// All processes have ended, or the one that counts for all.
     Ended,
-    /// Somebody has written into the pipe.
+    /// Another thread has written into the pipe.
     Told,
     /// The time is over.
     Late,
@@ -91,7 +91,7 @@ impl Process {
 
     /// The environment that it was started with; nothing if that cannot be read.
     ///
-    /// A process that is just becoming another program has none for a moment, and whoever started it may run by
+    /// A process that is just becoming another program has none for a moment, and the one that started it may run by
     /// then. It is waited for, not taken for one without any marks: its job would seem to be over.
     fn environment(self) -> Option<Vec<u8>> {
         let read = || fs::read(format!("/proc/{}/environ", self.pid)).ok();
@@ -166,23 +166,23 @@ impl Stat {
     }
 }
 
-/// Waits until all of these or `launcher` have ended, somebody writes into the pipe, or the time is
+/// Waits until all of these or `launcher` have ended, another thread writes into the pipe, or the time is
 /// over.
 pub(crate) fn wait(
     processes: &[Process],
     launcher: Option<Process>,
     told: BorrowedFd<'_>,
     limit: Option<Duration>,
-) -> io::Result<Woken> {
+) -> io::Result<WakeCause> {
     let deadline = limit.map(|limit| Instant::now() + limit);
     let mut handles: Vec<OwnedFd> = processes.iter().filter_map(|p| p.pidfd()).collect();
     let above = match launcher.map(Process::pidfd) {
-        Some(None) => return Ok(Woken::Ended),
+        Some(None) => return Ok(WakeCause::Ended),
         other => other.flatten(),
     };
     loop {
         if handles.is_empty() && !processes.is_empty() {
-            return Ok(Woken::Ended);
+            return Ok(WakeCause::Ended);
         }
         let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
         let mut fds = vec![PollFd::new(&told, PollFlags::IN)];
@@ -194,16 +194,16 @@ pub(crate) fn wait(
             other => other?,
         };
         if !fds[0].revents().is_empty() {
-            return Ok(Woken::Told);
+            return Ok(WakeCause::Told);
         }
         let ended: Vec<bool> = fds[1..].iter().map(|f| !f.revents().is_empty()).collect();
         if above.is_some() && ended.last() == Some(&true) {
-            return Ok(Woken::Ended);
+            return Ok(WakeCause::Ended);
         }
         let mut ended = ended.into_iter();
         handles.retain(|_| !ended.next().unwrap_or(false));
         if left.is_some_and(|left| left.is_zero()) {
-            return Ok(Woken::Late);
+            return Ok(WakeCause::Late);
         }
     }
 }
@@ -239,16 +239,28 @@ mod tests {
         assert!(Process::all_of_this_user().contains(&both[1]));
         let (read, mut write) = io::pipe().unwrap();
         let short = Some(Duration::from_millis(1));
-        assert_eq!(wait(&both, None, read.as_fd(), short).unwrap(), Woken::Late);
+        assert_eq!(
+            wait(&both, None, read.as_fd(), short).unwrap(),
+            WakeCause::Late
+        );
         let (one_of, two_of) = (both[0], both[1]);
         one.kill().unwrap();
-        assert_eq!(wait(&both, None, read.as_fd(), short).unwrap(), Woken::Late);
+        assert_eq!(
+            wait(&both, None, read.as_fd(), short).unwrap(),
+            WakeCause::Late
+        );
         let launched = wait(&[two_of], Some(one_of), read.as_fd(), None).unwrap();
-        assert_eq!(launched, Woken::Ended, "the launcher counts for all");
+        assert_eq!(launched, WakeCause::Ended, "the launcher counts for all");
         two.kill().unwrap();
-        assert_eq!(wait(&both, None, read.as_fd(), None).unwrap(), Woken::Ended);
+        assert_eq!(
+            wait(&both, None, read.as_fd(), None).unwrap(),
+            WakeCause::Ended
+        );
         io::Write::write_all(&mut write, b"x").unwrap();
-        assert_eq!(wait(&[], None, read.as_fd(), None).unwrap(), Woken::Told);
+        assert_eq!(
+            wait(&[], None, read.as_fd(), None).unwrap(),
+            WakeCause::Told
+        );
         assert!(!both[0].is_running() && !both[0].signal(Signal::TERM));
         let (_, _) = (one.wait(), two.wait());
     }

@@ -1,4 +1,4 @@
-//! The `pario` program, for whoever has to start it: where it is, and what it must not inherit.
+//! The `pario` program, for a process that has to start it: where it is, and what it must not inherit.
 //!
 //! A library that is loaded into programs of others says where it lies ([`say_beside`]); the program is
 //! looked for there as well.

@@ -10,7 +10,7 @@
 //!     host-NAME    one per host: where its I/O servers are; mode 0600
 //! ```
 //!
-//! Whoever gets the lock is the first; the others wait for what he writes down.
+//! The host that gets the lock is the first; the others wait for what it writes down.
 
 use std::fs;
 use std::net::{TcpListener, ToSocketAddrs, UdpSocket};
@@ -29,7 +29,7 @@ use crate::place::{acquire, make_private, write_private};
 
 /// What the holder of a host is to the others.
 #[derive(Debug)]
-pub(crate) enum Part {
+pub(crate) enum HostRole {
     /// The only one.
     Alone,
     /// The first of several: runs the metadata manager.
@@ -56,16 +56,16 @@ pub(crate) struct Meeting {
     lock: Option<LockFile>,
 }
 
-impl Part {
+impl HostRole {
     /// Finds out; waits for the first host if this is not it.
-    pub(crate) fn find(job: &Job, options: &Options) -> Result<Part, Error> {
+    pub(crate) fn find(job: &Job, options: &Options) -> Result<HostRole, Error> {
         let get = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         if let (Some(manager), Some(secret)) = (get(JOB_MANAGER), get(JOB_SECRET)) {
             let manager = manager.parse().map_err(|e| Error::Argument {
                 name: JOB_MANAGER.into(),
                 text: format!("{e}"),
             })?;
-            return Ok(Part::Further {
+            return Ok(HostRole::Further {
                 manager,
                 secret,
                 meeting: None,
@@ -75,22 +75,22 @@ impl Part {
             return meet(Path::new(&dir), job, options.patience);
         }
         if options.has_network {
-            return Ok(Part::First {
+            return Ok(HostRole::First {
                 secret: new_secret()?,
                 meeting: None,
             });
         }
         match job.has_hosts {
             true => Err(Error::SeveralHosts),
-            false => Ok(Part::Alone),
+            false => Ok(HostRole::Alone),
         }
     }
 
     /// The secret, if the job has one.
     pub(crate) fn secret(&self) -> Option<&str> {
         match self {
-            Part::Alone => None,
-            Part::First { secret, .. } | Part::Further { secret, .. } => Some(secret),
+            HostRole::Alone => None,
+            HostRole::First { secret, .. } | HostRole::Further { secret, .. } => Some(secret),
         }
     }
 
@@ -103,7 +103,7 @@ impl Part {
             return Ok(address.clone());
         }
         let own = match self {
-            Part::Further {
+            HostRole::Further {
                 manager: Endpoint::Tcp { host, port },
                 ..
             } => own_address_towards(&format!("[{host}]:{port}"))
@@ -120,7 +120,7 @@ impl Part {
 
     /// Says where the servers of this host are.
     pub(crate) fn write_down(&self, manager: &Endpoint, servers: &[Endpoint]) -> Result<(), Error> {
-        let (Part::First { meeting, .. } | Part::Further { meeting, .. }) = self else {
+        let (HostRole::First { meeting, .. } | HostRole::Further { meeting, .. }) = self else {
             return Ok(());
         };
         let Some(meeting) = meeting else {
@@ -131,7 +131,7 @@ impl Part {
             text += &format!("server: {server}\n");
         }
         meeting.write(&format!("host-{}", host_name()), &text)?;
-        if let Part::First { secret, .. } = self {
+        if let HostRole::First { secret, .. } = self {
             meeting.write("first", &format!("manager: {manager}\nsecret: {secret}\n"))?;
         }
         Ok(())
@@ -140,13 +140,13 @@ impl Part {
     /// Removes what this host wrote down; the first removes all.
     pub(crate) fn remove(&self) {
         match self {
-            Part::First {
+            HostRole::First {
                 meeting: Some(meeting),
                 ..
             } => {
                 let _ = fs::remove_dir_all(&meeting.dir);
             }
-            Part::Further {
+            HostRole::Further {
                 meeting: Some(meeting),
                 ..
             } => {
@@ -179,7 +179,7 @@ impl Meeting {
     }
 }
 
-fn meet(dir: &Path, job: &Job, patience: Duration) -> Result<Part, Error> {
+fn meet(dir: &Path, job: &Job, patience: Duration) -> Result<HostRole, Error> {
     let user = rustix::process::geteuid().as_raw();
     let dir = dir.join(format!("pario-{user}-{}", job.shared_key));
     let deadline = Instant::now() + patience;
@@ -195,7 +195,7 @@ fn meet(dir: &Path, job: &Job, patience: Duration) -> Result<Part, Error> {
                 // What a first host left that was killed.
                 let _ = fs::remove_file(dir.join("first"));
                 meeting.lock = Some(lock);
-                return Ok(Part::First {
+                return Ok(HostRole::First {
                     secret: new_secret()?,
                     meeting: Some(meeting),
                 });
@@ -208,7 +208,7 @@ fn meet(dir: &Path, job: &Job, patience: Duration) -> Result<Part, Error> {
         if let Some((manager, secret)) = meeting.read_first()
             && Link::connect(&manager, Duration::from_secs(1)).is_ok()
         {
-            return Ok(Part::Further {
+            return Ok(HostRole::Further {
                 manager,
                 secret,
                 meeting: Some(meeting),

@@ -2,7 +2,7 @@
 //!
 //! It says one line on its standard output: that it serves, or why it cannot. Standard error is the
 //! one of the job: of the process or launcher that the job is, which waits for it like for the ranks, or
-//! of the script whose programs come and go. A pipe of one of these programs it must not have: whoever
+//! of the script whose programs come and go. A pipe of one of these programs it must not have: a process that
 //! reads from it would wait for the end of the job.
 
 use std::fs::OpenOptions;
@@ -26,7 +26,7 @@ pub(crate) const HELD: &str = "held";
 
 /// A holder that was started.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartedHolder {
     /// The process.
     pub child: Child,
     /// Where clients of this host find the metadata manager.
@@ -35,8 +35,11 @@ pub struct Started {
     pub network: Option<(Endpoint, String)>,
 }
 
-/// Starts a holder and waits until it serves; nothing if somebody else holds.
-pub fn start(job: &Job, change: &mut dyn FnMut(&mut Command)) -> Result<Option<Started>, Error> {
+/// Starts a holder and waits until it serves; nothing if another process holds.
+pub fn start(
+    job: &Job,
+    change: &mut dyn FnMut(&mut Command),
+) -> Result<Option<StartedHolder>, Error> {
     let failed = |why: String| Error::Start {
         job: job.key.clone(),
         why,
@@ -77,7 +80,7 @@ pub fn start(job: &Job, change: &mut dyn FnMut(&mut Command)) -> Result<Option<S
         let parse = |text: Option<&str>| text.and_then(|text| text.parse::<Endpoint>().ok());
         let endpoint = parse(words.next()).ok_or_else(|| failed(format!("it says '{said}'")))?;
         let network = parse(words.next()).zip(words.next().map(str::to_owned));
-        return Ok(Some(Started {
+        return Ok(Some(StartedHolder {
             child,
             endpoint,
             network,

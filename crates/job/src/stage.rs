@@ -24,14 +24,14 @@ pub struct Stage {
 
 /// What was moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct StagingTotals {
     /// Files.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-/// Whoever watches a transfer.
+/// Watches a transfer.
 pub trait Watcher {
     /// So many bytes will be moved, as far as known.
     fn total(&mut self, bytes: u64);
@@ -43,9 +43,9 @@ pub trait Watcher {
 
 /// Nobody.
 #[derive(Debug)]
-pub struct Unwatched;
+pub struct NoWatcher;
 
-impl Watcher for Unwatched {
+impl Watcher for NoWatcher {
     fn total(&mut self, _: u64) {}
     fn file(&mut self, _: &str) {}
     fn moved(&mut self, _: u64) {}
@@ -83,7 +83,11 @@ impl Stage {
     }
 
     /// Moves it into the job.
-    pub fn move_in(&self, client: &Client, watcher: &mut dyn Watcher) -> Result<Moved, Error> {
+    pub fn move_in(
+        &self,
+        client: &Client,
+        watcher: &mut dyn Watcher,
+    ) -> Result<StagingTotals, Error> {
         let found = fs::metadata(&self.local).map_err(|e| cannot("stage in", &self.local, e))?;
         let mut entries = Vec::new();
         match found.is_dir() {
@@ -92,7 +96,7 @@ impl Stage {
         }
         watcher.total(entries.iter().filter_map(|entry| entry.2).sum());
         let mut copier = Copier::default();
-        let mut moved = Moved::default();
+        let mut moved = StagingTotals::default();
         if let Some((parent, _)) = self.path.trim_end_matches('/').rsplit_once('/')
             && !parent.is_empty()
         {
@@ -114,8 +118,12 @@ impl Stage {
     }
 
     /// Moves it out of the job: what was moved, and what could not be.
-    pub fn move_out(&self, client: &Client, watcher: &mut dyn Watcher) -> (Moved, Vec<String>) {
-        let mut moved = Moved::default();
+    pub fn move_out(
+        &self,
+        client: &Client,
+        watcher: &mut dyn Watcher,
+    ) -> (StagingTotals, Vec<String>) {
+        let mut moved = StagingTotals::default();
         let mut failures = Vec::new();
         let mut entries = Vec::new();
         match client.stat(&self.path) {

@@ -1,7 +1,7 @@
 //! Names that are there after a power cut.
 //!
 //! A new name is durable when its directory was synced, and a directory is no better than its own name:
-//! whoever makes a directory for durable things syncs every directory above that he made, and the one
+//! a process that makes a directory for durable things syncs every directory above that it made, and the one
 //! in which the first of them lies. Otherwise a power cut takes everything, however well it was synced.
 
 use std::fs::{DirBuilder, File};

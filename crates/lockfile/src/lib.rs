@@ -21,8 +21,8 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 
@@ -38,7 +38,7 @@ pub struct LockFile {
 /// Why a lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody holds it.
+    /// Another process holds it.
     #[error("{0} is held by another process")]
     Held(PathBuf),
     /// The file cannot be opened or locked.
@@ -52,15 +52,11 @@ type Key = (u64, u64);
 /// What this process holds. Entries that a parent made are not ours and count for nothing.
 static HELD: Mutex<Option<HashMap<Key, u32>>> = Mutex::new(None);
 
-fn held() -> MutexGuard<'static, Option<HashMap<Key, u32>>> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl LockFile {
     /// Takes the lock of a file, which is created with mode 0600 if it is not there. Does not wait.
     pub fn acquire(path: &Path) -> Result<LockFile, LockError> {
         let failed = |e: io::Error| LockError::Io(path.to_owned(), e);
-        let mut table = held();
+        let mut table = HELD.lock();
         let table = table.get_or_insert_default();
         let process = std::process::id();
         if let Ok(found) = path.metadata() {
@@ -93,7 +89,7 @@ impl LockFile {
     }
 
     /// Whether the file of this name is the one that is locked: it may have been removed, and made
-    /// again by somebody else.
+    /// again by another process.
     pub fn is_of(&self, path: &Path) -> bool {
         path.metadata()
             .is_ok_and(|found| (found.dev(), found.ino()) == self.key)
@@ -102,7 +98,7 @@ impl LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        let mut table = held();
+        let mut table = HELD.lock();
         let is_ours = self.process == std::process::id();
         if let (true, Some(table)) = (is_ours, table.as_mut()) {
             table.remove(&self.key);

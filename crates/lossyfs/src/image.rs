@@ -76,7 +76,7 @@ impl Bytes {
 
 /// A change of a file that waits for a sync.
 #[derive(Clone, Debug)]
-enum Waiting {
+enum UnsyncedChange {
     /// A page has other bytes, or none; the file is at least so long if they end before.
     Page {
         page: u64,
@@ -87,16 +87,16 @@ enum Waiting {
     Length(u64),
 }
 
-impl Waiting {
+impl UnsyncedChange {
     /// Applies the first `kept` bytes of it.
     fn apply(&self, to: &mut Bytes, kept: u64) {
         match self {
-            Waiting::Length(len) => {
+            UnsyncedChange::Length(len) => {
                 if kept == PAGE {
                     to.set_len(*len);
                 }
             }
-            Waiting::Page { page, bytes, end } if kept > 0 => {
+            UnsyncedChange::Page { page, bytes, end } if kept > 0 => {
                 match bytes {
                     Some(bytes) if kept == PAGE => drop(to.pages.insert(*page, bytes.clone())),
                     None if kept == PAGE => drop(to.pages.remove(page)),
@@ -111,7 +111,7 @@ impl Waiting {
                 }
                 to.len = to.len.max((*end).min(page * PAGE + kept));
             }
-            Waiting::Page { .. } => {}
+            UnsyncedChange::Page { .. } => {}
         }
     }
 }
@@ -130,7 +130,7 @@ enum Kind {
     File {
         live: Bytes,
         durable: Bytes,
-        waiting: Vec<Waiting>,
+        waiting: Vec<UnsyncedChange>,
         /// A sync failed, and what waited is seen and not durable.
         has_forgotten: bool,
     },
@@ -248,15 +248,17 @@ impl Image {
         self.nodes.values().map(of_file).sum::<usize>() + self.names.len()
     }
 
-    /// Every operation begins here; those that change something or sync are counted.
-    pub(crate) fn turn(&mut self, changes: bool) -> Result<()> {
-        if changes {
-            self.counts.operations += 1;
-            self.is_cut |= self
-                .cut_at
-                .is_some_and(|at| self.counts.operations >= at.max(1));
-        }
+    /// Operations that only look begin here.
+    pub(crate) fn check(&self) -> Result<()> {
         if self.is_cut { Err(Errno::EIO) } else { Ok(()) }
+    }
+
+    /// Operations that change something or sync begin here, and are counted.
+    pub(crate) fn count(&mut self) -> Result<()> {
+        self.counts.operations += 1;
+        let at = self.cut_at;
+        self.is_cut |= at.is_some_and(|at| self.counts.operations >= at.max(1));
+        self.check()
     }
 
     fn node(&self, node: u64) -> Result<&Node> {
@@ -426,7 +428,7 @@ impl Image {
         Ok(())
     }
 
-    fn file(&mut self, node: u64) -> Result<(&mut Bytes, &mut Vec<Waiting>)> {
+    fn file(&mut self, node: u64) -> Result<(&mut Bytes, &mut Vec<UnsyncedChange>)> {
         match &mut self.node_mut(node)?.kind {
             Kind::File { live, waiting, .. } => Ok((live, waiting)),
             Kind::Directory { .. } => Err(Errno::EISDIR),
@@ -464,7 +466,7 @@ impl Image {
             let part = (PAGE as usize - within).min(rest.len());
             let page = live.pages.entry(at / PAGE).or_insert_with(zeros);
             Arc::make_mut(page)[within..within + part].copy_from_slice(&rest[..part]);
-            waiting.push(Waiting::Page {
+            waiting.push(UnsyncedChange::Page {
                 page: at / PAGE,
                 bytes: Some(page.clone()),
                 end,
@@ -479,7 +481,7 @@ impl Image {
     pub(crate) fn set_len(&mut self, node: u64, len: u64) -> Result<()> {
         let (live, waiting) = self.file(node)?;
         live.set_len(len);
-        waiting.push(Waiting::Length(len));
+        waiting.push(UnsyncedChange::Length(len));
         Ok(())
     }
 
@@ -503,7 +505,7 @@ impl Image {
                 Arc::make_mut(bytes)[start as usize..stop as usize].fill(0);
                 Some(bytes.clone())
             };
-            waiting.push(Waiting::Page {
+            waiting.push(UnsyncedChange::Page {
                 page,
                 bytes,
                 end: 0,
@@ -818,12 +820,12 @@ mod tests {
         let mut image = Image::new();
         let node = file(&mut image, "f");
         image.cut_after(2);
-        image.turn(true).unwrap();
-        image.turn(false).unwrap();
-        assert_eq!(image.turn(true), Err(Errno::EIO));
-        assert_eq!(image.turn(false), Err(Errno::EIO));
+        image.count().unwrap();
+        image.check().unwrap();
+        assert_eq!(image.count(), Err(Errno::EIO));
+        assert_eq!(image.check(), Err(Errno::EIO));
         image.settle(Loss::Nothing);
-        image.turn(true).unwrap();
+        image.count().unwrap();
         assert!(image.about(node).is_ok(), "only processes died");
     }
 }

@@ -28,12 +28,12 @@ mod mounted;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use fuser::{BackgroundSession, Config, MountOption, SessionACL};
 
 pub use crate::image::{Counts, Loss};
-use crate::mounted::{Mounted, Shared, lock};
+use crate::mounted::{ImageMount, SharedImage};
 
 /// The name in the list of mounts, before the number of the process that serves it.
 const SOURCE: &str = "lossyfs-";
@@ -53,7 +53,7 @@ pub fn lacks() -> Option<String> {
 /// A mounted disk. Dropped, it is gone with everything on it.
 #[derive(Debug)]
 pub struct Disk {
-    image: Shared,
+    image: SharedImage,
     place: PathBuf,
     session: Option<BackgroundSession>,
 }
@@ -63,7 +63,7 @@ impl Disk {
     pub fn mount(place: &Path) -> io::Result<Disk> {
         unmount_left_behind();
         let mut disk = Disk {
-            image: Arc::new(Mutex::new(image::Image::new())),
+            image: Arc::new(image::Image::new().into()),
             place: place.to_owned(),
             session: None,
         };
@@ -79,7 +79,7 @@ impl Disk {
         ];
         config.acl = SessionACL::Owner;
         config.n_threads = Some(2);
-        let mounted = Mounted::new(self.image.clone());
+        let mounted = ImageMount::new(self.image.clone());
         self.session = Some(fuser::spawn_mount(mounted, &self.place, &config)?);
         Ok(())
     }
@@ -91,52 +91,52 @@ impl Disk {
 
     /// What was asked of it.
     pub fn counts(&self) -> Counts {
-        lock(&self.image).counts()
+        self.image.lock().counts()
     }
 
     /// Pages and names that wait for a sync.
     pub fn waiting(&self) -> usize {
-        lock(&self.image).waiting()
+        self.image.lock().waiting()
     }
 
     /// The power goes now.
     pub fn cut(&self) {
-        lock(&self.image).cut_after(0);
+        self.image.lock().cut_after(0);
     }
 
     /// The power goes at the n-th operation from now that changes or syncs something, counted from 1: that
     /// one fails already.
     pub fn cut_after(&self, n: u64) {
-        lock(&self.image).cut_after(n.max(1));
+        self.image.lock().cut_after(n.max(1));
     }
 
     /// The n-th sync from now, counted from 1, of a file whose name ends so fails with an I/O error, once: what it was
     /// to make durable is seen and never will be, unless it is written again.
     pub fn fail_sync(&self, n: u64, ending: &str) {
-        lock(&self.image).fail_sync(n, ending);
+        self.image.lock().fail_sync(n, ending);
     }
 
     /// Whether the power is gone.
     pub fn is_cut(&self) -> bool {
-        lock(&self.image).is_cut()
+        self.image.lock().is_cut()
     }
 
     /// The host comes back with what is left on the disk. All its processes have to be dead: one that
     /// still has something open is an error.
     pub fn restart(&mut self, loss: Loss) -> io::Result<()> {
-        lock(&self.image).cut_after(0);
+        self.image.lock().cut_after(0);
         if let Some(session) = self.session.take() {
             session.umount_and_join()?;
         }
-        lock(&self.image).settle(loss);
+        self.image.lock().settle(loss);
         self.attach()
     }
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Somebody who still uses it gets errors from now on, and keeps nobody from unmounting.
-        lock(&self.image).cut_after(0);
+        // A process that still uses it gets errors from now on, and keeps nobody from unmounting.
+        self.image.lock().cut_after(0);
         detach(&self.place);
         self.session = None;
     }
@@ -159,7 +159,7 @@ fn unmount_left_behind() {
     }
 }
 
-/// Takes a mount out of the tree, whoever still uses it.
+/// Takes a mount out of the tree, also when a process still uses it.
 fn detach(place: &Path) {
     let _ = Command::new("umount").arg("-l").arg(place).output();
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
@@ -15,6 +15,7 @@ use fuser::{
     ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow,
     WriteFlags,
 };
+use parking_lot::Mutex;
 
 use crate::image::{About, DIRECTORY, FILE, Image, PAGE};
 
@@ -27,13 +28,8 @@ const PUNCH_HOLE: i32 = 2;
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
-/// The image as others share it.
-pub(crate) type Shared = Arc<Mutex<Image>>;
-
-/// Whoever panicked while he held it left it whole: every change is one step.
-pub(crate) fn lock(image: &Shared) -> MutexGuard<'_, Image> {
-    image.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// The image as others share it. It is whole also after a panic under the lock: every change is one step.
+pub(crate) type SharedImage = Arc<Mutex<Image>>;
 
 /// Open directories by number, each with what it had in it when it was opened.
 #[derive(Debug, Default)]
@@ -44,32 +40,31 @@ struct Listings {
 
 /// One mount of the image.
 #[derive(Debug)]
-pub(crate) struct Mounted {
-    image: Shared,
+pub(crate) struct ImageMount {
+    image: SharedImage,
     listings: Mutex<Listings>,
 }
 
-impl Mounted {
-    pub(crate) fn new(image: Shared) -> Mounted {
-        Mounted {
+impl ImageMount {
+    pub(crate) fn new(image: SharedImage) -> ImageMount {
+        ImageMount {
             image,
             listings: Mutex::default(),
         }
     }
 
-    /// Looks at the image, or changes it.
-    fn with<T>(
-        &self,
-        changes: bool,
-        work: impl FnOnce(&mut Image) -> Result<T, Errno>,
-    ) -> Result<T, Errno> {
-        let mut image = lock(&self.image);
-        image.turn(changes)?;
-        work(&mut image)
+    /// Looks at the image.
+    fn look<T>(&self, work: impl FnOnce(&Image) -> Result<T, Errno>) -> Result<T, Errno> {
+        let image = self.image.lock();
+        image.check()?;
+        work(&image)
     }
 
-    fn listings(&self) -> MutexGuard<'_, Listings> {
-        self.listings.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Changes the image, or syncs it.
+    fn change<T>(&self, work: impl FnOnce(&mut Image) -> Result<T, Errno>) -> Result<T, Errno> {
+        let mut image = self.image.lock();
+        image.count()?;
+        work(&mut image)
     }
 }
 
@@ -108,9 +103,9 @@ fn done(result: Result<(), Errno>, reply: ReplyEmpty) {
     }
 }
 
-impl Filesystem for Mounted {
+impl Filesystem for ImageMount {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let found = self.with(false, |image| {
+        let found = self.look(|image| {
             let node = image.lookup(parent.0, name)?;
             image.about(node)
         });
@@ -118,7 +113,7 @@ impl Filesystem for Mounted {
     }
 
     fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        match self.with(false, |image| image.about(node.0)) {
+        match self.look(|image| image.about(node.0)) {
             Ok(about) => reply.attr(&NO_TIME, &attributes(&about)),
             Err(e) => reply.error(e),
         }
@@ -142,7 +137,7 @@ impl Filesystem for Mounted {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let changed = self.with(true, |image| {
+        let changed = self.change(|image| {
             if let Some(mode) = mode {
                 image.set_mode(node.0, mode)?;
             }
@@ -171,9 +166,7 @@ impl Filesystem for Mounted {
         reply: ReplyEntry,
     ) {
         let owner = (request.uid(), request.gid());
-        let made = self.with(true, |image| {
-            image.make(parent.0, name, mode & !umask, owner)
-        });
+        let made = self.change(|image| image.make(parent.0, name, mode & !umask, owner));
         entry(made, reply);
     }
 
@@ -188,7 +181,7 @@ impl Filesystem for Mounted {
     ) {
         let owner = (request.uid(), request.gid());
         let mode = DIRECTORY | (mode & !umask & 0o7777);
-        let made = self.with(true, |image| image.make(parent.0, name, mode, owner));
+        let made = self.change(|image| image.make(parent.0, name, mode, owner));
         entry(made, reply);
     }
 
@@ -204,7 +197,7 @@ impl Filesystem for Mounted {
     ) {
         let owner = (request.uid(), request.gid());
         let mode = FILE | (mode & !umask & 0o7777);
-        match self.with(true, |image| image.make(parent.0, name, mode, owner)) {
+        match self.change(|image| image.make(parent.0, name, mode, owner)) {
             Ok(about) => {
                 let direct = FopenFlags::FOPEN_DIRECT_IO;
                 reply.created(
@@ -220,12 +213,12 @@ impl Filesystem for Mounted {
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let removed = self.with(true, |image| image.remove(parent.0, name, false));
+        let removed = self.change(|image| image.remove(parent.0, name, false));
         done(removed, reply);
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let removed = self.with(true, |image| image.remove(parent.0, name, true));
+        let removed = self.change(|image| image.remove(parent.0, name, true));
         done(removed, reply);
     }
 
@@ -239,7 +232,7 @@ impl Filesystem for Mounted {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let renamed = self.with(true, |image| {
+        let renamed = self.change(|image| {
             if !flags.is_empty() {
                 // Neither an exchange nor a refusal to replace is used here.
                 return Err(Errno::EINVAL);
@@ -250,7 +243,7 @@ impl Filesystem for Mounted {
     }
 
     fn open(&self, _: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        match self.with(false, |image| image.about(node.0)) {
+        match self.look(|image| image.about(node.0)) {
             Ok(_) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
             Err(e) => reply.error(e),
         }
@@ -267,7 +260,7 @@ impl Filesystem for Mounted {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.with(false, |image| image.read(node.0, offset, size.into())) {
+        match self.look(|image| image.read(node.0, offset, size.into())) {
             Ok(bytes) => reply.data(&bytes),
             Err(e) => reply.error(e),
         }
@@ -285,7 +278,7 @@ impl Filesystem for Mounted {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.with(true, |image| image.write(node.0, offset, data)) {
+        match self.change(|image| image.write(node.0, offset, data)) {
             Ok(()) => reply.written(data.len() as u32),
             Err(e) => reply.error(e),
         }
@@ -297,13 +290,13 @@ impl Filesystem for Mounted {
     }
 
     fn fsync(&self, _: &Request, node: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        done(self.with(true, |image| image.sync_file(node.0)), reply);
+        done(self.change(|image| image.sync_file(node.0)), reply);
     }
 
     fn opendir(&self, _: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        match self.with(false, |image| image.list(node.0)) {
+        match self.look(|image| image.list(node.0)) {
             Ok(list) => {
-                let mut listings = self.listings();
+                let mut listings = self.listings.lock();
                 listings.last += 1;
                 let handle = listings.last;
                 listings.open.insert(handle, list);
@@ -321,7 +314,7 @@ impl Filesystem for Mounted {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let listings = self.listings();
+        let listings = self.listings.lock();
         let list = listings.open.get(&handle.0).into_iter().flatten();
         for (place, (name, about)) in list.enumerate().skip(offset as usize) {
             let next = place as u64 + 1;
@@ -340,16 +333,16 @@ impl Filesystem for Mounted {
         _: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.listings().open.remove(&handle.0);
+        self.listings.lock().open.remove(&handle.0);
         reply.ok();
     }
 
     fn fsyncdir(&self, _: &Request, node: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        done(self.with(true, |image| image.sync_directory(node.0)), reply);
+        done(self.change(|image| image.sync_directory(node.0)), reply);
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        match self.with(false, |image| Ok(image.pages())) {
+        match self.look(|image| Ok(image.pages())) {
             Ok(used) => {
                 let free = CAPACITY_PAGES.saturating_sub(used);
                 let page = PAGE as u32;
@@ -378,7 +371,7 @@ impl Filesystem for Mounted {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let changed = self.with(true, |image| match mode {
+        let changed = self.change(|image| match mode {
             KEEP_SIZE => Ok(()),
             0 => {
                 let end = offset.checked_add(length).ok_or(Errno::EFBIG)?;
@@ -402,7 +395,7 @@ impl Filesystem for Mounted {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        let found = self.with(false, |image| {
+        let found = self.look(|image| {
             let at = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
             match whence {
                 SEEK_DATA => image.seek(node.0, at, true),

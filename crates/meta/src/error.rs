@@ -53,7 +53,7 @@ pub enum MetaError {
     /// The layout cannot be applied.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// Somebody uses the file in a way that excludes this.
+    /// A client uses the file in a way that excludes this.
     #[error("{file} is in use: {how}")]
     InUse {
         /// The file.
@@ -118,7 +118,7 @@ pub enum MetaError {
     /// No server has this number.
     #[error("{0} never joined")]
     NoSuchServer(ServerId),
-    /// Somebody else joined under this number.
+    /// Another server joined under this number.
     #[error(
         "{0} joined with another identity; start it on the directory that it had (file \
          `identity`), or without its number (file `server`) to join as a new server"

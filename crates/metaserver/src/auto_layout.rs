@@ -20,9 +20,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use advise::cost::{Machine, StoreKind as Store};
-use advise::recommend::{Advised, Question, Server, decide, recommend};
+use advise::recommend::{AdviceList, Question, Server, decide, recommend};
 use layout::ArrayType;
-use meta::catalogue::{Kept, Member, MemberState, StoreKind};
+use meta::catalogue::{KeptProfile, Member, MemberState, StoreKind};
 use wire::FileId;
 use wire::message::catalogue::{MoveOptions, Relayout};
 
@@ -87,7 +87,7 @@ impl Judging {
 
 /// What a file is judged by.
 struct Judged {
-    advised: Advised,
+    advised: AdviceList,
     /// Whether a server of the present layout has to be relieved.
     is_pressed: bool,
 }
@@ -148,7 +148,7 @@ impl Manager {
 
     fn judge_layout(&self, file: FileId) -> Result<(), Refused> {
         let snapshot = self.snapshot()?;
-        let Kept { profile, mut auto } = snapshot.profile_of(file)?;
+        let KeptProfile { profile, mut auto } = snapshot.profile_of(file)?;
         let total = profile.total();
         let bytes = total.read.bytes.saturating_add(total.written.bytes);
         let is_new = bytes > auto.judged_bytes.saturating_add(auto.judged_bytes / 4);

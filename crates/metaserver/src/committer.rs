@@ -28,7 +28,9 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use meta::MetaError;
-use meta::catalogue::{Batch, Catalogue, Panicked, Prepared, Reader, Snapshot, Wanted};
+use meta::catalogue::{
+    Batch, Catalogue, LayoutMeanings, LayoutQuestion, Reader, RequestPanic, Snapshot,
+};
 use parking_lot::{Condvar, Mutex, RwLock};
 use wire::Status;
 use wire::message::Refusal;
@@ -60,7 +62,7 @@ impl From<MetaError> for Refused {
 type Work = Box<dyn FnOnce(&mut Batch<'_>) + Send>;
 
 /// What became of some work.
-type Outcome = Result<Option<Wanted>, Refused>;
+type Outcome = Result<Option<LayoutQuestion>, Refused>;
 
 struct Job {
     work: Work,
@@ -160,7 +162,7 @@ impl Committer {
         work: impl Fn(&mut Batch<'_>) -> Result<T, Refused> + Send + Sync + 'static,
     ) -> Result<T, Refused> {
         let work = Arc::new(work);
-        let mut prepared = Arc::new(Prepared::default());
+        let mut prepared = Arc::new(LayoutMeanings::default());
         for _ in 0..MOST_ATTEMPTS {
             let result = Arc::new(Mutex::new(None));
             let slot = Arc::clone(&result);
@@ -303,7 +305,7 @@ impl Shared {
     fn try_transact(&self, catalogue: &mut Catalogue, work: Vec<Work>) -> Vec<Outcome> {
         let one = |batch: &mut Batch<'_>, work: Work| match batch.request(work) {
             Ok(()) => Ok(batch.take_wanted()),
-            Err(Panicked) => Err(bug()),
+            Err(RequestPanic) => Err(bug()),
         };
         let run =
             || catalogue.transact(|batch| work.into_iter().map(|work| one(batch, work)).collect());

@@ -44,12 +44,12 @@ pub(crate) fn keep_what_fits<T: Field>(list: &mut Vec<T>) {
 
 impl Manager {
     /// The seal for what a handle allows, from now on.
-    fn seal(&self, opened: &durable::Opened) -> Bytes {
+    fn seal(&self, opened: &durable::OpenedFile) -> Bytes {
         let expires_ms = now_ms().saturating_add(self.capability_ms);
         Bytes(opened.capability(expires_ms).issue(&self.key).to_vec())
     }
 
-    fn answer_opened(&self, opened: durable::Opened) -> Result<OpenAnswer, Refused> {
+    fn answer_opened(&self, opened: durable::OpenedFile) -> Result<OpenAnswer, Refused> {
         Ok(OpenAnswer {
             handle: opened.handle,
             rights: opened.rights,

@@ -16,7 +16,7 @@ fn save(pario: &Pario, step: u64, state: &[f32]) -> Result<()> {
     new.write(state)?;
     let synced = new.sync()?;
     new.close()?;
-    // Whoever opens the name sees the last checkpoint or this one, nothing between.
+    // A program that opens the name sees the last checkpoint or this one, nothing between.
     pario.rename("/checkpoints/new", "/checkpoints/last")?;
     println!("step {step} is saved, durable: {}", synced.is_durable);
     Ok(())

@@ -16,7 +16,7 @@ const MOST_REMOVALS: u32 = 16;
 
 /// What becomes of a file that has the name already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Existing {
+enum ExistingFile {
     /// It is opened, if it is the same array.
     Opened,
     /// It stays, and creating is refused.
@@ -35,7 +35,7 @@ pub struct CreateArray<'a, T> {
     order: Order,
     hints: Hints,
     options: OpenOptions,
-    existing: Existing,
+    existing: ExistingFile,
     of: PhantomData<fn() -> T>,
 }
 
@@ -48,7 +48,7 @@ impl<'a, T: Element> CreateArray<'a, T> {
             order: Order::C,
             hints: Hints::new(),
             options: OpenOptions::new().read().write().create(),
-            existing: Existing::Opened,
+            existing: ExistingFile::Opened,
             of: PhantomData,
         }
     }
@@ -77,15 +77,15 @@ impl<'a, T: Element> CreateArray<'a, T> {
     /// Refused if there is a file of this name.
     pub fn new_only(self) -> Self {
         CreateArray {
-            existing: Existing::Kept,
+            existing: ExistingFile::Kept,
             ..self
         }
     }
 
-    /// A file of this name is removed first. Whoever has it open keeps it until it is closed.
+    /// A file of this name is removed first. A program that has it open keeps it until it is closed.
     pub fn replace(self) -> Self {
         CreateArray {
-            existing: Existing::Replaced,
+            existing: ExistingFile::Replaced,
             ..self
         }
     }
@@ -103,13 +103,13 @@ impl<'a, T: Element> CreateArray<'a, T> {
         let (array, options) = self.described()?;
         let mut attempts = 0;
         let file = loop {
-            if self.existing == Existing::Replaced {
+            if self.existing == ExistingFile::Replaced {
                 self.remove_existing()?;
             }
             match self.client.open(&self.path, &options) {
                 Err(e)
                     if e.status() == Status::Exists
-                        && self.existing == Existing::Replaced
+                        && self.existing == ExistingFile::Replaced
                         && attempts < MOST_REMOVALS =>
                 {
                     attempts += 1;
@@ -126,7 +126,7 @@ impl<'a, T: Element> CreateArray<'a, T> {
         let (array, options) = self.described()?;
         // Rank 0 opens first.
         let removed = match (self.existing, team.rank()) {
-            (Existing::Replaced, 0) => self.remove_existing(),
+            (ExistingFile::Replaced, 0) => self.remove_existing(),
             _ => Ok(()),
         };
         // What could not be removed is refused here, to all members.
@@ -147,8 +147,8 @@ impl<'a, T: Element> CreateArray<'a, T> {
         let options = self.options.clone().hints(self.hints.clone());
         let options = options.array(array.to_string());
         Ok(match self.existing {
-            Existing::Opened => (array, options),
-            Existing::Kept | Existing::Replaced => (array, options.exclusive()),
+            ExistingFile::Opened => (array, options),
+            ExistingFile::Kept | ExistingFile::Replaced => (array, options.exclusive()),
         })
     }
 

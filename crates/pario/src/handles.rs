@@ -9,8 +9,10 @@
 //! - A handle that has written is synced by the next sync of the array, also when its part is gone: only the handle that wrote
 //!   bytes hears that they were lost.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use client::{Client, Error, File, FileId, OpenOptions, Result, Status, SyncReport};
 
@@ -90,9 +92,9 @@ impl Handles {
     }
 
     /// A handle for one part.
-    pub(crate) fn lend(self: &Arc<Self>) -> Result<Lent> {
+    pub(crate) fn lend(self: &Arc<Self>) -> Result<LentHandle> {
         let idle = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if state.is_closed {
                 return Err(Error::Closed);
             }
@@ -102,7 +104,7 @@ impl Handles {
             Some(handle) => handle,
             None => self.open_another()?,
         };
-        Ok(Lent {
+        Ok(LentHandle {
             handles: Arc::clone(self),
             handle,
         })
@@ -118,7 +120,7 @@ impl Handles {
             });
         }
         let handle = Arc::new(Handle::new(file));
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_closed {
             return Err(Error::Closed);
         }
@@ -128,7 +130,7 @@ impl Handles {
 
     /// Makes everything written durable. All handles are tried; a loss counts before any other error, else the first.
     pub(crate) fn sync(&self) -> Result<SyncReport> {
-        let all = self.state().all.clone();
+        let all = self.state.lock().all.clone();
         let mut report = SyncReport { is_durable: true };
         let wrote = all
             .iter()
@@ -145,7 +147,7 @@ impl Handles {
     /// Closes all handles, those of parts included. A loss counts before any other error, else the first.
     pub(crate) fn close(&self) -> Result<()> {
         let all = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.is_closed = true;
             state.idle.clear();
             std::mem::take(&mut state.all)
@@ -153,10 +155,6 @@ impl Handles {
         let closed = all.iter().map(|handle| handle.file.close());
         // None is left open because another one failed.
         loss_first(closed.collect(), drop)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -193,12 +191,12 @@ fn loss_first<T>(results: Vec<Result<T>>, take: impl FnMut(T)) -> Result<()> {
 
 /// A handle that goes back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Lent {
+pub(crate) struct LentHandle {
     handles: Arc<Handles>,
     handle: Arc<Handle>,
 }
 
-impl std::ops::Deref for Lent {
+impl std::ops::Deref for LentHandle {
     type Target = Handle;
 
     fn deref(&self) -> &Handle {
@@ -206,9 +204,9 @@ impl std::ops::Deref for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentHandle {
     fn drop(&mut self) {
-        let mut state = self.handles.state();
+        let mut state = self.handles.state.lock();
         if !state.is_closed {
             state.idle.push(Arc::clone(&self.handle));
         }

@@ -14,7 +14,7 @@ use client::{Error, Places, Result, SharedBytes, SharedBytesMut, Team};
 use layout::{ArrayType, Layout, Order};
 
 use crate::element::Element;
-use crate::handles::Lent;
+use crate::handles::LentHandle;
 
 /// Some entries of an array. Threads may share it.
 ///
@@ -22,7 +22,7 @@ use crate::handles::Lent;
 /// order.
 #[derive(Debug)]
 pub struct Part<T> {
-    handle: Lent,
+    handle: LentHandle,
     layout: Layout,
     shape: Vec<u64>,
     order: Order,
@@ -35,7 +35,7 @@ pub struct Part<T> {
 }
 
 impl<T: Element> Part<T> {
-    pub(crate) fn new(handle: Lent, array: &ArrayType, layout: &Layout) -> Result<Part<T>> {
+    pub(crate) fn new(handle: LentHandle, array: &ArrayType, layout: &Layout) -> Result<Part<T>> {
         let wrong = |text| Error::Argument { name: "part", text };
         let applied = layout.on_array(array)?;
         if applied.count() != 1 {

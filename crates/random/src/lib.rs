@@ -1,7 +1,7 @@
 //! Numbers that look like chance and depend on nothing but a seed: the same on every machine, in every run.
 //!
 //! For models, twins of disks, tests and benchmarks. `PARIO_SEED` names the seed of a run; without it every run is the
-//! same. Not for secrets: whoever knows one number knows all that follow.
+//! same. Not for secrets: one number tells all that follow.
 #![forbid(unsafe_code)]
 
 /// The seed of this run. A test that fails prints it.
@@ -54,6 +54,11 @@ impl Random {
     /// An index of a list of that length.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
+    }
+
+    /// One of a list.
+    pub fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+        &list[self.index(list.len())]
     }
 
     /// A number of a range.

@@ -1,4 +1,4 @@
-//! Extents that were taken from somebody who may still store into them.
+//! Extents that were taken from a client that may still store into them.
 //!
 //! Their memory is given back at once, and again when they are dropped: what was stored in between is
 //! seen by nobody. Their place in the segment is given to nobody before that.
@@ -40,7 +40,7 @@ impl Aside {
     /// Gives back memory that was still read from when this was tried last.
     pub fn give_back(&self) {
         for extent in &self.extents {
-            // Whoever has it pinned reads old bytes, not zeros.
+            // A request that has it pinned reads old bytes, not zeros.
             if Arc::strong_count(extent) == 1 {
                 extent.set_aside();
             }

@@ -1,6 +1,6 @@
 //! The extents that a disk store has in memory, all subfiles together: who goes first, and what is counted.
 //!
-//! Tables of extents tell it what comes, is used and goes; whoever makes room asks it for an order. What
+//! Tables of extents tell it what comes, is used and goes; the thread that makes room asks it for an order. What
 //! counts as a use is decided here: a run of short accesses inside one block, and the blocks of an extent
 //! one after the other, are one use of the extent, not many. Otherwise a scan in pieces of 64 KiB would
 //! make every extent of 2 MiB look hot.
@@ -31,7 +31,7 @@ pub struct CacheUsage {
     pub returned: u64,
     /// Bytes that were read before anybody asked for them.
     pub ahead_bytes: u64,
-    /// Those of them that somebody asked for.
+    /// Those of them that a request asked for.
     pub ahead_hit_bytes: u64,
     /// Those of them that went unused.
     pub ahead_wasted_bytes: u64,
@@ -92,8 +92,8 @@ impl Cache {
     }
 
     /// For the table of another subfile.
-    pub(crate) fn watch(self: &Arc<Self>) -> Watched {
-        Watched {
+    pub(crate) fn watch(self: &Arc<Self>) -> CacheLink {
+        CacheLink {
             cache: Arc::clone(self),
             subfile: self.subfiles.fetch_add(1, Ordering::Relaxed),
         }
@@ -142,12 +142,12 @@ impl Cache {
 
 /// The link of one table to the cache.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct CacheLink {
     pub(crate) cache: Arc<Cache>,
     pub(crate) subfile: u64,
 }
 
-impl Drop for Watched {
+impl Drop for CacheLink {
     fn drop(&mut self) {
         self.cache.lock().remove_all(self.subfile);
     }
@@ -183,7 +183,7 @@ impl Uses {
     }
 }
 
-impl Watched {
+impl CacheLink {
     pub(crate) fn inserted(&self, start: u64, bytes: u64, is_ahead: bool) {
         let mut policy = self.cache.lock();
         match is_ahead {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use crate::disk::twin::Random;
 use crate::{
-    Advice, Aside, Capabilities, Domain, Error, Grant, Identity, Location, Piece, Pins, Store,
-    Subfile, SubfileId,
+    Advice, Aside, Capabilities, Domain, Error, Grant, Identity, Location, Pins, Store,
+    StoredPiece, Subfile, SubfileId,
 };
 
 /// A store under test and what can be done to it from outside.
@@ -171,8 +171,8 @@ fn holes_cost_nothing(harness: &mut dyn Harness) {
     assert_eq!(subfile.len(), 1 << 40);
     let mut pins = Pins::new();
     subfile.pin(0..1 << 40, &mut pins).unwrap();
-    let pieces: Vec<Piece<'_>> = pins.pieces().collect();
-    assert!(matches!(pieces[..], [Piece::Hole { offset: 0, len }] if len == 1 << 40));
+    let pieces: Vec<StoredPiece<'_>> = pins.pieces().collect();
+    assert!(matches!(pieces[..], [StoredPiece::Hole { offset: 0, len }] if len == 1 << 40));
     drop(pieces);
     assert_eq!(harness.store().usage().memory_bytes, before);
     subfile.write_at(1 << 39, b"island").unwrap();
@@ -181,8 +181,8 @@ fn holes_cost_nothing(harness: &mut dyn Harness) {
     let memory: u64 = pins
         .pieces()
         .map(|p| match p {
-            Piece::Bytes { bytes, .. } => bytes.len() as u64,
-            Piece::Hole { .. } => 0,
+            StoredPiece::Bytes { bytes, .. } => bytes.len() as u64,
+            StoredPiece::Hole { .. } => 0,
         })
         .sum();
     assert!(memory <= crate::UNIT, "{memory} bytes of memory pinned");
@@ -355,7 +355,7 @@ fn grants_apart(harness: &mut dyn Harness) {
     assert_eq!(subfile.len(), 3_000_000);
     subfile.write_at(6 << 20, b"z").unwrap();
     zeros(3_000_000..6 << 20, "behind what was stored");
-    // Extents that were there before and some that somebody else makes meanwhile.
+    // Extents that were there before and some that another thread makes meanwhile.
     let bytes = pattern(5, 3 << 20, 2);
     subfile.grant_apart(2 << 20..5 << 20, &mut grant).unwrap();
     subfile.write_at(5 << 20, b"beside").unwrap();
@@ -508,7 +508,7 @@ fn located_memory(harness: &mut dyn Harness) {
     assert!(file.set_len(0).is_err(), "segments are sealed");
 }
 
-/// Somebody who has mapped extents stores into them after they were taken from him.
+/// A client that has mapped extents stores into them after they were taken from it.
 fn late_stores(harness: &mut dyn Harness) {
     let store = harness.store();
     let subfile = store.create(&identity(1)).unwrap();
@@ -564,7 +564,7 @@ fn late_stores(harness: &mut dyn Harness) {
     );
 }
 
-/// Somebody who has mapped extents stores into them, beside writes that are committed and given up.
+/// A client that has mapped extents stores into them, beside writes that are committed and given up.
 fn stored_by_others(harness: &mut dyn Harness) {
     let store = harness.store();
     let subfile = store.create(&identity(1)).unwrap();

@@ -50,14 +50,14 @@ pub use aside::Aside;
 pub use blocks::BLOCK;
 pub use cache::CacheUsage;
 pub use disk::{
-    Asked, Characteristics, Directory, Disk, DiskFile, DiskId, DiskOptions, DiskSet, DiskSpec,
-    DiskStore, Found, Limited, Looked, MissingDisk, Origin, Quarantined, Recovery, Space, Standing,
-    Watched, Watcher, measure_speed, rank, spread,
+    Characteristics, Directory, Disk, DiskFile, DiskId, DiskOptions, DiskRequest, DiskSet,
+    DiskSpec, DiskStore, LimitedDisk, ListedSubfile, MissingDisk, Origin, QuarantinedFile,
+    Recovery, ScannedFile, Space, Standing, WatchedDisk, Watcher, measure_speed, rank, spread,
 };
 pub use error::{Advice, Error, Resource, Result};
 pub use identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};
 pub use memory::MemoryStore;
-pub use pins::{Grant, Piece, Pins};
+pub use pins::{Grant, Pins, StoredPiece};
 pub use pool::{CHUNK, Extent, Pool, PoolOptions, PoolUsage, UNIT};
 pub use segment::Segment;
 pub use store::{Capabilities, Location, Scrub, Store, Subfile, Usage};

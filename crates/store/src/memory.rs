@@ -14,22 +14,22 @@ use std::sync::Arc;
 use crate::aside::Aside;
 use crate::error::{Error, Result};
 use crate::identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};
-use crate::pins::{Grant, Granted, Pin, Pins};
+use crate::pins::{Grant, GrantEnd, Pin, Pins};
 use crate::pool::{Extent, Pool, UNIT};
 use crate::store::{Capabilities, Location, Scrub, Store, Subfile, Usage, check};
-use crate::table::{Fill, Part, Table};
+use crate::table::{Fill, Table, TableRange};
 use parking_lot::{Mutex, MutexGuard};
 
 /// Keeps subfiles in memory.
 #[derive(Debug)]
 pub struct MemoryStore {
     pool: Pool,
-    subfiles: Mutex<BTreeMap<SubfileId, Arc<Held>>>,
+    subfiles: Mutex<BTreeMap<SubfileId, Arc<SharedSubfile>>>,
 }
 
 /// The shared part of all handles of one subfile.
 #[derive(Debug)]
-struct Held {
+struct SharedSubfile {
     pool: Pool,
     state: Mutex<State>,
 }
@@ -47,7 +47,7 @@ struct State {
 /// One handle.
 #[derive(Debug)]
 struct MemorySubfile {
-    held: Arc<Held>,
+    held: Arc<SharedSubfile>,
 }
 
 impl MemoryStore {
@@ -59,7 +59,7 @@ impl MemoryStore {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SubfileId, Arc<Held>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SubfileId, Arc<SharedSubfile>>> {
         self.subfiles.lock()
     }
 }
@@ -80,7 +80,7 @@ impl Store for MemoryStore {
         if subfiles.contains_key(&identity.id) {
             return Err(Error::Exists(identity.id));
         }
-        let held = Arc::new(Held {
+        let held = Arc::new(SharedSubfile {
             pool: self.pool.clone(),
             state: Mutex::new(State {
                 identity: identity.clone(),
@@ -130,7 +130,7 @@ impl Store for MemoryStore {
     }
 }
 
-impl Held {
+impl SharedSubfile {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -146,7 +146,7 @@ impl State {
 }
 
 impl State {
-    /// Puts an extent that was apart where it belongs. Should somebody have been faster with one that
+    /// Puts an extent that was apart where it belongs. Should another thread have been faster with one that
     /// overlaps it, its bytes go there.
     fn take_in(&mut self, pin: &Pin, pool: &Pool) -> Result<()> {
         let (extent, at) = pin.memory.as_ref().expect("granted space has memory");
@@ -174,7 +174,7 @@ impl State {
     }
 }
 
-impl Granted for Held {
+impl GrantEnd for SharedSubfile {
     fn commit(&self, pins: &Pins) -> Result<()> {
         let mut state = self.lock();
         state.check_alive()?;
@@ -201,7 +201,7 @@ impl Granted for Held {
         Ok(())
     }
 
-    /// Behind the length everything is zero, so what was stored there has to go; unless somebody with a
+    /// Behind the length everything is zero, so what was stored there has to go; unless a client with a
     /// map may have stored there too, and it counts.
     fn abandon(&self, pins: &Pins) {
         let state = self.lock();
@@ -262,12 +262,12 @@ impl Subfile for MemorySubfile {
         let (mut at, mut floor) = (range.start, 0);
         while at < range.end {
             let gap = match state.table.first_part(at..range.end) {
-                Part::Extent { range: part, .. } => {
+                TableRange::Extent { range: part, .. } => {
                     at = part.end;
                     state.table.pin(part, &mut grant.pins, 0);
                     continue;
                 }
-                Part::Gap(gap) => gap,
+                TableRange::Gap(gap) => gap,
             };
             let part_of = |start: u64, class: usize| {
                 let end = range.end.min(start + (UNIT << class));

@@ -19,7 +19,7 @@ use crate::pool::Extent;
 
 /// One contiguous piece of what was asked for, ascending.
 #[derive(Debug)]
-pub enum Piece<'a> {
+pub enum StoredPiece<'a> {
     /// Bytes in memory.
     Bytes {
         /// First subfile byte.
@@ -78,13 +78,13 @@ impl Pins {
     }
 
     /// The pieces, in the order they were asked for.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+    pub fn pieces(&self) -> impl Iterator<Item = StoredPiece<'_>> {
         self.list.iter().map(|pin| match &pin.memory {
-            Some((extent, at)) => Piece::Bytes {
+            Some((extent, at)) => StoredPiece::Bytes {
                 offset: pin.offset,
                 bytes: extent.bytes(*at, pin.len),
             },
-            None => Piece::Hole {
+            None => StoredPiece::Hole {
                 offset: pin.offset,
                 len: pin.len,
             },
@@ -151,7 +151,7 @@ impl Pins {
 }
 
 /// What a store does when a grant ends.
-pub(crate) trait Granted: Send + Sync {
+pub(crate) trait GrantEnd: Send + Sync {
     fn commit(&self, pins: &Pins) -> Result<()>;
     fn abandon(&self, pins: &Pins);
 }
@@ -163,7 +163,7 @@ pub(crate) trait Granted: Send + Sync {
 #[derive(Default)]
 pub struct Grant {
     pub(crate) pins: Pins,
-    pub(crate) owner: Option<Arc<dyn Granted>>,
+    pub(crate) owner: Option<Arc<dyn GrantEnd>>,
 }
 
 impl std::fmt::Debug for Grant {
@@ -195,9 +195,9 @@ impl Grant {
     }
 
     /// Remembers whose ranges they are.
-    pub(crate) fn own<T: Granted + 'static>(&mut self, owner: &Arc<T>) {
+    pub(crate) fn own<T: GrantEnd + 'static>(&mut self, owner: &Arc<T>) {
         match &self.owner {
-            None => self.owner = Some(Arc::clone(owner) as Arc<dyn Granted>),
+            None => self.owner = Some(Arc::clone(owner) as Arc<dyn GrantEnd>),
             Some(before) => assert!(
                 std::ptr::addr_eq(Arc::as_ptr(before), Arc::as_ptr(owner)),
                 "a grant holds ranges of one subfile at a time; commit it first"

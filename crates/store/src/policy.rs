@@ -21,7 +21,7 @@
 //! - Remembered extents that are gone are at most as many bytes as the limit, and at least a few.
 //! - Whatever is in memory is either near (and in the stack) or in the queue.
 //!
-//! It decides nothing by itself: whoever makes room asks for the order and evicts what nobody uses.
+//! It decides nothing by itself: the thread that makes room asks for the order and evicts what nobody uses.
 //! Costs: a map look-up and a few links per call; the order costs one pass over what is in memory.
 //!
 //! Compared with others in `examples/cache_policies.rs`; the figures are in ADR 0018.

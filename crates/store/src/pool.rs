@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A unit is *used* by an extent, *warm* (free, but its memory is kept), *cold* (free, without
-//! memory), or *aside* (given back, but somebody may still store there). A first touch costs about twelve warm copies, so freed extents stay warm up to
+//! memory), or *aside* (given back, but a client may still store there). A first touch costs about twelve warm copies, so freed extents stay warm up to
 //! [`PoolOptions::keep_warm_bytes`] and are zeroed when they are used again, in the same domain only.
 //!
 //! Invariants
@@ -92,7 +92,7 @@ pub struct PoolUsage {
 /// Memory for extents. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolCore>,
 }
 
 /// A piece of a segment: zeroed and committed when it is born, recycled when it is dropped.
@@ -103,11 +103,11 @@ pub struct Extent {
     len: u64,
     domain: Domain,
     is_aside: AtomicBool,
-    shared: Arc<Shared>,
+    shared: Arc<PoolCore>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PoolCore {
     options: PoolOptions,
     state: Mutex<State>,
 }
@@ -165,7 +165,7 @@ impl Pool {
             ..options
         };
         Pool {
-            shared: Arc::new(Shared {
+            shared: Arc::new(PoolCore {
                 options,
                 state: Mutex::default(),
             }),
@@ -210,7 +210,7 @@ impl Pool {
         self.allocate_around(domain, class, 0..0)
     }
 
-    /// An extent that is zero except for a part of it, which has any bytes of the domain: whoever gets it
+    /// An extent that is zero except for a part of it, which has any bytes of the domain: the subfile that gets it
     /// stores there before anybody else can find it, or drops it.
     pub(crate) fn allocate_around(
         &self,
@@ -263,7 +263,7 @@ impl Pool {
     }
 }
 
-impl Shared {
+impl PoolCore {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -488,7 +488,7 @@ impl Extent {
             .copy_within_process(to, &other.segment, from, len);
     }
 
-    /// Gives the memory back although somebody may still store there: nobody gets the place before the
+    /// Gives the memory back although a client may still store there: no subfile gets the place before the
     /// extent is dropped.
     pub(crate) fn set_aside(&self) {
         if self.is_aside.swap(true, Ordering::SeqCst) {

@@ -2,14 +2,14 @@
 //!
 //! Invariants
 //! - The length never changes (`F_SEAL_SHRINK`, `F_SEAL_GROW`, `F_SEAL_SEAL`), so the mapping stays
-//!   valid for as long as the segment lives, whoever else has the descriptor.
+//!   valid for as long as the segment lives, also when a client has the descriptor.
 //! - Mode is 0600: a memfd is born 0777, and a descriptor that was passed read-only could be
 //!   reopened for writing by another user.
 //! - No reference to the mapped bytes is ever formed; they are copied through raw pointers, since
 //!   other processes may write them at any time.
 //!
 //! Space is committed by `populate` before anybody touches it, so running out of memory
-//! is an error code here and never a signal in whoever stores first. Space is given back by
+//! is an error code here and never a signal in the process that stores first. Space is given back by
 //! `punch`; the address range stays.
 //!
 //! Measured (64 MiB written in place of a truncated subfile, one thread, `examples/figures.rs`): into
@@ -167,7 +167,7 @@ impl Segment {
     /// A range to copy from with the kernels.
     pub(crate) fn bytes(&self, at: u64, len: u64) -> SharedBytes<'_> {
         let start = self.address(at, len);
-        // SAFETY: the range is inside our mapping, which outlives the borrow of `self`. Whoever
+        // SAFETY: the range is inside our mapping, which outlives the borrow of `self`. A client that
         // copies overlapping ranges at once, here or in another process, gets a mixture of bytes.
         unsafe { SharedBytes::new(start.as_ptr(), size(len)) }
     }

@@ -230,15 +230,15 @@ pub trait Subfile: Send + Sync {
     /// Maps with a number below `before` are void: nobody reads extents through them any more.
     fn unmap(&self, before: u64);
 
-    /// An extent that [`Subfile::extents`] named for this map is about to be stored into by whoever has
-    /// the map; whether it may. What he stores counts with [`Subfile::mark_written`].
+    /// An extent that [`Subfile::extents`] named for this map is about to be stored into by the client that has
+    /// the map; whether it may. What it stores counts with [`Subfile::mark_written`].
     fn let_store(&self, start: u64, map: u64) -> bool;
 
-    /// Makes the extents of a range that somebody else is going to store into, and raises the length to
+    /// Makes the extents of a range that a client is going to store into, and raises the length to
     /// its end. When it fails, what was made can be evicted, or is not there.
     fn make_extents(&self, range: Range<u64>) -> Result<()>;
 
-    /// Takes the extents of a range away from somebody who may still store into them: those that begin
+    /// Takes the extents of a range away from a client that may still store into them: those that begin
     /// below `keep` are copied to fresh ones, the others may be freed. The old ones go to `aside`, also
     /// when this fails for lack of memory; what is stored into them is seen by nobody. Bytes from
     /// `keep` on are lost or not: the caller is about to cut them off.
@@ -246,8 +246,8 @@ pub trait Subfile: Send + Sync {
     /// Nobody else may be writing: a grant that is not committed yet is refused afterwards.
     fn set_aside(&self, range: Range<u64>, keep: u64, aside: &mut Aside) -> Result<()>;
 
-    /// Marks a range as written by somebody who mapped it, as far as it is in memory. The length grows
-    /// to the last byte that is not zero: nobody said how far he stored, and zeros need no length.
+    /// Marks a range as written by a client that mapped it, as far as it is in memory. The length grows
+    /// to the last byte that is not zero: it did not say how far it stored, and zeros need no length.
     fn mark_written(&self, range: Range<u64>) -> Result<()>;
 
     /// Copies `target.len()` bytes from `offset` on; what was never written is zero.

@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::blocks::{BLOCK, Blocks, covered, touched};
-use crate::cache::{Uses, Watched};
+use crate::cache::{CacheLink, Uses};
 use crate::error::Result;
 use crate::identity::{Domain, MAX_LEN};
 use crate::pins::Pins;
@@ -42,7 +42,7 @@ pub(crate) struct Slot {
     pub(crate) writing: bool,
     /// The last map that names it, until that is void.
     pub(crate) mapped: Option<u64>,
-    /// Somebody may store into it through a map. All its blocks are loaded, and what is in memory
+    /// A client may store into it through a map. All its blocks are loaded, and what is in memory
     /// counts although no block need be dirty yet.
     pub(crate) storable: bool,
     /// How it was used lately, for eviction.
@@ -83,7 +83,7 @@ pub(crate) struct Table {
     /// Starts of extents with dirty blocks.
     dirty: BTreeSet<u64>,
     /// Who decides what stays in memory, where that is a question.
-    watched: Option<Watched>,
+    watched: Option<CacheLink>,
 }
 
 /// What a new extent is filled with.
@@ -93,7 +93,7 @@ pub(crate) enum Fill {
     Loaded,
     /// Nothing yet; it is about to be used.
     Use,
-    /// Nothing yet; somebody may use it later.
+    /// Nothing yet; a write may use it later.
     Ahead,
 }
 
@@ -106,7 +106,7 @@ pub(crate) enum BlockState {
 }
 
 /// A part of a range: inside an extent (its start), or outside all.
-pub(crate) enum Part {
+pub(crate) enum TableRange {
     Extent { start: u64, range: Range<u64> },
     Gap(Range<u64>),
 }
@@ -119,7 +119,7 @@ impl Drop for Table {
 
 impl Table {
     /// An empty table whose extents can be evicted.
-    pub(crate) fn watched(watched: Watched) -> Table {
+    pub(crate) fn watched(watched: CacheLink) -> Table {
         let mut table = Table::default();
         table.watched = Some(watched);
         table
@@ -171,16 +171,16 @@ impl Table {
     }
 
     /// The part of `range` that begins at its start. Callers walk a range by taking parts.
-    pub(crate) fn first_part(&self, range: Range<u64>) -> Part {
+    pub(crate) fn first_part(&self, range: Range<u64>) -> TableRange {
         if let Some((start, slot)) = self.find(range.start) {
             let end = (start + slot.extent.len()).min(range.end);
-            return Part::Extent {
+            return TableRange::Extent {
                 start,
                 range: range.start..end,
             };
         }
         let next = self.slots.range(range.clone()).next();
-        Part::Gap(range.start..next.map_or(range.end, |(start, _)| *start))
+        TableRange::Gap(range.start..next.map_or(range.end, |(start, _)| *start))
     }
 
     /// Start, at least `floor`, and class, at most `largest`, of a new extent for a gap that begins at `gap.start`.
@@ -302,7 +302,7 @@ impl Table {
         let mut at = range.start;
         while at < range.end {
             match self.first_part(at..range.end) {
-                Part::Extent { start, range } => {
+                TableRange::Extent { start, range } => {
                     let slot = self.slots.get_mut(&start).expect("found above");
                     if let Some(watched) = self.watched.as_ref().filter(|_| !pins.is_again) {
                         watched.used(start, &mut slot.uses, local(start, &range), now);
@@ -311,7 +311,7 @@ impl Table {
                     pins.push(range.start, range.end - range.start, Some(memory));
                     at = range.end;
                 }
-                Part::Gap(gap) => {
+                TableRange::Gap(gap) => {
                     pins.push(gap.start, gap.end - gap.start, None);
                     at = gap.end;
                 }
@@ -324,7 +324,7 @@ impl Table {
     pub(crate) fn pin_loaded(&mut self, range: Range<u64>, pins: &mut Pins, now: u64) -> u64 {
         let mut at = range.start;
         while at < range.end {
-            let Part::Extent { start, range: part } = self.first_part(at..range.end) else {
+            let TableRange::Extent { start, range: part } = self.first_part(at..range.end) else {
                 break;
             };
             let slot = self.slots.get_mut(&start).expect("found above");
@@ -364,8 +364,8 @@ impl Table {
         let mut at = block;
         while at < end {
             match self.first_part(at * BLOCK..end * BLOCK) {
-                Part::Gap(gap) => at = gap.end / BLOCK,
-                Part::Extent { start, range } => {
+                TableRange::Gap(gap) => at = gap.end / BLOCK,
+                TableRange::Extent { start, range } => {
                     let slot = &self.slots[&start];
                     if let Some(i) = local(start, &range).find(|&i| slot.loaded.has(i)) {
                         return start / BLOCK + i as u64;
@@ -380,7 +380,7 @@ impl Table {
     /// Gives an unloaded block its bytes; `None` is a hole.
     pub(crate) fn install(&mut self, block: u64, bytes: Option<&[u8]>) {
         let BlockState::Unloaded { start } = self.block_state(block) else {
-            return; // somebody was faster, and may have written since
+            return; // another thread was faster, and may have written since
         };
         let slot = self.slots.get_mut(&start).expect("found above");
         let at = block * BLOCK - start;
@@ -406,8 +406,8 @@ impl Table {
         let mut at = range.start;
         while at < range.end {
             match self.first_part(at..range.end) {
-                Part::Extent { range, .. } => at = range.end,
-                Part::Gap(gap) => {
+                TableRange::Extent { range, .. } => at = range.end,
+                TableRange::Gap(gap) => {
                     let (start, class) = self.choose(gap, 0, pool.largest_class());
                     // Under a tight limit a small extent may fit where a large one does not.
                     let (start, extent) = match allocate(class) {
@@ -429,8 +429,8 @@ impl Table {
         let mut at = range.start;
         while at < range.end {
             match self.first_part(at..range.end) {
-                Part::Gap(gap) => at = gap.end,
-                Part::Extent { start, range: part } => {
+                TableRange::Gap(gap) => at = gap.end,
+                TableRange::Extent { start, range: part } => {
                     let slot = self.slots.get_mut(&start).expect("found above");
                     if part.start == start && part.end == start + slot.extent.len() {
                         self.remove(start);
@@ -471,14 +471,14 @@ impl Table {
         self.dirtied(before, now);
     }
 
-    /// Marks the blocks of a range that somebody with a map may have stored into. Blocks that are not
+    /// Marks the blocks of a range that a client with a map may have stored into. Blocks that are not
     /// loaded are none of these.
     pub(crate) fn mark_stored(&mut self, range: Range<u64>) {
         let mut at = range.start;
         while at < range.end {
             at = match self.first_part(at..range.end) {
-                Part::Gap(gap) => gap.end,
-                Part::Extent { start, range: part } => {
+                TableRange::Gap(gap) => gap.end,
+                TableRange::Extent { start, range: part } => {
                     let slot = self.slots.get_mut(&start).expect("found above");
                     let loaded = slot.loaded;
                     let before = slot.dirty.count();
@@ -544,7 +544,7 @@ impl Table {
         }
     }
 
-    /// Whether somebody has mapped an extent.
+    /// Whether a client has mapped an extent.
     pub(crate) fn is_mapped(&self) -> bool {
         self.slots.values().any(|slot| slot.mapped.is_some())
     }
@@ -559,8 +559,8 @@ impl Table {
         let mut at = blocks.start;
         while at < blocks.end {
             match self.first_part(at * BLOCK..blocks.end * BLOCK) {
-                Part::Gap(_) => return Some(at),
-                Part::Extent { start, range } => {
+                TableRange::Gap(_) => return Some(at),
+                TableRange::Extent { start, range } => {
                     let slot = &self.slots[&start];
                     if let Some(i) = local(start, &range).find(|&i| !slot.loaded.has(i)) {
                         return Some(start / BLOCK + i as u64);
@@ -572,7 +572,7 @@ impl Table {
         None
     }
 
-    /// Somebody is about to write over bytes of an extent: what was read ahead there was in vain.
+    /// A request is about to write over bytes of an extent: what was read ahead there was in vain.
     pub(crate) fn note_overwritten(&mut self, start: u64, part: &Range<u64>) {
         if let (Some(slot), Some(watched)) = (self.slots.get_mut(&start), &self.watched) {
             watched.wasted(&mut slot.uses, Some(local(start, part)));
@@ -592,8 +592,8 @@ impl Table {
         let mut at = range.start;
         while at < range.end {
             at = match self.first_part(at..range.end) {
-                Part::Gap(gap) => gap.end,
-                Part::Extent { start, range: part } => {
+                TableRange::Gap(gap) => gap.end,
+                TableRange::Extent { start, range: part } => {
                     let slot = self.slots.get_mut(&start).expect("found above");
                     if let Some(watched) = &self.watched {
                         watched.read_ahead(&mut slot.uses, local(start, &part));

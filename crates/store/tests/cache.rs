@@ -7,7 +7,7 @@ mod harness;
 use harness::{pool, twin_store};
 use store::conformance::{identity, pattern};
 use store::disk::twin::{Fault, Random, Twin};
-use store::{DiskOptions, DiskSpec, DiskStore, Limited, Pins, Store, Subfile};
+use store::{DiskOptions, DiskSpec, DiskStore, LimitedDisk, Pins, Store, Subfile};
 
 /// A store on a twin with so much memory.
 fn small_store(limit: u64) -> DiskStore {
@@ -273,7 +273,7 @@ fn a_failed_write_back_is_not_forgotten_and_reported_by_sync() {
 fn whoever_needs_room_waits_for_what_others_write_back() {
     let twin = std::sync::Arc::new(Twin::new());
     // So slow that a write-back of all there is takes a while.
-    let disk = Limited::new(twin, 8 << 20);
+    let disk = LimitedDisk::new(twin, 8 << 20);
     let store = DiskStore::new(
         pool(1 << 20),
         vec![DiskSpec::new(disk)],

@@ -1,4 +1,4 @@
-//! Disks that belong together: one is missing, empty, somebody else's or back; data files that are gone or there twice;
+//! Disks that belong together: one is missing, empty, another server's or back; data files that are gone or there twice;
 //! and subfiles that take long to open.
 
 mod harness;
@@ -11,8 +11,8 @@ use harness::pool;
 use store::conformance::{identity, pattern};
 use store::disk::twin::{Fault, Loss, Twin};
 use store::{
-    Asked, DiskId, DiskOptions, DiskSpec, DiskStore, Error, Origin, Result, Standing, Store,
-    Watched, Watcher,
+    DiskId, DiskOptions, DiskRequest, DiskSpec, DiskStore, Error, Origin, Result, Standing, Store,
+    WatchedDisk, Watcher,
 };
 
 const MEMORY: u64 = 16 << 20;
@@ -207,7 +207,7 @@ fn lost_disk_is_lost_for_good_and_a_new_one_takes_its_place() {
     let is_lost = |e: &Error| matches!(e, Error::Lost { .. });
     assert_eq!(readable(&store, is_lost).len(), 3);
     assert_eq!(store.disks().len(), 2);
-    // Whoever gives up the file can write it again under a new name.
+    // A user who gives up the file can write it again under a new name.
     let gone = (1..=6).find(|f| read(&store, *f).is_err()).unwrap();
     store.remove(identity(gone).id).unwrap();
     drop(store);
@@ -336,9 +336,9 @@ struct Gate {
 }
 
 impl Watcher for Gate {
-    fn asked(&self, file: &str, what: Asked) -> io::Result<()> {
+    fn asked(&self, file: &str, what: DiskRequest) -> io::Result<()> {
         // Headers are read at the start too; a table is read by recovery.
-        if file == self.name && matches!(what, Asked::Read(8192, _)) {
+        if file == self.name && matches!(what, DiskRequest::Read(8192, _)) {
             let _ = self.reached.lock().unwrap().send(());
             let _ = self.open.lock().unwrap().recv();
         }
@@ -364,7 +364,7 @@ fn recovery_of_one_subfile_keeps_nobody_else_waiting() {
         reached: Mutex::new(reached),
         open: Mutex::new(may_go),
     };
-    let disk = Watched::by(Arc::new(twin.clone()), Arc::new(gate));
+    let disk = WatchedDisk::by(Arc::new(twin.clone()), Arc::new(gate));
     let specs = vec![DiskSpec::new(disk)];
     let store = DiskStore::new(pool(MEMORY), specs, DiskOptions::default()).unwrap();
     std::thread::scope(|scope| {

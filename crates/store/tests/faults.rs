@@ -500,7 +500,7 @@ fn failed_barriers_are_told_to_the_watcher_of_the_disk() {
         }
     }
     let (twin, told) = (Twin::new(), Arc::new(Told::default()));
-    let disk = Arc::new(store::Watched::by(
+    let disk = Arc::new(store::WatchedDisk::by(
         Arc::new(twin.clone()),
         Arc::clone(&told),
     ));

@@ -456,7 +456,7 @@ fn a_data_file_whose_creation_was_never_finished_is_none() {
     store.create(&whole).unwrap().write_at(0, b"abc").unwrap();
     store.close().unwrap();
     drop(store);
-    // As they are found when whoever created them has died between the name and the header.
+    // As they are found when the server that created them has died between the name and the header.
     let names = |store: &DiskStore| -> Vec<String> {
         let mut names: Vec<String> = store.scan().into_iter().map(|f| f.name).collect();
         names.sort();

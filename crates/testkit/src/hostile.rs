@@ -1,33 +1,32 @@
-//! Trees that somebody might send to hurt: well formed, short, and describing as much as 63 bits allow.
+//! Trees that a client might send to hurt: well formed, short, and describing as much as 63 bits allow.
 //!
 //! A [`Source`] is any bytes: the input of a fuzzer, or a seed. Equal bytes give equal trees.
 
 use falls::{Falls, FallsSet, MAX_OFFSET, Periodic};
+use random::Random;
 
 /// Numbers from bytes; when they are used up, numbers that follow from them.
 #[derive(Clone, Debug)]
 pub struct Source<'a> {
     bytes: &'a [u8],
-    state: u64,
+    rest: Random,
 }
 
 impl<'a> Source<'a> {
     /// From the input of a fuzzer.
     pub fn new(bytes: &'a [u8]) -> Source<'a> {
-        let state = bytes.iter().fold(0x9e37_79b9_7f4a_7c15, |hash: u64, b| {
-            (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3)
-        });
-        Source {
-            bytes,
-            state: state | 1,
-        }
+        let seed = bytes
+            .iter()
+            .fold(0, |seed, b| random::mix(seed ^ u64::from(*b)));
+        let rest = Random::new(seed);
+        Source { bytes, rest }
     }
 
     /// From a seed alone.
     pub fn seeded(seed: u64) -> Source<'static> {
         Source {
             bytes: &[],
-            state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            rest: Random::new(seed),
         }
     }
 
@@ -37,11 +36,7 @@ impl<'a> Source<'a> {
             self.bytes = rest;
             return u64::from_le_bytes(*first);
         }
-        // xorshift64*
-        self.state ^= self.state >> 12;
-        self.state ^= self.state << 25;
-        self.state ^= self.state >> 27;
-        self.state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        self.rest.draw()
     }
 
     /// A number below `bound`, or 0.

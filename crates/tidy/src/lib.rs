@@ -12,6 +12,7 @@
 //! | [`lexer`] | Rust without comments and strings, for the rules |
 //! | [`tests_named`] | names of tests: golden cases, numbered statements |
 //! | [`links`] | relative links in Markdown lead somewhere |
+//! | [`remaining`] | numbers that can only fall: types that are no nouns, comments without an actor, flags |
 //! | [`tree`] | the files of the working tree |
 //! | [`walk`] | the walk of a byte names functions that exist |
 //!
@@ -26,6 +27,7 @@ pub mod language;
 pub mod layers;
 pub mod lexer;
 pub mod links;
+pub mod remaining;
 pub mod sources;
 pub mod tests_named;
 pub mod tree;

@@ -15,11 +15,10 @@ pub(crate) fn to_external(element: &Element, memory: &[u8], file: &mut [u8]) -> 
     match element.kind {
         Kind::Bytes => file.copy_from_slice(memory),
         Kind::Float | Kind::Signed | Kind::Unsigned if from == to => swap(from, memory, file),
-        Kind::Signed | Kind::Unsigned => {
-            let is_signed = element.kind == Kind::Signed;
+        Kind::Signed | Kind::Unsigned | Kind::Wide => {
             for (value, place) in pairs {
-                let number = wide(value.iter().rev(), is_signed);
-                narrow(number, place.iter_mut().rev(), is_signed)
+                let number = wide(value.iter().rev(), element.kind);
+                narrow(number, place.iter_mut().rev(), element.kind)
                     .ok_or_else(|| does_not_fit(number, to))?;
             }
         }
@@ -27,13 +26,6 @@ pub(crate) fn to_external(element: &Element, memory: &[u8], file: &mut [u8]) -> 
             for (value, place) in pairs {
                 place.fill(0);
                 place[to - 1] = u8::from(value.iter().any(|byte| *byte != 0));
-            }
-        }
-        Kind::Wide => {
-            for (value, place) in pairs {
-                let number = wide(value.iter().rev(), false);
-                narrow(number, place.iter_mut().rev(), false)
-                    .ok_or_else(|| does_not_fit(number, to))?;
             }
         }
         Kind::Extended => {
@@ -44,8 +36,8 @@ pub(crate) fn to_external(element: &Element, memory: &[u8], file: &mut [u8]) -> 
         }
         Kind::Float => {
             for (value, place) in pairs {
-                let number = float(value, false)?;
-                put_float(number, place, true)?;
+                put_float(float(value.to_vec())?, place)?;
+                place.reverse();
             }
         }
     }
@@ -60,10 +52,9 @@ pub(crate) fn from_external(element: &Element, file: &[u8], memory: &mut [u8]) -
         Kind::Bytes => memory.copy_from_slice(file),
         Kind::Float | Kind::Signed | Kind::Unsigned if from == to => swap(from, file, memory),
         Kind::Signed | Kind::Unsigned | Kind::Wide => {
-            let is_signed = element.kind == Kind::Signed;
             for (value, place) in pairs {
-                let number = wide(value.iter(), is_signed);
-                narrow(number, place.iter_mut(), is_signed)
+                let number = wide(value.iter(), element.kind);
+                narrow(number, place.iter_mut(), element.kind)
                     .ok_or_else(|| does_not_fit(number, to))?;
             }
         }
@@ -82,8 +73,8 @@ pub(crate) fn from_external(element: &Element, file: &[u8], memory: &mut [u8]) -
         }
         Kind::Float => {
             for (value, place) in pairs {
-                let number = float(value, true)?;
-                put_float(number, place, false)?;
+                let value = value.iter().rev().copied().collect();
+                put_float(float(value)?, place)?;
             }
         }
     }
@@ -117,10 +108,10 @@ fn swap(width: usize, from: &[u8], to: &mut [u8]) {
 }
 
 /// A number of up to 16 bytes, most significant first.
-fn wide<'a>(bytes: impl Iterator<Item = &'a u8>, is_signed: bool) -> i128 {
+fn wide<'a>(bytes: impl Iterator<Item = &'a u8>, kind: Kind) -> i128 {
     let mut number = 0i128;
     for (i, byte) in bytes.enumerate() {
-        if i == 0 && is_signed && byte & 0x80 != 0 {
+        if i == 0 && kind == Kind::Signed && byte & 0x80 != 0 {
             number = -1;
         }
         number = number << 8 | i128::from(*byte);
@@ -132,7 +123,7 @@ fn wide<'a>(bytes: impl Iterator<Item = &'a u8>, is_signed: bool) -> i128 {
 fn narrow<'a>(
     number: i128,
     bytes: impl ExactSizeIterator<Item = &'a mut u8>,
-    is_signed: bool,
+    kind: Kind,
 ) -> Option<()> {
     let mut rest = number;
     let mut last = 0;
@@ -141,19 +132,15 @@ fn narrow<'a>(
         *byte = last;
         rest >>= 8;
     }
-    let fits = match is_signed {
-        true => rest == if last & 0x80 != 0 { -1 } else { 0 },
-        false => rest == 0,
+    let fits = match kind {
+        Kind::Signed => rest == if last & 0x80 != 0 { -1 } else { 0 },
+        _ => rest == 0,
     };
     fits.then_some(())
 }
 
-/// A float of 4 or 8 bytes.
-fn float(bytes: &[u8], is_big: bool) -> Outcome<f64> {
-    let mut bytes = bytes.to_vec();
-    if is_big {
-        bytes.reverse();
-    }
+/// A float of 4 or 8 bytes, least significant first.
+fn float(bytes: Vec<u8>) -> Outcome<f64> {
     match bytes.len() {
         4 => Ok(f32::from_le_bytes(bytes.try_into().expect("4 bytes")).into()),
         8 => Ok(f64::from_le_bytes(bytes.try_into().expect("8 bytes"))),
@@ -161,15 +148,12 @@ fn float(bytes: &[u8], is_big: bool) -> Outcome<f64> {
     }
 }
 
-/// Stores a float of 4 or 8 bytes.
-fn put_float(number: f64, place: &mut [u8], is_big: bool) -> Outcome {
+/// Stores a float of 4 or 8 bytes, least significant first.
+fn put_float(number: f64, place: &mut [u8]) -> Outcome {
     match place.len() {
         4 => place.copy_from_slice(&(number as f32).to_le_bytes()),
         8 => place.copy_from_slice(&number.to_le_bytes()),
         width => return Err(no_float(width)),
-    }
-    if is_big {
-        place.reverse();
     }
     Ok(())
 }

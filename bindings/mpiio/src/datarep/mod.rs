@@ -24,7 +24,7 @@ use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
 
 pub(crate) use external32::{from_external, to_external};
-pub(crate) use registered::{Registered, register};
+pub(crate) use registered::{ProgramRepresentation, register};
 
 /// How values are written down.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub(crate) enum Representation {
     Native,
     Internal,
     External32,
-    Registered(Arc<Registered>),
+    Registered(Arc<ProgramRepresentation>),
 }
 
 impl Representation {

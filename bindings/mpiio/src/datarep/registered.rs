@@ -12,6 +12,7 @@ use crate::datatype::Element;
 use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
 use crate::ffi::Word;
+use crate::operation::Direction;
 use parking_lot::Mutex;
 
 type Convert = unsafe extern "C" fn(*mut c_void, Word, c_int, *mut c_void, i64, Word) -> c_int;
@@ -20,7 +21,7 @@ type Extent = unsafe extern "C" fn(Word, *mut i64, Word) -> c_int;
 
 /// A representation of the program.
 #[derive(Debug)]
-pub(crate) struct Registered {
+pub(crate) struct ProgramRepresentation {
     pub(crate) name: String,
     /// Null for values as in memory.
     read: usize,
@@ -33,10 +34,10 @@ pub(crate) struct Registered {
     sizes: Mutex<HashMap<Word, u64>>,
 }
 
-static ALL: Mutex<Vec<Arc<Registered>>> = Mutex::new(Vec::new());
+static ALL: Mutex<Vec<Arc<ProgramRepresentation>>> = Mutex::new(Vec::new());
 
 /// The representation that was registered under a name.
-pub(super) fn find(name: &str) -> Option<Arc<Registered>> {
+pub(super) fn find(name: &str) -> Option<Arc<ProgramRepresentation>> {
     let all = ALL.lock();
     all.iter().find(|known| known.name == name).cloned()
 }
@@ -63,7 +64,7 @@ pub(crate) fn register(
             "dtype_file_extent_fn is null; give a function that tells the sizes of values",
         ));
     }
-    all.push(Arc::new(Registered {
+    all.push(Arc::new(ProgramRepresentation {
         name: name.to_owned(),
         read,
         write,
@@ -75,7 +76,7 @@ pub(crate) fn register(
     Ok(())
 }
 
-impl Registered {
+impl ProgramRepresentation {
     /// Whether a function of the program has to be called for values.
     pub(crate) fn is_converting(&self) -> bool {
         (self.read, self.write) != (0, 0)
@@ -119,40 +120,21 @@ impl Registered {
         Ok(size)
     }
 
-    /// Makes values in memory of values of the file.
-    pub(crate) fn read(
+    /// Makes values in memory of values of the file, or the other way: calls a function of the program, several times if
+    /// the values are more than it can count.
+    pub(crate) fn convert(
         &self,
+        direction: Direction,
         user: usize,
         datatype: Word,
         items: u64,
         file: *mut u8,
         bytes_before: &dyn Fn(u64) -> u64,
     ) -> Outcome {
-        self.convert(self.read, user, datatype, items, file, bytes_before)
-    }
-
-    /// Makes values of the file of values in memory.
-    pub(crate) fn write(
-        &self,
-        user: usize,
-        datatype: Word,
-        items: u64,
-        file: *mut u8,
-        bytes_before: &dyn Fn(u64) -> u64,
-    ) -> Outcome {
-        self.convert(self.write, user, datatype, items, file, bytes_before)
-    }
-
-    /// Calls a function of the program, several times if the values are more than it can count.
-    fn convert(
-        &self,
-        function: usize,
-        user: usize,
-        datatype: Word,
-        items: u64,
-        file: *mut u8,
-        bytes_before: &dyn Fn(u64) -> u64,
-    ) -> Outcome {
+        let function = match direction {
+            Direction::Read => self.read,
+            Direction::Write => self.write,
+        };
         let user = user as *mut c_void;
         let most = match self.is_large {
             true => i64::MAX as u64,

@@ -52,12 +52,12 @@ pub(crate) struct Type {
     /// Whether copies are one run of bytes.
     is_solid: bool,
     /// Places of the count that was asked for last.
-    places: Mutex<Option<(u64, Placed)>>,
+    places: Mutex<Option<(u64, ElementPlaces)>>,
 }
 
 /// Where elements of a type lie in memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Placed {
+pub(crate) struct ElementPlaces {
     /// The lowest byte, from the address of the buffer.
     pub(crate) low: i64,
     /// The bytes from there on.
@@ -153,10 +153,10 @@ impl Type {
     }
 
     /// Where `count` of them lie.
-    pub(crate) fn placed(&self, count: u64) -> Outcome<Placed> {
+    pub(crate) fn placed(&self, count: u64) -> Outcome<ElementPlaces> {
         if self.is_solid {
             let bytes = self.size().checked_mul(count).ok_or_else(too_large)?;
-            return Ok(Placed {
+            return Ok(ElementPlaces {
                 low: self.native.true_lb(),
                 places: Places::bytes(bytes),
             });
@@ -170,7 +170,7 @@ impl Type {
         let sequence = self.native.to_sequence_of(count)?;
         let low = sequence.hull().map_or(0, |hull| hull.start);
         let from_low = sequence.shift(low.checked_neg().ok_or_else(too_large)?)?;
-        let placed = Placed {
+        let placed = ElementPlaces {
             low,
             places: Places::new(&from_low),
         };
@@ -279,28 +279,28 @@ fn counted(parts: &Parts) -> Box<[(Element, u64)]> {
 
 /// A datatype that is used for one call: predefined ones are there for ever and are not counted.
 #[derive(Debug)]
-pub(crate) enum Lent {
+pub(crate) enum LentType {
     Named(&'static Arc<Type>),
     Made(Arc<Type>),
 }
 
-impl Deref for Lent {
+impl Deref for LentType {
     type Target = Arc<Type>;
 
     fn deref(&self) -> &Arc<Type> {
         match self {
-            Lent::Named(of) => of,
-            Lent::Made(of) => of,
+            LentType::Named(of) => of,
+            LentType::Made(of) => of,
         }
     }
 }
 
 /// The datatype behind a handle, for one call.
 #[inline]
-pub(crate) fn lent(host: &Host, handle: Word) -> Outcome<Lent> {
+pub(crate) fn lent(host: &Host, handle: Word) -> Outcome<LentType> {
     match named::known(handle) {
-        Some(known) => Ok(Lent::Named(known)),
-        None => of_depth(host, handle, 0).map(Lent::Made),
+        Some(known) => Ok(LentType::Named(known)),
+        None => of_depth(host, handle, 0).map(LentType::Made),
     }
 }
 

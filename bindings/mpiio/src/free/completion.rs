@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::entry;
 use crate::ffi::{HandleOut, Out, StatusOut, Word};
 use crate::host::{self, Host};
-use crate::progress::Waiting;
+use crate::progress::WaitLoop;
 use crate::requests::{self, Request};
 
 /// Requests of ours in a list, with their places.
@@ -60,7 +60,7 @@ fn waiting(
 ) -> (Option<c_int>, Ours) {
     requests::finish(host);
     let ours = list.ours();
-    let mut rests = Waiting::new();
+    let mut rests = WaitLoop::new();
     loop {
         rests.look();
         requests::finish(host);

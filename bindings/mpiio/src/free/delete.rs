@@ -1,6 +1,6 @@
 //! `MPI_File_delete`.
 //!
-//! Of one process alone. A file that somebody has open stays.
+//! Of one process alone. A file that another process has open stays.
 
 use std::ffi::c_int;
 

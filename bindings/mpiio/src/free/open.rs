@@ -17,7 +17,7 @@ use crate::host::{self, Host};
 use crate::info;
 use crate::open_file::{self, Mode, OpenFile};
 use crate::progress;
-use crate::roll_call::{self, RollCall, Said};
+use crate::roll_call::{self, RollCall, RollCallAnswer};
 use crate::service::Target;
 use crate::table;
 use crate::view::CurrentView;
@@ -61,12 +61,12 @@ pub(crate) fn open(comm: Word, filename: Text, amode: c_int, info: Word, fh: Han
         Ok(true) | Err(_) => return theirs(),
     }
     let (said, connected) = match &target {
-        None => (Said::new(false, amode, 0, 0, None), None),
+        None => (RollCallAnswer::new(false, amode, 0, 0, None), None),
         Some(target) => {
             let ready = ready(host, target, amode, info);
             let failure = ready.as_ref().err().cloned();
             let hints = ready.as_ref().map_or(0, |ready| ready.new_file.len());
-            let said = Said::new(true, amode, target.number(), hints, failure);
+            let said = RollCallAnswer::new(true, amode, target.number(), hints, failure);
             (said, ready.ok())
         }
     };
@@ -182,7 +182,7 @@ impl Opening<'_> {
             let _ = client.mkdir_all(parent, None);
         }
         let hints = [&info::of_access(hints)[..], new_file].concat();
-        let mut options = info::options(&hints, mode.is_create).shared_pointer(self.number);
+        let mut options = info::options(&hints, mode).shared_pointer(self.number);
         if mode.is_read {
             options = options.read();
         }

@@ -4,7 +4,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
-use super::{Described, Grid, answer, copy_submatrix};
+use super::{DescribedMatrix, Grid, answer, copy_submatrix};
 use crate::entry::Outcome;
 use crate::failure::{Class, Failure};
 use crate::ffi::{Address, Word};
@@ -108,7 +108,7 @@ fn gemr2d(
 ) -> c_int {
     answer(|host| {
         let blacs = Blacs::find()?;
-        let described = |first, descriptor| Described {
+        let described = |first, descriptor| DescribedMatrix {
             first,
             descriptor,
             grid: blacs.grid(context(descriptor)),

@@ -81,7 +81,7 @@ pub(super) struct Submatrix {
 
 /// A part of a submatrix.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct LocalPart {
     /// Which bytes of the submatrix, column after column.
     pub(super) view: View,
     /// Where they lie in the local matrix, in bytes.
@@ -90,7 +90,7 @@ pub(super) struct Part {
 
 impl Submatrix {
     /// What this process has of `rows` x `columns` elements of so many bytes.
-    pub(super) fn part(&self, rows: i64, columns: i64, element: i64) -> Outcome<Part> {
+    pub(super) fn part(&self, rows: i64, columns: i64, element: i64) -> Outcome<LocalPart> {
         self.rows.check("rows")?;
         self.columns.check("columns")?;
         let (row, column) = self.at;
@@ -153,7 +153,7 @@ impl Submatrix {
             0 => Datatype::basic(0)?,
             _ => Datatype::hindexed(&[1], &[at], &memory)?,
         };
-        Ok(Part {
+        Ok(LocalPart {
             view: View::from(view),
             places: Places::new(&memory.to_sequence()),
         })

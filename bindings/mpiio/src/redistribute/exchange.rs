@@ -36,7 +36,7 @@ pub(super) fn team(host: &'static Host, comm: Word) -> Outcome<Team> {
     }
     progress::prepare();
     let roll_call = RollCall::of_processes(host, comm)?;
-    let team = match roll_call.near_team(host, comm, true)? {
+    let team = match roll_call.near_team(host, comm, Team::host_create_roomy)? {
         Some(team) => roll_call::driven(&team),
         None => Team::of(Arc::new(OverMpi {
             host,

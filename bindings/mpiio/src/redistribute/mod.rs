@@ -16,7 +16,7 @@ use std::ffi::c_int;
 use client::{Places, Redistribution, SharedBytes, SharedBytesMut, View};
 use layout::mpi::{Datatype, FileView};
 
-use block_cyclic::{Dimension, Part, Submatrix};
+use block_cyclic::{Dimension, LocalPart, Submatrix};
 
 use crate::datatype;
 use crate::entry::{self, Outcome};
@@ -130,20 +130,10 @@ extern "C" fn pario_redistribute_(
     comm: *const c_int,
     ierror: crate::ffi::Out<c_int>,
 ) {
-    let Some(host) = host::get() else {
-        return ierror.set(16);
-    };
-    let [source, target, comm] = [source, target, comm].map(blacs::number);
-    let (source, target) = (
-        host.type_from_fortran(source),
-        host.type_from_fortran(target),
-    );
-    ierror.set(pario_redistribute(
-        buf,
-        source,
-        target,
-        host.comm_from_fortran(comm),
-    ));
+    ierror.set(match from_fortran(source, target, comm) {
+        Some((source, target, comm)) => pario_redistribute(buf, source, target, comm),
+        None => NO_MPI,
+    });
 }
 
 /// Fortran: `call pario_redistribute_to(from, source, to, target, comm, ierror)`.
@@ -156,16 +146,25 @@ extern "C" fn pario_redistribute_to_(
     comm: *const c_int,
     ierror: crate::ffi::Out<c_int>,
 ) {
-    let Some(host) = host::get() else {
-        return ierror.set(16);
-    };
+    ierror.set(match from_fortran(source, target, comm) {
+        Some((source, target, comm)) => pario_redistribute_to(from, source, to, target, comm),
+        None => NO_MPI,
+    });
+}
+
+/// What Fortran hears where there is no MPI library.
+const NO_MPI: c_int = 16;
+
+/// Two types and a communicator of Fortran as those of C; nothing without an MPI library.
+fn from_fortran(
+    source: *const c_int,
+    target: *const c_int,
+    comm: *const c_int,
+) -> Option<(Word, Word, Word)> {
+    let host = host::get()?;
     let [source, target, comm] = [source, target, comm].map(blacs::number);
-    let (source, target) = (
-        host.type_from_fortran(source),
-        host.type_from_fortran(target),
-    );
-    let comm = host.comm_from_fortran(comm);
-    ierror.set(pario_redistribute_to(from, source, to, target, comm));
+    let [source, target] = [source, target].map(|datatype| host.type_from_fortran(datatype));
+    Some((source, target, host.comm_from_fortran(comm)))
 }
 
 /// A process's place in a grid of processes; not in it if a coordinate is negative.
@@ -180,19 +179,19 @@ struct Grid {
 
 /// A matrix or submatrix as ScaLAPACK describes it: 1-based first element and a descriptor of nine numbers.
 #[derive(Clone, Copy, Debug)]
-struct Described {
+struct DescribedMatrix {
     first: (c_int, c_int),
     descriptor: *const c_int,
     grid: Grid,
 }
 
-impl Described {
+impl DescribedMatrix {
     /// What this process has of it.
-    fn part(&self, rows: c_int, columns: c_int, element: i64) -> Outcome<Part> {
+    fn part(&self, rows: c_int, columns: c_int, element: i64) -> Outcome<LocalPart> {
         if self.grid.row < 0 || self.grid.column < 0 {
             let nothing = layout::FileOffset(0);
             let nothing = View::new(nothing, 1, falls::FallsSet::empty())?;
-            return Ok(Part {
+            return Ok(LocalPart {
                 view: nothing,
                 places: Places::bytes(0),
             });
@@ -225,8 +224,8 @@ fn copy_submatrix(
     host: &'static Host,
     comm: Word,
     (rows, columns, element): (c_int, c_int, i64),
-    (a, from): (Address, Described),
-    (b, to): (Address, Described),
+    (a, from): (Address, DescribedMatrix),
+    (b, to): (Address, DescribedMatrix),
 ) -> Outcome {
     let parts = if rows < 0 || columns < 0 || element < 1 {
         let text = format!("{rows} x {columns} elements of {element} bytes are no matrix");
@@ -285,12 +284,12 @@ extern "C" fn pario_gemr2d(
         }
         // SAFETY: the program gives two grids.
         let (grid_a, grid_b) = unsafe { (*grid_a, *grid_b) };
-        let from = Described {
+        let from = DescribedMatrix {
             first: (ia, ja),
             descriptor: desca,
             grid: grid_a,
         };
-        let to = Described {
+        let to = DescribedMatrix {
             first: (ib, jb),
             descriptor: descb,
             grid: grid_b,

@@ -29,7 +29,7 @@ pub(super) fn together(
 ) -> Outcome {
     call.file.check_no_split()?;
     requests::take_turn(&call.file);
-    let prepared = Operation::prepare(call, direction, start, memory, true);
+    let prepared = Operation::prepare(call, direction, start, memory);
     let operation = match prepared {
         Ok(operation) => operation,
         Err(failure) => {
@@ -42,18 +42,18 @@ pub(super) fn together(
     call.host.set_status(status, moved)
 }
 
-/// The functions of one kind: name, who, which way, from where.
+/// The functions of one kind, by the type of their last argument: name, who, which way, from where.
 macro_rules! accesses {
-    ($($name:ident $who:ident $direction:ident $start:ident;)*) => {$(
+    ($last:ty: $($name:ident $who:ident $direction:ident $start:ident;)*) => {$(
         #[doc = concat!("`MPI_File_", stringify!($name), "`.")]
         pub(crate) fn $name(
             call: &Call,
             buf: Address,
             count: i64,
             datatype: Word,
-            status: StatusOut,
+            last: $last,
         ) -> Outcome {
-            $who(call, Direction::$direction, Start::$start, (buf, count, datatype), status)
+            $who(call, Direction::$direction, Start::$start, (buf, count, datatype), last)
         }
     )*};
 }
@@ -61,7 +61,7 @@ pub(super) use accesses;
 
 /// Calls that take an offset.
 macro_rules! explicit {
-    ($($name:ident $who:ident $direction:ident;)*) => {$(
+    ($last:ty: $($name:ident $who:ident $direction:ident;)*) => {$(
         #[doc = concat!("`MPI_File_", stringify!($name), "`.")]
         pub(crate) fn $name(
             call: &Call,
@@ -69,22 +69,23 @@ macro_rules! explicit {
             buf: Address,
             count: i64,
             datatype: Word,
-            status: StatusOut,
+            last: $last,
         ) -> Outcome {
             let start = Start::Explicit(offset);
-            $who(call, Direction::$direction, start, (buf, count, datatype), status)
+            $who(call, Direction::$direction, start, (buf, count, datatype), last)
         }
     )*};
 }
+pub(super) use explicit;
 
-explicit! {
+explicit! { StatusOut:
     read_at alone Read;
     read_at_all together Read;
     write_at alone Write;
     write_at_all together Write;
 }
 
-accesses! {
+accesses! { StatusOut:
     read alone Read Individual;
     read_all together Read Individual;
     write alone Write Individual;

@@ -2,6 +2,7 @@
 //!
 //! Arguments are checked and pointers move at the call. See the table of the standard for which functions these are.
 
+use super::access::{accesses, explicit};
 use crate::entry::{Call, Outcome};
 use crate::ffi::{Address, HandleOut, Word};
 use crate::operation::{Direction, Operation, Start};
@@ -16,7 +17,7 @@ fn alone(
     request: HandleOut,
 ) -> Outcome {
     request.set(call.host.abi.request_null);
-    let operation = Operation::prepare(call, direction, start, memory, false)?;
+    let operation = Operation::prepare_alone(call, direction, start, memory)?;
     requests::start(call, operation, request)
 }
 
@@ -30,7 +31,7 @@ fn together(
 ) -> Outcome {
     request.set(call.host.abi.request_null);
     call.file.check_no_split()?;
-    match Operation::prepare(call, direction, start, memory, true) {
+    match Operation::prepare(call, direction, start, memory) {
         Ok(operation) => requests::start(call, operation, request),
         Err(failure) => {
             requests::take_part_with_nothing(Operation::nothing(call, direction));
@@ -39,48 +40,14 @@ fn together(
     }
 }
 
-/// The functions of one kind: name, who, which way, from where.
-macro_rules! accesses {
-    ($($name:ident $who:ident $direction:ident $start:ident;)*) => {$(
-        #[doc = concat!("`MPI_File_", stringify!($name), "`.")]
-        pub(crate) fn $name(
-            call: &Call,
-            buf: Address,
-            count: i64,
-            datatype: Word,
-            request: HandleOut,
-        ) -> Outcome {
-            $who(call, Direction::$direction, Start::$start, (buf, count, datatype), request)
-        }
-    )*};
-}
-
-/// Calls that take an offset.
-macro_rules! explicit {
-    ($($name:ident $who:ident $direction:ident;)*) => {$(
-        #[doc = concat!("`MPI_File_", stringify!($name), "`.")]
-        pub(crate) fn $name(
-            call: &Call,
-            offset: i64,
-            buf: Address,
-            count: i64,
-            datatype: Word,
-            request: HandleOut,
-        ) -> Outcome {
-            let start = Start::Explicit(offset);
-            $who(call, Direction::$direction, start, (buf, count, datatype), request)
-        }
-    )*};
-}
-
-explicit! {
+explicit! { HandleOut:
     iread_at alone Read;
     iread_at_all together Read;
     iwrite_at alone Write;
     iwrite_at_all together Write;
 }
 
-accesses! {
+accesses! { HandleOut:
     iread alone Read Individual;
     iread_all together Read Individual;
     iwrite alone Write Individual;

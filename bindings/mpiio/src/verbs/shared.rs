@@ -7,7 +7,7 @@ use crate::entry::{Call, Outcome};
 use crate::ffi::{Address, StatusOut, Word};
 use crate::operation::{Direction, Start};
 
-accesses! {
+accesses! { StatusOut:
     read_shared alone Read Shared;
     write_shared alone Write Shared;
     read_ordered together Read Ordered;

@@ -10,7 +10,7 @@ use crate::failure::{Class, Failure};
 use crate::ffi::{Address, StatusOut, Word};
 use crate::open_file::Split;
 use crate::operation::{Direction, Operation, Start};
-use crate::requests::{self, Running};
+use crate::requests::{self, SplitOperation};
 
 fn begin(
     call: &Call,
@@ -24,14 +24,14 @@ fn begin(
         // Ranks tell one another what they want: after all that was begun before.
         requests::take_turn(&call.file);
     }
-    let operation = match Operation::prepare(call, direction, start, memory, true) {
+    let operation = match Operation::prepare(call, direction, start, memory) {
         Ok(operation) => operation,
         Err(failure) => {
             requests::take_part_with_nothing(Operation::nothing(call, direction));
             return Err(failure);
         }
     };
-    let running = Running::start(call, operation)?;
+    let running = SplitOperation::start(call, operation)?;
     *call.file.split.lock() = Some(Split { name, running });
     Ok(())
 }

@@ -32,7 +32,7 @@ pub(crate) fn set_view(
     let note = told(&mine, file.file.has_used_shared_pointer());
     let bytes = mine.as_ref().ok().map(|view| &view.bytes);
     crate::requests::take_turn(file);
-    let mut agreed = Agreed::default();
+    let mut agreed = TeamAgreement::default();
     let set = file
         .file
         .set_view_noted(&file.driven, bytes, &note, |notes| {
@@ -76,7 +76,7 @@ fn prepare(
         .get()
         .ok_or_else(|| Failure::new(Class::Arg, "datarep is null; give a name, such as native"))?;
     let representation = Representation::find(&name)?;
-    let view = CurrentView::new(call.host, disp, types, representation, file.mode.is_write)?;
+    let view = CurrentView::new(call.host, disp, types, representation, &file.mode)?;
     match info::add(call, info) {
         Ok(()) => Ok(view),
         Err(failure) => {
@@ -117,7 +117,7 @@ fn displacement(call: &Call, disp: i64) -> Outcome<i64> {
 
 /// What holds for all processes.
 #[derive(Default)]
-struct Agreed {
+struct TeamAgreement {
     /// All of them can access the file together.
     is_together: bool,
     /// One of them has used the shared pointer.
@@ -129,7 +129,7 @@ const IS_TOGETHER: u8 = 1;
 const HAS_USED_SHARED_POINTER: u8 = 2;
 
 /// Whether all processes have a view, with etypes of one extent and one representation. If not, all fail alike.
-fn judge(notes: &[&[u8]]) -> Outcome<Agreed> {
+fn judge(notes: &[&[u8]]) -> Outcome<TeamAgreement> {
     // The class of a failure and its text, or nothing and what has to be alike.
     let parts: Vec<(u8, u8, &[u8])> = notes
         .iter()
@@ -153,7 +153,7 @@ fn judge(notes: &[&[u8]]) -> Outcome<Agreed> {
             ),
         ));
     }
-    Ok(Agreed {
+    Ok(TeamAgreement {
         is_together: parts.iter().all(|(_, bits, _)| bits & IS_TOGETHER != 0),
         has_used_shared_pointer: parts
             .iter()

@@ -167,7 +167,7 @@ impl Launch<'_> {
     }
 
     /// Starts it.
-    pub(crate) fn start(self) -> Running {
+    pub(crate) fn start(self) -> RunningProgram {
         let mut command = self.command();
         let file = self.site.dir.join(format!("output-{}", self.mpi.name()));
         let output = File::create(&file).expect("a file for the output");
@@ -177,7 +177,7 @@ impl Launch<'_> {
         let child = command.spawn();
         let child = child.unwrap_or_else(|e| panic!("{command:?}: {e}; scripts/setup installs it"));
         let what = format!("{command:?}");
-        Running {
+        RunningProgram {
             child,
             file,
             what,
@@ -201,14 +201,14 @@ impl Launch<'_> {
 }
 
 /// A program that runs.
-pub(crate) struct Running {
+pub(crate) struct RunningProgram {
     child: Child,
     file: PathBuf,
     what: String,
     end: Instant,
 }
 
-impl Running {
+impl RunningProgram {
     /// What it has printed until now.
     pub(crate) fn said(&self) -> String {
         let bytes = fs::read(&self.file).unwrap_or_default();
@@ -233,7 +233,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         let Some(group) = Pid::from_raw(self.child.id() as i32) else {
             return;

@@ -10,7 +10,7 @@ use client::{Client, OpenOptions};
 use super::Error;
 use super::connection::{self, refused};
 use super::transfer::{Mover, Stream, Trouble};
-use crate::progress::Progress;
+use crate::progress::{Display, Progress};
 
 /// Arguments of `pario cat`.
 #[derive(Args)]
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let client = connection::connect_to_existing()?;
     let mut mover = Mover::default();
     for path in &arguments.paths {
-        let mut progress = Progress::begin("", None, true);
+        let mut progress = Progress::begin("", None, Display::Hidden);
         if !to_output(&client, path, &mut mover, &mut progress)?.is_wanted {
             break;
         }
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 }
 
 /// How a file went to standard output.
-pub(crate) struct Printed {
+pub(crate) struct PrintOutcome {
     pub(crate) bytes: u64,
     /// Whether anybody is still there to read.
     pub(crate) is_wanted: bool,
@@ -50,7 +50,7 @@ pub(crate) fn to_output(
     path: &str,
     mover: &mut Mover,
     progress: &mut Progress,
-) -> Result<Printed, Error> {
+) -> Result<PrintOutcome, Error> {
     let file = client
         .open(path, &OpenOptions::new().read())
         .map_err(refused)?;
@@ -60,11 +60,11 @@ pub(crate) fn to_output(
     let out = std::io::stdout().as_fd().try_clone_to_owned();
     let out = out.map_err(|error| cannot_write(&error))?;
     match mover.load(&file, size, Stream::new(std::fs::File::from(out)), progress) {
-        Ok(bytes) => Ok(Printed {
+        Ok(bytes) => Ok(PrintOutcome {
             bytes,
             is_wanted: true,
         }),
-        Err(Trouble::Local(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Printed {
+        Err(Trouble::Local(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(PrintOutcome {
             bytes: progress.so_far().0,
             is_wanted: false,
         }),

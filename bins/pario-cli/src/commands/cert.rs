@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use certificates::{Authority, Validity, Wanted};
+use certificates::{Authority, CertificateRequest, Validity};
 use clap::{Args, Subcommand};
 use identity::{Certificate, Holder, TlsFiles, is_user_name};
 use serde_json::json;
@@ -46,7 +46,7 @@ enum What {
     /// Make the certificate of a server
     Server {
         #[command(flatten)]
-        signed: Signed,
+        signed: SigningArguments,
         /// Names and addresses by which others reach the server
         #[arg(value_name = "HOST", required = true)]
         hosts: Vec<String>,
@@ -57,7 +57,7 @@ enum What {
     /// Make the certificate of a user
     User {
         #[command(flatten)]
-        signed: Signed,
+        signed: SigningArguments,
         /// The user's name
         name: String,
         /// His number [default: that of the name on this host]
@@ -76,7 +76,7 @@ enum What {
     /// Sign a certificate again for the same holder and key; servers and clients take it up by themselves
     Renew {
         #[command(flatten)]
-        signed: Signed,
+        signed: SigningArguments,
         /// The certificate, with its key beside it (FILE.key)
         #[arg(value_name = "FILE.pem", required = true)]
         files: Vec<PathBuf>,
@@ -93,7 +93,7 @@ enum What {
 }
 
 #[derive(Args)]
-struct Signed {
+struct SigningArguments {
     /// The directory of the authority that signs
     #[arg(long, value_name = "DIR")]
     authority: PathBuf,
@@ -114,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
             ))
         }
         What::Server { signed, hosts, out } => {
-            let wanted = Wanted {
+            let wanted = CertificateRequest {
                 holder: Holder::Server,
                 hosts: hosts.clone(),
                 validity: Validity::days(signed.days),
@@ -129,7 +129,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
             groups,
             out,
         } => {
-            let wanted = Wanted {
+            let wanted = CertificateRequest {
                 holder: user(name, *uid, *gid, groups)?,
                 hosts: Vec::new(),
                 validity: Validity::days(signed.days),

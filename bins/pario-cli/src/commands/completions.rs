@@ -16,11 +16,11 @@ Examples:
 pub(crate) struct Arguments {
     /// The shell
     #[arg(value_enum)]
-    shell: Known,
+    shell: ShellName,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Known {
+enum ShellName {
     Bash,
     Zsh,
     Fish,
@@ -29,9 +29,9 @@ enum Known {
 /// Prints the completions of a shell.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let shell = match arguments.shell {
-        Known::Bash => Shell::Bash,
-        Known::Zsh => Shell::Zsh,
-        Known::Fish => Shell::Fish,
+        ShellName::Bash => Shell::Bash,
+        ShellName::Zsh => Shell::Zsh,
+        ShellName::Fish => Shell::Fish,
     };
     let mut script = Vec::new();
     generate(

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use wire::url::Endpoint;
 
 use super::output::counted;
-use super::{Error, Reported, output};
+use super::{Error, ReportedFailure, output};
 use crate::service::contact;
 use crate::service::state::State;
 use crate::service::target::Target;
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         findings: Vec::new(),
         files: BTreeMap::new(),
         sized: BTreeSet::new(),
-        seen: Seen::default(),
+        seen: ExaminedCounts::default(),
     };
     examination.run(&target, arguments.scrub)?;
     let Examination { findings, seen, .. } = examination;
@@ -91,13 +91,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     }
     match findings.is_empty() {
         true => Ok(()),
-        false => Err(Reported.into()),
+        false => Err(ReportedFailure.into()),
     }
 }
 
 /// What was looked at.
 #[derive(Debug, Default)]
-struct Seen {
+struct ExaminedCounts {
     files: u64,
     directories: u64,
     servers: u64,
@@ -114,7 +114,7 @@ struct Examination {
     files: BTreeMap<FileId, String>,
     /// Those of them that are not empty.
     sized: BTreeSet<FileId>,
-    seen: Seen,
+    seen: ExaminedCounts,
 }
 
 impl Examination {
@@ -567,7 +567,7 @@ fn subfile(entry: &SubfileEntry) -> Subfile {
     (entry.file, entry.generation, entry.index)
 }
 
-fn to_text(findings: &[Ailment], seen: &Seen) -> String {
+fn to_text(findings: &[Ailment], seen: &ExaminedCounts) -> String {
     let mut text = String::new();
     for finding in findings {
         // Writing to a string does not fail.
@@ -607,7 +607,7 @@ fn to_text(findings: &[Ailment], seen: &Seen) -> String {
     text
 }
 
-fn to_json(findings: &[Ailment], seen: &Seen) -> Value {
+fn to_json(findings: &[Ailment], seen: &ExaminedCounts) -> Value {
     let finding = |f: &Ailment| json!({ "kind": f.kind, "what": f.what, "remedy": f.remedy });
     json!({
         "is_well": findings.is_empty(),

@@ -10,7 +10,7 @@ use super::moving::{self, follow};
 use super::names::shown;
 use super::output::{bytes, counted};
 use super::{Error, output};
-use crate::progress::{self, Progress};
+use crate::progress::{self, Display, Progress};
 
 /// Arguments of `pario drain`.
 #[derive(Args)]
@@ -66,7 +66,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     }
     let options = moving::options(arguments.limit, false);
     let label = format!("server {}", server.0);
-    let mut bar = Progress::follow(&label, None, arguments.quiet || arguments.json);
+    let mut bar = Progress::follow(
+        &label,
+        None,
+        Display::unless(arguments.quiet || arguments.json),
+    );
     let begun = client.drain(server, &options).map_err(refused)?;
     if arguments.detach {
         return arguments.say(&begun);

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::explain_access::{self, Question};
 use super::layout::{subtitle, svg_grid};
 use super::output::{self, bytes, counted, exact_bytes, shortened};
-use super::stored_layout::Stored;
+use super::stored_layout::StoredFile;
 use super::{Error, input};
 use crate::draw::svg::{Drawing, Style};
 use crate::draw::{Grid, text};
@@ -125,7 +125,7 @@ impl Arguments {
                     "give what processes see of the file, as in --view '(block, *) onto 4'".into(),
                 );
             }
-            let subject = Stored::ask(path, None)?.subject()?;
+            let subject = StoredFile::ask(path, None)?.subject()?;
             return Ok((subject.array.clone(), subject.is_file, Some(subject)));
         }
         match self.space.array()? {

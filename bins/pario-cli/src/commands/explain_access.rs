@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use advise::collective::{Abilities, pick};
 use advise::cost::{
-    Access, DiskDirected, Home, Machine, Op, Prediction, Process, StoreKind, Way, alternatives,
+    Access, DirectedWay, Home, Machine, Op, Prediction, Process, StoreKind, Way, alternatives,
 };
 use client::{
     Choice, Client, Collective, ConnectOptions, File, Hints, LayoutState, Mapping, Member,
@@ -500,14 +500,14 @@ fn what(way: Way) -> String {
             format!("windows of {}, holes included", bytes(window_bytes))
         }
         Way::TwoPhase => "regrouped among the processes first".to_owned(),
-        Way::DiskDirected(DiskDirected::Piece) => "servers send every piece by itself".to_owned(),
-        Way::DiskDirected(DiskDirected::Packet) => {
+        Way::DiskDirected(DirectedWay::Piece) => "servers send every piece by itself".to_owned(),
+        Way::DiskDirected(DirectedWay::Packet) => {
             "servers send a packet per process and block".to_owned()
         }
-        Way::DiskDirected(DiskDirected::MultiBlock { blocks }) => {
+        Way::DiskDirected(DirectedWay::MultiBlock { blocks }) => {
             format!("servers send a packet per process and {blocks} blocks")
         }
-        Way::DiskDirected(DiskDirected::TwoPhase) => {
+        Way::DiskDirected(DirectedWay::TwoPhase) => {
             "servers send blocks whole; processes exchange".to_owned()
         }
     }

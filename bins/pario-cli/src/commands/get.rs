@@ -16,7 +16,7 @@ use super::names::{absolute, join, last, shown};
 use super::put::{local_name, summarize};
 use super::transfer::{Mover, Sparse, Stream, Trouble};
 use super::{Error, cat, output};
-use crate::progress::Progress;
+use crate::progress::{Display, Progress};
 
 /// Arguments of `pario get`.
 #[derive(Args)]
@@ -79,14 +79,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let mut get = Get {
         client: &client,
         mover: Mover::default(),
-        progress: Progress::begin(&label, None, arguments.quiet),
+        progress: Progress::begin(&label, None, Display::unless(arguments.quiet)),
         files: 0,
     };
     if is_stream {
         let printed = cat::to_output(&client, path, &mut get.mover, &mut get.progress)?;
         let time = get.progress.so_far().1;
         drop(get);
-        summarize(1, printed.bytes, time, arguments.quiet);
+        summarize(1, printed.bytes, time, Display::unless(arguments.quiet));
         return Ok(());
     }
     let target = match last(path).filter(|_| arguments.local.is_dir()) {
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         let facts = json!({ "files": files, "bytes": bytes, "seconds": time.as_secs_f64() });
         return output::print(&format!("{facts:#}\n"));
     }
-    summarize(files, bytes, time, arguments.quiet);
+    summarize(files, bytes, time, Display::unless(arguments.quiet));
     Ok(())
 }
 

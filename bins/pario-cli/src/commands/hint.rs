@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 
 fn show_table(is_json: bool) -> Result<(), Error> {
     if is_json {
-        let row = |k: &advise::hints::Known| {
+        let row = |k: &advise::hints::HintMeaning| {
             json!({"name": k.name, "kind": k.kind.word(), "life": k.life.word(), "what": k.what,
                    "is_of_creation": k.is_of_creation})
         };

@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let (tell, told) = channel();
     signals::watch(move |_| tell.send(()).is_ok())?;
     let options = embedded::Options::from_env();
-    // Somebody else who holds it serves as well.
+    // Another process that holds it serves as well.
     embedded::hold(&arguments.dir, &options, IDLE, STEP, &mut |step| {
         told.recv_timeout(step).is_ok()
     })?;

@@ -10,7 +10,7 @@ use clap::Args;
 use job::identity::Span;
 use job::{Job, Outcome, Process};
 
-use super::{Error, Reported, output, serve};
+use super::{Error, ReportedFailure, output, serve};
 use crate::service::inherited::close_inherited;
 use crate::service::signals;
 
@@ -71,13 +71,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     close_inherited();
     let outcome = hold(arguments);
     match outcome {
-        Ok(Outcome::Lost) => Err(Reported.into()),
+        Ok(Outcome::Lost) => Err(ReportedFailure.into()),
         Ok(_) => Ok(()),
         Err(error) => {
-            // Whoever started it says it in its own words.
+            // The process that started it says it in its own words.
             let text = error.to_string().replace('\n', " ");
             output::print(&format!("failed {text}\n"))?;
-            Err(Reported.into())
+            Err(ReportedFailure.into())
         }
     }
 }

@@ -74,17 +74,17 @@ pub(crate) struct TrustArguments {
 }
 
 /// Where a file was named, and the file.
-struct Named(&'static str, PathBuf);
+struct NamedFile(&'static str, PathBuf);
 
-fn named(option: &'static str, given: Option<&Path>, variable: &'static str) -> Option<Named> {
+fn named(option: &'static str, given: Option<&Path>, variable: &'static str) -> Option<NamedFile> {
     if let Some(path) = given {
-        return Some(Named(option, path.to_owned()));
+        return Some(NamedFile(option, path.to_owned()));
     }
     let path = std::env::var_os(variable).filter(|text| !text.is_empty())?;
-    Some(Named(variable, path.into()))
+    Some(NamedFile(variable, path.into()))
 }
 
-impl Named {
+impl NamedFile {
     fn secret(&self) -> Result<Secret, Error> {
         Secret::read(&self.1).map_err(|error| self.refused(&error))
     }
@@ -103,18 +103,18 @@ impl Named {
 }
 
 impl KeyArguments {
-    fn user_secret(&self) -> Option<Named> {
+    fn user_secret(&self) -> Option<NamedFile> {
         named("--secret", self.secret.as_deref(), "PARIO_SECRET")
     }
 
-    fn server_secret(&self) -> Option<Named> {
+    fn server_secret(&self) -> Option<NamedFile> {
         let given = self.server_secret.as_deref();
         named("--server-secret", given, "PARIO_SERVER_SECRET")
     }
 
     /// What the files say.
     pub(crate) fn keys(&self) -> Result<Keys, Error> {
-        let read = |named: Option<Named>| named.map(|n| n.secret()).transpose();
+        let read = |named: Option<NamedFile>| named.map(|n| n.secret()).transpose();
         let (user, server) = (self.user_secret(), self.server_secret());
         if let (Some(user), Some(server)) = (&user, &server)
             && user.absolute()? == server.absolute()?
@@ -132,7 +132,7 @@ impl KeyArguments {
         })
     }
 
-    fn tls_files(&self) -> [(&'static str, Option<Named>); 3] {
+    fn tls_files(&self) -> [(&'static str, Option<NamedFile>); 3] {
         [
             ("--tls-ca", &self.tls_ca, "PARIO_TLS_CA"),
             ("--tls-cert", &self.tls_cert, "PARIO_TLS_CERT"),
@@ -169,7 +169,7 @@ impl KeyArguments {
     /// With names that are good everywhere, after a look into the files.
     pub(crate) fn settled(&self) -> Result<KeyArguments, Error> {
         self.keys()?;
-        let absolute = |named: Option<Named>| named.map(|n| n.absolute()).transpose();
+        let absolute = |named: Option<NamedFile>| named.map(|n| n.absolute()).transpose();
         let [ca, cert, key] = self.tls_files().map(|(_, named)| absolute(named));
         Ok(KeyArguments {
             secret: absolute(self.user_secret())?,

@@ -1,5 +1,5 @@
 //! The arguments that say what a new file holds and how it is cut, and what they mean for a file that
-//! is there already: it keeps what it has, and whoever asks for something else is told.
+//! is there already: it keeps what it has, and a user who asks for something else is told.
 
 use clap::Args;
 use client::{Client, OpenOptions};

@@ -10,7 +10,7 @@ use layout::Layout;
 use serde_json::{Value, json};
 
 use super::output::{self, bytes, counted, exact_bytes, shortened};
-use super::stored_layout::Stored;
+use super::stored_layout::StoredFile;
 use super::{Error, input};
 use crate::draw::svg::{Drawing, Style};
 use crate::draw::{Grid, Room, text};
@@ -93,7 +93,7 @@ impl Arguments {
         let element = element
             .map(|k| notation::number("--element", k))
             .transpose()?;
-        let stored = Stored::ask(path, element)?;
+        let stored = StoredFile::ask(path, element)?;
         let subject = stored.subject()?;
         if let Some(path) = &self.svg {
             output::write_file(path, &svg(&subject))?;

@@ -43,5 +43,5 @@ pub(crate) mod stored_layout;
 pub(crate) mod transfer;
 pub(crate) mod up;
 
-pub(crate) use console::failure::{Error, ExitWith, Reported};
+pub(crate) use console::failure::{Error, ExitWith, ReportedFailure};
 pub(crate) use console::{names, output, preload};

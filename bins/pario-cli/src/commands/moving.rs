@@ -1,14 +1,14 @@
 //! What commands that move stored bytes share: following moves with a bar or with lines, being told to stop
 //! following, the limit, and moves in words and in JSON.
 //!
-//! A move is the service's. Whoever is interrupted while he follows one is told that it goes on.
+//! A move is the service's. A user who interrupts the following of one is told that it goes on.
 
 use console::notation::size_argument;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use client::{MoveOptions, MoveState, Progress as Moved};
+use client::{MoveOptions, MoveState, Progress as MoveProgress};
 use serde_json::{Value, json};
 
 use super::names::shown;
@@ -26,13 +26,13 @@ const INTERRUPTED: u8 = 130;
 
 static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Keeps interrupts for whoever follows; before anything else is started.
+/// Keeps interrupts for the thread that follows; before anything else is started.
 pub(crate) fn catch_interrupts() -> Result<(), Error> {
     signals::block()?;
     let follower = thread::current();
     signals::watch(move |_| {
         if IS_INTERRUPTED.swap(true, Ordering::SeqCst) {
-            // Asked twice: whoever follows does not come back from a question.
+            // Asked twice: the thread that follows does not come back from a question.
             std::process::exit(i32::from(INTERRUPTED));
         }
         follower.unpark();
@@ -61,7 +61,11 @@ pub(crate) fn follow<T>(
 }
 
 /// Shows how far a move is, and hands it back when there is nothing to wait for: over, or paused.
-pub(crate) fn shown_move(bar: &mut Progress, label: &str, now: Moved) -> Option<Moved> {
+pub(crate) fn shown_move(
+    bar: &mut Progress,
+    label: &str,
+    now: MoveProgress,
+) -> Option<MoveProgress> {
     bar.set_total(Some(now.total_bytes));
     let label = match now.state {
         MoveState::Waiting => format!("{label} waits"),
@@ -108,14 +112,14 @@ pub(crate) fn state_word(state: MoveState) -> &'static str {
 }
 
 /// Seconds until it is over, at the present rate.
-fn left_seconds(moved: &Moved) -> Option<f64> {
+fn left_seconds(moved: &MoveProgress) -> Option<f64> {
     let goes = matches!(moved.state, MoveState::Moving | MoveState::Cancelling);
     let left = moved.total_bytes.saturating_sub(moved.moved_bytes);
     (goes && moved.rate_bytes > 0).then(|| left as f64 / moved.rate_bytes as f64)
 }
 
 /// `/m: moving, 40% of 1 GiB, 64 MiB/s, 0:12 left`.
-pub(crate) fn described(path: &str, moved: &Moved) -> String {
+pub(crate) fn described(path: &str, moved: &MoveProgress) -> String {
     let mut text = format!("{}: {}", shown(path), state_word(moved.state));
     if !matches!(moved.state, MoveState::Done | MoveState::Cancelled) {
         let share = match moved.total_bytes {
@@ -138,7 +142,7 @@ pub(crate) fn described(path: &str, moved: &Moved) -> String {
 }
 
 /// What became of a move, for programs.
-pub(crate) fn to_json(path: &str, moved: &Moved) -> Value {
+pub(crate) fn to_json(path: &str, moved: &MoveProgress) -> Value {
     json!({
         "path": path,
         "file": moved.file.0,
@@ -168,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_move_in_words_has_share_rate_and_time_left() {
-        let moved = Moved {
+        let moved = MoveProgress {
             file: wire::FileId(7),
             generation: 2,
             moved_bytes: 256 << 20,
@@ -183,7 +187,7 @@ mod tests {
             described("/m", &moved),
             "/m: moving, 25% of 1 GiB, 64.0 MiB/s, 0:12 left"
         );
-        let paused = Moved {
+        let paused = MoveProgress {
             state: MoveState::Paused,
             failure: "no space at server 2".into(),
             ..moved

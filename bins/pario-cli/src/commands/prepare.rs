@@ -6,13 +6,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use client::Client;
-use job::prepare::{JobFile, Preparation, Prepared};
+use job::prepare::{JobFile, Preparation, PreparedEntry};
 use serde_json::{Value, json};
 
 use super::names::shown;
 use super::output::{bytes, counted, note};
-use super::run::Watched;
+use super::run::ProgressLine;
 use super::{Error, connection, output};
+use crate::progress::Display;
 
 /// Arguments of `pario prepare`.
 #[derive(Args)]
@@ -63,7 +64,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
             let client = connection::connect_to_existing()?;
             job.status(&client).map_err(say)?
         }
-        false => carry_out(&connection::connect()?, &job, arguments.quiet)?,
+        false => carry_out(
+            &connection::connect()?,
+            &job,
+            Display::unless(arguments.quiet),
+        )?,
     };
     if arguments.json {
         let mut all = to_json(&preparation);
@@ -82,9 +87,9 @@ pub(crate) fn read(path: &std::path::Path) -> Result<JobFile, Error> {
 pub(crate) fn carry_out(
     client: &Client,
     job: &JobFile,
-    is_quiet: bool,
+    display: Display,
 ) -> Result<Preparation, Error> {
-    let mut watched = Watched::begin("prepare", is_quiet);
+    let mut watched = ProgressLine::begin("prepare", display);
     job.carry_out(client, &mut watched).map_err(say)
 }
 
@@ -103,7 +108,7 @@ pub(crate) fn tell(preparation: &Preparation) {
     ));
 }
 
-fn state(entry: &Prepared) -> String {
+fn state(entry: &PreparedEntry) -> String {
     match (entry.missing.is_empty(), entry.done.is_empty()) {
         (true, true) => "ready".into(),
         (true, false) => format!("ready; made now: {}", entry.done.join(", ")),

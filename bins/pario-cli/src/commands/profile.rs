@@ -70,7 +70,7 @@ const LISTED: usize = 32;
 const BLOCKS: u64 = 256;
 
 /// A stored file and what is known about its use.
-pub(crate) struct Observed {
+pub(crate) struct ObservedFile {
     pub(crate) path: String,
     pub(crate) size: u64,
     pub(crate) array: Option<ArrayType>,
@@ -78,9 +78,9 @@ pub(crate) struct Observed {
     pub(crate) found: FileProfile,
 }
 
-impl Observed {
+impl ObservedFile {
     /// Asks the service.
-    pub(crate) fn ask(client: &Client, path: &str) -> Result<Observed, Error> {
+    pub(crate) fn ask(client: &Client, path: &str) -> Result<ObservedFile, Error> {
         let attributes = client.stat(path).map_err(refused)?;
         let path = absolute(path);
         if attributes.kind == Kind::Directory {
@@ -93,7 +93,7 @@ impl Observed {
             .array
             .as_deref()
             .and_then(|text| text.parse().ok());
-        Ok(Observed {
+        Ok(ObservedFile {
             found: client.profile(&path).map_err(refused)?,
             path,
             size: attributes.size,
@@ -118,7 +118,7 @@ impl Observed {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let client = connection::connect_to_existing()?;
     let path = &arguments.path;
-    let observed = Observed::ask(&client, path)?;
+    let observed = ObservedFile::ask(&client, path)?;
     let name = shown(&observed.path);
     if arguments.clear {
         client.clear_profile(path).map_err(refused)?;
@@ -153,7 +153,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     }
 }
 
-fn import(client: &Client, observed: &Observed, from: &Path, processes: u64) -> Result<(), Error> {
+fn import(
+    client: &Client,
+    observed: &ObservedFile,
+    from: &Path,
+    processes: u64,
+) -> Result<(), Error> {
     let given = from.display();
     let read = std::fs::read(from).map_err(|e| format!("--import: {given}: {e}"))?;
     let template = Template::load(&read).map_err(|e| format!("--import: {given}: {e}"))?;
@@ -245,7 +250,7 @@ fn view_text(entry: &Entry) -> String {
     }
 }
 
-impl Observed {
+impl ObservedFile {
     /// Who used what.
     pub(crate) fn map(&self) -> AccessMap {
         AccessMap::new(self.profile(), self.bytes())

@@ -19,7 +19,7 @@ use super::laid_out::LaidOut;
 use super::names::{absolute, join, last, shown};
 use super::output::{self, counted, note};
 use super::transfer::{Mover, Sparse, Stream, Trouble};
-use crate::progress::{self, Progress};
+use crate::progress::{self, Display, Progress};
 
 /// Arguments of `pario put`.
 #[derive(Args)]
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         client: &client,
         arguments,
         mover: Mover::default(),
-        progress: Progress::begin(&shown(label), None, arguments.quiet),
+        progress: Progress::begin(&shown(label), None, Display::unless(arguments.quiet)),
         files: 0,
         left_out: 0,
         is_volatile: false,
@@ -315,7 +315,12 @@ impl Put<'_> {
             });
             output::print(&format!("{facts:#}\n"))?;
         } else {
-            summarize(self.files, bytes, time, self.arguments.quiet);
+            summarize(
+                self.files,
+                bytes,
+                time,
+                Display::unless(self.arguments.quiet),
+            );
         }
         match self.left_out {
             0 => Ok(()),
@@ -328,10 +333,10 @@ impl Put<'_> {
     }
 }
 
-/// Says what was moved to somebody who watches, if it took a while.
-pub(crate) fn summarize(files: u64, bytes: u64, time: std::time::Duration, is_quiet: bool) {
+/// Says what was moved to a user who watches, if it took a while.
+pub(crate) fn summarize(files: u64, bytes: u64, time: std::time::Duration, display: Display) {
     let took_a_while = time >= std::time::Duration::from_secs(1);
-    if took_a_while && !is_quiet && std::io::stderr().is_terminal() {
+    if took_a_while && display == Display::Shown && std::io::stderr().is_terminal() {
         let files = counted(files, "file", "files");
         note(&format!("{files}, {}", progress::summary(bytes, time)));
     }

@@ -12,7 +12,7 @@ use super::moving::{self, follow};
 use super::names::shown;
 use super::output::{bytes, counted};
 use super::{Error, output};
-use crate::progress::{self, Progress};
+use crate::progress::{self, Display, Progress};
 
 /// Arguments of `pario rebalance`.
 #[derive(Args)]
@@ -59,7 +59,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         return arguments.say(&moves, "would move");
     }
     let options = moving::options(arguments.limit, false);
-    let mut bar = Progress::follow("rebalance", None, arguments.quiet || arguments.json);
+    let mut bar = Progress::follow(
+        "rebalance",
+        None,
+        Display::unless(arguments.quiet || arguments.json),
+    );
     let moves = client.rebalance(path, &options).map_err(refused)?;
     if arguments.detach || moves.is_empty() {
         return arguments.say(&moves, "moves");

@@ -2,7 +2,7 @@
 //! cancels a move that is under way. The service moves the file whether or not anybody follows.
 
 use clap::Args;
-use client::{Client, Kind, MoveState, Progress as Moved, Relayout, Status};
+use client::{Client, Kind, MoveState, Progress as MoveProgress, Relayout, Status};
 use serde_json::json;
 
 use super::connection::{self, refused};
@@ -10,7 +10,7 @@ use super::laid_out::check_layout;
 use super::moving::{self, described, follow, shown_move, to_json};
 use super::names::{absolute, last, shown};
 use super::{Error, output};
-use crate::progress::{self, Progress};
+use crate::progress::{self, Display, Progress};
 
 /// Arguments of `pario relayout`.
 #[derive(Args)]
@@ -189,8 +189,8 @@ impl Arguments {
         self.say(&now)
     }
 
-    /// What the flags ask for, in the order in which it is asked for: whoever wants a move held back wants that before
-    /// it may go faster, and whoever lets it go on wants it limited by then.
+    /// What the flags ask for, in the order in which it is asked for: a user who wants a move held back wants that before
+    /// it may go faster, and one who lets it go on wants it limited by then.
     fn steps(&self) -> impl Iterator<Item = Step> {
         let held = match (self.pause, self.cancel) {
             (true, _) => Some(Step::Pause),
@@ -203,7 +203,7 @@ impl Arguments {
     }
 
     /// Asks for one step. A move ends when it likes, also just before it is asked.
-    fn take(&self, step: Step, moving: &mut Relayout) -> Result<Moved, Error> {
+    fn take(&self, step: Step, moving: &mut Relayout) -> Result<MoveProgress, Error> {
         let answer = match step {
             Step::Pause => moving.pause(),
             Step::Cancel => moving.cancel(),
@@ -222,7 +222,7 @@ impl Arguments {
             && match step {
                 Step::Pause => true,
                 Step::Cancel => now.state != MoveState::Cancelled,
-                // Whoever wants more than that is answered by the rest.
+                // A user who wants more than that is answered by the rest.
                 Step::Limit(_) => !was_taken && !self.cancel && !self.follow && !self.status,
                 Step::Resume => !was_taken,
             };
@@ -240,10 +240,10 @@ impl Arguments {
 
     fn bar(&self) -> Progress {
         let label = shown(last(&self.path).unwrap_or("/"));
-        Progress::follow(&label, None, self.quiet || self.json)
+        Progress::follow(&label, None, Display::unless(self.quiet || self.json))
     }
 
-    fn followed(&self, bar: &mut Progress, moving: &mut Relayout) -> Result<Moved, Error> {
+    fn followed(&self, bar: &mut Progress, moving: &mut Relayout) -> Result<MoveProgress, Error> {
         let label = shown(last(&self.path).unwrap_or("/"));
         let path = shown(&absolute(&self.path));
         let goes_on = format!(
@@ -257,7 +257,7 @@ impl Arguments {
     }
 
     /// What became of the move; one that cannot go on by itself is a failure.
-    fn say(&self, now: &Moved) -> Result<(), Error> {
+    fn say(&self, now: &MoveProgress) -> Result<(), Error> {
         let path = shown(&absolute(&self.path));
         match now.state {
             MoveState::Failed => Err(format!(
@@ -280,7 +280,7 @@ impl Arguments {
         (self.layout.is_some() || self.resume || self.cancel || self.follow) && !self.detach
     }
 
-    fn print(&self, now: &Moved) -> Result<(), Error> {
+    fn print(&self, now: &MoveProgress) -> Result<(), Error> {
         let path = absolute(&self.path);
         match self.json {
             true => output::print(&format!("{:#}\n", to_json(&path, now))),

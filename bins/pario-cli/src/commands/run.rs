@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use client::{Client, ConnectOptions, ServiceUrl};
 use job::identity::{JOB, JOB_DIR, JOB_HOST, JOB_MANAGER, JOB_SECRET};
-use job::stage::{Moved, Stage, Watcher};
-use job::{Job, Process, Started};
+use job::stage::{Stage, StagingTotals, Watcher};
+use job::{Job, Process, StartedHolder};
 use layout::ByteSize;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use super::names::shown;
 use super::output::{counted, note};
 use super::{Error, ExitWith, connection, output, preload};
-use crate::progress::{self, Progress};
+use crate::progress::{self, Display, Progress};
 
 /// Set for the holder of a job that has processes on other hosts.
 pub(crate) const NETWORK: &str = "PARIO_JOB_NETWORK";
@@ -202,7 +202,7 @@ impl Arguments {
     fn with_servers(
         &self,
         job: &Job,
-        started: &mut Started,
+        started: &mut StartedHolder,
         environment: &[(String, std::ffi::OsString)],
         stage_in: &[Stage],
         stage_out: &[Stage],
@@ -360,9 +360,9 @@ impl Arguments {
     }
 
     fn move_in(&self, client: &Client, stages: &[Stage]) -> Result<Totals, Error> {
-        let mut totals = Totals::default();
+        let (mut totals, display) = (Totals::default(), Display::unless(self.quiet));
         for stage in stages {
-            let mut watched = Watched::begin(&local(stage), self.quiet);
+            let mut watched = ProgressLine::begin(&local(stage), display);
             let moved = stage.move_in(client, &mut watched).map_err(|e| {
                 let what = shown(&e.to_string());
                 format!("--stage-in: {what}; the command was not started")
@@ -371,12 +371,12 @@ impl Arguments {
                 moved,
                 watched,
                 &format!("staged in {}", local(stage)),
-                self.quiet,
+                display,
             );
         }
         if let Some(path) = &self.prepare {
             let job = super::prepare::read(path)?;
-            let preparation = super::prepare::carry_out(client, &job, self.quiet)
+            let preparation = super::prepare::carry_out(client, &job, display)
                 .map_err(|e| format!("--prepare: {e}; the command was not started"))?;
             if !self.quiet {
                 super::prepare::tell(&preparation);
@@ -391,7 +391,7 @@ impl Arguments {
         stages: &[Stage],
         status: ExitStatus,
     ) -> (Totals, Vec<String>) {
-        let mut totals = Totals::default();
+        let (mut totals, display) = (Totals::default(), Display::unless(self.quiet));
         let mut failures = Vec::new();
         if !stages.is_empty() && !status.success() && !self.quiet {
             note(&format!(
@@ -400,13 +400,13 @@ impl Arguments {
             ));
         }
         for stage in stages {
-            let mut watched = Watched::begin(&local(stage), self.quiet);
+            let mut watched = ProgressLine::begin(&local(stage), display);
             let (moved, failed) = stage.move_out(client, &mut watched);
             totals.add(
                 moved,
                 watched,
                 &format!("staged out {}", local(stage)),
-                self.quiet,
+                display,
             );
             for failure in &failed {
                 note(&format!("pario: not staged out: {}", shown(failure)));
@@ -469,18 +469,18 @@ impl Arguments {
 /// What was moved in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
-    moved: Moved,
+    moved: StagingTotals,
     time: Duration,
 }
 
 impl Totals {
-    fn add(&mut self, moved: Moved, watched: Watched, what: &str, is_quiet: bool) {
+    fn add(&mut self, moved: StagingTotals, watched: ProgressLine, what: &str, display: Display) {
         let (_, time) = watched.0.so_far();
         drop(watched);
         self.moved.files += moved.files;
         self.moved.bytes += moved.bytes;
         self.time += time;
-        if !is_quiet {
+        if display == Display::Shown {
             let files = counted(moved.files, "file", "files");
             let rate = progress::summary(moved.bytes, time);
             note(&format!("pario: {what}: {files}, {rate}"));
@@ -497,15 +497,15 @@ impl Totals {
 }
 
 /// A line on the terminal.
-pub(crate) struct Watched(Progress);
+pub(crate) struct ProgressLine(Progress);
 
-impl Watched {
-    pub(crate) fn begin(label: &str, is_quiet: bool) -> Watched {
-        Watched(Progress::begin(label, None, is_quiet))
+impl ProgressLine {
+    pub(crate) fn begin(label: &str, display: Display) -> ProgressLine {
+        ProgressLine(Progress::begin(label, None, display))
     }
 }
 
-impl Watcher for Watched {
+impl Watcher for ProgressLine {
     fn total(&mut self, bytes: u64) {
         self.0.set_total(Some(bytes));
     }
@@ -520,7 +520,7 @@ impl Watcher for Watched {
 }
 
 /// Tells the holder to end, and waits for it; whether it kept what it had to.
-fn end(started: &mut Started) -> bool {
+fn end(started: &mut StartedHolder) -> bool {
     if let Some(process) = job::Process::with_number(started.child.id()) {
         process.signal(rustix::process::Signal::TERM);
     }

@@ -16,7 +16,7 @@ use wire::url::Endpoint;
 
 use super::keys::{KeyArguments, LeaseArguments, TrustArguments};
 use super::limits::Limits;
-use super::{Error, Reported, output};
+use super::{Error, ReportedFailure, output};
 use crate::service::{addresses, signals, worker};
 
 /// Arguments of `pario serve`.
@@ -54,7 +54,7 @@ struct Meta {
     listen: Vec<Endpoint>,
 
     #[command(flatten)]
-    shared: Shared,
+    shared: SharedArguments,
 
     #[command(flatten)]
     trust: TrustArguments,
@@ -136,11 +136,11 @@ struct Io {
     distance: u64,
 
     #[command(flatten)]
-    shared: Shared,
+    shared: SharedArguments,
 }
 
 #[derive(Args)]
-struct Shared {
+struct SharedArguments {
     #[command(flatten)]
     keys: KeyArguments,
 
@@ -179,7 +179,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         // The supervisor says it in its own words.
         Err(error) if shared.supervised_by.is_some() => {
             output::print(&format!("{}\n", worker::failure_line(&error.to_string())))?;
-            Err(Reported.into())
+            Err(ReportedFailure.into())
         }
         other => other,
     }
@@ -284,7 +284,7 @@ pub(crate) fn raise_open_files() {
 /// Memory of a disk server unless told otherwise.
 pub(crate) const DISK_MEMORY: u64 = 256 << 20;
 
-impl Shared {
+impl SharedArguments {
     fn say_listening(&self, endpoints: &[Endpoint]) -> Result<(), Error> {
         let mut text = String::new();
         for endpoint in endpoints {

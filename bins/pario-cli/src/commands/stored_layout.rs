@@ -19,7 +19,7 @@ use console::subject::{Elements, Subject};
 const LISTED: usize = 32;
 
 /// A stored file and where its bytes are.
-pub(crate) struct Stored {
+pub(crate) struct StoredFile {
     path: String,
     size: u64,
     layout: FileLayout,
@@ -38,9 +38,9 @@ struct Row {
     is_lost: bool,
 }
 
-impl Stored {
+impl StoredFile {
     /// Asks the service.
-    pub(crate) fn ask(path: &str, element: Option<u64>) -> Result<Stored, Error> {
+    pub(crate) fn ask(path: &str, element: Option<u64>) -> Result<StoredFile, Error> {
         let client = connection::connect_to_existing()?;
         let attributes = client.stat(path).map_err(refused)?;
         let path = absolute(path);
@@ -50,7 +50,7 @@ impl Stored {
         }
         let layout = client.layout(&path).map_err(refused)?;
         let members = client.members().map_err(refused)?;
-        let stored = Stored {
+        let stored = StoredFile {
             path,
             size: attributes.size,
             layout,

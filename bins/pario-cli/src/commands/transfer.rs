@@ -207,7 +207,7 @@ fn is_zero(block: &[u8]) -> bool {
 }
 
 /// A buffer and what is in it.
-struct Piece {
+struct Chunk {
     buffer: Vec<u8>,
     offset: u64,
     len: usize,
@@ -253,7 +253,7 @@ impl Mover {
             // Not waited for when the service fails: it may read from a terminal.
             let reader = thread::spawn(move || read_ahead(source, &give, &take_back));
             for piece in &take {
-                let Piece {
+                let Chunk {
                     buffer,
                     offset,
                     len,
@@ -321,7 +321,7 @@ impl Mover {
             };
             let is_last = len < buffer.len();
             if give
-                .send(Piece {
+                .send(Chunk {
                     buffer,
                     offset,
                     len,
@@ -347,7 +347,7 @@ impl Mover {
 /// Reads pieces until there are no more, or nobody wants them.
 fn read_ahead<S: Source>(
     mut source: S,
-    give: &Sender<Piece>,
+    give: &Sender<Chunk>,
     take_back: &Receiver<Vec<u8>>,
 ) -> io::Result<(S, Vec<Vec<u8>>)> {
     let mut spare = Vec::new();
@@ -357,7 +357,7 @@ fn read_ahead<S: Source>(
             break;
         };
         if give
-            .send(Piece {
+            .send(Chunk {
                 buffer,
                 offset,
                 len,
@@ -374,7 +374,7 @@ fn read_ahead<S: Source>(
 /// Writes pieces until there are no more.
 fn write_behind<S: Sink>(
     mut sink: S,
-    take: &Receiver<Piece>,
+    take: &Receiver<Chunk>,
     give_back: &Sender<Vec<u8>>,
 ) -> io::Result<S> {
     for piece in take {

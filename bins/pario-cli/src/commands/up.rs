@@ -18,7 +18,7 @@ use wire::url::Endpoint;
 use super::keys::{KeyArguments, LeaseArguments, TrustArguments};
 use super::limits::Limits;
 use super::output::{counted, note};
-use super::{Error, Reported, down, output, serve};
+use super::{Error, ReportedFailure, down, output, serve};
 use crate::service::state::State;
 use crate::service::supervisor::{Plan, Supervisor, disk_servers_found};
 use crate::service::target::DEFAULT_DIRECTORY;
@@ -103,8 +103,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     }
     let outcome = serve_here(arguments);
     match outcome {
-        Err(error) if arguments.detached && !error.is::<Reported>() => {
-            // Both to whoever waits, if he still does, and to the log.
+        Err(error) if arguments.detached && !error.is::<ReportedFailure>() => {
+            // Both to the process that waits, if it still does, and to the log.
             output::print(&format!("{}\n", worker::failure_line(&error.to_string())))?;
             Err(error)
         }

@@ -1,6 +1,6 @@
 //! The matrix of the demo: what every byte of it is, and which part of it a process has.
 //!
-//! The value of an element follows from its place alone, so that whoever reads it, through whatever
+//! The value of an element follows from its place alone, so that a process that reads it, through whatever
 //! view, knows every byte it has to find.
 
 use layout::ArrayType;
@@ -54,7 +54,7 @@ impl Cut {
 
 /// One part of a square matrix, row by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct MatrixPart {
     /// Rows and columns of the matrix.
     side: u64,
     /// Bytes of an element, at most 8.
@@ -63,9 +63,9 @@ pub(crate) struct Part {
     columns: (u64, u64),
 }
 
-impl Part {
+impl MatrixPart {
     /// The part that has this number.
-    pub(crate) fn new(array: &ArrayType, cut: Cut, rank: u64) -> Result<Part, Error> {
+    pub(crate) fn new(array: &ArrayType, cut: Cut, rank: u64) -> Result<MatrixPart, Error> {
         let &[side, other] = array.extents() else {
             return Err(format!("{array} is no matrix").into());
         };
@@ -83,7 +83,7 @@ impl Part {
             Cut::Columns => (all, block(4, rank)),
             Cut::Squares => (block(2, rank / 2), block(2, rank % 2)),
         };
-        Ok(Part {
+        Ok(MatrixPart {
             side,
             element: element as usize,
             rows,
@@ -137,8 +137,8 @@ fn value(place: u64) -> [u8; 8] {
 mod tests {
     use super::*;
 
-    fn part(array: &str, cut: Cut, rank: u64) -> Part {
-        Part::new(&array.parse().expect("an array"), cut, rank).expect("a part")
+    fn part(array: &str, cut: Cut, rank: u64) -> MatrixPart {
+        MatrixPart::new(&array.parse().expect("an array"), cut, rank).expect("a part")
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
             let Ok(array) = array.parse::<ArrayType>() else {
                 continue;
             };
-            assert!(Part::new(&array, Cut::Rows, 0).is_err(), "{array}");
+            assert!(MatrixPart::new(&array, Cut::Rows, 0).is_err(), "{array}");
         }
     }
 }

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use clap::{Args, Subcommand};
 use console::driven::Group;
-use console::site::{Site, Wanted};
+use console::site::{ServiceSpec, Site};
 use layout::ArrayType;
 use serde_json::{Value, json};
 
@@ -23,11 +23,11 @@ use matrix::Cut;
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    part: Part,
+    part: DemoProcess,
 }
 
 #[derive(Subcommand)]
-enum Part {
+enum DemoProcess {
     /// Start a service in memory, use it from eight processes, stop it
     Service(Service),
     /// Be one of the processes
@@ -57,17 +57,17 @@ const MEMORY: u64 = 1 << 30;
 /// Runs the demo, or one of its processes.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     match &arguments.part {
-        Part::Service(service) => service.run(),
-        Part::Worker(arguments) => worker::run(arguments),
+        DemoProcess::Service(service) => service.run(),
+        DemoProcess::Worker(arguments) => worker::run(arguments),
     }
 }
 
 impl Service {
     fn run(&self) -> Result<(), Error> {
         let start = Instant::now();
-        let wanted = Wanted {
+        let wanted = ServiceSpec {
             memory: MEMORY,
-            ..Wanted::memory(COUNT as usize, 0)
+            ..ServiceSpec::memory(COUNT as usize, 0)
         };
         let service = Site::start(&wanted, None)?;
         say(&format!(

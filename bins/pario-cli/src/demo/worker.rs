@@ -20,7 +20,7 @@ use console::refused;
 use layout::ArrayType;
 use serde_json::{Value, json};
 
-use super::matrix::{Cut, Part};
+use super::matrix::{Cut, MatrixPart};
 use crate::commands::Error;
 
 /// Arguments of a process of the demo.
@@ -49,7 +49,7 @@ fn obey(client: &Client, line: &str) -> Result<Value, Error> {
     let array: ArrayType = text("array")?.parse().map_err(|e| format!("array: {e}"))?;
     let cut = Cut::of(text("cut")?).ok_or("cut: r, c or b")?;
     let rank = told["rank"].as_u64().unwrap_or(0);
-    let part = Part::new(&array, cut, rank)?;
+    let part = MatrixPart::new(&array, cut, rank)?;
     let view = format!("{} [{rank}]", cut.layout());
     let (path, layout) = (text("path")?, text("layout")?);
     let options = OpenOptions::new().read().write().create();
@@ -66,7 +66,7 @@ fn obey(client: &Client, line: &str) -> Result<Value, Error> {
     Ok(answer)
 }
 
-fn read(file: &client::File, part: &Part) -> Result<Value, Error> {
+fn read(file: &client::File, part: &MatrixPart) -> Result<Value, Error> {
     let mut found = vec![0; part.bytes()];
     let start = Instant::now();
     let n = file.read_at(0, &mut found).map_err(refused)?;
@@ -75,7 +75,7 @@ fn read(file: &client::File, part: &Part) -> Result<Value, Error> {
     Ok(json!({ "seconds": seconds, "bytes": part.bytes(), "wrong": wrong }))
 }
 
-fn write(file: &client::File, part: &Part, repeat: u64) -> Result<Value, Error> {
+fn write(file: &client::File, part: &MatrixPart, repeat: u64) -> Result<Value, Error> {
     let bytes = part.fill();
     let mut copy = vec![0; bytes.len()];
     let plain = PlainFile::new()?;

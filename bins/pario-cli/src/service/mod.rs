@@ -4,7 +4,7 @@
 //! Left to others: what the processes do (`metaserver`, `ioserver`), and the command line.
 //!
 //! ```text
-//! DIR/lock            held by the supervisor, or by whoever uses the directory without a service
+//! DIR/lock            held by the supervisor, or by a process that uses the directory without a service
 //! DIR/service.json    which service runs here
 //! DIR/log             what a detached service has to say
 //! DIR/log.1           what it had to say before that

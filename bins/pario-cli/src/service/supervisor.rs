@@ -6,7 +6,7 @@
 //!   [`LONGEST_PAUSE`] apart. One that has served for [`FORGIVEN_AFTER`] begins anew. How often it died, why and
 //!   when it is tried next stands in `service.json` and in the log.
 //! - Only `pario down` ends a service. A server that says that it was asked to end by a message is not started again;
-//!   one that a signal of somebody else has ended is.
+//!   one that a signal of another process has ended is.
 //! - I/O servers end before the metadata manager: what they flush, they report.
 //! - Workers are started from one thread only, because the kernel ties them to it (see `worker`).
 
@@ -304,7 +304,7 @@ impl Supervisor {
                 Some(Event::Asked(role)) => self.was_asked(role),
                 Some(Event::Listening(role, endpoint)) => {
                     self.listens(role, endpoint);
-                    // First: whoever hears of it looks there.
+                    // First: a process that hears of it looks there.
                     self.write_down();
                     tracing::info!(%role, "serves again");
                 }

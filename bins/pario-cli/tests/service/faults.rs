@@ -175,7 +175,7 @@ fn metadata_manager_that_dies_at_every_start_does_not_end_the_service() {
     scratch.text(&["down"]);
 }
 
-/// Whoever ends a server by hand has not ended the service.
+/// A user who ends a server by hand has not ended the service.
 #[test]
 fn servers_that_are_told_to_end_by_hand_are_started_again() {
     let scratch = Scratch::new("hand");

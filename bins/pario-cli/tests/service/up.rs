@@ -241,7 +241,7 @@ fn users_of_a_directory_find_its_service() {
 }
 
 /// `down` by a URL that says nothing of the directory returns when the directory is free again: the
-/// next `up` finds no lock, whoever was the last to let it go.
+/// next `up` finds no lock, whichever process was the last to let it go.
 #[test]
 fn service_that_was_ended_by_its_url_starts_again_at_once() {
     let scratch = Scratch::new("again");
@@ -305,7 +305,7 @@ fn service_that_was_ended_from_another_host_says_what_was_not_seen() {
     }
 }
 
-/// Whoever is told to end takes its time; an `up` that comes meanwhile waits for it.
+/// A supervisor that is told to end takes its time; an `up` that comes meanwhile waits for it.
 #[test]
 fn service_that_is_ending_is_waited_for() {
     let scratch = Scratch::new("ending");

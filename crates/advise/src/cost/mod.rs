@@ -27,4 +27,4 @@ mod ways;
 
 pub use access::{Access, Home, Op, Process, StoreKind};
 pub use machine::{Curve, Excess, JUMP_BYTES, Link, Machine, StoreCost, Walk};
-pub use ways::{DiskDirected, Prediction, ServerLoad, Way, alternatives, matching};
+pub use ways::{DirectedWay, Prediction, ServerLoad, Way, alternatives, matching};

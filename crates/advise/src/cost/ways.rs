@@ -1,6 +1,6 @@
 //! The ways an access can be done, and what each costs.
 //!
-//! Each way adds up what it makes every process and every server do (`Spent`); one rule for all makes
+//! Each way adds up what it makes every process and every server do (`SpentTime`); one rule for all makes
 //! elapsed time of that. Bytes of several processes at one server add up there: contention.
 
 use layout::{FileOffset, View};
@@ -25,7 +25,7 @@ const ROUND_BLOCKS: u64 = 16;
 
 /// Who builds what a disk-directed collective access sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DiskDirected {
+pub enum DirectedWay {
     /// The server, piece by piece.
     Piece,
     /// The server, one packet per process and block.
@@ -60,7 +60,7 @@ pub enum Way {
     /// Regrouped among the processes, each of which accesses one contiguous domain.
     TwoPhase,
     /// One collective request per server, which orders the store's accesses and directs the transfers.
-    DiskDirected(DiskDirected),
+    DiskDirected(DirectedWay),
 }
 
 impl Way {
@@ -74,10 +74,10 @@ impl Way {
             Way::Pieces => "pieces",
             Way::Sieved { .. } => "sieving",
             Way::TwoPhase => "two_phase",
-            Way::DiskDirected(DiskDirected::Piece) => "ddio",
-            Way::DiskDirected(DiskDirected::Packet) => "pb_ddio",
-            Way::DiskDirected(DiskDirected::MultiBlock { .. }) => "mb_ddio",
-            Way::DiskDirected(DiskDirected::TwoPhase) => "two_phase_ddio",
+            Way::DiskDirected(DirectedWay::Piece) => "ddio",
+            Way::DiskDirected(DirectedWay::Packet) => "pb_ddio",
+            Way::DiskDirected(DirectedWay::MultiBlock { .. }) => "mb_ddio",
+            Way::DiskDirected(DirectedWay::TwoPhase) => "two_phase_ddio",
         }
     }
 }
@@ -145,12 +145,12 @@ pub fn alternatives(machine: &Machine, access: &Access<'_>, home: &Home<'_>) -> 
     if access.is_collective && access.processes.len() > 1 {
         all.push(case.two_phase());
         for form in [
-            DiskDirected::Piece,
-            DiskDirected::Packet,
-            DiskDirected::MultiBlock {
+            DirectedWay::Piece,
+            DirectedWay::Packet,
+            DirectedWay::MultiBlock {
                 blocks: ROUND_BLOCKS,
             },
-            DiskDirected::TwoPhase,
+            DirectedWay::TwoPhase,
         ] {
             all.push(case.disk_directed(form));
         }
@@ -191,7 +191,7 @@ struct Case<'a> {
 
 /// Time spent where, while a way is added up.
 #[derive(Clone, Debug)]
-struct Spent {
+struct SpentTime {
     process: Vec<f64>,
     server: Vec<ServerLoad>,
     /// Messages that the longest flow between a process and a server takes: how far they overlap.
@@ -254,8 +254,8 @@ impl<'a> Case<'a> {
         1.0 + busy * (self.machine.crowd.max(1.0) - 1.0)
     }
 
-    fn nothing_spent(&self) -> Spent {
-        Spent {
+    fn nothing_spent(&self) -> SpentTime {
+        SpentTime {
             process: vec![0.0; self.processes.len()],
             server: vec![ServerLoad::default(); self.home.server_count.max(1)],
             longest_flow: 1,
@@ -293,7 +293,7 @@ impl<'a> Case<'a> {
         store.latency_s + moved * byte_s
     }
 
-    fn finish(&self, way: Way, spent: Spent) -> Prediction {
+    fn finish(&self, way: Way, spent: SpentTime) -> Prediction {
         let seconds = self.elapsed(&spent);
         Prediction {
             way,
@@ -306,7 +306,7 @@ impl<'a> Case<'a> {
     }
 
     /// The slowest of busiest process, busiest server and busiest host; see the module.
-    fn elapsed(&self, spent: &Spent) -> f64 {
+    fn elapsed(&self, spent: &SpentTime) -> f64 {
         let process = spent.process.iter().copied().fold(0.0, f64::max);
         let server = spent.server.iter().map(|s| s.seconds).fold(0.0, f64::max);
         let flow = spent.longest_flow.max(1) as f64;
@@ -340,7 +340,7 @@ impl<'a> Case<'a> {
     }
 
     /// Adds one exchange of a process with a server: both ends and the link between.
-    fn add_message(&self, spent: &mut Spent, pair: &Pair, extra_bytes: u64) {
+    fn add_message(&self, spent: &mut SpentTime, pair: &Pair, extra_bytes: u64) {
         let machine = self.machine;
         let counts = &pair.counts;
         let link = self.link(pair.process, pair.server);
@@ -536,7 +536,7 @@ impl<'a> Case<'a> {
     }
 
     /// Every process gives and gets its bytes, packed where they leave and unpacked where they arrive.
-    fn add_exchange(&self, spent: &mut Spent) {
+    fn add_exchange(&self, spent: &mut SpentTime) {
         let machine = self.machine;
         let partners = self.processes.len() as u64;
         let mut steps = 0u64;
@@ -559,7 +559,7 @@ impl<'a> Case<'a> {
         spent.waits += (steps + 2) as f64 * machine.exchange.round_trip_s;
     }
 
-    fn disk_directed(&self, form: DiskDirected) -> Prediction {
+    fn disk_directed(&self, form: DirectedWay) -> Prediction {
         let mut spent = self.nothing_spent();
         let machine = self.machine;
         let op = self.access.op;
@@ -578,16 +578,16 @@ impl<'a> Case<'a> {
             let blocks = own.saturating_add(c.target.runs.saturating_sub(1)).min(all);
             let (messages, packed, unpacked) = match form {
                 // Twice for writes: each piece is asked for and comes.
-                DiskDirected::Piece => (c.runs.max(1), false, false),
-                DiskDirected::Packet => (blocks, true, true),
-                DiskDirected::MultiBlock { blocks: round } => {
+                DirectedWay::Piece => (c.runs.max(1), false, false),
+                DirectedWay::Packet => (blocks, true, true),
+                DirectedWay::MultiBlock { blocks: round } => {
                     (blocks.div_ceil(round.max(1)), true, true)
                 }
                 // Of domains, which are contiguous and as long.
-                DiskDirected::TwoPhase => (own.div_ceil(ROUND_BLOCKS), false, false),
+                DirectedWay::TwoPhase => (own.div_ceil(ROUND_BLOCKS), false, false),
             };
             let messages = match (form, op) {
-                (DiskDirected::Piece, Op::Write) => 2 * messages,
+                (DirectedWay::Piece, Op::Write) => 2 * messages,
                 _ => messages,
             };
             let travel = messages as f64 * link.message_s + c.bytes as f64 * link.byte_s;
@@ -620,7 +620,7 @@ impl<'a> Case<'a> {
             spent.longest_flow = spent.longest_flow.max(messages);
             spent.waits = spent.waits.max(link.round_trip_s);
         }
-        if form == DiskDirected::TwoPhase {
+        if form == DirectedWay::TwoPhase {
             self.add_exchange(&mut spent);
         }
         for (load, (bytes, pairs)) in spent.server.iter_mut().zip(stored) {

@@ -112,7 +112,7 @@ impl Choice {
     }
 }
 
-struct Rated<'k> {
+struct RatedServer<'k> {
     known: &'k ServerKnowledge,
     cost: u64,
     /// Place in the order of this file's rotation.
@@ -162,7 +162,7 @@ pub fn choose(known: &Knowledge) -> Option<Choice> {
     Some(Choice { striping, why })
 }
 
-fn rate(known: &Knowledge) -> Vec<Rated<'_>> {
+fn rate(known: &Knowledge) -> Vec<RatedServer<'_>> {
     let all = &known.servers;
     let (mut least, mut most, mut busiest) = (u64::MAX, 0, 0);
     for server in all {
@@ -190,7 +190,7 @@ fn rate(known: &Knowledge) -> Vec<Rated<'_>> {
                 true => 0,
                 false => thousandths(server.stored - least, most - least),
             };
-            Rated {
+            RatedServer {
                 known: server,
                 cost: (5 * full + 3 * busy + 2 * ahead) / 10,
                 turn: (i + count - first) % count,
@@ -204,7 +204,7 @@ fn has_room(server: &ServerKnowledge, bytes: u64) -> bool {
 }
 
 /// Leaves those who are in, and says how many of them take part and why.
-fn take_in(known: &Knowledge, rated: &mut Vec<Rated<'_>>) -> (usize, String) {
+fn take_in(known: &Knowledge, rated: &mut Vec<RatedServer<'_>>) -> (usize, String) {
     let all = rated.len() as u64;
     // What a server would get if all took part, which is the least it may get.
     let share = known.size.map_or(0, |size| size.div_ceil(all));
@@ -212,11 +212,11 @@ fn take_in(known: &Knowledge, rated: &mut Vec<Rated<'_>>) -> (usize, String) {
         rated.retain(|r| has_room(r.known, share));
     }
     let cheapest = rated.iter().map(|r| r.cost).min().unwrap_or(0);
-    let is_in = |r: &Rated<'_>| r.cost < cheapest + FAR_DEARER;
+    let is_in = |r: &RatedServer<'_>| r.cost < cheapest + FAR_DEARER;
     let alone = known.clients == Some(1);
     if known.size.is_some_and(|size| size <= WHOLE_BYTES) {
         let size = known.size.unwrap_or(0);
-        let roomy = |r: &Rated<'_>| has_room(r.known, size);
+        let roomy = |r: &RatedServer<'_>| has_room(r.known, size);
         if rated.iter().any(roomy) {
             rated.retain(roomy);
         }
@@ -224,12 +224,12 @@ fn take_in(known: &Knowledge, rated: &mut Vec<Rated<'_>>) -> (usize, String) {
     }
     if alone {
         // A near server may cost more: what it saves is the way.
-        let near = |r: &Rated<'_>| Some(r.known.server) == known.near;
+        let near = |r: &RatedServer<'_>| Some(r.known.server) == known.near;
         let size = known.size.unwrap_or(0);
         let n = rated.len();
         for width in 1..=n {
             let part = size.div_ceil(width as u64);
-            let fits = |r: &Rated<'_>| has_room(r.known, part) && (is_in(r) || near(r));
+            let fits = |r: &RatedServer<'_>| has_room(r.known, part) && (is_in(r) || near(r));
             if rated.iter().filter(|r| fits(r)).count() >= width {
                 rated.retain(|r| fits(r));
                 let servers = match width {

@@ -20,4 +20,4 @@ pub use choose::{
     Choice, Knowledge, LARGE_BYTES, MOST_STRIPE, STRIPE, ServerKnowledge, WHOLE_BYTES, choose,
 };
 pub use stripe::Striping;
-pub use views::{ByViews, Declined, Subfile, ViewRule, by_views};
+pub use views::{ByViews, DeclineReason, Subfile, ViewRule, by_views};

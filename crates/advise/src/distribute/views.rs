@@ -87,7 +87,7 @@ pub struct ByViews {
 
 /// Why views do not become the layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Declined {
+pub enum DeclineReason {
     /// No rank, or no server.
     #[error("there is no rank or no server")]
     Nobody,
@@ -99,15 +99,15 @@ pub enum Declined {
     TooComplex,
 }
 
-impl From<falls::FallsError> for Declined {
+impl From<falls::FallsError> for DeclineReason {
     fn from(_: falls::FallsError) -> Self {
-        Declined::TooComplex
+        DeclineReason::TooComplex
     }
 }
 
-impl From<layout::LayoutError> for Declined {
+impl From<layout::LayoutError> for DeclineReason {
     fn from(_: layout::LayoutError) -> Self {
-        Declined::TooComplex
+        DeclineReason::TooComplex
     }
 }
 
@@ -133,19 +133,19 @@ impl Home {
 }
 
 /// Something to be striped.
-struct Striped {
+struct StripedHome {
     rank: Option<usize>,
     home: Home,
 }
 
 /// Cuts a file by the views of its ranks. The rule stands at the top of the module.
-pub fn by_views(views: &[View], servers: usize, rule: &ViewRule) -> Result<ByViews, Declined> {
+pub fn by_views(views: &[View], servers: usize, rule: &ViewRule) -> Result<ByViews, DeclineReason> {
     if views.is_empty() || servers == 0 {
-        return Err(Declined::Nobody);
+        return Err(DeclineReason::Nobody);
     }
     let says = |view: &View| !view.bytes().is_empty() && !view.bytes().is_everything();
     if !views.iter().any(says) {
-        return Err(Declined::SayNothing);
+        return Err(DeclineReason::SayNothing);
     }
     let shown = || views.iter().map(View::bytes).filter(|b| !b.is_empty());
     let start = shown().map(Periodic::displacement).max().unwrap_or(0);
@@ -153,7 +153,7 @@ pub fn by_views(views: &[View], servers: usize, rule: &ViewRule) -> Result<ByVie
         true => Some(period),
         false => lcm(period, bytes.period()),
     });
-    let period = period.ok_or(Declined::TooComplex)?;
+    let period = period.ok_or(DeclineReason::TooComplex)?;
     let (homes, overlap) = homes(views, start, period, rule.most_nodes)?;
     let rest = rest(&homes, start, period)?;
     let ranks = views.len();
@@ -162,7 +162,7 @@ pub fn by_views(views: &[View], servers: usize, rule: &ViewRule) -> Result<ByVie
     let striped_ranks = striped.len();
     if !rest.is_empty() {
         let home = rest;
-        striped.push(Striped { rank: None, home });
+        striped.push(StripedHome { rank: None, home });
     }
     let has_rest = striped.len() > striped_ranks;
     // Short records are striped in whole periods of the views, so the period grows for all.
@@ -170,7 +170,7 @@ pub fn by_views(views: &[View], servers: usize, rule: &ViewRule) -> Result<ByVie
     let long_period = period
         .checked_mul(times)
         .filter(|&p| p <= MAX_OFFSET)
-        .ok_or(Declined::TooComplex)?;
+        .ok_or(DeclineReason::TooComplex)?;
     let mut found: Vec<(Subfile, Home)> = Vec::new();
     for (subfile, home) in whole.drain(..) {
         let tail = home.tail.repeat(times, period)?;
@@ -193,12 +193,12 @@ pub fn by_views(views: &[View], servers: usize, rule: &ViewRule) -> Result<ByVie
     found.retain(|(_, home)| !home.is_empty());
     found.sort_by_key(|(subfile, _)| subfile.rank.unwrap_or(usize::MAX));
     if found.len() > rule.most_subfiles {
-        return Err(Declined::TooComplex);
+        return Err(DeclineReason::TooComplex);
     }
     let (subfiles, homes): (Vec<Subfile>, Vec<Home>) = found.into_iter().unzip();
     let (period, sets) = lay(homes, start, long_period)?;
     if sets.iter().map(FallsSet::node_count).sum::<u64>() > rule.most_nodes {
-        return Err(Declined::TooComplex);
+        return Err(DeclineReason::TooComplex);
     }
     let pattern = Pattern::new(period, sets)?;
     let mut why = format!("views of {ranks} ranks on {servers} servers: {whole_count} whole");
@@ -224,9 +224,9 @@ fn homes(
     start: u64,
     period: u64,
     most_nodes: u64,
-) -> Result<(Vec<Home>, bool), Declined> {
+) -> Result<(Vec<Home>, bool), DeclineReason> {
     let end = start.checked_add(period).filter(|&e| e <= MAX_OFFSET);
-    let end = end.ok_or(Declined::TooComplex)?;
+    let end = end.ok_or(DeclineReason::TooComplex)?;
     let mut homes: Vec<Home> = views
         .iter()
         .map(|view| Home {
@@ -238,7 +238,7 @@ fn homes(
     for part in [part_head, part_tail] {
         let sets: Vec<FallsSet> = homes.iter_mut().map(|h| part(h).clone()).collect();
         if sets.iter().map(FallsSet::node_count).sum::<u64>() > most_nodes {
-            return Err(Declined::TooComplex);
+            return Err(DeclineReason::TooComplex);
         }
         if !FallsSet::union(&sets)?.1 {
             continue;
@@ -251,16 +251,16 @@ fn homes(
             // What is taken is looked at again for every rank.
             work += taken.node_count() + set.node_count();
             if taken.node_count() > most_nodes || work > 16 * most_nodes {
-                return Err(Declined::TooComplex);
+                return Err(DeclineReason::TooComplex);
             }
             let common = set
                 .intersect_within(&taken, Budget::for_sets(set, &taken))
-                .ok_or(Declined::TooComplex)?;
+                .ok_or(DeclineReason::TooComplex)?;
             if !common.is_empty() {
                 let free = common.complement(set.end())?;
                 *set = set
                     .intersect_within(&free, Budget::for_sets(set, &free))
-                    .ok_or(Declined::TooComplex)?
+                    .ok_or(DeclineReason::TooComplex)?
                     .simplify();
             }
             taken = FallsSet::union(&[taken, set.clone()])?.0;
@@ -278,7 +278,7 @@ fn part_tail(home: &mut Home) -> &mut FallsSet {
 }
 
 /// What is at home nowhere.
-fn rest(homes: &[Home], start: u64, period: u64) -> Result<Home, Declined> {
+fn rest(homes: &[Home], start: u64, period: u64) -> Result<Home, DeclineReason> {
     let heads: Vec<FallsSet> = homes.iter().map(|h| h.head.clone()).collect();
     let tails: Vec<FallsSet> = homes.iter().map(|h| h.tail.clone()).collect();
     Ok(Home {
@@ -288,7 +288,7 @@ fn rest(homes: &[Home], start: u64, period: u64) -> Result<Home, Declined> {
 }
 
 /// Whole subfiles with their servers, and what is to be striped; by rank.
-fn divide(homes: Vec<Home>, servers: usize) -> (Vec<(Subfile, Home)>, Vec<Striped>) {
+fn divide(homes: Vec<Home>, servers: usize) -> (Vec<(Subfile, Home)>, Vec<StripedHome>) {
     let has_tail = homes.iter().any(|h| !h.tail.is_empty());
     let total: u128 = homes.iter().map(|h| u128::from(h.weight(has_tail))).sum();
     let share = total.div_ceil(servers as u128);
@@ -303,7 +303,7 @@ fn divide(homes: Vec<Home>, servers: usize) -> (Vec<(Subfile, Home)>, Vec<Stripe
             whole.push((rank, home));
         } else {
             let rank = Some(rank);
-            striped.push(Striped { rank, home });
+            striped.push(StripedHome { rank, home });
         }
     }
     // As many on each server as there are, up to one.
@@ -342,7 +342,7 @@ fn is_record(home: &Home, servers: usize) -> bool {
 }
 
 /// How many periods of the views make one period of the layout.
-fn records(striped: &[Striped], period: u64, servers: usize) -> Result<u64, Declined> {
+fn records(striped: &[StripedHome], period: u64, servers: usize) -> Result<u64, DeclineReason> {
     let short = striped.iter().filter(|s| is_record(&s.home, servers));
     let Some(bytes) = short.map(|s| s.home.tail.size()).max() else {
         return Ok(1);
@@ -350,11 +350,13 @@ fn records(striped: &[Striped], period: u64, servers: usize) -> Result<u64, Decl
     let servers = servers as u64;
     let most = (STRETCHED / period / servers).max(1);
     let periods = (RECORDS_PART / bytes).clamp(1, most);
-    periods.checked_mul(servers).ok_or(Declined::TooComplex)
+    periods
+        .checked_mul(servers)
+        .ok_or(DeclineReason::TooComplex)
 }
 
 /// How often a striped subfile goes round the servers in one period, at most.
-fn rounds(striped: &[Striped], servers: usize) -> u64 {
+fn rounds(striped: &[StripedHome], servers: usize) -> u64 {
     (MOST_PIECES / (striped.len().max(1) * servers) as u64).clamp(1, 64)
 }
 
@@ -366,7 +368,7 @@ fn stripe(
     times: u64,
     stripe: u64,
     rounds: u64,
-) -> Result<Vec<Home>, Declined> {
+) -> Result<Vec<Home>, DeclineReason> {
     let heads = pieces(&home.head, servers, stripe, rounds)?;
     let mut tails = if is_record(home, servers) {
         let each = times / servers as u64;
@@ -392,7 +394,7 @@ fn pieces(
     servers: usize,
     stripe: u64,
     rounds: u64,
-) -> Result<Vec<FallsSet>, Declined> {
+) -> Result<Vec<FallsSet>, DeclineReason> {
     let mut dealt: Vec<Vec<FallsSet>> = vec![Vec::new(); servers];
     let n = servers as u64;
     let spread = set.size().div_ceil(n).max(LEAST_PART);
@@ -415,7 +417,7 @@ fn pieces(
 }
 
 /// Period and sets of the whole: heads, then tails repeated.
-fn lay(homes: Vec<Home>, start: u64, period: u64) -> Result<(u64, Vec<FallsSet>), Declined> {
+fn lay(homes: Vec<Home>, start: u64, period: u64) -> Result<(u64, Vec<FallsSet>), DeclineReason> {
     if start == 0 {
         let sets = homes.into_iter().map(|h| h.tail.simplify()).collect();
         return Ok((period, sets));

@@ -1,4 +1,4 @@
-//! Hints: what somebody says in advance about a file or about the service, as a name and a value.
+//! Hints: what a program or user says in advance about a file or about the service, as a name and a value.
 //!
 //! Three kinds, as in ViPIOS: how a file is laid out ([`Kind::File`]), what comes next
 //! ([`Kind::Prefetch`]) and what the service is made of ([`Kind::Administration`]). A *static* hint
@@ -26,9 +26,9 @@ mod style;
 mod table;
 mod values;
 
-pub use observed::Observed;
-pub use precedence::{Given, Source, Standing, Verdict, judge};
+pub use observed::UseCounts;
+pub use precedence::{HintVerdicts, Source, SourcedHint, Verdict, judge};
 pub use sections::{Entry, Section, SectionError, matches, sections, split_pair};
 pub use style::{AccessStyle, ReadAhead};
-pub use table::{Kind, Known, Life, TABLE, canonical, check, known};
-pub use values::{MOST_UPCOMING, Upcoming, number, server_list, switch, upcoming};
+pub use table::{HintMeaning, Kind, Life, TABLE, canonical, check, known};
+pub use values::{MOST_UPCOMING, UpcomingBytes, number, server_list, switch, upcoming};

@@ -10,7 +10,7 @@ const LEAST: u128 = 16;
 
 /// How a file was used, in counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Observed {
+pub struct UseCounts {
     /// Accesses that began where the one before ended.
     pub sequential: u64,
     /// Accesses that ended where the one before began.
@@ -25,12 +25,12 @@ pub struct Observed {
     pub written_bytes: u64,
 }
 
-impl Observed {
+impl UseCounts {
     /// The access style, if it is plain.
     ///
     /// ```
-    /// use advise::hints::Observed;
-    /// let reads = Observed { sequential: 100, random: 1, read_bytes: 1 << 30, ..Default::default() };
+    /// use advise::hints::UseCounts;
+    /// let reads = UseCounts { sequential: 100, random: 1, read_bytes: 1 << 30, ..Default::default() };
     /// assert_eq!(reads.style().to_string(), "read_mostly,sequential");
     /// ```
     pub fn style(&self) -> AccessStyle {
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn only_plain_use_is_said() {
         let style = |sequential, reverse, random, read_bytes, written_bytes| {
-            let observed = Observed {
+            let observed = UseCounts {
                 sequential,
                 reverse,
                 strided: 0,

@@ -73,9 +73,9 @@ impl Source {
     }
 }
 
-/// A hint that somebody gave.
+/// A hint, and which source gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct SourcedHint {
     /// Its name, as it was given.
     pub name: String,
     /// Its value.
@@ -88,10 +88,10 @@ pub struct Given {
     pub distance: u32,
 }
 
-impl Given {
-    /// Of a program or whoever has one place only.
-    pub fn new(source: Source, name: &str, value: &str) -> Given {
-        Given {
+impl SourcedHint {
+    /// Of a source that has one place only, such as a program.
+    pub fn new(source: Source, name: &str, value: &str) -> SourcedHint {
+        SourcedHint {
             name: name.to_owned(),
             value: value.to_owned(),
             source,
@@ -101,7 +101,7 @@ impl Given {
     }
 
     /// Standing at a place.
-    pub fn at(mut self, place: &str, distance: u32) -> Given {
+    pub fn at(mut self, place: &str, distance: u32) -> SourcedHint {
         self.place = place.to_owned();
         self.distance = distance;
         self
@@ -123,14 +123,14 @@ pub enum Verdict {
 
 /// All hints about one thing, and what became of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct HintVerdicts {
     /// As they were given, with the verdict of each.
-    pub hints: Vec<(Given, Verdict)>,
+    pub hints: Vec<(SourcedHint, Verdict)>,
 }
 
-impl Standing {
+impl HintVerdicts {
     /// The hint that counts for a name; unknown ones too, the strongest of them.
-    pub fn get(&self, name: &str) -> Option<&Given> {
+    pub fn get(&self, name: &str) -> Option<&SourcedHint> {
         let name = canonical(name);
         let counts = |verdict: &Verdict| matches!(verdict, Verdict::Counts | Verdict::Unknown);
         self.hints
@@ -140,7 +140,7 @@ impl Standing {
     }
 
     /// All that count, by their names in the table.
-    pub fn counting(&self) -> impl Iterator<Item = (&str, &Given)> {
+    pub fn counting(&self) -> impl Iterator<Item = (&str, &SourcedHint)> {
         let counts = |verdict: &Verdict| matches!(verdict, Verdict::Counts | Verdict::Unknown);
         let counting = self.hints.iter().filter(move |(_, v)| counts(v));
         counting.map(|(given, _)| (canonical(&given.name), given))
@@ -150,7 +150,7 @@ impl Standing {
     /// there is one.
     pub fn pass_over(&mut self, name: &str, why: &str) {
         let name = canonical(name);
-        let of_name = |given: &Given| canonical(&given.name) == name;
+        let of_name = |given: &SourcedHint| canonical(&given.name) == name;
         let Some(now) = (self.hints.iter())
             .position(|(given, verdict)| of_name(given) && *verdict == Verdict::Counts)
         else {
@@ -180,19 +180,22 @@ impl Standing {
 /// Decides what counts. `more` checks what only the caller can.
 ///
 /// ```
-/// use advise::hints::{Given, Source, Verdict, judge};
+/// use advise::hints::{SourcedHint, Source, Verdict, judge};
 /// let hints = judge(
 ///     vec![
-///         Given::new(Source::Directory, "striping_unit", "64KiB").at("/data", 0),
-///         Given::new(Source::Program, "striping_unit", "many"),
+///         SourcedHint::new(Source::Directory, "striping_unit", "64KiB").at("/data", 0),
+///         SourcedHint::new(Source::Program, "striping_unit", "many"),
 ///     ],
 ///     |_, _| Ok(()),
 /// );
 /// assert_eq!(hints.get("striping_unit").unwrap().value, "64KiB");
 /// assert!(matches!(&hints.hints[1].1, Verdict::Ignored(why) if why.contains("number")));
 /// ```
-pub fn judge(given: Vec<Given>, more: impl Fn(&str, &str) -> Result<(), String>) -> Standing {
-    let mut standing = Standing {
+pub fn judge(
+    given: Vec<SourcedHint>,
+    more: impl Fn(&str, &str) -> Result<(), String>,
+) -> HintVerdicts {
+    let mut standing = HintVerdicts {
         hints: given.into_iter().map(|g| (g, Verdict::Counts)).collect(),
     };
     for (given, verdict) in &mut standing.hints {

@@ -71,7 +71,7 @@ enum Form {
 
 /// A hint that has a meaning.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct HintMeaning {
     /// Its name.
     pub name: &'static str,
     /// What it is about.
@@ -85,8 +85,8 @@ pub struct Known {
     pub what: &'static str,
 }
 
-const fn at_creation(name: &'static str, form: Form, what: &'static str) -> Known {
-    Known {
+const fn at_creation(name: &'static str, form: Form, what: &'static str) -> HintMeaning {
+    HintMeaning {
         name,
         kind: Kind::File,
         life: Life::Static,
@@ -96,8 +96,8 @@ const fn at_creation(name: &'static str, form: Form, what: &'static str) -> Know
     }
 }
 
-const fn of_handle(name: &'static str, kind: Kind, form: Form, what: &'static str) -> Known {
-    Known {
+const fn of_handle(name: &'static str, kind: Kind, form: Form, what: &'static str) -> HintMeaning {
+    HintMeaning {
         name,
         kind,
         life: Life::Static,
@@ -107,8 +107,8 @@ const fn of_handle(name: &'static str, kind: Kind, form: Form, what: &'static st
     }
 }
 
-const fn dynamic(name: &'static str, kind: Kind, form: Form, what: &'static str) -> Known {
-    Known {
+const fn dynamic(name: &'static str, kind: Kind, form: Form, what: &'static str) -> HintMeaning {
+    HintMeaning {
         name,
         kind,
         life: Life::Dynamic,
@@ -122,7 +122,7 @@ use Form::{Array, Number, OfClient, Ranges, Servers, Styles, Switch, View, Words
 use Kind::{Administration, File, Prefetch};
 
 /// All hints that have a meaning.
-pub const TABLE: &[Known] = &[
+pub const TABLE: &[HintMeaning] = &[
     at_creation("array", Array, "what a new file holds"),
     at_creation("layout", Form::Layout, "how a new file is cut"),
     at_creation(
@@ -305,7 +305,7 @@ pub fn canonical(name: &str) -> &str {
 }
 
 /// What the table says about a name.
-pub fn known(name: &str) -> Option<&'static Known> {
+pub fn known(name: &str) -> Option<&'static HintMeaning> {
     let name = canonical(name);
     TABLE.iter().find(|known| known.name == name)
 }

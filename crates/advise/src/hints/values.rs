@@ -55,7 +55,7 @@ pub fn server_list(text: &str) -> Result<Vec<u64>, String> {
 
 /// Bytes of a view that will be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Upcoming {
+pub struct UpcomingBytes {
     /// From where on.
     pub offset: u64,
     /// How many.
@@ -65,11 +65,11 @@ pub struct Upcoming {
 /// Ranges `OFFSET:SIZE`, with commas between them.
 ///
 /// ```
-/// use advise::hints::{Upcoming, upcoming};
-/// assert_eq!(upcoming("4KiB:100").unwrap(), [Upcoming { offset: 4096, size: 100 }]);
+/// use advise::hints::{UpcomingBytes, upcoming};
+/// assert_eq!(upcoming("4KiB:100").unwrap(), [UpcomingBytes { offset: 4096, size: 100 }]);
 /// assert!(upcoming("4096").unwrap_err().contains("OFFSET:SIZE"));
 /// ```
-pub fn upcoming(text: &str) -> Result<Vec<Upcoming>, String> {
+pub fn upcoming(text: &str) -> Result<Vec<UpcomingBytes>, String> {
     let mut ranges = Vec::new();
     for part in text.split(',') {
         let pair = part.split_once(':');
@@ -84,7 +84,7 @@ pub fn upcoming(text: &str) -> Result<Vec<Upcoming>, String> {
         if ranges.len() == MOST_UPCOMING {
             return Err(format!("give at most {MOST_UPCOMING} ranges"));
         }
-        ranges.push(Upcoming { offset, size });
+        ranges.push(UpcomingBytes { offset, size });
     }
     Ok(ranges)
 }

@@ -1,7 +1,7 @@
 //! Round robin: clients take servers in turn, and the next file goes on where the last one ended.
 //!
 //! `f(c_j) = s_i` with `i = (1 + x + j) mod |S|`, clients and servers counted from 0, x the server at
-//! which the last file ended (equation 6.5 with the base of D-3). The counter is one: whoever assigns
+//! which the last file ended (equation 6.5 with the base of D-3). The counter is one: a manager that assigns
 //! concurrently asks its owner (D-20), which is the metadata manager.
 
 /// The counter.

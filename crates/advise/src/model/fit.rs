@@ -199,7 +199,7 @@ fn weighted_squares<const N: usize>(rows: &[([f64; N], f64, f64)], from: [f64; N
 
 /// A measured walk: bytes copied in pieces of `n`, what else was paid for, and how long it took.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Walked {
+pub struct WalkSample {
     /// Bytes of a piece.
     pub n: f64,
     /// Bytes in all.
@@ -227,7 +227,7 @@ pub struct WalkFit {
 
 impl WalkFit {
     /// Seconds that a walk takes.
-    pub fn predict(&self, walk: &Walked) -> f64 {
+    pub fn predict(&self, walk: &WalkSample) -> f64 {
         walk.transfers * self.start_s
             + walk.bytes * self.curve.at(walk.n)
             + self.walk.excess_s(&walk.excess)
@@ -237,7 +237,7 @@ impl WalkFit {
 /// What walks are predicted to take by fits that have not seen their piece length, as pairs (measured,
 /// predicted): what a fit is worth for other lengths. Lengths are left out in `folds` parts, all walks of one
 /// together; the shortest and the longest stay, since nobody asks beyond them.
-pub fn left_out(walks: &[Walked], sizes: &Walk, folds: usize) -> Vec<(f64, f64)> {
+pub fn left_out(walks: &[WalkSample], sizes: &Walk, folds: usize) -> Vec<(f64, f64)> {
     let mut lengths: Vec<f64> = walks.iter().map(|w| w.n).collect();
     lengths.sort_by(f64::total_cmp);
     lengths.dedup();
@@ -245,12 +245,12 @@ pub fn left_out(walks: &[Walked], sizes: &Walk, folds: usize) -> Vec<(f64, f64)>
     let inner = inner.unwrap_or_default();
     let mut pairs = Vec::new();
     for fold in 0..folds.max(1) {
-        let is_out = |w: &&Walked| {
+        let is_out = |w: &&WalkSample| {
             let at = inner.iter().position(|n| *n == w.n);
             at.is_some_and(|i| i % folds.max(1) == fold)
         };
-        let (out, kept): (Vec<&Walked>, Vec<&Walked>) = walks.iter().partition(is_out);
-        let kept: Vec<Walked> = kept.into_iter().copied().collect();
+        let (out, kept): (Vec<&WalkSample>, Vec<&WalkSample>) = walks.iter().partition(is_out);
+        let kept: Vec<WalkSample> = kept.into_iter().copied().collect();
         if let Some(fit) = fit_walk(&kept, sizes) {
             pairs.extend(out.into_iter().map(|w| (w.seconds, fit.predict(w))));
         }
@@ -259,7 +259,7 @@ pub fn left_out(walks: &[Walked], sizes: &Walk, folds: usize) -> Vec<(f64, f64)>
 }
 
 /// Fits a curve with its cache and translation terms; `None` without a measured walk.
-pub fn fit_walk(walks: &[Walked], sizes: &Walk) -> Option<WalkFit> {
+pub fn fit_walk(walks: &[WalkSample], sizes: &Walk) -> Option<WalkFit> {
     walks.iter().find(|w| w.seconds > 0.0 && w.bytes > 0.0)?;
     let with_exponent = |b: f64| {
         let rows: Vec<([f64; 8], f64)> = walks

@@ -1,22 +1,6 @@
-//! The published cost models, as they were published and with their errors corrected.
+//! Fitting the terms of [`crate::cost`] to measured times, and how well they fit.
 //!
-//! Packing and unpacking (thesis of J. A. Moore, chapter 4), collective file access directed by the disks
-//! (chapter 5), prefetch (chapter 6), and hops among servers (MEMFS, equations 5.1 to 6.9). They say what
-//! their authors' machines did; tests hold them to the printed tables and figures. What Pario's own ways
-//! cost on a measured machine is in [`crate::cost`], which borrows curve, fit and accuracy from here.
-//!
-//! Pure functions of plain values. Times are in seconds unless a name says otherwise; the parameters of
-//! printed tables are in microseconds per byte, as printed.
-//!
-//! Left to others: measuring (`pario calibrate`), printing (`pario bench ddio`, `pario bench prefetch`).
+//! Left to others: measuring (`pario calibrate`).
 
 pub mod accuracy;
-pub mod ddio;
-pub mod figures;
 pub mod fit;
-pub mod gen_phases;
-pub mod hops;
-pub mod packing;
-pub mod prefetch;
-pub mod tlb;
-pub mod unpacking;

@@ -39,6 +39,6 @@ mod profile;
 mod reach;
 pub(crate) mod travel;
 
-pub use predictor::{MOST_RUNS, Pattern, Predicted, Predictor};
+pub use predictor::{MOST_RUNS, NextAccess, Pattern, Predictor};
 pub use profile::{Profile, ProfileError};
 pub use reach::{Ahead, Reach};

@@ -39,7 +39,7 @@ impl Run {
 
 /// What comes next, in view bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Predicted {
+pub struct NextAccess {
     /// Where it begins.
     pub offset: u64,
     /// How long it is; at least 1.
@@ -66,21 +66,21 @@ pub enum Pattern {
 /// See the [module](super).
 ///
 /// ```
-/// use advise::predict::{Pattern, Predicted, Predictor};
+/// use advise::predict::{Pattern, NextAccess, Predictor};
 /// let mut p = Predictor::new();
-/// assert_eq!(p.next(), Some(Predicted { offset: 0, size: 1 }), "the first byte of the view");
+/// assert_eq!(p.next(), Some(NextAccess { offset: 0, size: 1 }), "the first byte of the view");
 /// for i in 0..3 {
 ///     p.observe(30 * i, 10);
 /// }
 /// assert_eq!(p.pattern(), Pattern::Strided);
-/// assert_eq!(p.next(), Some(Predicted { offset: 90, size: 10 }));
+/// assert_eq!(p.next(), Some(NextAccess { offset: 90, size: 10 }));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Predictor {
     /// The last access.
-    pub(super) last: Option<Predicted>,
+    pub(super) last: Option<NextAccess>,
     /// The first access, and the first runs after it: what a profile keeps.
-    pub(super) first: Option<Predicted>,
+    pub(super) first: Option<NextAccess>,
     pub(super) head: Vec<Run>,
     /// The latest runs, oldest first; the last one may go on.
     pub(super) runs: Vec<Run>,
@@ -131,7 +131,7 @@ impl Predictor {
             return;
         }
         let Some(last) = self.last else {
-            self.last = Some(Predicted { offset, size });
+            self.last = Some(NextAccess { offset, size });
             self.first = self.last;
             return;
         };
@@ -143,7 +143,7 @@ impl Predictor {
                 self.confidence /= 2;
             }
         }
-        self.last = Some(Predicted { offset, size });
+        self.last = Some(NextAccess { offset, size });
         let Some(gap) = gap(last, offset) else {
             // Farther apart than any pattern.
             self.runs.clear();
@@ -237,25 +237,25 @@ impl Predictor {
     }
 
     /// What comes next, as far as that can be said.
-    pub fn next(&self) -> Option<Predicted> {
+    pub fn next(&self) -> Option<NextAccess> {
         let Some(last) = self.last else {
-            return Some(self.first.unwrap_or(Predicted { offset: 0, size: 1 }));
+            return Some(self.first.unwrap_or(NextAccess { offset: 0, size: 1 }));
         };
         let step = self.step()?;
         let end = i128::from(last.offset) + i128::from(last.size);
         let offset = u64::try_from(end + i128::from(step.gap)).ok()?;
         let size = step.size;
         (offset <= falls::MAX_OFFSET - size.min(falls::MAX_OFFSET))
-            .then_some(Predicted { offset, size })
+            .then_some(NextAccess { offset, size })
     }
 
     /// The next access, cut at the end of what a view shows of a file of `file_size` bytes; `None` if nothing of
     /// it is shown. A writer, which may grow the file, asks with the largest size.
-    pub fn next_in(&self, view: &View, file_size: u64) -> Option<Predicted> {
+    pub fn next_in(&self, view: &View, file_size: u64) -> Option<NextAccess> {
         let next = self.next()?;
         let shown = view.len_within(file_size.min(falls::MAX_OFFSET));
         let end = next.offset.saturating_add(next.size).min(shown);
-        (end > next.offset).then(|| Predicted {
+        (end > next.offset).then(|| NextAccess {
             size: end - next.offset,
             ..next
         })
@@ -281,7 +281,7 @@ impl Predictor {
     }
 }
 
-fn gap(last: Predicted, offset: u64) -> Option<i64> {
+fn gap(last: NextAccess, offset: u64) -> Option<i64> {
     let end = i128::from(last.offset) + i128::from(last.size);
     i64::try_from(i128::from(offset) - end).ok()
 }

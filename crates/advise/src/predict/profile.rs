@@ -14,7 +14,7 @@ const MAGIC: &[u8] = b"pario-profile 1\n";
 /// What the clients of one application did.
 ///
 /// ```
-/// use advise::predict::{Predicted, Predictor, Profile};
+/// use advise::predict::{NextAccess, Predictor, Profile};
 /// let mut observed = Predictor::new();
 /// (0..4).for_each(|i| observed.observe(50 * i, 10));
 /// let mut profile = Profile::new(2);
@@ -23,7 +23,7 @@ const MAGIC: &[u8] = b"pario-profile 1\n";
 /// let later = Profile::load(&profile.save())?;
 /// let mut p = later.predictor(1, 2)?;
 /// p.observe(0, 10);
-/// assert_eq!(p.next(), Some(Predicted { offset: 50, size: 10 }), "after one access");
+/// assert_eq!(p.next(), Some(NextAccess { offset: 50, size: 10 }), "after one access");
 /// assert!(later.predictor(1, 3).is_err(), "the number of clients is another");
 /// # Ok::<(), advise::predict::ProfileError>(())
 /// ```

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::predictor::{Pattern, Predicted, Predictor};
+use super::predictor::{NextAccess, Pattern, Predictor};
 
 /// Accesses that are predicted at a time, at most.
 const MOST_STEPS: u64 = 256;
@@ -29,7 +29,7 @@ const MOST_STEPS: u64 = 256;
 pub struct Reach {
     predictor: Predictor,
     /// Accesses that were planned for and have not come, in order.
-    planned: VecDeque<Predicted>,
+    planned: VecDeque<NextAccess>,
     bounds: Range<u64>,
     reach: u64,
     depth: Option<u64>,

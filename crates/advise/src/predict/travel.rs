@@ -3,7 +3,7 @@
 //! Numbers in groups of seven bits, lowest first. Decoding takes any bytes and refuses what no predictor
 //! would have written; it never allocates more than [`MOST_RUNS`] runs.
 
-use super::predictor::{MOST_RUNS, Predicted, Predictor, Run, Step};
+use super::predictor::{MOST_RUNS, NextAccess, Predictor, Run, Step};
 
 const VERSION: u64 = 1;
 
@@ -60,19 +60,19 @@ pub(super) fn take_runs(bytes: &mut &[u8]) -> Option<Vec<Run>> {
     Some(runs)
 }
 
-pub(super) fn put_access(out: &mut Vec<u8>, access: Option<Predicted>) {
+pub(super) fn put_access(out: &mut Vec<u8>, access: Option<NextAccess>) {
     // No access has size 0, so that stands for none.
-    let access = access.unwrap_or(Predicted { offset: 0, size: 0 });
+    let access = access.unwrap_or(NextAccess { offset: 0, size: 0 });
     put(out, access.size);
     put(out, access.offset);
 }
 
-pub(super) fn take_access(bytes: &mut &[u8]) -> Option<Option<Predicted>> {
+pub(super) fn take_access(bytes: &mut &[u8]) -> Option<Option<NextAccess>> {
     let (size, offset) = (take(bytes)?, take(bytes)?);
     if size > falls::MAX_OFFSET || offset > falls::MAX_OFFSET {
         return None;
     }
-    Some((size > 0).then_some(Predicted { offset, size }))
+    Some((size > 0).then_some(NextAccess { offset, size }))
 }
 
 impl Predictor {

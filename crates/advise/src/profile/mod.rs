@@ -8,7 +8,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`Recorder`] | plain counters that an access path updates; a few nanoseconds, no lock, no clock |
-//! | [`Tally`], [`Touched`] | what the accesses of one kind came to, and which part of the view they touched |
+//! | [`Tally`], [`TouchedBlocks`] | what the accesses of one kind came to, and which part of the view they touched |
 //! | [`Profile`], [`Entry`], [`Key`] | the record of a file, and how records are merged |
 //! | [`travel`] | a profile as bytes, with a version (`docs/formats/profile.md`) |
 //! | [`origin`] | which element of which distribution a view is, and the same for another number of processes |
@@ -38,4 +38,4 @@ pub use record::{
     Summary,
 };
 pub use recorder::{Recorder, SERVER_SLOTS};
-pub use tally::{Order, SIZES, Tally, Touched, size_class};
+pub use tally::{Order, SIZES, Tally, TouchedBlocks, size_class};

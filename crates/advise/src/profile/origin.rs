@@ -330,7 +330,7 @@ fn part(tally: &Tally, of: u64, view_bytes: u64) -> Tally {
         *n = n.div_ceil(of);
     }
     part.hull = (0, view_bytes);
-    part.touched = super::tally::Touched::default();
+    part.touched = super::tally::TouchedBlocks::default();
     part.touched.touch(0..view_bytes);
     part
 }

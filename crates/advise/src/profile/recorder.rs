@@ -10,7 +10,7 @@ use std::array::from_fn;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::record::ServerUse;
-use super::tally::{Order, SIZES, Tally, Touched, size_class};
+use super::tally::{Order, SIZES, Tally, TouchedBlocks, size_class};
 
 /// Servers that a recorder tells apart; bytes of others are counted with the last.
 pub const SERVER_SLOTS: usize = 8;
@@ -67,7 +67,7 @@ fn add(counter: &AtomicU64, by: u64) -> u64 {
 }
 
 impl Recorder {
-    /// Notes an access of `len > 0` bytes at a view offset. True now and then: whoever can look at the clock does.
+    /// Notes an access of `len > 0` bytes at a view offset. True now and then: a caller that can look at the clock does.
     #[inline]
     pub fn record(&self, writes: bool, offset: u64, len: u64) -> bool {
         let kind = &self.kinds[usize::from(writes)];
@@ -182,11 +182,11 @@ impl Kind {
     /// Longer blocks, so that the map reaches to `end`.
     #[cold]
     fn widen(&self, end: u64) {
-        let present = Touched {
-            shift: self.shift.load(Relaxed).max(Touched::default().shift),
+        let present = TouchedBlocks {
+            shift: self.shift.load(Relaxed).max(TouchedBlocks::default().shift),
             bits: from_fn(|i| self.bits[i].load(Relaxed)),
         };
-        let wide = present.widened(Touched::shift_for(end));
+        let wide = present.widened(TouchedBlocks::shift_for(end));
         for (word, bits) in self.bits.iter().zip(wide.bits) {
             word.store(bits, Relaxed);
         }
@@ -211,8 +211,8 @@ impl Kind {
             sizes: from_fn(|i| u64::from(self.sizes[i].swap(0, Relaxed))),
             orders: from_fn(|i| take(&self.orders[i])),
             hull: (take(&self.low).saturating_sub(1), take(&self.high)),
-            touched: Touched {
-                shift: self.shift.load(Relaxed).max(Touched::default().shift),
+            touched: TouchedBlocks {
+                shift: self.shift.load(Relaxed).max(TouchedBlocks::default().shift),
                 bits: from_fn(|i| take(&self.bits[i])),
             },
         };
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(tally.bytes, 70_011);
         assert_eq!(tally.count(), 3);
         assert_eq!(tally.hull, (5, (1 << 21) + 70_000));
-        let mut touched = Touched::default();
+        let mut touched = TouchedBlocks::default();
         for (offset, len) in accesses {
             touched.touch(offset..offset + len);
         }

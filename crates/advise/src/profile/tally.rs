@@ -63,23 +63,23 @@ impl Order {
 ///  bits   1 1 0 0 0 1 ...        one bit for 2^shift bytes of the view; shift grows with what is touched
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touched {
+pub struct TouchedBlocks {
     /// A block has `2^shift` bytes.
     pub shift: u32,
     /// One bit for each block.
     pub bits: [u64; 4],
 }
 
-impl Default for Touched {
+impl Default for TouchedBlocks {
     fn default() -> Self {
-        Touched {
+        TouchedBlocks {
             shift: LEAST_SHIFT,
             bits: [0; 4],
         }
     }
 }
 
-impl Touched {
+impl TouchedBlocks {
     /// The shift with which a map reaches to `end`.
     pub(super) fn shift_for(end: u64) -> u32 {
         let bits = 64 - end.saturating_sub(1).leading_zeros();
@@ -87,7 +87,7 @@ impl Touched {
     }
 
     /// This map with longer blocks.
-    pub(super) fn widened(self, shift: u32) -> Touched {
+    pub(super) fn widened(self, shift: u32) -> TouchedBlocks {
         let mut wide = self;
         while wide.shift < shift {
             let mut bits = [0_u64; 4];
@@ -97,7 +97,7 @@ impl Touched {
                     bits[to / 64] |= 1 << (to % 64);
                 }
             }
-            wide = Touched {
+            wide = TouchedBlocks {
                 shift: wide.shift + 1,
                 bits,
             };
@@ -110,7 +110,7 @@ impl Touched {
         if range.is_empty() {
             return;
         }
-        let shift = Touched::shift_for(range.end);
+        let shift = TouchedBlocks::shift_for(range.end);
         if shift > self.shift {
             *self = self.widened(shift);
         }
@@ -120,7 +120,7 @@ impl Touched {
     }
 
     /// Both.
-    pub fn united(self, other: Touched) -> Touched {
+    pub fn united(self, other: TouchedBlocks) -> TouchedBlocks {
         let shift = self.shift.max(other.shift);
         let (mut one, other) = (self.widened(shift), other.widened(shift));
         for (bits, more) in one.bits.iter_mut().zip(other.bits) {
@@ -137,8 +137,8 @@ impl Touched {
     /// Runs of touched blocks as ranges of the view, ascending and apart.
     ///
     /// ```
-    /// use advise::profile::Touched;
-    /// let mut touched = Touched::default();
+    /// use advise::profile::TouchedBlocks;
+    /// let mut touched = TouchedBlocks::default();
     /// touched.touch(0..5000);
     /// touched.touch(20_000..20_001);
     /// assert_eq!(touched.runs(), [0..8192, 16384..20480]);
@@ -171,7 +171,7 @@ pub struct Tally {
     /// The smallest range of the view that has them all; empty if there were none.
     pub hull: (u64, u64),
     /// Which part of it.
-    pub touched: Touched,
+    pub touched: TouchedBlocks,
 }
 
 impl Tally {
@@ -183,11 +183,6 @@ impl Tally {
     /// Whether there were none.
     pub fn is_empty(&self) -> bool {
         self.sizes == [0; SIZES]
-    }
-
-    /// Bytes of an access, on average.
-    pub fn mean_bytes(&self) -> u64 {
-        self.bytes.checked_div(self.count()).unwrap_or(0)
     }
 
     /// Adds what another one has.
@@ -236,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_map_grows_with_the_view_and_loses_nothing() {
-        let mut touched = Touched::default();
+        let mut touched = TouchedBlocks::default();
         touched.touch(0..1);
         touched.touch(1 << 20..(1 << 20) + 10);
         assert_eq!(touched.shift, 13);
@@ -252,7 +247,7 @@ mod tests {
     #[test]
     fn maps_unite_in_any_order() {
         let one = |range: Range<u64>| {
-            let mut touched = Touched::default();
+            let mut touched = TouchedBlocks::default();
             touched.touch(range);
             touched
         };

@@ -166,7 +166,7 @@ fn scale(tally: &mut Tally, from: u64, to: u64) {
     let at = |x: u64| (u128::from(x) * u128::from(to) / u128::from(from.max(1))) as u64;
     let ranges = tally.ranges();
     tally.hull = (at(tally.hull.0), at(tally.hull.1).max(at(tally.hull.0) + 1));
-    tally.touched = super::tally::Touched::default();
+    tally.touched = super::tally::TouchedBlocks::default();
     for range in ranges {
         tally
             .touched

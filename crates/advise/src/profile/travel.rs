@@ -10,7 +10,7 @@ use super::record::{
     Entry, Key, MOST_BYTES, MOST_ENTRIES, MOST_NAME_BYTES, MOST_SERVERS, MOST_TEXT_BYTES,
     MOST_VIEW_BYTES, Profile, ServerUse, Summary,
 };
-use super::tally::{SIZES, Tally, Touched};
+use super::tally::{SIZES, Tally, TouchedBlocks};
 use crate::predict::travel::{put, take};
 
 const MAGIC: &[u8] = b"pario file profile\n";
@@ -208,7 +208,7 @@ fn take_tally(bytes: &mut &[u8]) -> Option<Tally> {
     let low = take(bytes)?;
     tally.hull = (low, low.checked_add(take(bytes)?)?);
     let shift = u32::try_from(take(bytes)?).ok();
-    tally.touched.shift = shift.filter(|s| (Touched::default().shift..=56).contains(s))?;
+    tally.touched.shift = shift.filter(|s| (TouchedBlocks::default().shift..=56).contains(s))?;
     for bits in &mut tally.touched.bits {
         let (word, rest) = bytes.split_first_chunk::<8>()?;
         *bits = u64::from_le_bytes(*word);

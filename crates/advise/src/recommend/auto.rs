@@ -10,7 +10,7 @@
 //! A server that is full or overloaded is another reason: then the best layout without it is taken as soon as moving
 //! there is possible at all.
 
-use super::Advised;
+use super::AdviceList;
 
 /// So many moving times have to be lost before the first move.
 const PRICE: f64 = 2.0;
@@ -34,7 +34,7 @@ pub struct Decision {
 
 /// Judges advice for a file that was moved by itself so many times. `is_pressed` says that a server of its present layout
 /// has to be relieved.
-pub fn decide(advised: &Advised, moves: u64, is_pressed: bool) -> Decision {
+pub fn decide(advised: &AdviceList, moves: u64, is_pressed: bool) -> Decision {
     let current = advised
         .ranked
         .iter()
@@ -108,8 +108,8 @@ mod tests {
         }
     }
 
-    fn advised(current: f64, best: f64, move_s: f64) -> Advised {
-        Advised {
+    fn advised(current: f64, best: f64, move_s: f64) -> AdviceList {
+        AdviceList {
             ranked: vec![
                 advice(Kind::Grid, "rows", best, move_s),
                 advice(Kind::Current, "now", current, 0.0),

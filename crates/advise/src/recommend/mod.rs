@@ -19,7 +19,7 @@
 //! - Deterministic: the same question and the same number of steps give the same answer; there is no randomness.
 //! - The layout that the rule without knowledge would choose, and the present one, are always judged: the first
 //!   answer is never worse than they are by the model (statement 41 of source 004).
-//! - Whoever asks says before every step whether there is time for another.
+//! - The caller says before every step whether there is time for another.
 //!
 //! Left to others: gathering profiles, measuring the machine ([`cost`](crate::cost)), moving files.
 
@@ -135,7 +135,7 @@ pub struct Advice {
 
 /// All advice.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Advised {
+pub struct AdviceList {
     /// Best first; the present layout is among them.
     pub ranked: Vec<Advice>,
     /// Layouts that were judged.
@@ -219,7 +219,7 @@ pub(crate) fn common_bytes(meeting: &falls::Meeting, range: &std::ops::Range<u64
 }
 
 /// Ranks layouts. `more` is asked before each step whether there is time for it.
-pub fn recommend(question: &Question<'_>, more: &mut dyn FnMut() -> bool) -> Advised {
+pub fn recommend(question: &Question<'_>, more: &mut dyn FnMut() -> bool) -> AdviceList {
     let map = AccessMap::new(question.profile, question.file_bytes);
     let work = Work::new(question, &map);
     let mut judge = Judge {
@@ -307,7 +307,7 @@ impl Judge<'_> {
             .min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds))
     }
 
-    fn finish(self) -> Advised {
+    fn finish(self) -> AdviceList {
         let current = self.found[0].1.seconds;
         let mut ranked: Vec<Advice> = Vec::new();
         for (candidate, mut advice) in self.found {
@@ -338,7 +338,7 @@ impl Judge<'_> {
                 .then(a.layout.len().cmp(&b.layout.len()))
         });
         let compromise = compromise(&ranked, &self.work.phases);
-        Advised {
+        AdviceList {
             ranked,
             judged: self.judged,
             is_cut_short: self.is_cut_short,

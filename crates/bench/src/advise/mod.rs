@@ -29,7 +29,7 @@ mod sor;
 mod workloads;
 
 use super::contest::{Contestant, Effort, contest_of};
-use super::site::{self, Site, Wanted};
+use super::site::{self, ServiceSpec, Site};
 use super::workers::{Path, Team};
 use super::{Row, Sheet, digits};
 use workloads::{WORKLOADS, Workload};
@@ -137,7 +137,7 @@ struct Run<'a> {
 
 /// What things cost on this host, with servers as the workloads have them.
 fn calibrated() -> Result<Machine, Error> {
-    let site = Site::start(&Wanted::memory(SERVERS, 256 << 20), None)?;
+    let site = Site::start(&ServiceSpec::memory(SERVERS, 256 << 20), None)?;
     let client = connect(&site)?;
     let mut machine = local::measure()?.machine;
     network::measure(&client, &mut machine)?;
@@ -145,7 +145,7 @@ fn calibrated() -> Result<Machine, Error> {
 }
 
 /// A layout that is measured: files that all teams have open, one turn each.
-struct Measured<'a> {
+struct MeasuredLayout<'a> {
     teams: &'a [RefCell<Team>],
     names: Vec<String>,
     op: &'static str,
@@ -153,9 +153,9 @@ struct Measured<'a> {
     next: usize,
 }
 
-impl<'a> Measured<'a> {
-    fn new(teams: &'a [RefCell<Team>], names: Vec<String>, op: &'static str) -> Measured<'a> {
-        Measured {
+impl<'a> MeasuredLayout<'a> {
+    fn new(teams: &'a [RefCell<Team>], names: Vec<String>, op: &'static str) -> MeasuredLayout<'a> {
+        MeasuredLayout {
             teams,
             names,
             op,
@@ -164,7 +164,7 @@ impl<'a> Measured<'a> {
     }
 }
 
-impl Contestant for Measured<'_> {
+impl Contestant for MeasuredLayout<'_> {
     fn turn(&mut self, passes: u64) -> Option<f64> {
         let mut sum = 0.0;
         // A single pass warms up for the turn that follows, on the same file.
@@ -286,7 +286,7 @@ impl Run<'_> {
         let array = workload.array(tiny);
         let shape: ArrayType = array.parse()?;
         let site = Site::start(
-            &Wanted::memory(
+            &ServiceSpec::memory(
                 SERVERS,
                 shape.bytes() * (FILES * (MOST_CANDIDATES + 1) + 2) as u64,
             ),
@@ -307,7 +307,7 @@ impl Run<'_> {
         client.clear_profile("/observed").map_err(refused)?;
         for team in &observers {
             let mut team = team.borrow_mut();
-            team.open("observed", "/observed", "", false)?;
+            team.open("observed", "/observed", "")?;
             match workload.op {
                 "write" => team.write("observed")?,
                 _ => team.read("observed")?,
@@ -336,8 +336,8 @@ impl Run<'_> {
                 names[i].push(name);
             }
         }
-        let one = |names| Measured::new(&teams, names, workload.op);
-        let mut measured: Vec<Measured<'_>> = names.into_iter().map(one).collect();
+        let one = |names| MeasuredLayout::new(&teams, names, workload.op);
+        let mut measured: Vec<MeasuredLayout<'_>> = names.into_iter().map(one).collect();
         let outcomes = contest_of(self.effort, &mut measured);
         let times: Vec<f64> = outcomes[..double]
             .iter()
@@ -380,14 +380,14 @@ impl Run<'_> {
             3 => format!("(block, *, *) onto {SERVERS}"),
             _ => format!("(block, *) onto {SERVERS}"),
         };
-        let site = Site::start(&Wanted::memory(SERVERS, array.bytes() * 4), None)?;
+        let site = Site::start(&ServiceSpec::memory(SERVERS, array.bytes() * 4), None)?;
         let (direct, bytes) = self.teams(&site, workload, Path::Direct, RANKS)?;
         let (socket, _) = self.teams(&site, workload, Path::Socket, RANKS)?;
         self.file(&direct, "direct", &layout, None)?;
         self.file(&socket, "message", &layout, None)?;
         let mut measured = vec![
-            Measured::new(&direct, vec!["direct".into()], "read"),
-            Measured::new(&socket, vec!["message".into()], "read"),
+            MeasuredLayout::new(&direct, vec!["direct".into()], "read"),
+            MeasuredLayout::new(&socket, vec!["message".into()], "read"),
         ];
         // Only views with gaps are sieved.
         let applied: Layout = layout.parse()?;
@@ -441,7 +441,7 @@ impl Run<'_> {
         ];
         if let Some(sieved) = predicted(|w| matches!(w, Way::Sieved { .. })) {
             self.file(&socket, "sieved", &layout, Some("sieving"))?;
-            measured.push(Measured::new(&socket, vec!["sieved".into()], "read"));
+            measured.push(MeasuredLayout::new(&socket, vec!["sieved".into()], "read"));
             said.push(Some(sieved));
         }
         let outcomes = contest_of(self.effort, &mut measured);

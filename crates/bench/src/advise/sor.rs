@@ -9,9 +9,9 @@ use console::Error;
 use serde_json::{Value, json};
 use testkit::hosts::Hosts;
 
-use super::{Measured, Run, short};
+use super::{MeasuredLayout, Run, short};
 use crate::contest::{Effort, contest_of};
-use crate::site::{Site, Wanted, hosts, spread};
+use crate::site::{ServiceSpec, Site, hosts, spread};
 use crate::workers::{Path, Team};
 use crate::{Row, digits};
 
@@ -33,7 +33,7 @@ impl Run<'_> {
         let spread = spread(&hosts, NODES, (0..NODES).collect());
         let array = format!("f32[{rows},{columns}]");
         let bytes = rows * columns * 4;
-        let site = Site::start(&Wanted::memory(NODES, bytes * 8), Some(&spread))?;
+        let site = Site::start(&ServiceSpec::memory(NODES, bytes * 8), Some(&spread))?;
         let cli = Inside {
             hosts: &hosts,
             site: &site,
@@ -50,7 +50,7 @@ impl Run<'_> {
             team.parts(&array, 5, band)?;
             Ok(team)
         };
-        let open = |team: &mut Team, file: &str| team.open(file, &format!("/{file}"), "", false);
+        let open = |team: &mut Team, file: &str| team.open(file, &format!("/{file}"), "");
         // A run of a few rounds, and the share of its bytes that is at the nearest server.
         let observe = |team: &mut Team, file: &str| -> Result<f64, Error> {
             let path = format!("/{file}");
@@ -89,8 +89,8 @@ impl Run<'_> {
         let templated = observe(&mut team, "other")?;
         let teams = [RefCell::new(team)];
         let mut measured = [
-            Measured::new(&teams, vec!["sor".into()], "read"),
-            Measured::new(&teams, vec!["before".into()], "read"),
+            MeasuredLayout::new(&teams, vec!["sor".into()], "read"),
+            MeasuredLayout::new(&teams, vec!["before".into()], "read"),
         ];
         let effort = Effort::new(self.effort.turns, 0.0);
         let outcomes = contest_of(effort, &mut measured);

@@ -5,8 +5,8 @@
 //! * `model/sweep/MB/e=8/P=32/I=4/disk=2/lambda=17`: every scheme over record size, nodes per I/O node,
 //!   disk speed and message latency, with the scheme that the chooser takes in `chosen`.
 
-use advise::model::ddio::{Machine, Read, Scheme, choose, disk_us, read_us};
-use advise::model::figures::{NODES, READS};
+use crate::models::ddio::{Machine, Read, Scheme, choose, disk_us, read_us};
+use crate::models::figures::{NODES, READS};
 use serde_json::json;
 
 use crate::sheet::{Sheet, modelled};

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::Row;
 use crate::contest::Outcome;
 use crate::sheet::Sheet;
-use crate::site::{Site, Wanted, spread};
+use crate::site::{ServiceSpec, Site, spread};
 use crate::workers::{Path, Team};
 use console::Error;
 use testkit::hosts::Hosts;
@@ -53,13 +53,13 @@ impl Store {
         }
     }
 
-    fn wanted(self, servers: usize, bytes: u64) -> Wanted {
+    fn wanted(self, servers: usize, bytes: u64) -> ServiceSpec {
         match self {
-            Store::Memory => Wanted::memory(servers, 4 * bytes),
-            Store::Disk(rate) => Wanted {
+            Store::Memory => ServiceSpec::memory(servers, 4 * bytes),
+            Store::Disk(rate) => ServiceSpec {
                 memory: (bytes / servers as u64 / 4).max(LEAST_MEMORY),
                 options: ["--disk-rate".into(), (rate * 1_000_000).to_string()].into(),
-                ..Wanted::disk(servers)
+                ..ServiceSpec::disk(servers)
             },
         }
     }

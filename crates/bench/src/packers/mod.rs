@@ -36,7 +36,7 @@ mod tests;
 
 use std::fmt;
 
-pub(crate) use run::{Packets, Redistribution, Unpacking};
+pub(crate) use run::{Packets, Redistribution, UnpackOrder};
 use stride::gcd;
 pub(crate) use stride::{CacheLevel, cache_optimal_stride};
 

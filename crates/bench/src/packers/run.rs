@@ -14,7 +14,7 @@ use super::stride::{CacheLevel, cache_optimal_stride, gcd};
 
 /// How received packets are put into place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unpacking {
+pub(crate) enum UnpackOrder {
     /// All packets first, then the local array in order.
     Synchronous,
     /// Packet by packet in any order, at constant strides.
@@ -279,12 +279,12 @@ impl Redistribution {
         me: usize,
         received: &[&[u8]],
         local: &mut [u8],
-        unpacking: Unpacking,
+        unpacking: UnpackOrder,
     ) -> Result<(), RedistributeError> {
         self.check(me, local.len(), self.target_len(me))?;
         match unpacking {
-            Unpacking::Synchronous => self.unpack_in_order(me, received, local),
-            Unpacking::Asynchronous => {
+            UnpackOrder::Synchronous => self.unpack_in_order(me, received, local),
+            UnpackOrder::Asynchronous => {
                 for (peer, program) in self.placements(me).iter().enumerate() {
                     self.unpack_packet(program, received.get(peer).copied().unwrap_or(&[]), local)
                         .map_err(|_| RedistributeError::Shape { processor: peer })?;
@@ -393,7 +393,7 @@ impl Redistribution {
     pub(crate) fn run(
         &self,
         locals: &[Vec<u8>],
-        unpacking: Unpacking,
+        unpacking: UnpackOrder,
     ) -> Result<Vec<Vec<u8>>, RedistributeError> {
         let processors = self.processors as usize;
         if locals.len() != processors {

@@ -39,7 +39,7 @@ fn dealt_runs(
 /// One dimension of a distributed array, seen from one processor. A collapsed dimension is dealt
 /// to one processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Dealt {
+struct DealtDimension {
     /// Elements along the dimension.
     elements: u64,
     /// How they are dealt.
@@ -51,9 +51,13 @@ struct Dealt {
 }
 
 /// Nests that gather one processor's part of a row-major matrix into its local array.
-fn gather_part(rows: Dealt, columns: Dealt, element_bytes: u64) -> Result<Vec<Nest>, NestError> {
+fn gather_part(
+    rows: DealtDimension,
+    columns: DealtDimension,
+    element_bytes: u64,
+) -> Result<Vec<Nest>, NestError> {
     let signed = |value: u64| i64::try_from(value).map_err(|_| NestError::SourceOverflow);
-    let runs = |dim: Dealt| {
+    let runs = |dim: DealtDimension| {
         dealt_runs(
             dim.distribution,
             dim.elements,
@@ -224,13 +228,13 @@ fn seed002_s50_distributions_hold_what_dealing_gives() {
             let mine = |r: u64, c: u64| row.owner(r, grid.0) == pr && column.owner(c, grid.1) == pc;
             let held = (0..rows * columns).filter(|g| mine(g / columns, g % columns));
             let expected: Vec<u8> = held.flat_map(|g| element(g, e)).collect();
-            let down = Dealt {
+            let down = DealtDimension {
                 elements: rows,
                 distribution: row,
                 processors: grid.0,
                 processor: pr,
             };
-            let across = Dealt {
+            let across = DealtDimension {
                 elements: columns,
                 distribution: column,
                 processors: grid.1,
@@ -253,7 +257,7 @@ fn seed002_s51_redistribution_equals_the_element_by_element_permutation() {
         let job = job(n, e, p, from, to);
         seen.push(job.kind());
         let result = job
-            .run(&dealt_naive(n, e, p, from), Unpacking::Synchronous)
+            .run(&dealt_naive(n, e, p, from), UnpackOrder::Synchronous)
             .expect("valid");
         assert!(
             result == dealt_naive(n, e, p, to),
@@ -271,10 +275,10 @@ fn seed002_s52_there_and_back_is_the_identity() {
     each_job(|n, e, p, from, to| {
         let before = dealt_naive(n, e, p, from);
         let there = job(n, e, p, from, to)
-            .run(&before, Unpacking::Asynchronous)
+            .run(&before, UnpackOrder::Asynchronous)
             .expect("valid");
         let back = job(n, e, p, to, from)
-            .run(&there, Unpacking::Asynchronous)
+            .run(&there, UnpackOrder::Asynchronous)
             .expect("valid");
         assert!(back == before, "N={n} e={e} P={p} {from} to {to}");
     });
@@ -287,7 +291,7 @@ fn seed002_s53_special_kinds_agree_with_gen() {
         let generic = special.clone().generic();
         assert_eq!(generic.kind(), Kind::Gen);
         let before = dealt_naive(n, e, p, from);
-        for unpacking in [Unpacking::Synchronous, Unpacking::Asynchronous] {
+        for unpacking in [UnpackOrder::Synchronous, UnpackOrder::Asynchronous] {
             let one = special.run(&before, unpacking).expect("valid");
             let other = generic.run(&before, unpacking).expect("valid");
             assert!(
@@ -312,12 +316,14 @@ fn seed002_s54_two_steps_through_the_lcm_equal_one() {
         let first = job(n, e, p, from, middle);
         let second = job(n, e, p, middle, to);
         assert!(first.kind() != Kind::Gen && second.kind() != Kind::Gen);
-        let halfway = first.run(&before, Unpacking::Asynchronous).expect("valid");
+        let halfway = first
+            .run(&before, UnpackOrder::Asynchronous)
+            .expect("valid");
         let two = second
-            .run(&halfway, Unpacking::Asynchronous)
+            .run(&halfway, UnpackOrder::Asynchronous)
             .expect("valid");
         let one = job(n, e, p, from, to)
-            .run(&before, Unpacking::Synchronous)
+            .run(&before, UnpackOrder::Synchronous)
             .expect("valid");
         assert!(two == one, "N={n} e={e} P={p} {from} to {to}");
     });
@@ -332,8 +338,8 @@ fn seed002_s55_unpacking_in_order_and_by_arrival_agree() {
     each_job(|n, e, p, from, to| {
         let job = job(n, e, p, from, to);
         let before = dealt_naive(n, e, p, from);
-        let in_order = job.run(&before, Unpacking::Synchronous).expect("valid");
-        assert!(job.run(&before, Unpacking::Asynchronous).expect("valid") == in_order);
+        let in_order = job.run(&before, UnpackOrder::Synchronous).expect("valid");
+        assert!(job.run(&before, UnpackOrder::Asynchronous).expect("valid") == in_order);
         // Packets may arrive in any order: the last processor's first.
         let packets: Vec<Packets> = (0..p as usize)
             .map(|me| job.pack(me, &before[me]).expect("valid"))
@@ -383,22 +389,22 @@ thread_local! {
 
 /// An integer that counts its divisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Counted(u64);
+struct DivisionCounter(u64);
 
 fn count_divisions(more: u64) {
     DIVISIONS.set(DIVISIONS.get() + more);
 }
 
-/// Someone who is told of runs: peer, start, elements.
-type Visitor<'a> = &'a mut dyn FnMut(Counted, Counted, Counted);
+/// A function that is told of runs: peer, start, elements.
+type Visitor<'a> = &'a mut dyn FnMut(DivisionCounter, DivisionCounter, DivisionCounter);
 
 macro_rules! arithmetic {
     ($($name:ident $method:ident $cost:expr;)*) => {
-        $(impl $name for Counted {
-            type Output = Counted;
-            fn $method(self, other: Counted) -> Counted {
+        $(impl $name for DivisionCounter {
+            type Output = DivisionCounter;
+            fn $method(self, other: DivisionCounter) -> DivisionCounter {
                 count_divisions($cost);
-                Counted($name::$method(self.0, other.0))
+                DivisionCounter($name::$method(self.0, other.0))
             }
         })*
     };
@@ -406,34 +412,34 @@ macro_rules! arithmetic {
 
 arithmetic! { Add add 0; Sub sub 0; Mul mul 0; Div div 1; Rem rem 1; }
 
-impl AddAssign for Counted {
-    fn add_assign(&mut self, other: Counted) {
+impl AddAssign for DivisionCounter {
+    fn add_assign(&mut self, other: DivisionCounter) {
         self.0 += other.0;
     }
 }
 
-impl SubAssign for Counted {
-    fn sub_assign(&mut self, other: Counted) {
+impl SubAssign for DivisionCounter {
+    fn sub_assign(&mut self, other: DivisionCounter) {
         self.0 -= other.0;
     }
 }
 
-impl From<u8> for Counted {
-    fn from(value: u8) -> Counted {
-        Counted(u64::from(value))
+impl From<u8> for DivisionCounter {
+    fn from(value: u8) -> DivisionCounter {
+        DivisionCounter(u64::from(value))
     }
 }
 
-impl Index for Counted {}
+impl Index for DivisionCounter {}
 
 #[test]
 fn seed002_s57_special_kinds_do_not_divide_in_their_loops() {
     let walk = |local, x, y| Walk {
-        local: Counted(local),
-        x: Counted(x),
-        y: Counted(y),
-        me: Counted(2),
-        processors: Counted(7),
+        local: DivisionCounter(local),
+        x: DivisionCounter(x),
+        y: DivisionCounter(y),
+        me: DivisionCounter(2),
+        processors: DivisionCounter(7),
     };
     let count = |run: &dyn Fn(Visitor)| {
         DIVISIONS.set(0);
@@ -565,7 +571,7 @@ fn bad_redistributions_are_refused() {
     );
     let received: [&[u8]; 2] = [&[0; 3], &[0; 3]];
     assert!(
-        job.unpack(0, &received, &mut [0; 12], Unpacking::Synchronous)
+        job.unpack(0, &received, &mut [0; 12], UnpackOrder::Synchronous)
             .is_err()
     );
 }

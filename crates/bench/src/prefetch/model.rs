@@ -4,8 +4,8 @@
 //! generator with a fixed seed; figures 6.8 and 6.9 prefetch the whole file and half of it. The large-grained
 //! figures 6.2, 6.4, 6.5 and 6.7 are known to reproduce in order and trend only.
 
-use advise::model::figures::{BUFFERS, Workload, prefetch_figures};
-use advise::model::prefetch::Prefetch;
+use crate::models::figures::{BUFFERS, Workload, prefetch_figures};
+use crate::models::prefetch::Prefetch;
 use serde_json::json;
 
 use crate::sheet::{Sheet, modelled};

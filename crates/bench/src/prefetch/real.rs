@@ -20,7 +20,6 @@
 //! by that with it; it cannot exceed (compute + io) / max(compute, io).
 
 use std::process::{Command, Stdio};
-use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use client::{Client, ConnectOptions, Hints, OpenOptions, Places, SharedBytesMut, Team};
@@ -28,7 +27,7 @@ use serde_json::{Value, json};
 
 use crate::contest::Outcome;
 use crate::sheet::Sheet;
-use crate::site::{Site, Store, Wanted, spread};
+use crate::site::{ServiceSpec, Site, Store, spread};
 use crate::{Row, digits};
 use console::Error;
 use testkit::hosts::Hosts;
@@ -61,10 +60,10 @@ struct Scene {
 }
 
 /// Record bytes, workload, bytes of the buffer of a server.
-fn settings(is_quick: bool) -> Vec<(u64, &'static str, u64)> {
+fn settings(sheet: &Sheet) -> Vec<(u64, &'static str, u64)> {
     // What a server has of a segment.
     let whole = SEGMENT / SERVERS as u64;
-    if is_quick {
+    if sheet.step(2) == 2 {
         return vec![(8, "equal", whole)];
     }
     let mut list = Vec::new();
@@ -128,7 +127,7 @@ fn wanted(sheet: &Sheet, scene: Scene) -> Vec<(u64, &'static str, u64)> {
         let mut forms = FORMS.iter();
         forms.any(|(form, _)| sheet.wants(&case(scene, *setting, form)))
     };
-    let all = settings(sheet.step(2) == 2).into_iter();
+    let all = settings(sheet).into_iter();
     all.filter(is_wanted).collect()
 }
 
@@ -143,11 +142,11 @@ fn on_site(sheet: &mut Sheet, scene: Scene, hosts: Option<&Hosts>) -> Result<(),
     }
     let spread = hosts.map(|hosts| spread(hosts, SERVERS + 1, (0..SERVERS).collect()));
     let rate = scene.disk_mb_s * 1_000_000;
-    let site = Wanted {
+    let site = ServiceSpec {
         store: Store::Disk,
         memory: MEMORY,
         options: ["--disk-rate".into(), rate.to_string()].into(),
-        ..Wanted::disk(SERVERS)
+        ..ServiceSpec::disk(SERVERS)
     };
     let site = Site::start(&site, spread.as_ref())?;
     for (record, workload, buffer) in wanted {
@@ -219,18 +218,9 @@ fn on_site(sheet: &mut Sheet, scene: Scene, hosts: Option<&Hosts>) -> Result<(),
 
 /// Waits without doing anything: the time that a program computes.
 fn compute(time: Duration) {
-    let (never, condition) = (Mutex::new(()), Condvar::new());
     let until = Instant::now() + time;
-    let mut guard = never.lock().unwrap_or_else(|e| e.into_inner());
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return;
-        }
-        guard = condition
-            .wait_timeout(guard, left)
-            .unwrap_or_else(|e| e.into_inner())
-            .0;
+    while let Some(left) = until.checked_duration_since(Instant::now()) {
+        std::thread::park_timeout(left);
     }
 }
 

@@ -371,7 +371,7 @@ fn seed001_s87_a_benchmark_notices_every_wrong_byte() {
     let [one, other] = &mut workers;
     assert_eq!(one.tell(write(0))["wrong"], 0);
     assert_eq!(one.tell(read.clone())["wrong"], 0);
-    // The same bytes written later are other bytes to whoever wrote before.
+    // The same bytes written later are other bytes to the process that wrote before.
     assert_eq!(one.tell(write(9))["wrong"], 0);
     assert_eq!(one.tell(read.clone())["wrong"], 0);
     assert_eq!(

@@ -36,6 +36,7 @@ pub(crate) mod phases;
 pub(crate) mod places;
 pub(crate) mod plan;
 pub(crate) mod request;
+pub(crate) mod scattered;
 pub(crate) mod sieve;
 pub(crate) mod work;
 

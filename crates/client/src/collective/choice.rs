@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use advise::collective::{Abilities, blocks_per_round, pick};
 use advise::cost::{
-    Access, DiskDirected, Home, Machine, Op, Prediction, Process, StoreKind as StoreCosts, Way,
+    Access, DirectedWay, Home, Machine, Op, Prediction, Process, StoreKind as StoreCosts, Way,
     alternatives,
 };
 use parking_lot::Mutex;
@@ -55,11 +55,11 @@ fn way(how: Way) -> Option<Collective> {
     Some(match how {
         Way::Direct | Way::Message | Way::Packed => Collective::Independent,
         Way::TwoPhase => Collective::TwoPhase,
-        Way::DiskDirected(DiskDirected::Packet) => Collective::PbDdio,
-        Way::DiskDirected(DiskDirected::MultiBlock { .. }) => Collective::MbDdio,
-        Way::DiskDirected(DiskDirected::TwoPhase) => Collective::TwoPhaseDdio,
+        Way::DiskDirected(DirectedWay::Packet) => Collective::PbDdio,
+        Way::DiskDirected(DirectedWay::MultiBlock { .. }) => Collective::MbDdio,
+        Way::DiskDirected(DirectedWay::TwoPhase) => Collective::TwoPhaseDdio,
         // Piece by piece is for comparison, and the others know no views at the server.
-        Way::DiskDirected(DiskDirected::Piece) | Way::List | Way::Pieces | Way::Sieved { .. } => {
+        Way::DiskDirected(DirectedWay::Piece) | Way::List | Way::Pieces | Way::Sieved { .. } => {
             return None;
         }
     })
@@ -501,10 +501,10 @@ mod tests {
             per_server: Vec::new(),
             matching: 1.0,
         };
-        let packet = Way::DiskDirected(DiskDirected::Packet);
+        let packet = Way::DiskDirected(DirectedWay::Packet);
         let all = [
             prediction(Way::Direct, 0.1),
-            prediction(Way::DiskDirected(DiskDirected::Piece), 0.2),
+            prediction(Way::DiskDirected(DirectedWay::Piece), 0.2),
             prediction(Way::TwoPhase, 0.5),
             prediction(packet, 0.6),
             prediction(Way::Packed, 1.0),
@@ -517,7 +517,7 @@ mod tests {
         assert_eq!(taken(&all, false, false, false), Collective::Independent);
         assert_eq!(taken(&all, true, true, true), Collective::Independent);
         // Of equal ones the one with the fewest messages.
-        let blocks = Way::DiskDirected(DiskDirected::MultiBlock { blocks: 16 });
+        let blocks = Way::DiskDirected(DirectedWay::MultiBlock { blocks: 16 });
         let many = Prediction {
             messages: 16,
             ..prediction(packet, 0.50)

@@ -9,8 +9,8 @@
 //! - What counts changes only while nobody accesses the file through the handle.
 
 use advise::hints::{
-    AccessStyle, Given, Life, ReadAhead, Section, Source, Standing, Verdict, canonical, judge,
-    known, matches, server_list, upcoming,
+    AccessStyle, HintVerdicts, Life, ReadAhead, Section, Source, SourcedHint, Verdict, canonical,
+    judge, known, matches, server_list, upcoming,
 };
 use control::hints::{given_of, source_of, travelling};
 use wire::message::hints::{
@@ -55,11 +55,11 @@ impl CompilerHints {
         CompilerHints::parse(&path.display().to_string(), &text)
     }
 
-    fn of(&self, path: &str) -> impl Iterator<Item = Given> {
+    fn of(&self, path: &str) -> impl Iterator<Item = SourcedHint> {
         let sections = self.sections.iter().filter(|s| matches(&s.title, path));
         sections.flat_map(|s| &s.entries).map(|entry| {
             let place = format!("{}:{}", self.file, entry.line);
-            Given::new(Source::Compiler, &entry.name, &entry.value).at(&place, 0)
+            SourcedHint::new(Source::Compiler, &entry.name, &entry.value).at(&place, 0)
         })
     }
 }
@@ -84,27 +84,27 @@ pub struct HintReport {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct HandleHints {
-    given: Vec<Given>,
-    standing: Standing,
+    given: Vec<SourcedHint>,
+    standing: HintVerdicts,
     /// What came of dynamic hints, by name.
     acted: Vec<(String, std::result::Result<String, String>)>,
 }
 
-fn of_program(hints: &Hints) -> impl Iterator<Item = Given> {
+fn of_program(hints: &Hints) -> impl Iterator<Item = SourcedHint> {
     hints.iter().map(|(name, value)| {
         let source = match known(name).map(|k| k.life) {
             Some(Life::Dynamic) => Source::Dynamic,
             _ => Source::Program,
         };
-        Given::new(source, name, value)
+        SourcedHint::new(source, name, value)
     })
 }
 
 impl Session {
     /// What connection and compiler say about a path.
-    fn hints_of(&self, path: &str) -> impl Iterator<Item = Given> {
+    fn hints_of(&self, path: &str) -> impl Iterator<Item = SourcedHint> {
         let own = self.options.hints.iter();
-        let own = own.map(|(name, value)| Given::new(Source::Connect, name, value));
+        let own = own.map(|(name, value)| SourcedHint::new(Source::Connect, name, value));
         self.options.compiler_hints.of(path).chain(own)
     }
 
@@ -120,7 +120,7 @@ impl Session {
 impl HandleHints {
     /// What is known when a file is opened.
     pub(crate) fn at_open(session: &Session, path: &str, kept: &[GivenHint]) -> HandleHints {
-        let mut given: Vec<Given> = kept.iter().map(given_of).collect();
+        let mut given: Vec<SourcedHint> = kept.iter().map(given_of).collect();
         given.extend(session.hints_of(path));
         HandleHints {
             given,
@@ -131,8 +131,9 @@ impl HandleHints {
     /// Takes hints of the program and says what counts now.
     pub(crate) fn take(&mut self, hints: &Hints) -> Hints {
         for new in of_program(hints) {
-            let is_same =
-                |g: &Given| g.source == new.source && canonical(&g.name) == canonical(&new.name);
+            let is_same = |g: &SourcedHint| {
+                g.source == new.source && canonical(&g.name) == canonical(&new.name)
+            };
             self.given.retain(|g| !is_same(g));
             self.given.push(new);
         }
@@ -266,7 +267,7 @@ impl File {
     pub fn access_hint_report(&self) -> Vec<HintReport> {
         let heard = self.settings.heard.lock();
         let hints = &heard.standing.hints;
-        let say = |given: &Given, verdict: &Verdict| {
+        let say = |given: &SourcedHint, verdict: &Verdict| {
             let name = canonical(&given.name);
             match verdict {
                 Verdict::Counts => {
@@ -336,7 +337,7 @@ fn report_of(used: &HintUse) -> HintReport {
 #[derive(Clone, Debug)]
 pub struct KeptHints {
     /// Those kept with it and above it, with what counts of them.
-    pub standing: Standing,
+    pub standing: HintVerdicts,
     /// What became of hints when the file was created.
     pub uses: Vec<HintReport>,
     /// Which distribution it has, and why; empty for directories.

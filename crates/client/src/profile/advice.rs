@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use advise::cost::{Machine, StoreKind as Store};
-use advise::recommend::{Advised, Question, Server, recommend};
+use advise::recommend::{AdviceList, Question, Server, recommend};
 use layout::ArrayType;
 use wire::message::catalogue::{Member, MemberState, StoreKind};
 
@@ -25,7 +25,7 @@ const LEAST_SEARCH: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug)]
 pub struct FileAdvice {
     /// Layouts, best first.
-    pub advised: Advised,
+    pub advised: AdviceList,
     /// What was observed.
     pub observed: FileProfile,
     /// Servers that were considered, by the places that advice names.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use client::{Client, File, Hints, OpenOptions, Places, SharedBytes, SharedBytesMut, Team};
 use ioserver::StoreOptions;
-use store::{Asked, Watched, Watcher};
+use store::{DiskRequest, WatchedDisk, Watcher};
 
 use crate::service::{Service, pattern, socket};
 
@@ -329,9 +329,10 @@ impl Slow {
 }
 
 impl Watcher for Slow {
-    fn asked(&self, _file: &str, what: Asked) -> io::Result<()> {
+    fn asked(&self, _file: &str, what: DiskRequest) -> io::Result<()> {
         // A table of checksums may come before the bytes.
-        if matches!(what, Asked::Read(offset, _) if offset >= PART * RANKS as u64 + (16 << 10)) {
+        if matches!(what, DiskRequest::Read(offset, _) if offset >= PART * RANKS as u64 + (16 << 10))
+        {
             self.has_come.store(true, Ordering::SeqCst);
             self.pause(Self::LONGEST, |go| go);
             self.pause(Self::EACH, |_| false);
@@ -358,7 +359,7 @@ fn seed002_s73_a_request_has_the_round_in_hand_finished_and_no_other_begun() {
         let listen = socket(&service.dir, &format!("io-{start}"));
         let options = ioserver::Options::new(socket(&service.dir, "meta"), listen, store);
         let server = ioserver::start_on(options, |directory| {
-            Arc::new(Watched::by(Arc::new(directory), Arc::clone(&slow)))
+            Arc::new(WatchedDisk::by(Arc::new(directory), Arc::clone(&slow)))
         });
         service.servers.push(server.unwrap());
         if start == 0 {

@@ -5,24 +5,9 @@
 
 use client::{Client, File, Hints, OpenOptions, Status, View};
 use layout::ViewOffset;
+use random::Random;
 
 use crate::service::{Service, create, pattern};
-
-/// Numbers that depend on nothing but the seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(x ^ (x >> 31)) * u128::from(end)) >> 64) as u64
-    }
-
-    fn one_of<'a>(&mut self, list: &[&'a str]) -> &'a str {
-        list[self.below(list.len() as u64) as usize]
-    }
-}
 
 /// What a file should hold.
 struct Model {
@@ -101,9 +86,9 @@ const VIEWS: &[&str] = &[
 fn any_view_of_any_layout_gives_the_same_bytes_directly_and_by_message() {
     let service = Service::start(3);
     let clients = [service.connect(), service.connect_how(false)];
-    let mut random = Random(20_261);
+    let mut random = Random::new(20_261);
     for case in 0..64 {
-        let (layout, view) = (random.one_of(LAYOUTS), random.one_of(VIEWS));
+        let (layout, view) = (*random.pick(LAYOUTS), *random.pick(VIEWS));
         let path = format!("/{case}");
         let files = clients.each_ref().map(|client| {
             let file = create(client, &path, "u16[200,300]", layout);

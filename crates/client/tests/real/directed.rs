@@ -10,7 +10,7 @@ use client::{
     Collective, File, Hints, MoveOptions, OpenOptions, Places, Reason, SharedBytes, Team,
 };
 use ioserver::StoreOptions;
-use store::{Asked, Watched, Watcher};
+use store::{DiskRequest, WatchedDisk, Watcher};
 
 use crate::collective::in_threads;
 use crate::service::{Service, connect_at, socket};
@@ -23,16 +23,16 @@ const GROUP: u64 = 1 << 20;
 
 /// What was done with the data files of a disk.
 #[derive(Debug, Default)]
-struct Log(Mutex<Vec<(String, Asked)>>);
+struct Log(Mutex<Vec<(String, DiskRequest)>>);
 
 impl Log {
-    fn lock(&self) -> MutexGuard<'_, Vec<(String, Asked)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(String, DiskRequest)>> {
         self.0.lock().unwrap()
     }
 }
 
 impl Watcher for Log {
-    fn asked(&self, file: &str, what: Asked) -> io::Result<()> {
+    fn asked(&self, file: &str, what: DiskRequest) -> io::Result<()> {
         self.lock().push((file.to_owned(), what));
         Ok(())
     }
@@ -48,7 +48,7 @@ fn start_watched(service: &mut Service, log: &Arc<Log>) {
     let mut options = ioserver::Options::new(socket(&service.dir, "meta"), listen, store);
     options.write_through = true;
     let server = ioserver::start_on(options, |directory| {
-        Arc::new(Watched::by(Arc::new(directory), Arc::clone(log)))
+        Arc::new(WatchedDisk::by(Arc::new(directory), Arc::clone(log)))
     });
     service.servers.push(server.unwrap());
 }
@@ -227,7 +227,7 @@ fn seed002_s62_blocks_are_accessed_in_the_order_of_the_disk_and_once() {
             .iter()
             .filter_map(|(_, did)| match did {
                 // Tables of checksums are shorter than what they are for.
-                Asked::Read(offset, len) if *len >= 16 << 10 => Some((*offset, *len)),
+                DiskRequest::Read(offset, len) if *len >= 16 << 10 => Some((*offset, *len)),
                 _ => None,
             })
             .collect();
@@ -416,21 +416,21 @@ fn seed002_s67_a_collective_write_is_allocated_ahead_in_long_stretches() {
     let done = &log[begins[0]..begins[1]];
     let writes = done
         .iter()
-        .filter(|(_, did)| matches!(did, Asked::Write(_, len) if *len >= 32 << 10));
+        .filter(|(_, did)| matches!(did, DiskRequest::Write(_, len) if *len >= 32 << 10));
     let places: Vec<(&str, u64, u64)> = writes
         .map(|(name, did)| match did {
-            Asked::Write(offset, len) => (&name[..], *offset, *len),
+            DiskRequest::Write(offset, len) => (&name[..], *offset, *len),
             _ => unreachable!(),
         })
         .collect();
     let name = places[0].0;
     assert!(places.iter().all(|(n, ..)| *n == name), "one data file");
-    let first = done
-        .iter()
-        .position(|(n, did)| n == name && matches!(did, Asked::Write(_, len) if *len >= 32 << 10));
+    let first = done.iter().position(|(n, did)| {
+        n == name && matches!(did, DiskRequest::Write(_, len) if *len >= 32 << 10)
+    });
     let mut ahead: Vec<(u64, u64)> = Vec::new();
     for (n, did) in &done[..first.unwrap()] {
-        if let Asked::Reserve(offset, len) = did
+        if let DiskRequest::Reserve(offset, len) = did
             && n == name
         {
             match ahead.last_mut() {

@@ -19,7 +19,7 @@ use layout::{FileOffset, View, ViewOffset};
 
 use super::{Mode, Ticket, ViewKey};
 
-/// A descriptor somebody wants or has.
+/// A descriptor that a client wants or has.
 #[derive(Clone, Debug)]
 pub(crate) struct Lock {
     pub(crate) ticket: Ticket,

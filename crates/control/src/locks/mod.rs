@@ -12,7 +12,7 @@
 //!
 //! A lock is a whole descriptor: a range of the handle's view, shared or exclusive, granted at once
 //! or in turn. Reads share, writes exclude, and the queue is first come first served: a writer is not
-//! starved by readers that come later, nor a reader by writers. Whoever holds a lock does his access
+//! starved by readers that come later, nor a reader by writers. A client that holds a lock does its access
 //! and releases it, without waiting for another lock in between. If his number goes stale in the
 //! middle he asks to be admitted again and repeats the access under the lock that he has: releasing
 //! it first would show half an access.
@@ -134,7 +134,7 @@ pub enum Event {
     /// A server is gone with all that ran there; a later start of it knows no old client.
     ServerGone(ServerId),
     /// A server takes part in the file, or does so again; it is not used before it has confirmed what
-    /// it is told, and whoever is dead is fenced there too.
+    /// it is told, and a client that is dead is fenced there too.
     ServerAdded(ServerId),
 }
 
@@ -460,7 +460,7 @@ impl LockManager {
                 handle,
                 number,
             },
-            // While servers are being told, whoever asks again is told to use locks already.
+            // While servers are being told, a client that asks again is told to use locks already.
             _ => Effect::UseLocks {
                 client,
                 handle,

@@ -3,7 +3,7 @@
 //! A lock waits for every earlier one that conflicts with it, whether that one is held or waits
 //! itself, and for nobody else. So
 //! - no two conflicting locks are ever held, and nobody overtakes an earlier conflicting one;
-//! - waiting goes from later to earlier only: there is no cycle, hence no deadlock, and whoever
+//! - waiting goes from later to earlier only: there is no cycle, hence no deadlock, and a client that
 //!   waits is granted when those before it are released;
 //! - a released lock wakes all that waited for it alone, not just the first.
 //!

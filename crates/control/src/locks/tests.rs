@@ -10,21 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use layout::FileOffset;
-
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-}
+use random::Random;
 
 fn view(displacement: u64, period: u64, set: &str) -> View {
     View::new(FileOffset(displacement), period, set.parse().unwrap()).unwrap()
@@ -145,7 +131,7 @@ impl Naive {
     }
 }
 
-/// Random locks and releases; returns how often somebody waited.
+/// Random locks and releases; returns how often a client waited.
 fn against_naive(seed: u64) -> usize {
     let mut r = Random::new(seed);
     let mut manager = manager();
@@ -811,7 +797,7 @@ fn leases_end_before_an_overlapping_view_is_admitted() {
     assert_eq!(m.handle(leave(3)), []);
     let back = m.handle(Event::Unlock(ticket(2, 0)));
     assert_eq!(back, [lease(0, 2), lease(1, 2)]);
-    // Whoever asks again is told again.
+    // A client that asks again is told again.
     assert_eq!(m.handle(admit(0, 0, &left)), [lease(0, 2)]);
 }
 

@@ -217,7 +217,7 @@ proptest! {
             state.pieces[1] = target;
             prop_assert_eq!(moving_subfiles(&state), Some(vec![2]));
         }
-        let counting = Counting::new(&state);
+        let counting = CopyCounter::new(&state);
         let moves = |x: u64| !some || x % 4 == 2;
         let range = start..start + len;
         let count = |r: &Range<u64>| r.clone().filter(|&x| moves(x)).count() as u64;

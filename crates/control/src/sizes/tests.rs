@@ -179,7 +179,7 @@ fn start_that_is_over_keeps_the_intent_but_not_the_client() {
     owner.handle(Event::Intended { epoch: 2 });
     owner.handle(Event::ServerGone(B));
     assert_eq!(owner.handle(applied(A, 2)), []);
-    // Whoever gives up waiting takes nothing back.
+    // A client that gives up waiting takes nothing back.
     assert_eq!(owner.handle(Event::Withdrawn(ticket(2))), []);
     assert_eq!(owner.handle(Event::ServerBack(B)), [apply(2, 5, &[B])]);
     assert_eq!(owner.handle(applied(B, 2)), [Effect::Finish { epoch: 2 }]);
@@ -238,7 +238,7 @@ fn restart_takes_the_largest_end_capped_by_the_pending_truncate() {
     owner.handle(applied(A, 3));
     assert_eq!(owner.handle(applied(B, 3)), [Effect::Finish { epoch: 3 }]);
     assert_eq!(owner.size(), Some(25));
-    // Without a truncate it is the plain maximum; whoever missed one is not believed.
+    // Without a truncate it is the plain maximum; a server that missed one is not believed.
     let durable = SizeState {
         truncate_to: None,
         ..durable
@@ -458,7 +458,7 @@ fn nothing_counted_is_lost_and_nothing_cut_returns() {
                     _ => {}
                 }
             }
-            // Whoever is told a size is told the right one, and when all have cut.
+            // A client that is told a size is told the right one, and when all have cut.
             if let Some(size) = owner.size() {
                 assert_eq!(size, plain, "round {round}, request {request}");
                 let epoch = owner.epoch();

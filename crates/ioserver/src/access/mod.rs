@@ -22,7 +22,7 @@ use falls::Periodic;
 use kernels::Share;
 use layout::{FileSpan, SubfileSpan, ViewOffset, ViewSpan};
 use serving::Exchange;
-use store::Piece;
+use store::StoredPiece as Piece;
 use wire::link::LinkError;
 use wire::message::access::{Access, DATA, FORWARDED, GO, NEWER};
 use wire::{Rights, Status};

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use kernels::SharedBytes;
 use serving::Exchange;
-use store::{Piece, Pins};
+use store::{Pins, StoredPiece as Piece};
 use wire::Rights;
 use wire::frame::HEADER_BYTES;
 use wire::message::access::AccessAnswer;

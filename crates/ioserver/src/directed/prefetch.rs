@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use layout::FileSpan;
 use parking_lot::{Condvar, Mutex};
-use store::{Piece, Pins};
+use store::{Pins, StoredPiece as Piece};
 use wire::message::Bytes;
 use wire::message::ahead::{Collective, Confirm, Deposit};
 use wire::message::directed::{Lead, Portion, PortionPart};

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use kernels::{Share, SharedBytes};
 use layout::{FileSpan, SubfileSpan};
 use serving::Exchange;
-use store::{Grant, Piece, Pins};
+use store::{Grant, Pins, StoredPiece as Piece};
 use wire::link::LinkError;
 use wire::message::Request;
 use wire::message::directed::{MORE, Packet, Portion, PortionPart, WANT};

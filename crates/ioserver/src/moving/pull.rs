@@ -14,7 +14,7 @@ use identity::checksums;
 use kernels::{Share, SharedBytes, SharedBytesMut};
 use layout::{FileSpan, SubfileOffset, SubfileSpan};
 use plan::access::{AccessPlan, Part};
-use store::{Grant, Piece as StoredPiece, Pins, Subfile, UNIT};
+use store::{Grant, Pins, StoredPiece, Subfile, UNIT};
 use wire::ask::{AskError, decode_answer};
 use wire::frame::Header;
 use wire::link::Link;

@@ -27,7 +27,7 @@ pub(crate) fn list_subfiles(
     let most = request.most.clamp(1, LISTED_MOST) as usize;
     let looked = stored.look(after, most + 1);
     let has_more = looked.len() > most;
-    let entry = |looked: store::Looked| SubfileEntry {
+    let entry = |looked: store::ListedSubfile| SubfileEntry {
         file: FileId(looked.id.file),
         generation: looked.id.generation,
         index: looked.id.index,

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use control::capability::{Capability, Wanted};
+use control::capability::{Capability, RequestNeeds};
 use layout::View;
 use wire::describe::{self, Assembly};
 use wire::message::file::SetView;
@@ -114,7 +114,7 @@ fn check_capability(
         },
         false => None,
     };
-    let wanted = Wanted {
+    let wanted = RequestNeeds {
         file: request.file,
         oldest_generation: 0,
         rights: Rights::NONE,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ioserver::{Options, StoreOptions};
 use layout::{FileOffset, View};
-use store::{Asked, Watched, Watcher};
+use store::{DiskRequest, WatchedDisk, Watcher};
 use wire::message::directed::{
     DirectedAnswer, Follow, Lead, MORE, Packet, Portion, RankRange, WANT,
 };
@@ -183,8 +183,8 @@ struct Gate {
 }
 
 impl Watcher for Gate {
-    fn asked(&self, name: &str, what: Asked) -> io::Result<()> {
-        if let Asked::Read(_, len) = what
+    fn asked(&self, name: &str, what: DiskRequest) -> io::Result<()> {
+        if let DiskRequest::Read(_, len) = what
             && len >= DATA_BYTES
             && name.ends_with(".sub")
         {
@@ -235,7 +235,7 @@ fn seed002_s63_the_store_reads_a_round_while_another_one_is_sent() {
         options.write_through = true;
         let gate = gate.clone();
         let server = ioserver::start_on(options, |directory| {
-            Arc::new(Watched::by(Arc::new(directory), gate.clone()))
+            Arc::new(WatchedDisk::by(Arc::new(directory), gate.clone()))
         });
         rig.servers = vec![Some(server.unwrap())];
     };

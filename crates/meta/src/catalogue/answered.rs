@@ -29,7 +29,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::record::{decode, key};
-use super::rows::{Rows, Writing};
+use super::rows::{Rows, RowsTransaction};
 use super::{Batch, Snapshot};
 use crate::ClientId;
 use crate::error::MetaError;
@@ -59,7 +59,7 @@ enum Note {
     /// In the row of this slot.
     Durable(u64),
     /// Here.
-    Volatile(Noted),
+    Volatile(NotedRequest),
 }
 
 #[derive(Debug, Default)]
@@ -100,17 +100,17 @@ struct Answer {
     number: u64,
     /// The highest number that may have been dropped before.
     floor: u64,
-    note: Noted,
+    note: NotedRequest,
 }
 
 /// What was asked, and what has to be known to answer it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Noted {
+struct NotedRequest {
     kind: u64,
     bytes: Vec<u8>,
 }
 
-impl Noted {
+impl NotedRequest {
     /// The bytes, if it is this request that they are of.
     fn of(self, kind: u16) -> Result<Vec<u8>, MetaError> {
         match self.kind == u64::from(kind) {
@@ -131,7 +131,7 @@ fn read_answer(key: &[u8], value: &[u8]) -> Result<Answer, MetaError> {
         Ok(Answer {
             number: r.number()?,
             floor: r.number()?,
-            note: Noted {
+            note: NotedRequest {
                 kind: r.number()?,
                 bytes: r.take(r.left())?.to_vec(),
             },
@@ -144,7 +144,7 @@ pub(crate) fn read_row(key: &[u8], value: &[u8]) -> Result<(), MetaError> {
     read_answer(key, value).map(drop)
 }
 
-fn put_answer(rows: &mut Writing<'_>, client: ClientId, slot: u64, answer: &Answer) {
+fn put_answer(rows: &mut RowsTransaction<'_>, client: ClientId, slot: u64, answer: &Answer) {
     let mut value = Vec::with_capacity(answer.note.bytes.len() + 24);
     for number in [answer.number, answer.floor, answer.note.kind] {
         put_number(&mut value, number);
@@ -155,7 +155,7 @@ fn put_answer(rows: &mut Writing<'_>, client: ClientId, slot: u64, answer: &Answ
 
 /// Version 3 had rows by number, with nothing but the bytes. What was asked is not known, so nothing is known again: clients
 /// of the release that wrote them cannot come back to this one.
-pub(crate) fn rewrite_version3(rows: &mut Writing<'_>) -> Result<(), MetaError> {
+pub(crate) fn rewrite_version3(rows: &mut RowsTransaction<'_>) -> Result<(), MetaError> {
     let mut keys = Vec::new();
     rows.for_each(&key::answers(), &mut |key, _| {
         keys.push(key.to_vec());
@@ -167,7 +167,7 @@ pub(crate) fn rewrite_version3(rows: &mut Writing<'_>) -> Result<(), MetaError> 
 
 /// What is known of each client.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct AnswerWindows {
     windows: HashMap<ClientId, Window>,
     /// The start of the catalogue, which is in the upper half of the numbers of its clients.
     start: u64,
@@ -177,7 +177,7 @@ pub(crate) struct Answered {
     ended: Vec<(ClientId, u64)>,
 }
 
-impl Answered {
+impl AnswerWindows {
     /// What the rows say.
     pub(crate) fn load(rows: &dyn Rows, start: u64) -> Result<Self, MetaError> {
         let mut windows: HashMap<ClientId, Window> = HashMap::new();
@@ -191,7 +191,7 @@ impl Answered {
             }
             Ok(())
         })?;
-        Ok(Answered {
+        Ok(AnswerWindows {
             windows,
             start,
             has_forgotten: false,
@@ -268,9 +268,9 @@ impl Batch<'_> {
         debug_assert!(bytes.len() <= MOST_BYTES);
         bytes.truncate(MOST_BYTES);
         let kind = u64::from(kind);
-        let note = Noted { kind, bytes };
+        let note = NotedRequest { kind, bytes };
         let is_late = self.answered.is_late(client);
-        let Answered { windows, ended, .. } = &mut *self.answered;
+        let AnswerWindows { windows, ended, .. } = &mut *self.answered;
         let window = windows.entry(client).or_insert_with(|| {
             // One that was forgotten and came back: its rows are written over, not removed.
             let theirs = ended.extract_if(.., |(other, _)| *other == client);

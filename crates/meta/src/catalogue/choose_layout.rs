@@ -26,7 +26,7 @@ pub const MAX_SUBFILES: u64 = 1 << 16;
 
 /// A partition, and the texts it comes from.
 #[derive(Clone, Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct LayoutChoice {
     pub(crate) text: String,
     pub(crate) partition: Partition,
     /// Server numbers by subfile, if the text lists them.
@@ -39,7 +39,7 @@ pub(crate) struct Chosen {
     pub(crate) among: Option<Vec<u64>>,
 }
 
-impl Chosen {
+impl LayoutChoice {
     /// Who said it, and why.
     pub(crate) fn distribution(&self) -> Distribution {
         match &self.choice {
@@ -80,7 +80,7 @@ pub(crate) fn choose(
     text: Option<&str>,
     servers: usize,
     decide: impl FnOnce() -> Option<Choice>,
-) -> Result<Chosen, MetaError> {
+) -> Result<LayoutChoice, MetaError> {
     let choice = match text {
         Some(_) => None,
         None => Some(decide().ok_or(MetaError::NoServer)?),
@@ -109,7 +109,7 @@ pub(crate) fn choose(
     let elements = applied.elements()?;
     let partition = Partition::from_start(Pattern::new(elements.period, elements.sets)?);
     let listed = layout.places().map(<[u64]>::to_vec);
-    Ok(Chosen {
+    Ok(LayoutChoice {
         text,
         partition,
         listed,

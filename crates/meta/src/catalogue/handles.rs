@@ -2,7 +2,7 @@
 //!
 //! Opening a file writes nothing, so it costs no disk. After a restart clients that lived on open
 //! their handles again; until the server says that this time is over the table is known to be
-//! incomplete, and whoever needs to know that nobody uses a file is told to come back.
+//! incomplete, and a client that needs to know that nobody uses a file is told to come back.
 //!
 //! Numbers carry the start of the catalogue in their upper bits, so a handle of an earlier life is
 //! never taken for one of this.
@@ -93,7 +93,7 @@ impl Handles {
         }
     }
 
-    /// Whoever is not back by now is not coming.
+    /// A client that is not back by now is not coming.
     pub(crate) fn end_recovery(&mut self) {
         if self.recovering {
             self.recovering = false;
@@ -177,7 +177,7 @@ impl Handles {
             .map(|id| (*id, self.open[id]))
     }
 
-    /// Whether somebody has the file open, or may have it.
+    /// Whether a client has the file open, or may have it.
     pub(crate) fn may_be_open(&self, file: FileId) -> bool {
         self.recovering || self.by_file.contains_key(&file)
     }

@@ -11,8 +11,8 @@
 //! became of each is kept with the file.
 
 use advise::hints::{
-    AccessStyle, Given, Kind, Life, Observed, Source, Standing, Verdict, canonical, check, judge,
-    known, number, server_list,
+    AccessStyle, HintVerdicts, Kind, Life, Source, SourcedHint, UseCounts, Verdict, canonical,
+    check, judge, known, number, server_list,
 };
 use control::hints::{given_of, travelling};
 use layout::ByteSize;
@@ -22,11 +22,11 @@ use wire::message::hints::{FailedServer, GivenHint, HintOutcome, HintText, HintU
 use wire::{DecodeError, HandleId, Reader, Status, put_number};
 
 use super::access::{Caller, demand_owner};
-use super::choose_layout::Chosen;
+use super::choose_layout::LayoutChoice;
 use super::member::{candidates, find_member, places_of};
 use super::path::{path_of, resolve};
 use super::record::{ROOT, decode, key, layout_state, node, put_text};
-use super::rows::{Rows, Writing};
+use super::rows::{Rows, RowsTransaction};
 use super::{Batch, Credentials, Snapshot};
 use crate::error::MetaError;
 use crate::{FileId, Rights, ServerId, Time};
@@ -46,7 +46,7 @@ const WHY_BYTES: usize = 1024;
 
 /// A hint as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct KeptHint {
     pub(crate) name: String,
     pub(crate) value: String,
 }
@@ -55,11 +55,11 @@ pub(crate) struct Kept {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
     /// By name.
-    pub(crate) hints: Vec<Kept>,
+    pub(crate) hints: Vec<KeptHint>,
     /// What became of the hints at its creation.
     pub(crate) uses: Vec<HintUse>,
     /// What observed accesses say.
-    pub(crate) observed: Vec<Kept>,
+    pub(crate) observed: Vec<KeptHint>,
 }
 
 fn text(r: &mut Reader<'_>) -> Result<String, DecodeError> {
@@ -68,10 +68,10 @@ fn text(r: &mut Reader<'_>) -> Result<String, DecodeError> {
 
 pub(crate) fn read_notes(key: &[u8], bytes: &[u8]) -> Result<Notes, MetaError> {
     decode(key, bytes, |r| {
-        let list = |r: &mut Reader<'_>| -> Result<Vec<Kept>, DecodeError> {
+        let list = |r: &mut Reader<'_>| -> Result<Vec<KeptHint>, DecodeError> {
             let mut list = Vec::new();
             for _ in 0..r.length(2)? {
-                list.push(Kept {
+                list.push(KeptHint {
                     name: text(r)?,
                     value: text(r)?,
                 });
@@ -94,12 +94,12 @@ fn notes(rows: &dyn Rows, file: FileId) -> Result<Notes, MetaError> {
     }
 }
 
-fn put_notes(rows: &mut Writing<'_>, file: FileId, notes: &Notes) {
+fn put_notes(rows: &mut RowsTransaction<'_>, file: FileId, notes: &Notes) {
     if *notes == Notes::default() {
         rows.remove(key::hints(file));
         return;
     }
-    let put_list = |list: &[Kept], out: &mut Vec<u8>| {
+    let put_list = |list: &[KeptHint], out: &mut Vec<u8>| {
         put_number(out, list.len() as u64);
         for kept in list {
             put_text(out, &kept.name);
@@ -136,16 +136,16 @@ pub(crate) fn failed_servers(rows: &dyn Rows) -> Result<Vec<FailedServer>, MetaE
 }
 
 /// The hints kept with a directory and those above it, nearest first.
-fn above(rows: &dyn Rows, mut directory: FileId) -> Result<Vec<Given>, MetaError> {
+fn above(rows: &dyn Rows, mut directory: FileId) -> Result<Vec<SourcedHint>, MetaError> {
     let mut list = Vec::new();
     let mut distance = 0;
     loop {
         let kept = notes(rows, directory)?.hints;
         if !kept.is_empty() {
             let path = path_of(rows, directory)?.unwrap_or_default();
-            let given = kept
-                .iter()
-                .map(|k| Given::new(Source::Directory, &k.name, &k.value).at(&path, distance));
+            let given = kept.iter().map(|k| {
+                SourcedHint::new(Source::Directory, &k.name, &k.value).at(&path, distance)
+            });
             list.extend(given);
         }
         if directory == ROOT {
@@ -157,15 +157,17 @@ fn above(rows: &dyn Rows, mut directory: FileId) -> Result<Vec<Given>, MetaError
 }
 
 /// The hints kept with a file or directory and with what is above it, the strongest first.
-pub(crate) fn kept(rows: &dyn Rows, file: FileId) -> Result<Vec<Given>, MetaError> {
+pub(crate) fn kept(rows: &dyn Rows, file: FileId) -> Result<Vec<SourcedHint>, MetaError> {
     let node = node(rows, file)?;
     if node.is_directory() {
         return above(rows, file);
     }
     let path = path_of(rows, file)?.unwrap_or_default();
     let own = notes(rows, file)?;
-    let of = |list: &[Kept], source| -> Vec<Given> {
-        let given = list.iter().map(|k| Given::new(source, &k.name, &k.value));
+    let of = |list: &[KeptHint], source| -> Vec<SourcedHint> {
+        let given = list
+            .iter()
+            .map(|k| SourcedHint::new(source, &k.name, &k.value));
         given.map(|given| given.at(&path, 0)).collect()
     };
     let mut list = of(&own.hints, Source::File);
@@ -174,9 +176,9 @@ pub(crate) fn kept(rows: &dyn Rows, file: FileId) -> Result<Vec<Given>, MetaErro
     Ok(list)
 }
 
-/// Those of them that count for whoever has the file open.
+/// Those of them that count for clients that have the file open.
 pub(crate) fn for_handle(rows: &dyn Rows, file: FileId) -> Result<Vec<GivenHint>, MetaError> {
-    let is_of_handle = |given: &Given| known(&given.name).is_none_or(|k| !k.is_of_creation);
+    let is_of_handle = |given: &SourcedHint| known(&given.name).is_none_or(|k| !k.is_of_creation);
     let mut bytes = 0;
     let list = kept(rows, file)?;
     let fits = list.iter().filter(|g| is_of_handle(g)).take_while(|g| {
@@ -187,15 +189,15 @@ pub(crate) fn for_handle(rows: &dyn Rows, file: FileId) -> Result<Vec<GivenHint>
 }
 
 /// What hints come to for a new file.
-pub(crate) struct Hinted {
-    pub(crate) chosen: Chosen,
+pub(crate) struct HintedLayout {
+    pub(crate) chosen: LayoutChoice,
     pub(crate) array: Option<String>,
     uses: Vec<HintUse>,
 }
 
 /// Hints of a new file, as they are tried one after the other.
 struct Trial {
-    standing: Standing,
+    standing: HintVerdicts,
     /// Names that the decision rests on, with for what.
     used: Vec<(&'static str, String)>,
 }
@@ -244,7 +246,7 @@ impl Trial {
     /// What became of each.
     fn into_uses(self) -> Vec<HintUse> {
         let hints = &self.standing.hints;
-        let say = |given: &Given, verdict: &Verdict| {
+        let say = |given: &SourcedHint, verdict: &Verdict| {
             let name = canonical(&given.name);
             let used = self.used.iter().find(|(used, _)| *used == name);
             let (outcome, why) = match verdict {
@@ -285,7 +287,7 @@ fn shortened(text: &str, most: usize) -> &str {
 }
 
 /// A source in words.
-fn whose(given: &Given) -> String {
+fn whose(given: &SourcedHint) -> String {
     match given.place.is_empty() {
         true => given.source.word().to_owned(),
         false => format!("{} {}", given.source.word(), given.place),
@@ -308,8 +310,8 @@ impl Batch<'_> {
         spec: &LayoutSpec,
         expected: &Expectation,
         hints: &[GivenHint],
-    ) -> Result<Hinted, MetaError> {
-        let mut given: Vec<Given> = hints.iter().map(given_of).collect();
+    ) -> Result<HintedLayout, MetaError> {
+        let mut given: Vec<SourcedHint> = hints.iter().map(given_of).collect();
         given.extend(above(&self.rows, directory)?);
         let mut trial = Trial {
             standing: judge(given, |_, _| Ok(())),
@@ -320,7 +322,7 @@ impl Batch<'_> {
             trial.used.clear();
             let error = match self.try_hinted(&mut trial, spec, expected) {
                 Ok((chosen, array)) => {
-                    return Ok(Hinted {
+                    return Ok(HintedLayout {
                         chosen,
                         array,
                         uses: trial.into_uses(),
@@ -352,7 +354,7 @@ impl Batch<'_> {
         trial: &mut Trial,
         spec: &LayoutSpec,
         expected: &Expectation,
-    ) -> Result<(Chosen, Option<String>), MetaError> {
+    ) -> Result<(LayoutChoice, Option<String>), MetaError> {
         let value = |trial: &Trial, name: &str| trial.standing.get(name).map(|g| g.value.clone());
         let mut array = spec.array.clone();
         if array.is_none()
@@ -445,7 +447,7 @@ impl Batch<'_> {
     }
 
     /// Keeps what became of the hints of a new file.
-    pub(crate) fn keep_uses(&mut self, file: FileId, hinted: Hinted) {
+    pub(crate) fn keep_uses(&mut self, file: FileId, hinted: HintedLayout) {
         let uses = hinted.uses;
         for used in &uses {
             self.usage.hinted(used.outcome);
@@ -487,7 +489,7 @@ impl Batch<'_> {
                 demand_static(hint)?;
                 let name = canonical(&hint.name);
                 notes.hints.retain(|kept| kept.name != name);
-                notes.hints.push(Kept {
+                notes.hints.push(KeptHint {
                     name: name.to_owned(),
                     value: hint.value.clone(),
                 });
@@ -507,16 +509,20 @@ impl Batch<'_> {
     }
 
     /// Keeps what observed accesses of a file say, as hints of the weakest source.
-    pub fn keep_observed(&mut self, file: FileId, seen: &Observed) -> Result<(), MetaError> {
+    pub fn keep_observed(&mut self, file: FileId, seen: &UseCounts) -> Result<(), MetaError> {
         self.one(|b| b.note_observed(file, seen))
     }
 
     /// Notes it, if that is something new.
-    pub(crate) fn note_observed(&mut self, file: FileId, seen: &Observed) -> Result<(), MetaError> {
+    pub(crate) fn note_observed(
+        &mut self,
+        file: FileId,
+        seen: &UseCounts,
+    ) -> Result<(), MetaError> {
         let mut notes = notes(&self.rows, file)?;
         let style = seen.style();
-        let observed: Vec<Kept> = (!style.is_silent())
-            .then(|| Kept {
+        let observed: Vec<KeptHint> = (!style.is_silent())
+            .then(|| KeptHint {
                 name: "access_style".into(),
                 value: style.to_string(),
             })
@@ -575,7 +581,7 @@ impl Batch<'_> {
         self.one(|b| {
             let open = b.handles.get(caller.client, handle);
             let open = open.ok_or(MetaError::BadHandle(handle))?;
-            // Whoever only asks questions has not met the disk.
+            // A client that only asks questions has not met the disk.
             if open.rights == Rights::NONE {
                 return Err(MetaError::HandleLacks(handle, "reading or writing"));
             }
@@ -655,7 +661,7 @@ impl Snapshot {
     }
 
     /// The hint of this name that counts for a file or directory, of those kept with it and above it.
-    pub fn hint(&self, file: FileId, name: &str) -> Result<Option<Given>, MetaError> {
+    pub fn hint(&self, file: FileId, name: &str) -> Result<Option<SourcedHint>, MetaError> {
         let mut list = kept(&self.rows, file)?;
         list.retain(|given| canonical(&given.name) == canonical(name));
         let standing = judge(list, |_, _| Ok(()));

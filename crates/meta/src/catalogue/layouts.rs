@@ -11,7 +11,7 @@ use wire::message::catalogue::{Expectation, LayoutSpec};
 use wire::{HandleId, LayoutState, Piece, Place, put_number};
 
 use super::access::{Caller, Permission, demand};
-use super::choose_layout::{Chosen, MAX_SUBFILES, choose};
+use super::choose_layout::{LayoutChoice, MAX_SUBFILES, choose};
 use super::hints::Wishes;
 use super::member::candidates;
 use super::path::resolve;
@@ -355,7 +355,7 @@ impl Batch<'_> {
         array: Option<&str>,
         text: Option<&str>,
         expected: &Expectation,
-    ) -> Result<Chosen, MetaError> {
+    ) -> Result<LayoutChoice, MetaError> {
         self.choose_by(array, text, expected, &Wishes::default())
     }
 
@@ -366,7 +366,7 @@ impl Batch<'_> {
         text: Option<&str>,
         expected: &Expectation,
         wishes: &Wishes,
-    ) -> Result<Chosen, MetaError> {
+    ) -> Result<LayoutChoice, MetaError> {
         let mut candidates = candidates(&self.rows)?;
         if let Some(list) = &wishes.among {
             candidates.retain(|m| list.contains(&m.server.0));
@@ -390,7 +390,11 @@ impl Batch<'_> {
         Ok(chosen)
     }
 
-    pub(crate) fn piece(&mut self, chosen: Chosen, generation: u64) -> Result<Piece, MetaError> {
+    pub(crate) fn piece(
+        &mut self,
+        chosen: LayoutChoice,
+        generation: u64,
+    ) -> Result<Piece, MetaError> {
         let count = chosen.partition.len();
         let places = match &chosen.choice {
             Some(choice) => {

@@ -64,7 +64,7 @@ pub(crate) fn candidates(rows: &dyn Rows) -> Result<Vec<Member>, MetaError> {
 
 impl Batch<'_> {
     /// A server starts: it gets a new incarnation, and its number if it had none. One that
-    /// continues keeps its incarnation, unless it was replaced by a later start of itself. Whoever says that
+    /// continues keeps its incarnation, unless it was replaced by a later start of itself. A server that says that
     /// it had a number shows the identity that was shown when the number was given; a server of a catalogue
     /// from before there were identities shows it now.
     pub fn join(&mut self, join: &Join) -> Result<Member, MetaError> {

@@ -58,10 +58,10 @@ pub use check::Finding;
 pub use choose_layout::MAX_SUBFILES;
 pub use handles::OpenLimits;
 pub use layouts::{CutByViews, LaidOutByViews, LayoutInfo};
-pub use opening::Opened;
+pub use opening::OpenedFile;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES};
-pub use prepared::{Prepared, Wanted};
-pub use profiles::{AutoState, Kept};
+pub use prepared::{LayoutMeanings, LayoutQuestion};
+pub use profiles::{AutoState, KeptProfile};
 pub use record::MoveRecord;
 pub use relayout::{MoveTarget, PartAt};
 
@@ -76,11 +76,11 @@ pub use wire::message::session::Credentials;
 
 use crate::error::MetaError;
 use crate::{ClientId, FileId, Time};
-use answered::Answered;
+use answered::AnswerWindows;
 use handles::Handles;
 use record::{Body, Counter, Node, ROOT, count_up, counter, decode, key, put_node, set_counter};
-use rewritten::Rewritten;
-use rows::{Reading, Rows, Transaction, Writing};
+use rewritten::RewritingDisk;
+use rows::{Rows, RowsSnapshot, RowsTransaction, Transaction};
 use usage::Usage;
 
 /// Version of the format that this program writes; it reads this one and all before.
@@ -93,7 +93,7 @@ const MAGIC: &str = "pario catalogue";
 pub struct Catalogue {
     db: Arc<Database>,
     handles: Handles,
-    answered: Answered,
+    answered: AnswerWindows,
     usage: Usage,
     commits: u64,
     /// The store failed; what is durable is not known until it is opened again.
@@ -110,7 +110,7 @@ impl Catalogue {
     /// Opens the catalogue on a disk of the caller's choice.
     pub fn open_on(backend: impl StorageBackend) -> Result<Self, MetaError> {
         let is_doubtful = Arc::new(AtomicBool::new(false));
-        let disk = Rewritten::new(backend, Arc::clone(&is_doubtful));
+        let disk = RewritingDisk::new(backend, Arc::clone(&is_doubtful));
         let mut builder = Database::builder();
         // Called before anything is written, if the last process did not close it.
         builder.set_repair_callback(move |_| is_doubtful.store(true, Ordering::Release));
@@ -159,7 +159,7 @@ impl Catalogue {
             }
         }
         let start = count_up(rows, Counter::Starts)?;
-        let answered = Answered::load(rows, start + 1)?;
+        let answered = AnswerWindows::load(rows, start + 1)?;
         let changed = writing.finish()?;
         transaction.end(changed)?;
         Ok(Catalogue {
@@ -173,7 +173,7 @@ impl Catalogue {
     }
 
     /// Runs operations in one transaction. When this returns without error they are durable, and
-    /// what they returned may be told to whoever asked.
+    /// what they returned may be told to the client that asked.
     pub fn transact<T>(&mut self, work: impl FnOnce(&mut Batch<'_>) -> T) -> Result<T, MetaError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -228,7 +228,7 @@ impl Catalogue {
             return Err(error.clone());
         }
         Ok(Snapshot {
-            rows: Reading::begin(&self.db)?,
+            rows: RowsSnapshot::begin(&self.db)?,
         })
     }
 
@@ -259,11 +259,11 @@ impl Catalogue {
 
     /// How often the catalogue was started, this start included.
     pub fn starts(&self) -> Result<u64, MetaError> {
-        counter(&Reading::begin(&self.db)?, Counter::Starts)
+        counter(&RowsSnapshot::begin(&self.db)?, Counter::Starts)
     }
 }
 
-fn put_format(rows: &mut Writing<'_>) {
+fn put_format(rows: &mut RowsTransaction<'_>) {
     let mut format = Vec::new();
     record::put_text(&mut format, MAGIC);
     wire::put_number(&mut format, VERSION);
@@ -271,7 +271,7 @@ fn put_format(rows: &mut Writing<'_>) {
 }
 
 /// An empty catalogue: the format, and a root that everybody may use.
-fn create(rows: &mut Writing<'_>) {
+fn create(rows: &mut RowsTransaction<'_>) {
     put_format(rows);
     let root = Node {
         parent: ROOT,
@@ -293,18 +293,18 @@ fn create(rows: &mut Writing<'_>) {
 ///
 /// Each either changes what it says or returns an error and changes nothing.
 pub struct Batch<'c> {
-    rows: Writing<'c>,
+    rows: RowsTransaction<'c>,
     handles: &'c mut Handles,
-    answered: &'c mut Answered,
+    answered: &'c mut AnswerWindows,
     usage: &'c mut Usage,
-    prepared: Option<Arc<Prepared>>,
-    wanted: Option<Wanted>,
+    prepared: Option<Arc<LayoutMeanings>>,
+    wanted: Option<LayoutQuestion>,
     failed: Option<MetaError>,
 }
 
 /// A request ended in a panic: a bug. Nothing of it is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Panicked;
+pub struct RequestPanic;
 
 impl std::fmt::Debug for Batch<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -315,7 +315,7 @@ impl std::fmt::Debug for Batch<'_> {
 impl Batch<'_> {
     /// Runs the operations of one request. If that panics, nothing of what they have changed is left, and the
     /// other requests of the transaction go on.
-    pub fn request<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Result<T, Panicked> {
+    pub fn request<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Result<T, RequestPanic> {
         self.handles.mark();
         let done = catch_unwind(AssertUnwindSafe(|| work(self)));
         (self.prepared, self.wanted) = (None, self.wanted.take().filter(|_| done.is_ok()));
@@ -330,19 +330,19 @@ impl Batch<'_> {
             Err(_) => {
                 self.rows.forget();
                 self.handles.take_back();
-                Err(Panicked)
+                Err(RequestPanic)
             }
         }
     }
 
     /// From here to the end of the request layout texts mean what was found out before; others are not parsed but
     /// [wanted](Batch::take_wanted).
-    pub fn prepare(&mut self, prepared: Arc<Prepared>) {
+    pub fn prepare(&mut self, prepared: Arc<LayoutMeanings>) {
         self.prepared = Some(prepared);
     }
 
     /// The text whose meaning was missing in the last request, if one was.
-    pub fn take_wanted(&mut self) -> Option<Wanted> {
+    pub fn take_wanted(&mut self) -> Option<LayoutQuestion> {
         self.wanted.take()
     }
 
@@ -368,7 +368,7 @@ impl Batch<'_> {
     }
 }
 
-/// Takes snapshots. It does not know whether the store has failed since: whoever runs the
+/// Takes snapshots. It does not know whether the store has failed since: the manager, which runs the
 /// transactions does.
 #[derive(Clone, Debug)]
 pub struct Reader {
@@ -379,7 +379,7 @@ impl Reader {
     /// The state after the last transaction that is durable.
     pub fn snapshot(&self) -> Result<Snapshot, MetaError> {
         Ok(Snapshot {
-            rows: Reading::begin(&self.db)?,
+            rows: RowsSnapshot::begin(&self.db)?,
         })
     }
 }
@@ -387,7 +387,7 @@ impl Reader {
 /// A state of the catalogue, for reading.
 #[derive(Debug)]
 pub struct Snapshot {
-    rows: Reading,
+    rows: RowsSnapshot,
 }
 
 impl Snapshot {

@@ -1,6 +1,6 @@
 //! Changing names: create, mkdir, unlink, rmdir, rename.
 //!
-//! A file has one name. Whoever removes it while the file is open takes the name only; the bytes go
+//! A file has one name. A client that removes it while the file is open takes the name only; the bytes go
 //! with the last close. Bytes are removed by the servers that hold them: a removal waits in the
 //! catalogue until the server has confirmed it, over restarts of both.
 
@@ -12,7 +12,7 @@ use super::access::{
     Caller, MODE_BITS, Permission, SET_GROUP, demand, demand_change, demand_removal, denied,
 };
 use super::member::{find_member, places_of};
-use super::path::{Located, locate};
+use super::path::{PathEnd, locate};
 use super::record::{
     Body, Counter, FileBody, Node, ROOT, count_down, count_up, file_node, key, layout_state, node,
     put_distribution, put_entry, put_layout_state, put_node, put_removal,
@@ -107,7 +107,7 @@ impl Batch<'_> {
     fn add(
         &mut self,
         caller: &Caller<'_>,
-        at: &Located<'_>,
+        at: &PathEnd<'_>,
         path: &str,
         mode: u32,
         body: Body,
@@ -175,7 +175,7 @@ impl Batch<'_> {
         })
     }
 
-    /// Refuses while somebody has, or may have, the file open.
+    /// Refuses while a client has, or may have, the file open.
     pub(crate) fn demand_closed(&self, file: FileId) -> Result<(), MetaError> {
         if self.handles.is_open(file) {
             let how = "somebody has it open";

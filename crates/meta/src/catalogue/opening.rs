@@ -7,7 +7,7 @@
 //! A file without a name, or one that is to be deleted on close, goes with its last handle.
 //!
 //! After a restart of the catalogue its clients [reopen](Batch::reopen) what they had;
-//! [`Batch::end_recovery`] says that whoever is not back by now is not coming, and removes the files
+//! [`Batch::end_recovery`] says that a client that is not back by now is not coming, and removes the files
 //! that nobody has open any more.
 
 use super::access::{Caller, Permission, demand};
@@ -27,7 +27,7 @@ use wire::put_number;
 
 /// A handle with what the client needs to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedFile {
     /// The handle.
     pub handle: HandleId,
     /// Whose it is.
@@ -46,7 +46,7 @@ pub struct Opened {
     pub hints: Vec<GivenHint>,
 }
 
-impl Opened {
+impl OpenedFile {
     /// What the client may show to I/O servers until then; it says no more than the handle does.
     pub fn capability(&self, expires_ms: u64) -> Capability {
         Capability {
@@ -66,7 +66,7 @@ impl Batch<'_> {
         caller: &Caller<'_>,
         path: &str,
         options: &OpenOptions,
-    ) -> Result<Opened, MetaError> {
+    ) -> Result<OpenedFile, MetaError> {
         self.one(|b| b.open_now(caller, path, options))
     }
 
@@ -75,7 +75,7 @@ impl Batch<'_> {
         caller: &Caller<'_>,
         path: &str,
         options: &OpenOptions,
-    ) -> Result<Opened, MetaError> {
+    ) -> Result<OpenedFile, MetaError> {
         if options.append && !options.rights.allow(Rights::WRITE) {
             return Err(MetaError::argument(
                 "append",
@@ -95,7 +95,7 @@ impl Batch<'_> {
         if node.is_directory() {
             return Err(MetaError::IsDirectory(path.to_owned()));
         }
-        // Whoever creates a file may use it, whatever mode it gave.
+        // The client that creates a file may use it, whatever mode it gave.
         if !is_new {
             for (right, permission) in [
                 (Rights::READ, Permission::Read),
@@ -122,7 +122,7 @@ impl Batch<'_> {
             rights: options.rights,
             unique: options.unique,
         })?;
-        Ok(Opened {
+        Ok(OpenedFile {
             handle,
             client: caller.client,
             rights: options.rights,
@@ -174,7 +174,7 @@ impl Batch<'_> {
         identity: Identity,
         path: &str,
         options: &OpenOptions,
-    ) -> Result<Opened, MetaError> {
+    ) -> Result<OpenedFile, MetaError> {
         let how = (options.rights, options.unique);
         self.opened_once(caller, identity, how, |b| b.open(caller, path, options))
     }
@@ -186,7 +186,7 @@ impl Batch<'_> {
         identity: Identity,
         file: FileId,
         (rights, unique): (Rights, Option<u64>),
-    ) -> Result<Opened, MetaError> {
+    ) -> Result<OpenedFile, MetaError> {
         self.opened_once(caller, identity, (rights, unique), |b| {
             b.reopen(caller, file, rights, unique)
         })
@@ -198,8 +198,8 @@ impl Batch<'_> {
         caller: &Caller<'_>,
         identity: Identity,
         (rights, unique): (Rights, Option<u64>),
-        open: impl FnOnce(&mut Self) -> Result<Opened, MetaError>,
-    ) -> Result<Opened, MetaError> {
+        open: impl FnOnce(&mut Self) -> Result<OpenedFile, MetaError>,
+    ) -> Result<OpenedFile, MetaError> {
         self.once(
             identity,
             |b| {
@@ -236,7 +236,7 @@ impl Batch<'_> {
         file: FileId,
         rights: Rights,
         unique: Option<u64>,
-    ) -> Result<Opened, MetaError> {
+    ) -> Result<OpenedFile, MetaError> {
         self.one(|b| {
             b.demand_still(caller, file, rights)?;
             b.demand_unique(file, unique)?;
@@ -249,7 +249,7 @@ impl Batch<'_> {
                 rights,
                 unique,
             })?;
-            Ok(Opened {
+            Ok(OpenedFile {
                 handle,
                 client: caller.client,
                 rights,
@@ -262,14 +262,18 @@ impl Batch<'_> {
         })
     }
 
-    /// An open file as it is now, for whoever has the handle.
-    pub fn opened(&mut self, caller: &Caller<'_>, handle: HandleId) -> Result<Opened, MetaError> {
+    /// An open file as it is now, for the client that has the handle.
+    pub fn opened(
+        &mut self,
+        caller: &Caller<'_>,
+        handle: HandleId,
+    ) -> Result<OpenedFile, MetaError> {
         self.one(|b| {
             let open = b
                 .handles
                 .get(caller.client, handle)
                 .ok_or(MetaError::BadHandle(handle))?;
-            Ok(Opened {
+            Ok(OpenedFile {
                 handle,
                 client: caller.client,
                 rights: open.rights,
@@ -283,7 +287,11 @@ impl Batch<'_> {
     }
 
     /// An open file for a new capability, if its user may still do what the handle is for.
-    pub fn renewed(&mut self, caller: &Caller<'_>, handle: HandleId) -> Result<Opened, MetaError> {
+    pub fn renewed(
+        &mut self,
+        caller: &Caller<'_>,
+        handle: HandleId,
+    ) -> Result<OpenedFile, MetaError> {
         let opened = self.opened(caller, handle)?;
         self.demand_still(caller, opened.file, opened.rights)?;
         Ok(opened)
@@ -353,7 +361,7 @@ impl Batch<'_> {
         })
     }
 
-    /// Whoever has not opened its handles again is not coming back. Returns how many files went.
+    /// A client that has not opened its handles again is not coming back. Returns how many files went.
     pub fn end_recovery(&mut self) -> Result<usize, MetaError> {
         self.one(|b| {
             if !b.handles.recovering {

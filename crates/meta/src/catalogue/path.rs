@@ -18,7 +18,7 @@ pub const MAX_PATH_BYTES: usize = 4096;
 pub const MAX_NAME_BYTES: usize = 255;
 
 /// Where a name is, whether or not anything has it.
-pub(crate) struct Located<'p> {
+pub(crate) struct PathEnd<'p> {
     pub(crate) directory: FileId,
     pub(crate) directory_node: Node,
     pub(crate) name: &'p str,
@@ -104,7 +104,7 @@ pub(crate) fn locate<'p>(
     rows: &dyn Rows,
     who: &Credentials,
     path: &'p str,
-) -> Result<Located<'p>, MetaError> {
+) -> Result<PathEnd<'p>, MetaError> {
     let parts = components(path)?;
     let last_is_dot = path.trim_end_matches('/').ends_with("/.");
     let Some((&name, above)) = parts
@@ -121,7 +121,7 @@ pub(crate) fn locate<'p>(
         return Err(MetaError::NotDirectory(path.to_owned()));
     }
     demand(&directory_node, who, Permission::Execute, path)?;
-    Ok(Located {
+    Ok(PathEnd {
         child: find_entry(rows, directory, name)?,
         directory,
         directory_node,

@@ -2,7 +2,7 @@
 //!
 //! What a layout text means can take long to say: it may name a million segments. The thread that runs
 //! transactions waits for nobody, so it does not parse. An operation that meets a text whose meaning it was not
-//! given changes nothing and says which text it [wants](Wanted); whoever asked finds the meaning out in his own
+//! given changes nothing and says which text it [wants](LayoutQuestion); the thread that asked finds the meaning out in its own
 //! time and asks again. Which texts count (the caller's, or those of hints above the file) is known only inside,
 //! and may change between two attempts, so there can be several.
 //!
@@ -13,12 +13,12 @@ use std::collections::HashMap;
 use layout::{ArrayType, Layout};
 
 use super::Batch;
-use super::choose_layout::{Chosen, choose};
+use super::choose_layout::{LayoutChoice, choose};
 use crate::error::MetaError;
 
 /// A text whose meaning is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Wanted(Question);
+pub struct LayoutQuestion(Question);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Question {
@@ -36,7 +36,7 @@ enum Question {
 
 #[derive(Clone, Debug)]
 enum Meaning {
-    Layout(Result<Chosen, MetaError>),
+    Layout(Result<LayoutChoice, MetaError>),
     Array(Result<ArrayType, MetaError>),
     IsLayout(bool),
 }
@@ -63,11 +63,11 @@ impl Question {
 
 /// Meanings, wrong texts included.
 #[derive(Clone, Debug, Default)]
-pub struct Prepared(HashMap<Question, Meaning>);
+pub struct LayoutMeanings(HashMap<Question, Meaning>);
 
-impl Prepared {
+impl LayoutMeanings {
     /// Finds out what a text means. Takes time in proportion to what it describes.
-    pub fn find_out(&mut self, Wanted(question): Wanted) {
+    pub fn find_out(&mut self, LayoutQuestion(question): LayoutQuestion) {
         let meaning = question.meaning();
         self.0.insert(question, meaning);
     }
@@ -81,7 +81,7 @@ impl Batch<'_> {
         match prepared.0.get(&question) {
             Some(meaning) => Ok(meaning.clone()),
             None => {
-                self.wanted = Some(Wanted(question));
+                self.wanted = Some(LayoutQuestion(question));
                 Err(MetaError::Unprepared)
             }
         }
@@ -93,7 +93,7 @@ impl Batch<'_> {
         array: Option<&str>,
         text: &str,
         servers: usize,
-    ) -> Result<Chosen, MetaError> {
+    ) -> Result<LayoutChoice, MetaError> {
         let question = Question::Layout {
             array: array.map(str::to_owned),
             text: text.to_owned(),

@@ -1,9 +1,9 @@
 //! The profile of a file: what was observed of its use, and what came of it.
 //!
-//! Merged by whoever hands something over, replaced and cleared by whoever may write the file, read by whoever may read
+//! Merged by clients that hand something over, replaced and cleared by those that may write the file, read by those that may read
 //! it; it goes with the file. What the bytes mean is known to `advise`.
 
-use advise::hints::Observed;
+use advise::hints::UseCounts;
 use advise::profile::Profile;
 use wire::message::Field;
 use wire::message::profile::ProfileChange;
@@ -34,14 +34,14 @@ pub struct AutoState {
 
 /// A profile with what was decided from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptProfile {
     /// What was observed.
     pub profile: Profile,
     /// What came of it.
     pub auto: AutoState,
 }
 
-impl Kept {
+impl KeptProfile {
     fn put(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let profile = self.profile.save();
@@ -55,12 +55,12 @@ impl Kept {
         out
     }
 
-    fn read(r: &mut Reader<'_>) -> Result<Kept, DecodeError> {
+    fn read(r: &mut Reader<'_>) -> Result<KeptProfile, DecodeError> {
         let bytes = wire::message::Bytes::read(r)?.0;
         // A profile that this program cannot read is none: it is a statistic, and must not keep anybody from the file.
         let profile = Profile::load(&bytes).unwrap_or_default();
         let (moves, judged_bytes, regret_us) = (r.number()?, r.number()?, r.number()?);
-        Ok(Kept {
+        Ok(KeptProfile {
             profile,
             auto: AutoState {
                 moves,
@@ -73,27 +73,27 @@ impl Kept {
     }
 }
 
-pub(super) fn read_kept(key: &[u8], bytes: &[u8]) -> Result<Kept, MetaError> {
-    decode(key, bytes, Kept::read)
+pub(super) fn read_kept(key: &[u8], bytes: &[u8]) -> Result<KeptProfile, MetaError> {
+    decode(key, bytes, KeptProfile::read)
 }
 
-fn kept(rows: &dyn Rows, file: FileId) -> Result<Kept, MetaError> {
+fn kept(rows: &dyn Rows, file: FileId) -> Result<KeptProfile, MetaError> {
     let key = key::profile(file);
     match rows.get(&key)? {
         Some(bytes) => read_kept(&key, &bytes),
-        None => Ok(Kept::default()),
+        None => Ok(KeptProfile::default()),
     }
 }
 
 /// What hints are made from: the order of reads, or of writes if nothing was read.
-fn observed(profile: &Profile) -> Observed {
+fn observed(profile: &Profile) -> UseCounts {
     let total = profile.total();
     let orders = match total.read.is_empty() {
         true => total.written.orders,
         false => total.read.orders,
     };
     let [sequential, reverse, strided, random] = orders;
-    Observed {
+    UseCounts {
         sequential,
         reverse,
         strided,
@@ -135,7 +135,7 @@ impl Batch<'_> {
             match change {
                 ProfileChange::Clear => {
                     b.rows.remove(key::profile(file));
-                    b.note_observed(file, &Observed::default())?;
+                    b.note_observed(file, &UseCounts::default())?;
                     return Ok(file);
                 }
                 ProfileChange::Replace => kept.profile = profile.clone(),
@@ -180,7 +180,11 @@ impl Batch<'_> {
 
 impl Snapshot {
     /// The profile of a file by its path.
-    pub fn profile(&self, who: &Credentials, path: &str) -> Result<(FileId, Kept), MetaError> {
+    pub fn profile(
+        &self,
+        who: &Credentials,
+        path: &str,
+    ) -> Result<(FileId, KeptProfile), MetaError> {
         let (file, node) = resolve(&self.rows, who, path)?;
         if node.is_directory() {
             return Err(MetaError::IsDirectory(path.to_owned()));
@@ -190,7 +194,7 @@ impl Snapshot {
     }
 
     /// The profile of a file by its number.
-    pub fn profile_of(&self, file: FileId) -> Result<Kept, MetaError> {
+    pub fn profile_of(&self, file: FileId) -> Result<KeptProfile, MetaError> {
         kept(&self.rows, file)
     }
 }

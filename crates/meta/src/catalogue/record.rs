@@ -2,12 +2,12 @@
 //!
 //! Keys are a tag byte and big-endian numbers, so that they sort as they count; records are the
 //! variable-length numbers and texts of `wire`. The page `docs/formats/catalogue.md` has every byte.
-//! Whoever changes a record here raises [`super::VERSION`] and keeps reading the old form.
+//! A change of a record here raises [`super::VERSION`] and keeps reading the old form.
 
 use wire::message::catalogue::MoveOptions;
 use wire::{DecodeError, LayoutState, Place, Reader, put_number};
 
-use super::rows::{Rows, Writing};
+use super::rows::{Rows, RowsTransaction};
 use super::{Member, MemberState, StoreKind};
 use crate::error::MetaError;
 use crate::{ClientId, FileId, ServerId, Time};
@@ -239,21 +239,21 @@ pub(crate) fn counter(rows: &dyn Rows, counter: Counter) -> Result<u64, MetaErro
 }
 
 /// Sets a counter.
-pub(crate) fn set_counter(rows: &mut Writing<'_>, counter: Counter, value: u64) {
+pub(crate) fn set_counter(rows: &mut RowsTransaction<'_>, counter: Counter, value: u64) {
     let mut out = Vec::new();
     put_number(&mut out, value);
     rows.put(key::counter(counter), out);
 }
 
 /// The value of a counter, which is one higher afterwards.
-pub(crate) fn count_up(rows: &mut Writing<'_>, which: Counter) -> Result<u64, MetaError> {
+pub(crate) fn count_up(rows: &mut RowsTransaction<'_>, which: Counter) -> Result<u64, MetaError> {
     let value = counter(rows, which)?;
     set_counter(rows, which, value + 1);
     Ok(value)
 }
 
 /// One less.
-pub(crate) fn count_down(rows: &mut Writing<'_>, which: Counter) -> Result<(), MetaError> {
+pub(crate) fn count_down(rows: &mut RowsTransaction<'_>, which: Counter) -> Result<(), MetaError> {
     let value = counter(rows, which)?;
     set_counter(rows, which, value.saturating_sub(1));
     Ok(())
@@ -383,7 +383,7 @@ pub(crate) struct FileBody {
     pub(crate) truncate_to: Option<u64>,
     /// The size before it, which is told until all servers have cut.
     pub(crate) size_before: Option<u64>,
-    /// Has lost its name, but somebody has it open.
+    /// Has lost its name, but a client has it open.
     pub(crate) unlinked: bool,
     /// Loses its name with the last close.
     pub(crate) delete_on_close: bool,
@@ -493,7 +493,7 @@ pub(crate) fn read_node(key: &[u8], bytes: &[u8]) -> Result<Node, MetaError> {
     decode(key, bytes, Node::read)
 }
 
-pub(crate) fn put_node(rows: &mut Writing<'_>, file: FileId, node: &Node) {
+pub(crate) fn put_node(rows: &mut RowsTransaction<'_>, file: FileId, node: &Node) {
     let mut out = Vec::new();
     node.put(&mut out);
     rows.put(key::node(file), out);
@@ -515,13 +515,18 @@ pub(crate) fn read_entry(key: &[u8], bytes: &[u8]) -> Result<FileId, MetaError> 
     decode(key, bytes, |r| Ok(FileId(r.number()?)))
 }
 
-pub(crate) fn put_entry(rows: &mut Writing<'_>, directory: FileId, name: &str, child: FileId) {
+pub(crate) fn put_entry(
+    rows: &mut RowsTransaction<'_>,
+    directory: FileId,
+    name: &str,
+    child: FileId,
+) {
     let mut out = Vec::new();
     put_number(&mut out, child.0);
     rows.put(key::entry(directory, name), out);
 }
 
-pub(crate) fn put_member(rows: &mut Writing<'_>, member: &Member) {
+pub(crate) fn put_member(rows: &mut RowsTransaction<'_>, member: &Member) {
     let mut out = Vec::new();
     put_text(&mut out, &member.address);
     for n in [
@@ -583,7 +588,7 @@ pub(crate) fn layout_state(rows: &dyn Rows, file: FileId) -> Result<LayoutState,
     decode(&key, &bytes, LayoutState::read)
 }
 
-pub(crate) fn put_layout_state(rows: &mut Writing<'_>, file: FileId, state: &LayoutState) {
+pub(crate) fn put_layout_state(rows: &mut RowsTransaction<'_>, file: FileId, state: &LayoutState) {
     let mut out = Vec::new();
     state.put(&mut out);
     rows.put(key::layout(file), out);
@@ -592,7 +597,7 @@ pub(crate) fn put_layout_state(rows: &mut Writing<'_>, file: FileId, state: &Lay
 /// Bytes that are stored under this generation of a file are to be removed at a server: those of some
 /// subfiles, or of all if the list is empty. Adds to what waits already.
 pub(crate) fn put_removal(
-    rows: &mut Writing<'_>,
+    rows: &mut RowsTransaction<'_>,
     file: FileId,
     generation: u64,
     place: Place,
@@ -635,7 +640,7 @@ pub(crate) fn read_removal(key: &[u8], bytes: &[u8]) -> Result<(u64, Vec<u32>), 
 pub struct MoveRecord {
     /// What was asked for.
     pub options: MoveOptions,
-    /// Somebody wants it to rest, or it cannot go on by itself.
+    /// A user wants it to rest, or it cannot go on by itself.
     pub is_paused: bool,
     /// Everything is to move back.
     pub wants_cancel: bool,
@@ -645,7 +650,7 @@ pub struct MoveRecord {
     pub total_bytes: u64,
 }
 
-pub(crate) fn put_move(rows: &mut Writing<'_>, file: FileId, record: &MoveRecord) {
+pub(crate) fn put_move(rows: &mut RowsTransaction<'_>, file: FileId, record: &MoveRecord) {
     let mut out = Vec::new();
     let options = &record.options;
     for n in [
@@ -729,7 +734,7 @@ pub(crate) fn distribution(rows: &dyn Rows, file: FileId) -> Result<Distribution
     }
 }
 
-pub(crate) fn put_distribution(rows: &mut Writing<'_>, file: FileId, value: &Distribution) {
+pub(crate) fn put_distribution(rows: &mut RowsTransaction<'_>, file: FileId, value: &Distribution) {
     let mut out = Vec::new();
     put_number(&mut out, value.by as u64);
     put_text(&mut out, &value.why);

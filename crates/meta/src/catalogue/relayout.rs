@@ -1,8 +1,8 @@
 //! Moves of files between layouts, or between servers: what of them is durable.
 //!
 //! A move is in the layout state of its file (which bytes are in which generation) and in a row of its own (how
-//! to go on). Every change is one operation: begun, advanced, cancelled, finished. Whoever changes a
-//! state says which step he knows, so that nobody changes what somebody else has changed since.
+//! to go on). Every change is one operation: begun, advanced, cancelled, finished. A caller that changes a
+//! state says which step it knows, so that none changes what another has changed since.
 //!
 //! Left to others: how the ranges of both pieces change (`control::moves`), who moves the bytes, and when
 //! servers stop and go (`metaserver`).
@@ -15,7 +15,7 @@ use wire::message::catalogue::{Expectation, Member};
 use wire::{LayoutState, Piece, Place};
 
 use super::access::{Caller, Permission, demand};
-use super::choose_layout::{Chosen, choose};
+use super::choose_layout::{LayoutChoice, choose};
 use super::layouts::{LayoutInfo, layout_info};
 use super::member::{candidates, members};
 use super::path::resolve;
@@ -56,7 +56,7 @@ pub struct PartAt {
 }
 
 impl Snapshot {
-    /// The file that somebody wants to move, if he may and if the target can be had; whether something else has
+    /// The file that a client wants to move, if it may and if the target can be had; whether something else has
     /// to end first is found when it begins.
     pub fn may_relayout(
         &self,
@@ -78,7 +78,7 @@ impl Snapshot {
         Ok(file)
     }
 
-    /// Refuses whoever may not change a file.
+    /// Refuses a client that may not change a file.
     pub fn may_write(&self, who: &Credentials, file: FileId) -> Result<(), MetaError> {
         let (node, _) = file_node(&self.rows, file)?;
         demand(&node, who, Permission::Write, &node.name)
@@ -197,7 +197,7 @@ impl Batch<'_> {
             let lanes = moves::lanes(end, record.options.lanes as usize, LANE_ALIGN);
             let begun = moves::begin(&state, piece, lanes)
                 .ok_or(MetaError::Busy("a re-layout of the file is under way"))?;
-            let counting = moves::Counting::new(&begun);
+            let counting = moves::CopyCounter::new(&begun);
             record.total_bytes = counting.count_all(&begun.pieces[0].ranges);
             put_layout_state(&mut b.rows, file, &begun);
             put_move(&mut b.rows, file, &record);
@@ -212,7 +212,7 @@ impl Batch<'_> {
 
     fn target_piece(
         &mut self,
-        mut chosen: Chosen,
+        mut chosen: LayoutChoice,
         target: &MoveTarget,
         generation: u64,
     ) -> Result<Piece, MetaError> {
@@ -349,7 +349,7 @@ impl Batch<'_> {
             let key = key::moving(file);
             if let Some(bytes) = b.rows.get(&key)? {
                 let mut record = read_move(&key, &bytes)?;
-                let counting = moves::Counting::new(&next);
+                let counting = moves::CopyCounter::new(&next);
                 record.total_bytes = counting.count_all(&next.pieces[0].ranges);
                 put_move(&mut b.rows, file, &record);
             }

@@ -18,19 +18,19 @@ use redb::StorageBackend;
 const CHUNK: u64 = 1 << 20;
 
 /// A disk whose content is written again when it is told to.
-pub(crate) struct Rewritten<B> {
+pub(crate) struct RewritingDisk<B> {
     disk: B,
     is_doubtful: Arc<AtomicBool>,
 }
 
-impl<B> Rewritten<B> {
+impl<B> RewritingDisk<B> {
     /// In front of a disk; set the flag when what is on it may be in the page cache only.
     pub(crate) fn new(disk: B, is_doubtful: Arc<AtomicBool>) -> Self {
-        Rewritten { disk, is_doubtful }
+        RewritingDisk { disk, is_doubtful }
     }
 }
 
-impl<B: StorageBackend> Rewritten<B> {
+impl<B: StorageBackend> RewritingDisk<B> {
     fn write_again(&self) -> io::Result<()> {
         let len = self.disk.len()?;
         let mut bytes = vec![0; CHUNK.min(len) as usize];
@@ -45,13 +45,13 @@ impl<B: StorageBackend> Rewritten<B> {
     }
 }
 
-impl<B: StorageBackend> fmt::Debug for Rewritten<B> {
+impl<B: StorageBackend> fmt::Debug for RewritingDisk<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.disk.fmt(f)
     }
 }
 
-impl<B: StorageBackend> StorageBackend for Rewritten<B> {
+impl<B: StorageBackend> StorageBackend for RewritingDisk<B> {
     fn len(&self) -> io::Result<u64> {
         self.disk.len()
     }

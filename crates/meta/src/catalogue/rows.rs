@@ -82,15 +82,15 @@ fn scan_table<'k>(
 
 /// A consistent state of all rows, unaffected by later changes.
 #[derive(Debug)]
-pub(crate) struct Reading(ReadOnlyTable<&'static [u8], &'static [u8]>);
+pub(crate) struct RowsSnapshot(ReadOnlyTable<&'static [u8], &'static [u8]>);
 
-impl Reading {
+impl RowsSnapshot {
     pub(crate) fn begin(db: &Database) -> Result<Self, MetaError> {
-        Ok(Reading(db.begin_read()?.open_table(ROWS)?))
+        Ok(RowsSnapshot(db.begin_read()?.open_table(ROWS)?))
     }
 }
 
-impl Rows for Reading {
+impl Rows for RowsSnapshot {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, MetaError> {
         Ok(self.0.get(key)?.map(|v| v.value().to_vec()))
     }
@@ -113,8 +113,8 @@ impl Transaction {
         Ok(Transaction(db.begin_write()?))
     }
 
-    pub(crate) fn rows(&self) -> Result<Writing<'_>, MetaError> {
-        Ok(Writing {
+    pub(crate) fn rows(&self) -> Result<RowsTransaction<'_>, MetaError> {
+        Ok(RowsTransaction {
             table: self.0.open_table(ROWS)?,
             pending: BTreeMap::new(),
             staged: BTreeMap::new(),
@@ -134,7 +134,7 @@ impl Transaction {
 }
 
 /// The rows inside a transaction, and what the operation under way changes of them.
-pub(crate) struct Writing<'t> {
+pub(crate) struct RowsTransaction<'t> {
     table: Table<'t, &'static [u8], &'static [u8]>,
     /// `None` removes.
     pending: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
@@ -143,7 +143,7 @@ pub(crate) struct Writing<'t> {
     changed: bool,
 }
 
-impl Writing<'_> {
+impl RowsTransaction<'_> {
     /// Keeps what is pending; returns whether the transaction has anything to commit.
     pub(crate) fn finish(mut self) -> Result<bool, MetaError> {
         self.keep();
@@ -202,7 +202,7 @@ impl Writing<'_> {
     }
 }
 
-impl Rows for Writing<'_> {
+impl Rows for RowsTransaction<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, MetaError> {
         match self.pending.get(key).or_else(|| self.staged.get(key)) {
             Some(value) => Ok(value.clone()),

@@ -7,12 +7,12 @@
 use wire::{DecodeError, LayoutState, Piece, Place, Reader, describe};
 
 use super::record::{decode, key, put_layout_state};
-use super::rows::{Rows, Writing};
+use super::rows::{Rows, RowsTransaction};
 use crate::FileId;
 use crate::error::MetaError;
 
 /// Writes the layout states in the present form.
-pub(super) fn rewrite(rows: &mut Writing<'_>) -> Result<(), MetaError> {
+pub(super) fn rewrite(rows: &mut RowsTransaction<'_>) -> Result<(), MetaError> {
     let mut states = Vec::new();
     rows.for_each(&key::layouts(), &mut |key, bytes| {
         let file = FileId(key::number(key, 0).unwrap_or(0));

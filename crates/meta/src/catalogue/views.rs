@@ -1,6 +1,6 @@
 //! Views kept with a file under a name.
 //!
-//! Whoever may write the file may keep and remove views; whoever may read it may use them. They go
+//! A user who may write the file may keep and remove views; one who may read it may use them. They go
 //! with the file. The text is kept as written, beside what it selects.
 
 use wire::message::Field;

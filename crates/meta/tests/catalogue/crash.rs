@@ -9,7 +9,8 @@ use meta::{ClientId, Time};
 
 use crate::fixture::Fixture;
 use crate::model::{Model, Step};
-use crate::simulated::{Disk, Random};
+use crate::simulated::Disk;
+use random::Random;
 
 /// Images tried per crash.
 const FATES: u64 = 40;

@@ -4,7 +4,8 @@
 
 use crate::simulated::Disk;
 use meta::catalogue::{
-    Caller, Catalogue, CreateOptions, Credentials, Join, LayoutSpec, OpenOptions, Opened, StoreKind,
+    Caller, Catalogue, CreateOptions, Credentials, Join, LayoutSpec, OpenOptions, OpenedFile,
+    StoreKind,
 };
 use meta::{ClientId, FileId, MetaError, Rights, ServerId, Time};
 use wire::Status;
@@ -39,7 +40,7 @@ impl Fixture {
         self.catalogue.transact(|b| b.join(&join)).unwrap().unwrap()
     }
 
-    /// One operation as somebody.
+    /// One operation as a user.
     pub(crate) fn by<T>(
         &mut self,
         user: u32,
@@ -64,7 +65,7 @@ impl Fixture {
         user: u32,
         path: &str,
         rights: Rights,
-    ) -> Result<Opened, MetaError> {
+    ) -> Result<OpenedFile, MetaError> {
         let options = OpenOptions {
             rights,
             ..OpenOptions::default()

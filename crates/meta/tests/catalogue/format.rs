@@ -238,7 +238,7 @@ fn every_version_is_read() {
             (members[1].capacity_bytes, members[1].distance),
             (1 << 40, 3)
         );
-        // The file without a name went to no list yet: somebody may still have it open.
+        // The file without a name went to no list yet: a client may still have it open.
         assert_eq!(snapshot.counts().unwrap().files, 3);
         drop(snapshot);
         assert_eq!(

@@ -3,7 +3,7 @@
 //!
 //! Which of them count is tested in `advise`, what they do to layouts with the client.
 
-use advise::hints::{Observed, Source};
+use advise::hints::{Source, UseCounts};
 use meta::Time;
 use meta::catalogue::{Credentials, UnlinkHow};
 use wire::message::hints::{HintOutcome, HintText};
@@ -26,10 +26,10 @@ fn hints_stay_over_restarts_and_go_with_what_they_belong_to() {
         b.mkdir(caller, "/d", 0o755)?;
         b.set_hints(caller, "/d", &set, &[])?;
         let file = b.create(caller, "/d/f", &plain())?.file;
-        let seen = Observed {
+        let seen = UseCounts {
             sequential: 100,
             read_bytes: 1,
-            ..Observed::default()
+            ..UseCounts::default()
         };
         b.keep_observed(file, &seen)?;
         b.disk_failed(ServerId(1), "it clicks", false, Time(5))

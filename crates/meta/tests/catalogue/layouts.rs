@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use meta::catalogue::{
-    Batch, Caller, Finding, Join, LayoutSpec, MemberState, MoveRecord, MoveTarget, NamedView,
-    Prepared, UnlinkHow,
+    Batch, Caller, Finding, Join, LayoutMeanings, LayoutSpec, MemberState, MoveRecord, MoveTarget,
+    NamedView, UnlinkHow,
 };
 use meta::{MetaError, Rights, ServerId, Time};
 use wire::{LayoutState, Status};
@@ -214,7 +214,7 @@ fn continuing_server_keeps_its_memory_unless_it_was_replaced() {
     assert_eq!(member.address, moved.address);
     assert_eq!(f.catalogue.snapshot().unwrap().lost(file).unwrap(), []);
     f.create(ALICE, "/y").unwrap();
-    // Another process took its number: whoever continues the old start is too late.
+    // Another process took its number: one that continues the old start is too late.
     let replaced = f.join(memory(Some(first.server.0)));
     assert!(replaced.incarnation > first.incarnation);
     refused(
@@ -278,7 +278,7 @@ fn layout_is_set_while_the_file_is_empty() {
         (f.removals(0), f.removals(1)),
         (vec![(file.0, 1)], vec![(file.0, 1)])
     );
-    // Somebody may have written what is not reported yet.
+    // A client may have written what is not reported yet.
     f.by(ALICE, |b, c| b.chmod(c, "/x", 0o666)).unwrap();
     let writer = f.open(BOB, "/x", Rights::WRITE).unwrap();
     refused(set(&mut f, ALICE), Status::InUse);
@@ -650,7 +650,7 @@ fn found_out<T: std::fmt::Debug>(
     f: &mut Fixture,
     work: impl Fn(&mut Batch<'_>, &Caller<'_>) -> Result<T, MetaError>,
 ) -> usize {
-    let mut prepared = Prepared::default();
+    let mut prepared = LayoutMeanings::default();
     for texts in 0..8 {
         let known = Arc::new(prepared.clone());
         let done = f.by(ALICE, |b, c| {

@@ -13,7 +13,7 @@ use meta::{ClientId, FileId, HandleId, MetaError, Rights, ServerId, Time};
 use wire::Status;
 
 use crate::moving::{begin_move, end_move, removed};
-use crate::simulated::Random;
+use random::Random;
 
 pub(crate) const CLIENTS: [u64; 2] = [1, 2];
 const LAYOUTS: [Option<&str>; 3] = [None, Some("whole"), Some("striped(4KiB) over 2")];
@@ -161,7 +161,7 @@ pub(crate) struct Model {
     handles: Vec<(u64, HandleId, u64)>,
 }
 
-type Done = Result<(), Status>;
+type Reply = Result<(), Status>;
 
 fn parent_of(path: &str) -> &str {
     &path[..path.rfind('/').unwrap()]
@@ -187,7 +187,7 @@ impl Model {
     }
 
     /// The status for a path whose way does not exist or leads through a file.
-    fn way(&self, path: &str) -> Done {
+    fn way(&self, path: &str) -> Reply {
         let mut at = parent_of(path);
         let mut missing = Ok(());
         while !at.is_empty() {
@@ -331,7 +331,7 @@ impl Model {
         Ok(())
     }
 
-    fn both(&mut self, b: &mut Batch<'_>, step: &Step) -> (Done, Result<(), MetaError>) {
+    fn both(&mut self, b: &mut Batch<'_>, step: &Step) -> (Reply, Result<(), MetaError>) {
         let root = Credentials::ROOT;
         let caller = |client: u64| Caller {
             client: ClientId(client),
@@ -559,7 +559,7 @@ impl Model {
         Ok(self.add(path, 0o644, Some(file)))
     }
 
-    fn mkdir(&mut self, path: &str) -> Done {
+    fn mkdir(&mut self, path: &str) -> Reply {
         self.way(path)?;
         if self.find(path).is_some() {
             return Err(Status::Exists);
@@ -573,7 +573,7 @@ impl Model {
         self.names.keys().any(|p| p.starts_with(&below))
     }
 
-    fn rmdir(&mut self, path: &str) -> Done {
+    fn rmdir(&mut self, path: &str) -> Reply {
         let id = self.existing(path)?;
         if !self.is_directory(path) {
             return Err(Status::NotDirectory);
@@ -586,7 +586,7 @@ impl Model {
         Ok(())
     }
 
-    fn rename(&mut self, from: &str, to: &str) -> Done {
+    fn rename(&mut self, from: &str, to: &str) -> Reply {
         self.way(from)?;
         self.way(to)?;
         let id = self.find(from).ok_or(Status::NotFound)?;
@@ -622,7 +622,7 @@ impl Model {
         Ok(())
     }
 
-    fn set_layout(&mut self, path: &str, layout: usize) -> Done {
+    fn set_layout(&mut self, path: &str, layout: usize) -> Reply {
         let id = self.existing_file(path)?;
         let others = self.handles.iter().any(|(c, _, f)| *f == id && *c != 1);
         let file = self.file(id);
@@ -647,7 +647,7 @@ impl Model {
         Ok(())
     }
 
-    fn relayout(&mut self, path: &str, layout: usize) -> Done {
+    fn relayout(&mut self, path: &str, layout: usize) -> Reply {
         let id = self.existing_file(path)?;
         let file = self.file(id);
         if file.next_layout.is_some() || file.truncate_to.is_some() {
@@ -663,7 +663,7 @@ impl Model {
         Ok(())
     }
 
-    fn end_relayout(&mut self, id: u64, commit: bool) -> Done {
+    fn end_relayout(&mut self, id: u64, commit: bool) -> Reply {
         if self.nodes.get(&id).is_none_or(|n| n.file.is_none()) {
             return Err(Status::NotFound);
         }
@@ -691,7 +691,7 @@ impl Model {
         server: u64,
         disk: bool,
         resumes: bool,
-    ) -> (Done, Result<(), MetaError>) {
+    ) -> (Reply, Result<(), MetaError>) {
         let known = self.members.get(&server).cloned();
         let join = Join {
             server: known.as_ref().map(|_| ServerId(server)),

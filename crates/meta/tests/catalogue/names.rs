@@ -2,7 +2,7 @@
 //!
 //! Everything runs on memory; what survives a crash is in `crash.rs`.
 
-use control::capability::{Capability, CapabilityError, ClusterKey, Wanted};
+use control::capability::{Capability, CapabilityError, ClusterKey, RequestNeeds};
 use meta::catalogue::{Caller, CreateOptions, Kind, OpenOptions, Removal, SetTime, UnlinkHow};
 use meta::{ClientId, Rights, ServerId, Time};
 use wire::Status;
@@ -354,7 +354,7 @@ fn seed001_s18_access_modes_exclude_each_other() {
     let reader = f.open(BOB, "/x", Rights::READ).unwrap();
     let key = ClusterKey::new([1; 32]);
     let token = reader.capability(1000).issue(&key);
-    let wanted = |rights| Wanted {
+    let wanted = |rights| RequestNeeds {
         file: reader.file,
         oldest_generation: 1,
         rights,

@@ -8,7 +8,8 @@ use meta::catalogue::read_row;
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::format::write_image;
-use crate::simulated::{Disk, Random};
+use crate::simulated::Disk;
+use random::Random;
 
 /// What a byte of input may cost in memory. The dearest is an empty element of a partition: one byte, a set of its own.
 const FACTOR: u64 = 800;

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use control::moves::{self, Counting, crash_point};
+use control::moves::{self, CopyCounter, crash_point};
 use meta::catalogue::{Batch, Identity, MemberState, MoveRecord, MoveTarget};
 use parking_lot::{Mutex, MutexGuard};
 use wire::message::catalogue::MoveState;
@@ -138,7 +138,7 @@ pub(super) struct Coordinator {
     manager: Arc<Manager>,
     mv: Arc<Move>,
     state: LayoutState,
-    counting: Counting,
+    counting: CopyCounter,
     pace: Pace,
     total: u64,
     peers: BTreeMap<u64, Peer>,
@@ -189,7 +189,7 @@ impl Coordinator {
             manager,
             mv,
             state,
-            counting: Counting::all(),
+            counting: CopyCounter::all(),
             pace: Pace::new(0),
             total: 0,
             peers: BTreeMap::new(),
@@ -223,7 +223,7 @@ impl Coordinator {
         if self.state.pieces.len() < 2 {
             return Ok(());
         }
-        self.counting = Counting::new(&self.state);
+        self.counting = CopyCounter::new(&self.state);
         let record = self.manager.snapshot()?.move_record(self.file());
         let record = record.map_err(Refused::from)?.unwrap_or_default();
         self.pace = Pace::new(record.options.window_bytes);

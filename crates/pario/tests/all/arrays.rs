@@ -271,7 +271,7 @@ fn an_array_that_is_there_is_opened_kept_or_replaced() {
         let new = pario.create_array::<f32>("/m", &[2, 2]).replace();
         let new = new.layout("(*, block) onto 2").create().unwrap();
         assert_eq!(new.read().unwrap(), [0.0; 4]);
-        // Whoever has the old one open keeps it.
+        // A handle of the old one keeps it.
         assert_eq!(same.read().unwrap()[34], 34);
         assert_eq!(pario.read_array::<f32>("/m").unwrap().shape(), [2, 2]);
         let none = pario.create_array::<f32>("/none", &[2]).replace().create();

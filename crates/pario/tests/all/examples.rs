@@ -1,4 +1,4 @@
-//! The examples run, as somebody would run them who has just cloned the repository, and each in a directory of its own.
+//! The examples run, as a user would run them who has just cloned the repository, and each in a directory of its own.
 //!
 //! The runner of the tests builds them.
 

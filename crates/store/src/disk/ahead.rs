@@ -8,16 +8,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::held::{Held, Loaded};
+use super::held::{HeldSubfile, LoadedRange};
 use crate::blocks::{BLOCK, touched};
 use crate::error::{Error, Resource, Result};
 use crate::pool::UNIT;
 use crate::table::Fill;
 
-impl Held {
+impl HeldSubfile {
     /// Loads what a range lacks, as far as there is room; the bytes that were read.
     ///
-    /// The data file is locked for one read of at most a group of blocks at a time, so somebody who needs
+    /// The data file is locked for one read of at most a group of blocks at a time, so a request that needs
     /// a block waits for no more than that.
     pub(crate) fn read_ahead(self: &Arc<Self>, range: Range<u64>) -> Result<u64> {
         let core = self.core()?;
@@ -37,11 +37,11 @@ impl Held {
             };
             let mut backing = self.backing();
             let count = match self.load(&mut backing, first, end.max(first + 1))? {
-                Loaded::Hole(count) => {
+                LoadedRange::Hole(count) => {
                     at = first + count;
                     continue;
                 }
-                Loaded::Data(count) => count,
+                LoadedRange::Data(count) => count,
             };
             let span = first * BLOCK..(first + count) * BLOCK;
             let mut is_filled = self.fill_ahead(&core, &span)?;

@@ -35,7 +35,7 @@ use super::format::{
     BadHeader, GROUP_BLOCKS, GROUP_BYTES, GroupBits, Header, MAX_GROUPS, PAGE, Side, Table,
     VERSION, block_at, block_crc, group_of, header_at, table_at,
 };
-use super::group::{Group, Working, WorkingOn};
+use super::group::{Group, WorkingGroup, WorkingOn};
 use crate::blocks::BLOCK;
 use crate::error::{Error, Result};
 use crate::identity::{Identity, SubfileId};
@@ -696,7 +696,7 @@ impl DataFile {
             let mut table = entry.committed.clone();
             table.has_alternate = GroupBits::default();
             table.emptied = GroupBits::default();
-            Box::new(Working {
+            Box::new(WorkingGroup {
                 table,
                 written: GroupBits::default(),
                 uncertain: GroupBits::default(),

@@ -10,7 +10,7 @@
 //! | several | | the latest complete copy; the others go into quarantine |
 //! | several of the same age | | a conflict: none of them is served or touched |
 //!
-//! Invariant: nothing that may hold bytes of somebody is removed, whatever is decided; it is renamed into quarantine.
+//! Invariant: nothing that may hold bytes of a user is removed, whatever is decided; it is renamed into quarantine.
 //!
 //! Cost: the names of all disks; headers only of data files without a record and of those that are there twice.
 
@@ -36,7 +36,7 @@ pub(crate) enum At {
     Conflict(Vec<usize>),
 }
 
-/// What there is of a subfile, for whoever examines a store.
+/// What there is of a subfile, for a program that examines a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Its bytes are here.
@@ -51,7 +51,7 @@ pub enum Standing {
 
 /// A data file that was put aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quarantined {
+pub struct QuarantinedFile {
     /// Where it is now.
     pub path: String,
 }
@@ -78,7 +78,7 @@ pub(crate) fn find(set: &DiskSet, read: &mut Read) -> BTreeMap<SubfileId, FoundS
     let mut unread = vec![false; set.len()];
     for (disk, is_unread) in unread.iter_mut().enumerate() {
         let Ok(names) = set.disk(disk).names() else {
-            // Whoever opens a subfile that is on record there hears why.
+            // A client that opens a subfile on record there hears why.
             set.fail(disk);
             *is_unread = true;
             continue;
@@ -182,7 +182,7 @@ fn decide(
                     clear_away(set, disk, id, is_logged(disk)).then(|| here(disk, 0))
                 }
                 Ok(header) => Some(here(disk, header.copy)),
-                // Whoever opens it hears what is wrong with it.
+                // A client that opens it hears what is wrong with it.
                 Err(_) => Some(here(disk, 0)),
             },
             Some(record) => Some(against(set, id, disk, record, here)),
@@ -236,7 +236,7 @@ fn against(
     let at = at_of(set, record);
     let is_newer = match (&at, copy) {
         (_, None) => false,
-        // The same, put here by somebody's hand.
+        // The same, put here by hand.
         (At::Disk(_), Some(copy)) => copy >= record.copy,
         (_, Some(copy)) => copy > record.copy,
     };
@@ -273,7 +273,7 @@ fn header(set: &DiskSet, disk: usize, id: SubfileId) -> Result<Header, Error> {
     })
 }
 
-/// Deals with a data file that has no header and no record: whoever began it died. Where records are kept it was
+/// Deals with a data file that has no header and no record: the server that began it died. Where records are kept it was
 /// never synced, and is removed; in a directory of the time before, one with anything in it is put aside. Says
 /// whether it is still there.
 pub(crate) fn clear_away(set: &DiskSet, disk: usize, id: SubfileId, is_logged: bool) -> bool {

@@ -10,11 +10,11 @@ pub(super) struct Group {
     pub(super) committed: Table,
     /// Which place holds the committed table; `None` if the group was never committed.
     pub(super) side: Option<Side>,
-    pub(super) working: Option<Box<Working>>,
+    pub(super) working: Option<Box<WorkingGroup>>,
 }
 
 #[derive(Debug)]
-pub(super) struct Working {
+pub(super) struct WorkingGroup {
     pub(super) table: Table,
     /// Blocks whose uncommitted place was used in this epoch.
     pub(super) written: GroupBits,
@@ -44,7 +44,7 @@ impl Group {
     }
 }
 
-impl Working {
+impl WorkingGroup {
     /// The place a block was given in this epoch, whether or not it was emptied afterwards.
     pub(super) fn place(&self, i: usize, committed: Option<Side>) -> Side {
         debug_assert!(self.written.has(i));
@@ -55,7 +55,7 @@ impl Working {
 /// A working table together with the committed one it started from.
 pub(super) struct WorkingOn<'a> {
     pub(super) committed: &'a Table,
-    pub(super) working: &'a mut Working,
+    pub(super) working: &'a mut WorkingGroup,
 }
 
 impl WorkingOn<'_> {
@@ -66,7 +66,7 @@ impl WorkingOn<'_> {
     /// A block is about to be written with this checksum: chooses its place and what recovery
     /// accepts there until the bytes have arrived.
     pub(super) fn propose(&mut self, i: usize, crc: u32) {
-        let Working {
+        let WorkingGroup {
             table,
             written,
             uncertain,

@@ -2,7 +2,7 @@
 //!
 //! Two locks, always taken in this order: `backing` (the data file; held during disk I/O) and
 //! `state` (the extent table; never held during disk I/O). So accesses that find their blocks
-//! loaded never wait for the disk, and whoever holds `backing` knows that the disk's view stands
+//! loaded never wait for the disk, and the thread that holds `backing` knows that the disk's view stands
 //! still. Room for extents is made with `state` released.
 //!
 //! Invariants
@@ -11,9 +11,9 @@
 //!   block whose bytes are still arriving for the first time.
 //! - Dirty bits are cleared before the bytes are copied out, and set again if writing fails. The
 //!   checksum is computed over the private copy, so that no late store can make it wrong.
-//! - An extent with writers, dirty blocks, blocks on their way to the disk, or one that somebody has
+//! - An extent with writers, dirty blocks, blocks on their way to the disk, or one that a client has
 //!   mapped is not evicted.
-//! - What was stored through a map counts from the store on, and becomes dirty when whoever handed
+//! - What was stored through a map counts from the store on, and becomes dirty when the server that handed
 //!   the map out says so ([`Subfile::mark_written`]). Until then nothing replaces it: its blocks are
 //!   loaded and stay so.
 
@@ -29,10 +29,10 @@ use crate::blocks::{BLOCK, covered, touched};
 use crate::error::{Error, Resource, Result};
 use crate::identity::{Domain, Identity, MAX_LEN, SubfileId};
 use crate::memory::check_note;
-use crate::pins::{Grant, Granted, Pins};
+use crate::pins::{Grant, GrantEnd, Pins};
 use crate::pool::{CHUNK, UNIT};
 use crate::store::{Location, Scrub, Subfile, check, rounds};
-use crate::table::{BlockState, Fill, Part, Table, local};
+use crate::table::{BlockState, Fill, Table, TableRange, local};
 use parking_lot::{Mutex, MutexGuard};
 
 /// How often room is made for one request. A request for more than there is would otherwise evict
@@ -41,7 +41,7 @@ const ROOM_TRIES: u32 = 8;
 
 /// The shared part of all handles of one subfile.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldSubfile {
     core: Weak<Core>,
     /// Whether its record is durable.
     pub(crate) is_recorded: Arc<AtomicBool>,
@@ -72,7 +72,7 @@ pub(crate) struct State {
 /// One handle.
 #[derive(Debug)]
 pub(crate) struct DiskSubfile {
-    pub(crate) held: Arc<Held>,
+    pub(crate) held: Arc<HeldSubfile>,
 }
 
 /// What stands between a request and its grant.
@@ -81,7 +81,7 @@ enum Lack {
     Block(u64),
 }
 
-impl Held {
+impl HeldSubfile {
     pub(crate) fn new(
         core: &Arc<Core>,
         file: DataFile,
@@ -95,7 +95,7 @@ impl Held {
             stored_end: file.len().next_multiple_of(BLOCK),
             removed: false,
         };
-        Held {
+        HeldSubfile {
             core: Arc::downgrade(core),
             is_recorded,
             state: Mutex::new(state),
@@ -171,14 +171,14 @@ impl Held {
         backing: &mut Backing,
         block: u64,
         end: u64,
-    ) -> Result<Loaded> {
+    ) -> Result<LoadedRange> {
         let (is_present, count) = backing.file.presence(block, end)?;
         if !is_present {
-            return Ok(Loaded::Hole(count));
+            return Ok(LoadedRange::Hole(count));
         }
         backing.staging.resize((count * BLOCK) as usize, 0);
         backing.file.read_blocks(block, &mut backing.staging)?;
-        Ok(Loaded::Data(count))
+        Ok(LoadedRange::Data(count))
     }
 
     /// Makes extents for a range, making room as often as that helps.
@@ -210,11 +210,11 @@ impl Held {
     fn load_block(self: &Arc<Self>, backing: &mut Backing, block: u64) -> Result<()> {
         let range = block * BLOCK..(block + 1) * BLOCK;
         match self.load(backing, block, block + 1)? {
-            Loaded::Hole(_) => {
+            LoadedRange::Hole(_) => {
                 let mut state = self.lock();
                 state.table.install(block, None);
             }
-            Loaded::Data(_) => {
+            LoadedRange::Data(_) => {
                 let bytes = std::mem::take(&mut backing.staging);
                 let filled = self.fill(&range, Some(backing));
                 let filled = filled.map(|mut s| s.table.install(block, Some(&bytes)));
@@ -351,7 +351,7 @@ impl Held {
         let mut state = self.lock();
         state.check_alive()?;
         // Eviction in between has only taken edges that are clean, and they are loaded again
-        // when somebody asks; then they must be cut again.
+        // when a request asks; then they must be cut again.
         if edges
             .iter()
             .any(|&b| state.table.block_state(b) != BlockState::Loaded)
@@ -372,7 +372,7 @@ impl Held {
         let whole = len.next_multiple_of(BLOCK);
         self.cut(backing, whole..MAX_LEN.next_multiple_of(BLOCK))?;
         match self.cut(backing, len..whole) {
-            // A damaged last block stays what it is, for whoever reads it to hear.
+            // A damaged last block stays what it is, for its reader to hear.
             Ok(()) | Err(Error::Corrupt { .. }) => {}
             Err(e) => return Err(e),
         }
@@ -396,8 +396,8 @@ impl Held {
             let whole = block * BLOCK..(block + 1) * BLOCK;
             let part = whole.start.max(range.start)..whole.end.min(range.end);
             let data = match self.load(backing, block, block + 1)? {
-                Loaded::Data(_) => Some(std::mem::take(&mut backing.staging)),
-                Loaded::Hole(_) => None,
+                LoadedRange::Data(_) => Some(std::mem::take(&mut backing.staging)),
+                LoadedRange::Hole(_) => None,
             };
             let is_cached = self.lock().table.block_state(block) != BlockState::Absent;
             if data.is_none() && !is_cached {
@@ -414,8 +414,8 @@ impl Held {
     }
 }
 
-/// What [`Held::load`] found.
-pub(super) enum Loaded {
+/// What [`HeldSubfile::load`] found.
+pub(super) enum LoadedRange {
     Hole(u64),
     Data(u64),
 }
@@ -470,7 +470,8 @@ impl State {
         }
         let mut at = range.start;
         while at < range.end {
-            let Part::Extent { start, range: part } = self.table.first_part(at..range.end) else {
+            let TableRange::Extent { start, range: part } = self.table.first_part(at..range.end)
+            else {
                 unreachable!("filled above");
             };
             let slot = self.table.slot_mut(start).expect("found above");
@@ -492,7 +493,7 @@ impl State {
     }
 }
 
-impl Granted for Held {
+impl GrantEnd for HeldSubfile {
     fn commit(&self, pins: &Pins) -> Result<()> {
         let mut state = self.lock();
         let is_current = |i| state.is_current(pins, i).is_some();
@@ -511,7 +512,7 @@ impl Granted for Held {
         Ok(())
     }
 
-    /// Blocks that only this grant touched are read again from disk when somebody wants them.
+    /// Blocks that only this grant touched are read again from disk when a request wants them.
     fn abandon(&self, pins: &Pins) {
         let mut state = self.lock();
         for (i, pin) in pins.list.iter().enumerate() {
@@ -612,8 +613,8 @@ impl Subfile for DiskSubfile {
             let end = self.held.lock().table.unloaded_until(block, last);
             let loaded = self.held.load(&mut backing, block, end.max(block + 1))?;
             let mut state = match loaded {
-                Loaded::Hole(_) => self.held.lock(),
-                Loaded::Data(count) => {
+                LoadedRange::Hole(_) => self.held.lock(),
+                LoadedRange::Data(count) => {
                     let bytes = std::mem::take(&mut backing.staging);
                     let span = block * BLOCK..(block + count) * BLOCK;
                     let filled = self.held.fill(&span, Some(&mut backing));
@@ -628,15 +629,15 @@ impl Subfile for DiskSubfile {
                 }
             };
             state.check_alive()?;
-            if let Loaded::Hole(count) = loaded {
+            if let LoadedRange::Hole(count) = loaded {
                 let hole_end = (block + count) * BLOCK;
                 match state.table.first_part(at..range.end) {
-                    Part::Gap(gap) => {
+                    TableRange::Gap(gap) => {
                         let end = gap.end.min(hole_end);
                         pins.push(at, end - at, None);
                         at = end;
                     }
-                    Part::Extent { range: part, .. } => {
+                    TableRange::Extent { range: part, .. } => {
                         let blocks = touched(&(part.start..part.end.min(hole_end)));
                         blocks.for_each(|b| state.table.install(b, None));
                     }
@@ -649,8 +650,8 @@ impl Subfile for DiskSubfile {
             if !pins.is_again {
                 // What lay between is counted as it was found.
                 let read = match loaded {
-                    Loaded::Data(count) => ((block + count) * BLOCK).clamp(from, at) - from,
-                    Loaded::Hole(_) => 0,
+                    LoadedRange::Data(count) => ((block + count) * BLOCK).clamp(from, at) - from,
+                    LoadedRange::Hole(_) => 0,
                 };
                 count(&core.cache.miss_bytes, read);
                 count(&core.cache.hit_bytes, at - from - read);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::device::Disk;
-use super::watched::{Watched, Watcher};
+use super::watched::{WatchedDisk, Watcher};
 use parking_lot::{Condvar, Mutex};
 
 /// When the disk is free again.
@@ -47,16 +47,16 @@ impl Watcher for Turn {
 }
 
 /// A disk that is no faster than it is told to be: for experiments, and for servers that leave some of a disk to others.
-pub type Limited = Watched<Turn>;
+pub type LimitedDisk = WatchedDisk<Turn>;
 
-impl Limited {
+impl LimitedDisk {
     /// At most `bytes_per_s`, reads and writes together.
-    pub fn new(disk: Arc<dyn Disk>, bytes_per_s: u64) -> Limited {
+    pub fn new(disk: Arc<dyn Disk>, bytes_per_s: u64) -> LimitedDisk {
         let turn = Turn {
             bytes_per_s,
             free_at: Mutex::new(Instant::now()),
             never: Condvar::new(),
         };
-        Watched::by(disk, Arc::new(turn))
+        WatchedDisk::by(disk, Arc::new(turn))
     }
 }

@@ -38,9 +38,9 @@ mod watched;
 
 pub use device::{Directory, Disk, DiskFile, Space};
 pub use file::Recovery;
-pub use found::{Quarantined, Standing};
-pub use limited::Limited;
+pub use found::{QuarantinedFile, Standing};
+pub use limited::LimitedDisk;
 pub use roster::{DiskId, MissingDisk};
 pub use set::{Characteristics, DiskSet, DiskSpec, measure_speed, rank, spread};
-pub use store::{DiskOptions, DiskStore, Found, Looked, Origin};
-pub use watched::{Asked, Watched, Watcher};
+pub use store::{DiskOptions, DiskStore, ListedSubfile, Origin, ScannedFile};
+pub use watched::{DiskRequest, WatchedDisk, Watcher};

@@ -1,6 +1,6 @@
 //! Opening subfiles of a disk store, one at a time each, and saying why one cannot be opened.
 //!
-//! Recovery of a large subfile takes its time. It runs without the index locked: whoever wants the same subfile waits for
+//! Recovery of a large subfile takes its time. It runs without the index locked: a thread that wants the same subfile waits for
 //! it, everybody else goes on.
 
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use parking_lot::MutexGuard;
 
 use super::file::{DataFile, name_of};
 use super::found::{At, clear_away};
-use super::held::Held;
+use super::held::HeldSubfile;
 use super::store::{Core, Index};
 use crate::error::{Error, Result};
 use crate::identity::SubfileId;
 
-/// Somebody opens a subfile; when this ends, others may.
-struct Opening<'a> {
+/// A thread opens a subfile; when this ends, others may.
+struct OpeningGuard<'a> {
     core: &'a Core,
     id: SubfileId,
 }
 
-impl Drop for Opening<'_> {
+impl Drop for OpeningGuard<'_> {
     fn drop(&mut self) {
         if let Some(entry) = self.core.lock().map.get_mut(&self.id) {
             entry.is_opening = false;
@@ -81,7 +81,7 @@ impl Core {
         }
     }
 
-    /// Waits for whoever opens a subfile just now.
+    /// Waits for the thread that opens a subfile just now.
     pub(super) fn wait_until_open(&self, id: SubfileId) -> MutexGuard<'_, Index> {
         let is_opening = |known: &mut Index| known.map.get(&id).is_some_and(|k| k.is_opening);
         let mut index = self.lock();
@@ -89,7 +89,11 @@ impl Core {
         index
     }
 
-    pub(super) fn held(self: &Arc<Self>, id: SubfileId, bound: Option<u64>) -> Result<Arc<Held>> {
+    pub(super) fn held(
+        self: &Arc<Self>,
+        id: SubfileId,
+        bound: Option<u64>,
+    ) -> Result<Arc<HeldSubfile>> {
         let mut known = self.wait_until_open(id);
         let Some(entry) = known.map.get_mut(&id) else {
             return Err(self.absent(id, bound));
@@ -110,11 +114,11 @@ impl Core {
         entry.is_opening = true;
         drop(known);
         // Without the lock: recovery reads what the last process left, which may be much.
-        let _opening = Opening { core: self, id };
+        let _opening = OpeningGuard { core: self, id };
         let held = match self.open_file(id, disk, &is_recorded) {
             Err(Error::Unfinished { .. }) if !is_recorded.load(Ordering::Acquire) => {
-                // As if whoever began to create it had died a moment before. Unless this removal is made durable the
-                // next start finds it again.
+                // As if the server that began to create it had died a moment before. Unless this removal is made
+                // durable the next start finds it again.
                 if clear_away(&self.set, disk, id, true) {
                     let stuck = std::io::Error::other("an unfinished data file cannot be removed");
                     return Err(Error::io("opening a data file", stuck, 0));
@@ -146,7 +150,7 @@ impl Core {
         id: SubfileId,
         disk: usize,
         is_recorded: &Arc<AtomicBool>,
-    ) -> Result<Arc<Held>> {
+    ) -> Result<Arc<HeldSubfile>> {
         let name = name_of(id);
         let file = DataFile::open(self.set.disk(disk), &name)?;
         if file.identity().id != id {
@@ -156,7 +160,7 @@ impl Core {
             });
         }
         let was_open = file.recovery().was_open;
-        let held = Arc::new(Held::new(self, file, disk, Arc::clone(is_recorded)));
+        let held = Arc::new(HeldSubfile::new(self, file, disk, Arc::clone(is_recorded)));
         if was_open {
             held.cut_behind_length(&mut held.backing())?;
         }

@@ -1,7 +1,7 @@
 //! Which subfiles exist: a log on every disk, so that "no bytes yet" and "bytes lost" are different answers.
 //!
 //! A subfile is on record once its bytes were synced for the first time, and not before: whatever is on record was
-//! promised to somebody. The record goes to another disk than the bytes, if there is one, and is durable before the
+//! promised to a client. The record goes to another disk than the bytes, if there is one, and is durable before the
 //! sync returns. At each start the logs of all disks are read and every log is made to hold the records of all; so
 //! the loss of any one disk leaves them complete. That a subfile was begun is noted too, without a barrier: the note
 //! survives the death of the process as the unsynced bytes do.
@@ -238,15 +238,15 @@ fn read_log(
 pub(crate) struct Records {
     store: u64,
     disks: Vec<(Arc<dyn Disk>, DiskId)>,
-    pending: Mutex<Vec<Pending>>,
-    /// Taken by whoever makes records durable.
+    pending: Mutex<Vec<PendingRecord>>,
+    /// Taken by the thread that makes records durable.
     settling: Mutex<()>,
     logs: Vec<Mutex<Log>>,
 }
 
 /// A record that waits to be made durable.
 #[derive(Debug)]
-struct Pending {
+struct PendingRecord {
     record: Record,
     /// Which disk has the bytes.
     home: usize,
@@ -319,7 +319,7 @@ impl Records {
         })
     }
 
-    fn pending(&self) -> MutexGuard<'_, Vec<Pending>> {
+    fn pending(&self) -> MutexGuard<'_, Vec<PendingRecord>> {
         self.pending.lock()
     }
 
@@ -353,14 +353,14 @@ impl Records {
             copy,
             fate: Fate::Kept,
         };
-        self.pending().push(Pending {
+        self.pending().push(PendingRecord {
             record,
             home,
             done: Arc::clone(done),
         });
     }
 
-    /// Makes all records durable that wait. Whoever comes while this runs waits for it, and is served together with all
+    /// Makes all records durable that wait. A thread that comes while this runs waits for it, and is served together with all
     /// others who did.
     pub(crate) fn settle(&self) -> Result<()> {
         let _alone = self.settling.lock();
@@ -380,13 +380,13 @@ impl Records {
             Ok(()) => waiting
                 .iter()
                 .for_each(|p| p.done.store(true, Ordering::Release)),
-            // For whoever asks next.
+            // For the next that asks.
             Err(_) => self.pending().append(&mut waiting),
         }
         result
     }
 
-    fn write(&self, waiting: &[Pending]) -> Result<()> {
+    fn write(&self, waiting: &[PendingRecord]) -> Result<()> {
         let count = self.logs.len();
         let mut touched = vec![false; count];
         for pending in waiting {

@@ -42,7 +42,7 @@ impl DataFile {
         self.barrier()?;
         self.is_header_durable = true;
         if self.header.committed == 0 {
-            // Whoever created it may have died before making the name durable; what counts as committed has one.
+            // The server that created it may have died before making the name durable; what counts as committed has one.
             self.sync_name()?;
         }
         self.header.committed = self.header.epoch;

@@ -1,4 +1,4 @@
-//! Room in memory: what goes when somebody needs it.
+//! Room in memory: what goes when a subfile needs it.
 //!
 //! Clean extents go first, in the order of the cache's policy; dirty ones are written back by the thread that needs the
 //! room. If everything is in use, the caller is told.
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::held::{Backing, Held};
+use super::held::{Backing, HeldSubfile};
 use super::store::Core;
 use crate::error::Result;
 use crate::policy::Key;
@@ -26,8 +26,8 @@ impl Core {
     pub(crate) fn make_room(
         &self,
         wanted_bytes: u64,
-        keep: (&Held, &Range<u64>),
-        mut own: Option<(&Arc<Held>, &mut Backing)>,
+        keep: (&HeldSubfile, &Range<u64>),
+        mut own: Option<(&Arc<HeldSubfile>, &mut Backing)>,
     ) -> Result<u64> {
         if wanted_bytes == 0 {
             return Ok(0);
@@ -69,7 +69,7 @@ impl Core {
     fn write_back_some(
         &self,
         goal: u64,
-        own: &mut Option<(&Arc<Held>, &mut Backing)>,
+        own: &mut Option<(&Arc<HeldSubfile>, &mut Backing)>,
     ) -> (u64, Result<()>) {
         let mut written = 0;
         let mut result = Ok(());
@@ -95,19 +95,19 @@ impl Core {
     }
 
     /// Frees about `goal` bytes of what should go first and can.
-    fn evict_some(&self, goal: u64, keep: (&Held, &Range<u64>)) -> u64 {
+    fn evict_some(&self, goal: u64, keep: (&HeldSubfile, &Range<u64>)) -> u64 {
         let number = keep.0.lock().table.number();
         let can_go = |key: &Key| Some(key.0) != number || !keep.1.contains(&key.1);
         let mut first = self.cache.first(goal.saturating_mul(2));
         first.retain(can_go);
-        let freed = self.evict(&first, goal, Held::evict);
+        let freed = self.evict(&first, goal, HeldSubfile::evict);
         if freed >= goal {
             return freed;
         }
         // What stands first is in use or dirty.
         let mut order = self.cache.order();
         order.retain(can_go);
-        freed + self.evict(&order, goal - freed, Held::evict)
+        freed + self.evict(&order, goal - freed, HeldSubfile::evict)
     }
 
     /// Frees room for what nobody has asked for yet: from what passes through memory, and not from what waits itself. What
@@ -115,20 +115,25 @@ impl Core {
     /// little passes through, nothing could be read ahead otherwise.
     pub(crate) fn make_room_ahead(&self, wanted_bytes: u64) -> u64 {
         let passing = self.cache.passing();
-        let freed = self.evict(&passing, wanted_bytes, Held::evict_used);
+        let freed = self.evict(&passing, wanted_bytes, HeldSubfile::evict_used);
         let waiting = self.cache.usage().waiting_bytes();
         if freed >= wanted_bytes || waiting >= self.pool.usage().limit_bytes / AHEAD_SHARE {
             return freed;
         }
         let order = self.cache.order();
-        freed + self.evict(&order, wanted_bytes - freed, Held::evict_used)
+        freed + self.evict(&order, wanted_bytes - freed, HeldSubfile::evict_used)
     }
 
-    pub(super) fn evict(&self, order: &[Key], goal: u64, evict: impl Fn(&Held, u64) -> u64) -> u64 {
+    pub(super) fn evict(
+        &self,
+        order: &[Key],
+        goal: u64,
+        evict: impl Fn(&HeldSubfile, u64) -> u64,
+    ) -> u64 {
         if order.is_empty() {
             return 0;
         }
-        let open: HashMap<u64, Arc<Held>> = self
+        let open: HashMap<u64, Arc<HeldSubfile>> = self
             .open_subfiles()
             .into_iter()
             .filter_map(|held| {

@@ -1,14 +1,14 @@
 //! Which disks belong together: the identity of each, and the list that all of them carry.
 //!
 //! Every disk of a store has a file `disk` with the store's number, its own number and the list of all disks of the
-//! store. So each of them tells when another one is absent, empty or somebody else's, the first one included. A list
+//! store. So each of them tells when another one is absent, empty or another server's, the first one included. A list
 //! may lie in one more directory that is no disk. The list with the highest revision counts.
 //!
 //! Invariants
 //! - A directory that was on the list and has no identity any more is missing; nothing is ever written there.
 //! - A directory joins the list, as *new*, before it gets its identity, and is *here* once it has it: wherever that is
 //!   interrupted, the next start goes on with it.
-//! - A disk leaves the list only when somebody declares it lost, and stays on it as lost: it never comes back by itself.
+//! - A disk leaves the list only when the administrator declares it lost, and stays on it as lost: it never comes back by itself.
 //!
 //! The bytes are in `docs/formats/disk-store.md`. Reading accepts any bytes.
 
@@ -54,20 +54,20 @@ impl std::str::FromStr for DiskId {
 
 /// What is known of a disk on the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ListedState {
     /// It is to get its identity.
     New,
     /// It has it.
     Here,
-    /// Somebody has declared it lost.
+    /// The administrator has declared it lost.
     Lost,
 }
 
 /// A disk on the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct ListedDisk {
     pub(crate) id: DiskId,
-    pub(crate) standing: Standing,
+    pub(crate) standing: ListedState,
     /// Where it was last.
     pub(crate) place: String,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Roster {
     /// Subfiles bound to this start of the server or an earlier one may have been on disks that were lost together
     /// with their records.
     pub(crate) doubt: u64,
-    pub(crate) disks: Vec<Listed>,
+    pub(crate) disks: Vec<ListedDisk>,
 }
 
 impl Roster {
@@ -96,9 +96,9 @@ impl Roster {
         let _ = writeln!(text, "revision {}\ndoubt {}", self.revision, self.doubt);
         for disk in &self.disks {
             let standing = match disk.standing {
-                Standing::New => "new",
-                Standing::Here => "here",
-                Standing::Lost => "lost",
+                ListedState::New => "new",
+                ListedState::Here => "here",
+                ListedState::Lost => "lost",
             };
             let _ = writeln!(text, "{standing} {} {}", disk.id, disk.place);
         }
@@ -148,12 +148,12 @@ impl Roster {
             let (standing, rest) = line.split_once(' ').ok_or_else(damaged)?;
             let (id, place) = rest.split_once(' ').ok_or_else(damaged)?;
             let standing = match standing {
-                "new" => Standing::New,
-                "here" => Standing::Here,
-                "lost" => Standing::Lost,
+                "new" => ListedState::New,
+                "here" => ListedState::Here,
+                "lost" => ListedState::Lost,
                 _ => return Err(damaged()),
             };
-            disks.push(Listed {
+            disks.push(ListedDisk {
                 id: hex(id)?,
                 standing,
                 place: place.to_owned(),
@@ -170,7 +170,7 @@ impl Roster {
 }
 
 /// What is in a directory that is to be a disk.
-enum Seen {
+enum DirectoryContent {
     /// No directory, or one that cannot be read.
     Absent(String),
     /// Nothing of a store.
@@ -193,7 +193,7 @@ pub struct MissingDisk {
 
 /// Disks that belong together.
 #[derive(Debug)]
-pub(crate) struct Assembled {
+pub(crate) struct AssembledDisks {
     pub(crate) present: Vec<(DiskSpec, DiskId)>,
     pub(crate) missing: Vec<MissingDisk>,
     pub(crate) lost: Vec<DiskId>,
@@ -207,7 +207,7 @@ pub(crate) fn assemble(
     specs: Vec<DiskSpec>,
     beside: Option<&Arc<dyn Disk>>,
     forget: &[DiskId],
-) -> Result<Assembled> {
+) -> Result<AssembledDisks> {
     let mut seen = Vec::new();
     for spec in specs {
         let what = look(&*spec.disk)?;
@@ -228,7 +228,7 @@ pub(crate) fn assemble(
                     disk.place
                 )));
             }
-            Some(disk) => disk.standing = Standing::Lost,
+            Some(disk) => disk.standing = ListedState::Lost,
             None => {
                 return Err(Error::Disks(format!(
                     "disk {id} does not belong to this server"
@@ -237,7 +237,7 @@ pub(crate) fn assemble(
         }
     }
     let before = roster.clone();
-    let mut assembled = Assembled {
+    let mut assembled = AssembledDisks {
         present: Vec::new(),
         missing: Vec::new(),
         lost: Vec::new(),
@@ -245,13 +245,13 @@ pub(crate) fn assemble(
         roster: before,
     };
     for disk in &mut roster.disks {
-        if disk.standing == Standing::Lost {
+        if disk.standing == ListedState::Lost {
             assembled.lost.push(disk.id);
             continue;
         }
         let mut own = seen
             .iter_mut()
-            .filter(|s| matches!(s, Some((_, Seen::Ours(_, id))) if *id == disk.id));
+            .filter(|s| matches!(s, Some((_, DirectoryContent::Ours(_, id))) if *id == disk.id));
         let found = own.next().and_then(Option::take);
         if let Some(Some((other, _))) = own.next() {
             return Err(Error::Disks(format!(
@@ -261,29 +261,30 @@ pub(crate) fn assemble(
             )));
         }
         if let Some((spec, _)) = found {
-            assembled.is_changed |= disk.standing == Standing::New;
-            disk.standing = Standing::Here;
+            assembled.is_changed |= disk.standing == ListedState::New;
+            disk.standing = ListedState::Here;
             assembled.is_changed |= disk.place != spec.disk.label();
             disk.place = spec.disk.label();
             assembled.present.push((spec, disk.id));
             continue;
         }
-        let is_there = |s: &Option<(DiskSpec, Seen)>| {
-            let is_free = |s: &Seen| !matches!(s, Seen::Ours(..));
+        let is_there = |s: &Option<(DiskSpec, DirectoryContent)>| {
+            let is_free = |s: &DirectoryContent| !matches!(s, DirectoryContent::Ours(..));
             s.as_ref()
                 .is_some_and(|(spec, what)| spec.disk.label() == disk.place && is_free(what))
         };
         let there = seen.iter_mut().find(|s| is_there(s)).and_then(Option::take);
         let why = match there {
-            Some((spec, Seen::Empty | Seen::Nameless | Seen::Absent(_)))
-                if disk.standing == Standing::New =>
-            {
+            Some((
+                spec,
+                DirectoryContent::Empty | DirectoryContent::Nameless | DirectoryContent::Absent(_),
+            )) if disk.standing == ListedState::New => {
                 assembled.present.push((spec, disk.id));
                 assembled.is_changed = true;
                 continue;
             }
-            Some((_, Seen::Absent(why))) => why,
-            Some((_, Seen::Empty)) => "the directory is empty".to_owned(),
+            Some((_, DirectoryContent::Absent(why))) => why,
+            Some((_, DirectoryContent::Empty)) => "the directory is empty".to_owned(),
             Some(_) => "the directory has data files, but not the identity of a disk".to_owned(),
             None => "its directory is not given".to_owned(),
         };
@@ -296,22 +297,22 @@ pub(crate) fn assemble(
     for (spec, what) in seen.into_iter().flatten() {
         let label = spec.disk.label();
         match what {
-            Seen::Empty | Seen::Absent(_) => {
+            DirectoryContent::Empty | DirectoryContent::Absent(_) => {
                 let id = DiskId(random_number());
-                roster.disks.push(Listed {
+                roster.disks.push(ListedDisk {
                     id,
-                    standing: Standing::New,
+                    standing: ListedState::New,
                     place: label,
                 });
                 assembled.present.push((spec, id));
                 assembled.is_changed = true;
             }
-            Seen::Nameless => {
+            DirectoryContent::Nameless => {
                 return Err(Error::Disks(format!(
                     "{label} has data files, but does not say which disk it is; leave it out, or restore its file `{NAME}`"
                 )));
             }
-            Seen::Ours(_, id) => {
+            DirectoryContent::Ours(_, id) => {
                 return Err(Error::Disks(format!(
                     "{label} is disk {id}, which was declared lost; leave it out, or empty it to use it as a new one"
                 )));
@@ -326,18 +327,20 @@ pub(crate) fn assemble(
     Ok(assembled)
 }
 
-fn has(seen: &[Option<(DiskSpec, Seen)>], id: DiskId) -> bool {
-    let is_it =
-        |s: &Option<(DiskSpec, Seen)>| matches!(s, Some((_, Seen::Ours(_, own))) if *own == id);
+fn has(seen: &[Option<(DiskSpec, DirectoryContent)>], id: DiskId) -> bool {
+    let is_it = |s: &Option<(DiskSpec, DirectoryContent)>| matches!(s, Some((_, DirectoryContent::Ours(_, own))) if *own == id);
     seen.iter().any(is_it)
 }
 
 /// The list that counts; `None` if nobody has one. Refuses disks of different stores.
-fn newest(listed: Option<Roster>, seen: &[Option<(DiskSpec, Seen)>]) -> Result<Option<Roster>> {
+fn newest(
+    listed: Option<Roster>,
+    seen: &[Option<(DiskSpec, DirectoryContent)>],
+) -> Result<Option<Roster>> {
     let mut newest = listed;
     let mut whose = "this server".to_owned();
     for (spec, what) in seen.iter().flatten() {
-        let Seen::Ours(roster, id) = what else {
+        let DirectoryContent::Ours(roster, id) = what else {
             continue;
         };
         let label = spec.disk.label();
@@ -365,8 +368,8 @@ fn newest(listed: Option<Roster>, seen: &[Option<(DiskSpec, Seen)>]) -> Result<O
 }
 
 /// A store that has no list yet: a new one, or one of the version before lists.
-fn begin(seen: Vec<Option<(DiskSpec, Seen)>>) -> Result<Assembled> {
-    let mut assembled = Assembled {
+fn begin(seen: Vec<Option<(DiskSpec, DirectoryContent)>>) -> Result<AssembledDisks> {
+    let mut assembled = AssembledDisks {
         present: Vec::new(),
         missing: Vec::new(),
         lost: Vec::new(),
@@ -380,9 +383,9 @@ fn begin(seen: Vec<Option<(DiskSpec, Seen)>>) -> Result<Assembled> {
     };
     for (spec, _) in seen.into_iter().flatten() {
         let id = DiskId(random_number());
-        assembled.roster.disks.push(Listed {
+        assembled.roster.disks.push(ListedDisk {
             id,
-            standing: Standing::New,
+            standing: ListedState::New,
             place: spec.disk.label(),
         });
         assembled.present.push((spec, id));
@@ -390,11 +393,11 @@ fn begin(seen: Vec<Option<(DiskSpec, Seen)>>) -> Result<Assembled> {
     Ok(assembled)
 }
 
-impl Assembled {
+impl AssembledDisks {
     /// Whether a disk gets its identity only now.
     pub(crate) fn is_new(&self, id: DiskId) -> bool {
         let mut disks = self.roster.disks.iter();
-        disks.any(|d| d.id == id && d.standing == Standing::New)
+        disks.any(|d| d.id == id && d.standing == ListedState::New)
     }
 
     /// Makes directories that are to be used and do not exist yet.
@@ -409,7 +412,7 @@ impl Assembled {
     /// Writes the list on all disks, if it has changed or one of them has another: with those that are new first, then
     /// without.
     pub(crate) fn write(&mut self, beside: Option<&Arc<dyn Disk>>) -> Result<()> {
-        let is_new = |d: &Listed| d.standing == Standing::New;
+        let is_new = |d: &ListedDisk| d.standing == ListedState::New;
         let mut rounds = 1;
         if self.roster.disks.iter().any(is_new) && self.present.len() > 1 {
             rounds = 2;
@@ -420,7 +423,7 @@ impl Assembled {
             }
             if round == rounds {
                 let news = self.roster.disks.iter_mut().filter(|d| is_new(d));
-                news.for_each(|d| d.standing = Standing::Here);
+                news.for_each(|d| d.standing = ListedState::Here);
             }
             // Those that have their identity first: a new one is on the list before it gets its own.
             let mut order: Vec<&(DiskSpec, DiskId)> = self.present.iter().collect();
@@ -448,22 +451,24 @@ impl std::fmt::Display for MissingDisk {
     }
 }
 
-fn look(disk: &dyn Disk) -> Result<Seen> {
+fn look(disk: &dyn Disk) -> Result<DirectoryContent> {
     let names = match disk.names() {
         Ok(names) => names,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            return Ok(Seen::Absent("there is no such directory".to_owned()));
+            return Ok(DirectoryContent::Absent(
+                "there is no such directory".to_owned(),
+            ));
         }
-        Err(e) => return Ok(Seen::Absent(e.to_string())),
+        Err(e) => return Ok(DirectoryContent::Absent(e.to_string())),
     };
     match read(disk)? {
-        Some((roster, Some(id))) => Ok(Seen::Ours(roster, id)),
+        Some((roster, Some(id))) => Ok(DirectoryContent::Ours(roster, id)),
         Some((_, None)) => Err(Error::Disks(format!(
             "{}: is a list of disks and no disk",
             disk.label()
         ))),
-        None if names.iter().any(|n| n.ends_with(".sub")) => Ok(Seen::Nameless),
-        None => Ok(Seen::Empty),
+        None if names.iter().any(|n| n.ends_with(".sub")) => Ok(DirectoryContent::Nameless),
+        None => Ok(DirectoryContent::Empty),
     }
 }
 

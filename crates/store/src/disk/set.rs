@@ -2,7 +2,7 @@
 //!
 //! [`rank`] is a pure function of what is known about the disks: speed, distance, room, failure.
 //! Equal knowledge gives equal order; changed knowledge changes it. There is no clock and no
-//! chance in it; speed is measured by whoever has a clock ([`measure_speed`]) or declared.
+//! chance in it; speed is measured by a caller that has a clock ([`measure_speed`]) or declared.
 //!
 //! A disk that failed takes no new subfiles. What is already there gives errors or, where its
 //! checksums match, bytes; never anything else.
@@ -275,7 +275,7 @@ impl DiskSet {
         known.distance = distance;
     }
 
-    /// Takes a disk out of placement: it failed, or somebody says so.
+    /// Takes a disk out of placement: it failed, or the administrator says so.
     pub fn fail(&self, index: usize) {
         self.members[index].lock().has_failed = true;
     }

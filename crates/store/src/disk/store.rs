@@ -20,8 +20,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::device::Disk;
 use super::file::{DataFile, Recovery, is_data_file, name_of, read_header};
-use super::found::{At, Quarantined, Standing, find};
-use super::held::{Backing, DiskSubfile, Held};
+use super::found::{At, QuarantinedFile, Standing, find};
+use super::held::{Backing, DiskSubfile, HeldSubfile};
 use super::records::{self, Records};
 use super::roster::{DiskId, assemble};
 use super::set::{DiskSet, DiskSpec};
@@ -63,7 +63,7 @@ pub struct Origin {
 
 /// A subfile as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looked {
+pub struct ListedSubfile {
     /// Which.
     pub id: SubfileId,
     /// What there is of it.
@@ -76,7 +76,7 @@ pub struct Looked {
 
 /// One data file as a scan found it.
 #[derive(Debug)]
-pub struct Found {
+pub struct ScannedFile {
     /// Index of the disk.
     pub disk: usize,
     /// Name of the data file there.
@@ -97,7 +97,7 @@ pub(crate) struct Core {
     pub(super) set: DiskSet,
     options: DiskOptions,
     known: Mutex<Index>,
-    /// Somebody has opened a subfile, or could not.
+    /// A thread has opened a subfile, or could not.
     pub(super) opened: Condvar,
     pub(crate) records: Records,
     /// Subfiles bound to this start or an earlier one may be on disks that are not there; 0 if none.
@@ -106,12 +106,12 @@ pub(crate) struct Core {
     /// Where the last write-back stopped, so that the next goes on from there.
     swept: Mutex<Option<Place>>,
     pub(super) reclaim: OnceLock<Reclaim>,
-    pub(super) writing: Writing,
+    pub(super) writing: WriteBacks,
 }
 
 /// The write-backs of all subfiles that run now, for those who need the room that these are about to make.
 #[derive(Debug, Default)]
-pub(super) struct Writing {
+pub(super) struct WriteBacks {
     now: Mutex<WritingNow>,
     changed: Condvar,
 }
@@ -123,7 +123,7 @@ pub(super) struct WritingNow {
     ended: u64,
 }
 
-impl Writing {
+impl WriteBacks {
     pub(super) fn lock(&self) -> MutexGuard<'_, WritingNow> {
         self.now.lock()
     }
@@ -178,16 +178,16 @@ pub(super) type Reclaim = Box<dyn Fn() -> bool + Send + Sync>;
 /// All subfiles, and how many are on each disk.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    pub(super) map: BTreeMap<SubfileId, Known>,
+    pub(super) map: BTreeMap<SubfileId, IndexEntry>,
     pub(super) counts: Vec<u64>,
 }
 
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct IndexEntry {
     pub(super) at: At,
     copy: u64,
-    pub(super) open: Option<Arc<Held>>,
-    /// Somebody opens it just now.
+    pub(super) open: Option<Arc<HeldSubfile>>,
+    /// A thread opens it just now.
     pub(super) is_opening: bool,
     /// Why it is not opened again in this life of the store: a barrier of its recovery failed.
     pub(super) failed: Option<String>,
@@ -244,7 +244,7 @@ impl DiskStore {
             if let At::Disk(disk) = subfile.at {
                 index.counts[disk] += 1;
             }
-            let known = Known {
+            let known = IndexEntry {
                 at: subfile.at,
                 copy: subfile.copy,
                 open: None,
@@ -265,7 +265,7 @@ impl DiskStore {
             records,
             doubt,
             reclaim: OnceLock::new(),
-            writing: Writing::default(),
+            writing: WriteBacks::default(),
         };
         Ok(DiskStore {
             core: Arc::new(core),
@@ -280,17 +280,17 @@ impl DiskStore {
     }
 
     /// Subfiles behind one, at most so many, ascending, whatever became of them. Nothing is opened or recovered.
-    pub fn look(&self, after: Option<SubfileId>, most: usize) -> Vec<Looked> {
+    pub fn look(&self, after: Option<SubfileId>, most: usize) -> Vec<ListedSubfile> {
         use std::ops::Bound::{Excluded, Unbounded};
         let from = after.map_or(Unbounded, Excluded);
-        let list: Vec<(SubfileId, At, Option<Arc<Held>>)> = {
+        let list: Vec<(SubfileId, At, Option<Arc<HeldSubfile>>)> = {
             let known = self.core.lock();
             let range = known.map.range((from, Unbounded)).take(most);
             range
                 .map(|(id, k)| (*id, k.at.clone(), k.open.clone()))
                 .collect()
         };
-        let look = |(id, at, open): (SubfileId, At, Option<Arc<Held>>)| {
+        let look = |(id, at, open): (SubfileId, At, Option<Arc<HeldSubfile>>)| {
             let (len, allocated_bytes) = match (&at, open) {
                 (_, Some(held)) => {
                     let len = held.lock().len;
@@ -299,7 +299,7 @@ impl DiskStore {
                 (At::Disk(disk), None) => self.core.measure(*disk, id),
                 _ => (0, 0),
             };
-            Looked {
+            ListedSubfile {
                 id,
                 standing: match at {
                     At::Disk(_) => Standing::Here,
@@ -337,10 +337,10 @@ impl DiskStore {
     }
 
     /// Data files that were put aside, on all disks.
-    pub fn quarantined(&self) -> Vec<Quarantined> {
+    pub fn quarantined(&self) -> Vec<QuarantinedFile> {
         let disks = (0..self.core.set.len()).map(|k| self.core.set.disk(k));
         let paths = disks.flat_map(|disk| disk.quarantined().unwrap_or_default());
-        paths.map(|path| Quarantined { path }).collect()
+        paths.map(|path| QuarantinedFile { path }).collect()
     }
 
     /// Subfiles with several data files that contradict each other, and where these are.
@@ -375,13 +375,13 @@ impl DiskStore {
     }
 
     /// Every data file on every disk with what its header says: enough to rebuild a directory.
-    pub fn scan(&self) -> Vec<Found> {
+    pub fn scan(&self) -> Vec<ScannedFile> {
         let mut found = Vec::new();
         for disk in 0..self.core.set.len() {
             let names = self.core.set.disk(disk).names().unwrap_or_default();
             for name in names.into_iter().filter(|n| is_data_file(n)) {
                 let content = self.core.read_identity(disk, &name);
-                found.push(Found {
+                found.push(ScannedFile {
                     disk,
                     name,
                     content,
@@ -401,7 +401,7 @@ impl DiskStore {
     /// Drops cached extents that need no writing back; the next access reads from disk.
     pub fn evict(&self) -> u64 {
         let order = self.core.cache.order();
-        self.core.evict(&order, u64::MAX, Held::evict)
+        self.core.evict(&order, u64::MAX, HeldSubfile::evict)
     }
 
     /// Committed bytes that are in memory only; costs nothing to ask.
@@ -423,7 +423,7 @@ impl DiskStore {
     /// it. It stays in memory until that is needed for something else.
     pub fn give_up_ahead(&self, bytes: u64) -> u64 {
         let passing = self.core.cache.passing();
-        self.core.evict(&passing, bytes, Held::give_up_ahead)
+        self.core.evict(&passing, bytes, HeldSubfile::give_up_ahead)
     }
 
     /// Syncs and closes every data file, so that the next start has nothing to recover. Dropping
@@ -478,8 +478,9 @@ impl Store for DiskStore {
             match DataFile::create(core.set.disk(disk), identity, random_number(), 0) {
                 Ok(file) => {
                     let is_recorded = Arc::new(AtomicBool::new(false));
-                    let held = Arc::new(Held::new(core, file, disk, Arc::clone(&is_recorded)));
-                    let entry = Known {
+                    let held =
+                        Arc::new(HeldSubfile::new(core, file, disk, Arc::clone(&is_recorded)));
+                    let entry = IndexEntry {
                         at: At::Disk(disk),
                         copy: 0,
                         open: Some(Arc::clone(&held)),
@@ -548,15 +549,15 @@ impl Store for DiskStore {
     }
 
     fn list(&self) -> Result<Vec<Identity>> {
-        let known: Vec<(SubfileId, usize, Option<Arc<Held>>)> = {
+        let known: Vec<(SubfileId, usize, Option<Arc<HeldSubfile>>)> = {
             let known = self.core.lock();
-            let entry = |(id, k): (&SubfileId, &Known)| match k.at {
+            let entry = |(id, k): (&SubfileId, &IndexEntry)| match k.at {
                 At::Disk(disk) => Some((*id, disk, k.open.clone())),
                 _ => None,
             };
             known.map.iter().filter_map(entry).collect()
         };
-        let identity = |(id, disk, open): (SubfileId, usize, Option<Arc<Held>>)| match open {
+        let identity = |(id, disk, open): (SubfileId, usize, Option<Arc<HeldSubfile>>)| match open {
             Some(held) => Ok(held.lock().identity.clone()),
             None => Ok(self.core.read_identity(disk, &name_of(id))?.0),
         };
@@ -620,7 +621,7 @@ impl Core {
         self.known.lock()
     }
 
-    pub(super) fn open_subfiles(&self) -> Vec<Arc<Held>> {
+    pub(super) fn open_subfiles(&self) -> Vec<Arc<HeldSubfile>> {
         let known = self.lock();
         known.map.values().filter_map(|k| k.open.clone()).collect()
     }
@@ -631,12 +632,13 @@ impl Core {
 
     /// All open subfiles in the order of the disks, from the one behind the last that was written back on
     /// round to that one.
-    fn sweep(&self) -> Vec<(Place, Arc<Held>)> {
-        let place = |(id, known): (&SubfileId, &Known)| match known.at {
+    fn sweep(&self) -> Vec<(Place, Arc<HeldSubfile>)> {
+        let place = |(id, known): (&SubfileId, &IndexEntry)| match known.at {
             At::Disk(disk) => Some(((disk, *id), known.open.clone()?)),
             _ => None,
         };
-        let mut all: Vec<(Place, Arc<Held>)> = self.lock().map.iter().filter_map(place).collect();
+        let mut all: Vec<(Place, Arc<HeldSubfile>)> =
+            self.lock().map.iter().filter_map(place).collect();
         all.sort_unstable_by_key(|(place, _)| *place);
         let last = *self.swept();
         let first = last.map_or(0, |last| all.partition_point(|(place, _)| *place <= last));
@@ -645,7 +647,7 @@ impl Core {
     }
 
     /// A subfile is durable: it is put on record with the next [`Records::settle`], unless it is already.
-    pub(crate) fn note_kept(&self, held: &Held, backing: &Backing) {
+    pub(crate) fn note_kept(&self, held: &HeldSubfile, backing: &Backing) {
         if !held.is_recorded.load(Ordering::Acquire) {
             let copy = backing.file.copy();
             self.records
@@ -672,7 +674,7 @@ impl Core {
                 return;
             }
             let Some(held) = &entry.open else { continue };
-            let is_used = |held: &Held| {
+            let is_used = |held: &HeldSubfile| {
                 let state = held.lock();
                 state.table.is_dirty() || state.table.is_mapped()
             };
@@ -702,8 +704,8 @@ impl Core {
     /// any other failure of the disk takes it out of placement.
     pub(crate) fn guarded<T>(
         &self,
-        held: &Arc<Held>,
-        run: impl Fn(&Held, &mut Backing) -> Result<T>,
+        held: &Arc<HeldSubfile>,
+        run: impl Fn(&HeldSubfile, &mut Backing) -> Result<T>,
     ) -> Result<T> {
         let mut backing = held.backing();
         held.lock().check_alive()?;

@@ -75,7 +75,7 @@ struct World {
     live_names: BTreeMap<String, u64>,
     durable_names: BTreeMap<String, u64>,
     files: BTreeMap<u64, Image>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<UnsyncedPage>,
     /// Pages that a failed sync has forgotten.
     forgotten: u64,
     /// Those of them that were not written again, by inode and page.
@@ -102,7 +102,7 @@ type Pages = BTreeMap<u64, Box<[u8; PAGE as usize]>>;
 
 /// One unsynced page: the bytes it would have.
 #[derive(Clone)]
-struct Waiting {
+struct UnsyncedPage {
     inode: u64,
     page: u64,
     /// `None` is a hole.
@@ -365,7 +365,7 @@ impl World {
             data[within..within + len].copy_from_slice(&source[done..done + len]);
             let bytes = Some(data.clone());
             self.evictable.remove(&(inode, page));
-            self.waiting.push(Waiting { inode, page, bytes });
+            self.waiting.push(UnsyncedPage { inode, page, bytes });
             done += len;
         }
         Ok(done)
@@ -382,7 +382,7 @@ impl World {
         for page in found {
             image.live.remove(&page);
             self.evictable.remove(&(inode, page));
-            self.waiting.push(Waiting {
+            self.waiting.push(UnsyncedPage {
                 inode,
                 page,
                 bytes: None,
@@ -402,7 +402,7 @@ impl World {
     }
 
     /// Lets the first bytes of a waiting page reach the durable image.
-    fn settle(&mut self, waiting: &Waiting, kept_bytes: usize) {
+    fn settle(&mut self, waiting: &UnsyncedPage, kept_bytes: usize) {
         let Some(image) = self.files.get_mut(&waiting.inode) else {
             return;
         };

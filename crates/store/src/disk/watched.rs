@@ -1,4 +1,4 @@
-//! A disk in front of another that lets somebody watch: who hears of every access of bytes, before it begins and when
+//! A disk in front of another with a watcher: it hears of every access of bytes, before it begins and when
 //! it has ended, and may hold it up or refuse it; and of every sync that fails.
 //!
 //! What else a disk does (names, holes) goes through unseen.
@@ -11,7 +11,7 @@ use super::device::{Disk, DiskFile, Space};
 
 /// What a data file is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum DiskRequest {
     /// To read so many bytes from an offset on.
     Read(u64, u64),
     /// To write so many bytes from an offset on.
@@ -20,10 +20,10 @@ pub enum Asked {
     Reserve(u64, u64),
 }
 
-/// Whoever watches a disk.
+/// Watches a disk.
 pub trait Watcher: fmt::Debug + Send + Sync {
     /// A file is asked something; an error is the answer.
-    fn asked(&self, _file: &str, _what: Asked) -> io::Result<()> {
+    fn asked(&self, _file: &str, _what: DiskRequest) -> io::Result<()> {
         Ok(())
     }
 
@@ -34,17 +34,17 @@ pub trait Watcher: fmt::Debug + Send + Sync {
     fn sync_failed(&self) {}
 }
 
-/// A disk in front of another that lets somebody watch.
+/// A disk in front of another, with a watcher.
 #[derive(Debug)]
-pub struct Watched<W> {
+pub struct WatchedDisk<W> {
     disk: Arc<dyn Disk>,
     watcher: Arc<W>,
 }
 
-impl<W: Watcher + 'static> Watched<W> {
-    /// Lets somebody watch a disk.
-    pub fn by(disk: Arc<dyn Disk>, watcher: Arc<W>) -> Watched<W> {
-        Watched { disk, watcher }
+impl<W: Watcher + 'static> WatchedDisk<W> {
+    /// A disk with a watcher.
+    pub fn by(disk: Arc<dyn Disk>, watcher: Arc<W>) -> WatchedDisk<W> {
+        WatchedDisk { disk, watcher }
     }
 
     fn file(&self, name: &str, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
@@ -56,7 +56,7 @@ impl<W: Watcher + 'static> Watched<W> {
     }
 }
 
-impl<W: Watcher + 'static> Disk for Watched<W> {
+impl<W: Watcher + 'static> Disk for WatchedDisk<W> {
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
         self.disk.create(name).map(|file| self.file(name, file))
     }
@@ -116,7 +116,7 @@ struct WatchedFile<W> {
 
 impl<W: Watcher> DiskFile for WatchedFile<W> {
     fn read_at(&self, offset: u64, target: &mut [u8]) -> io::Result<usize> {
-        let asked = Asked::Read(offset, target.len() as u64);
+        let asked = DiskRequest::Read(offset, target.len() as u64);
         self.watcher.asked(&self.name, asked)?;
         let n = self.file.read_at(offset, target)?;
         self.watcher.moved(n);
@@ -124,7 +124,7 @@ impl<W: Watcher> DiskFile for WatchedFile<W> {
     }
 
     fn write_at(&self, offset: u64, source: &[u8]) -> io::Result<usize> {
-        let asked = Asked::Write(offset, source.len() as u64);
+        let asked = DiskRequest::Write(offset, source.len() as u64);
         self.watcher.asked(&self.name, asked)?;
         let n = self.file.write_at(offset, source)?;
         self.watcher.moved(n);
@@ -142,7 +142,7 @@ impl<W: Watcher> DiskFile for WatchedFile<W> {
 
     fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
         self.watcher
-            .asked(&self.name, Asked::Reserve(offset, len))?;
+            .asked(&self.name, DiskRequest::Reserve(offset, len))?;
         self.file.reserve(offset, len)
     }
 

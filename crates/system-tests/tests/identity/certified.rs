@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use certificates::{Authority, Validity, Wanted};
+use certificates::{Authority, CertificateRequest, Validity};
 use identity::Holder;
 use testkit::hosts::Hosts;
 
@@ -145,7 +145,7 @@ fn a_service_under_tls_knows_its_users_by_their_certificates() {
     assert!(why.contains("authority"), "{why}");
     let authority = Authority::open(&site.dir.join("ca")).unwrap();
     let now = Validity::days(0).to;
-    let old = Wanted {
+    let old = CertificateRequest {
         holder: certificates::read(&site.dir.join("u/ada.pem"))
             .unwrap()
             .holder
@@ -191,7 +191,7 @@ fn a_certificate_is_renewed_while_its_server_serves() {
     );
     let authority = Authority::open(&site.dir.join("ca")).unwrap();
     let now = Validity::days(0).to;
-    let old = Wanted {
+    let old = CertificateRequest {
         holder: Holder::Server,
         hosts: vec![a],
         validity: Validity {

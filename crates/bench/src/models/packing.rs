@@ -4,7 +4,7 @@
 //! more run showed another redistribution to take per piece. GEN hides misses behind its divisions.
 
 use super::tlb::{Replacement, TlbRuns, large_k_share, miss_cost};
-use crate::cost::Curve;
+use advise::cost::Curve;
 
 /// A redistribution whose pieces the model knows.
 #[derive(Clone, Copy, Debug, PartialEq)]

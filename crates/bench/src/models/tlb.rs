@@ -28,7 +28,7 @@ pub fn effective_entries(entries: u64) -> u64 {
 /// `h = ((T-1)/T)^((1-h)(P-1))` (equation 4.3), the solution below 1 where there is one.
 ///
 /// ```
-/// use advise::model::tlb::random_hit_ratio;
+/// use bench::models::tlb::random_hit_ratio;
 /// assert!((random_hit_ratio(64, 256) - 0.0195).abs() < 5e-4);
 /// assert!((random_hit_ratio(64, 128) - 0.203).abs() < 5e-4);
 /// ```

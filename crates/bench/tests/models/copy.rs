@@ -4,15 +4,15 @@
 use advise::cost::{Curve, Excess, Machine};
 use advise::mapping::Hop;
 use advise::model::accuracy::Accuracy;
-use advise::model::fit::{Walked, fit_curve, fit_walk, hooke_jeeves, least_squares, left_out};
-use advise::model::gen_phases::Redistributor;
-use advise::model::hops::{Between, Message, client_s, message_s};
-use advise::model::packing::{Processor, Redistribution};
-use advise::model::tlb::{
+use advise::model::fit::{WalkSample, fit_curve, fit_walk, hooke_jeeves, least_squares, left_out};
+use bench::models::gen_phases::Redistributor;
+use bench::models::hops::{Backbone, Message, client_s, message_s};
+use bench::models::packing::{Processor, Redistribution};
+use bench::models::tlb::{
     Replacement, TlbRuns, effective_entries, large_k_share, miss_cost, random_hit_ratio,
     simulate_misses,
 };
-use advise::model::unpacking::{
+use bench::models::unpacking::{
     MB, Memory, Runs, collision_share, collisions, excess_misses, excess_per_period,
 };
 use random::Random;
@@ -269,7 +269,7 @@ fn seed002_s90_two_phases_stop_paying_at_elements_of_36_bytes() {
 
 #[test]
 fn hops_add_up_as_equations_5_1_to_6_9_say() {
-    let between = Between {
+    let between = Backbone {
         latency_s: 1e-4,
         bytes_per_s: 1e8,
     };
@@ -296,7 +296,7 @@ fn hops_add_up_as_equations_5_1_to_6_9_say() {
 
 #[test]
 fn a_walk_with_lines_and_pages_is_fitted_and_predicted() {
-    let known = |w: &Walked| {
+    let known = |w: &WalkSample| {
         w.bytes * (3e-9 / w.n.powf(0.9) + 8e-11)
             + w.excess.lines * 1.2e-9
             + w.excess.pages * 7e-9
@@ -314,7 +314,7 @@ fn a_walk_with_lines_and_pages_is_fitted_and_predicted() {
                 odd_pieces: 0.0,
                 jumps: 0.0,
             };
-            let mut walk = Walked {
+            let mut walk = WalkSample {
                 n,
                 bytes,
                 transfers: 4.0,
@@ -328,7 +328,7 @@ fn a_walk_with_lines_and_pages_is_fitted_and_predicted() {
     let sizes = Machine::HOST.walk;
     let fit = fit_walk(&walks, &sizes).expect("walks");
     assert!(fit.accuracy.max_error < 0.01, "{fit:?}");
-    let unseen = Walked {
+    let unseen = WalkSample {
         n: 100.0,
         ..walks[1]
     };

@@ -4,7 +4,7 @@
 //! Twice the exchange and twice the copies, but at the rate of long pieces and without divisions: worth it
 //! for small elements only.
 
-use crate::cost::Curve;
+use advise::cost::Curve;
 
 /// A machine that redistributes: seconds per MB and node.
 #[derive(Clone, Copy, Debug, PartialEq)]

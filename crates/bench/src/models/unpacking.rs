@@ -1,7 +1,7 @@
 //! Unpacking packets as they arrive: pieces placed with a constant stride, and what cache and address
 //! translation add (section 4.8 of the thesis; 3.10 of the specification with its corrections).
 
-use crate::cost::Curve;
+use advise::cost::Curve;
 
 /// Bytes of a MB, in which rates are given.
 pub const MB: f64 = 1048576.0;
@@ -58,7 +58,7 @@ impl Memory {
         Some(Memory {
             theta_s: theta_s.max(0.0),
             kappa_s: kappa_s.max(0.0),
-            efficient: super::fit::fit_curve(&points)?,
+            efficient: advise::model::fit::fit_curve(&points)?,
             page,
             block,
             entries,
@@ -108,7 +108,7 @@ fn lcm(a: u64, b: u64) -> u64 {
 /// block (theorem 4.3).
 ///
 /// ```
-/// use advise::model::unpacking::excess_per_period;
+/// use bench::models::unpacking::excess_per_period;
 /// assert_eq!(excess_per_period(12, 32), 7);
 /// assert_eq!(excess_per_period(56, 32), 3);
 /// assert_eq!(excess_per_period(64, 32), 0);

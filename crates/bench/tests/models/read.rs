@@ -1,9 +1,9 @@
 //! The published models against the printed tables and figures: collective reads (statements 78 to 81, 89)
 //! and prefetch (82). Where the print is damaged the specification says what reproduces it.
 
-use advise::model::ddio::{Machine, Read, Scheme, choose, exchange_us, last_round, read_us};
-use advise::model::figures::{BUFFERS, NODES, READS, ReadRow, prefetch_figures};
-use advise::model::prefetch::Prefetch;
+use bench::models::ddio::{Machine, Read, Scheme, choose, exchange_us, last_round, read_us};
+use bench::models::figures::{BUFFERS, NODES, READS, ReadRow, prefetch_figures};
+use bench::models::prefetch::Prefetch;
 
 const FILE: u64 = 50 << 20;
 const MEIKO: Machine = Machine::MEIKO;
