@@ -77,7 +77,7 @@ pub enum TlsError {
     /// The peer is not who it has to be, or takes this process for nobody.
     Refused(String),
     /// The peer speaks without TLS; it has not been answered.
-    Plain(Link),
+    Plain(Box<Link>),
 }
 
 impl From<io::Error> for TlsError {
@@ -139,7 +139,7 @@ impl Tls {
     pub fn accept(&self, link: Link, limit: Duration) -> Result<(Link, Holder), TlsError> {
         let deadline = Instant::now() + limit;
         if first_byte(&link, deadline)? != HANDSHAKE {
-            return Err(TlsError::Plain(link));
+            return Err(TlsError::Plain(Box::new(link)));
         }
         let config = self.with(|loaded| Arc::clone(&loaded.server));
         let connection =

@@ -377,7 +377,7 @@ impl Manager {
             true,
         ) {
             Ok(team) => {
-                if !r.failed.is_empty() && !r.gone.is_some_and(|rank| !team.has_rank(rank)) {
+                if !r.failed.is_empty() && r.gone.is_none_or(|rank| team.has_rank(rank)) {
                     let text = r.failed.chars().take(NAME_BYTES).collect();
                     team.fail(Status::Unreachable, text);
                     self.teams.changed.notify_all();

@@ -125,7 +125,7 @@ impl Open {
         let old = self.strangers.iter();
         let mut old = old.take_while(|(_, since)| since.elapsed() >= STRANGER_TIME);
         let is_silent = |number: &u64| self.links.get(number).is_none_or(|link| !link.has_input());
-        old.find(|(number, _)| is_silent(*number))
+        old.find(|(number, _)| is_silent(number))
             .map(|(number, _)| *number)
     }
 }
@@ -352,7 +352,7 @@ fn protect<S: Service>(shared: &Shared<S>, link: Link) -> Option<(Link, Option<H
         Err(TlsError::Plain(link)) => {
             let text = "this service speaks TLS only; name the files of your certificate in PARIO_TLS_CA, \
                         PARIO_TLS_CERT and PARIO_TLS_KEY";
-            let mut exchange = Exchange::new(link);
+            let mut exchange = Exchange::new(*link);
             // Its question is read, so that its number is in the answer.
             let _ = exchange.next_within(HELLO_TIMEOUT);
             farewell(&mut exchange, Status::Unauthenticated, &Refusal::new(text));

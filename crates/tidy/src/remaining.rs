@@ -11,8 +11,10 @@ use crate::{Complaint, File};
 /// Where the numbers are.
 pub const PAGE: &str = "crates/tidy/remaining.txt";
 
-/// Kinds, each with what would be right and how many a file has.
-const KINDS: [(&str, &str, fn(&File) -> usize); 3] = [
+/// What is counted: its name, what would be right, and how many a file has.
+type Kind = (&'static str, &'static str, fn(&File) -> usize);
+
+const KINDS: [Kind; 3] = [
     ("participles", "name a type by a noun", participles),
     ("persons", "name who acts in a comment", persons),
     (
