@@ -30,7 +30,7 @@
 //! * no reference to shared memory is ever formed ([`SharedBytes`]).
 //!
 //! What the laboratory (`crates/bench`) and tests alone use of what is public: [`Program`], [`Nest`] and [`Body`] with their
-//! parts, [`Disjoint`], [`copy`], [`copy_parallel`], [`copy_shared`], [`copy_naive`], [`copy_plain`]. Everything else goes through a [`Share`] or a
+//! parts, [`Disjoint`], [`copy()`], [`copy_parallel`], [`copy_shared`], [`copy_naive`], [`copy_plain`]. Everything else goes through a [`Share`] or a
 //! [`Stream`].
 //!
 //! All unsafe code of the workspace's libraries is here: copies through raw pointers are what

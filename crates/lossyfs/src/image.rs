@@ -11,7 +11,7 @@
 //! - Modes and owners are durable at once; nothing here depends on them.
 //! - A sync of a file that was planned to fail forgets what waited, as Linux does: readers see it, and no later sync makes it
 //!   durable. It is seen until [`Loss::Evicted`], or until it is written again.
-//! - After the power is gone ([`Image::turn`]) every operation fails and changes nothing.
+//! - After the power is gone ([`Image::cut_after`]) every operation fails and changes nothing.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

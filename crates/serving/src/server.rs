@@ -84,7 +84,7 @@ pub trait Service: Send + Sync + 'static {
     }
 
     /// How many connections there may be. Those of one user are the service's affair, which knows him
-    /// ([`PerUser`](crate::PerUser)).
+    /// ([`PerUser`]).
     fn limits(&self) -> Limits {
         Limits::default()
     }

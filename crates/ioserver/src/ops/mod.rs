@@ -1,7 +1,7 @@
 //! What a server does for one message each, as far as the message is not of a subject with a module of its own.
 //!
 //! The dispatch (`service`) has checked who sends it, and names a function for each kind. A verb gets the parts of the
-//! server that it needs, decides, and returns an answer or a refusal; only [`lock`] answers by itself.
+//! server that it needs, decides, and returns an answer or a refusal; only [`lock()`] answers by itself.
 //!
 //! | messages | file |
 //! |---|---|

@@ -284,6 +284,11 @@ fn subfiles_are_listed_page_by_page_and_each_once() {
         });
     }
     assert_eq!(found, expected);
+    // A page that all of them fill has nothing behind it.
+    let after = None;
+    let list = client.ask(server, &ListSubfiles { after, most: 10 });
+    let list = list.unwrap();
+    assert_eq!((list.entries.len(), list.has_more), (10, false));
 }
 
 #[test]
