@@ -18,7 +18,7 @@
 //! | `entries`, `entry`, `ffi`, `verbs`, `free` | from an entry point to the function that does it |
 //! | `host`, `abi` | the MPI of the process, and what differs between libraries |
 //! | `table`, `open_file`, `view`, `datarep` | handles of ours, and what MPI keeps with them |
-//! | `operation`, `memory`, `datatype`, `scattered` | one access, its memory, and views that do not ascend |
+//! | `operation`, `memory`, `datatype` | one access, its memory, and views that do not ascend |
 //! | `requests`, `queue`, `progress` | what goes on while the program does, and waiting for it |
 //! | `service`, `roll_call`, `info` | services behind files, the processes that open one, and hints |
 //! | `redistribute` | redistribution in memory |

@@ -21,6 +21,7 @@
 //! | `file` | an open file: handle, pointers, view, size |
 //! | `access` | one request, and the ways it can go |
 //! | `collective` | requests of a team |
+//! | `session` | what all threads of a client have in common |
 //! | `transport` | connections, outages, patience |
 //! | `hints`, `profile` | what a program says about a file, and how it is used |
 //! | `error` | why an operation failed |

@@ -10,6 +10,7 @@
 //! | `connection` | one request and its answer |
 //! | `peer` | who is at the other end, as the kernel says it |
 //! | `limits` | how many connections there may be |
+//! | `seldom` | lines of the log that a peer can cause as often as it likes |
 //! | `watch` | noticing the death of processes of this host |
 //!
 //! Invariants

@@ -157,5 +157,7 @@ fn a_peer_that_stops_inside_a_message_or_does_not_read_loses_its_connection() {
         while deaf.send(header(Check::KIND, 0), &out, &[]).is_ok() {}
         assert_eq!(toy.ended(), 4);
         ping(&mut idle);
+        drop(idle);
+        assert_eq!(toy.ended(), 1);
     }
 }

@@ -1,4 +1,5 @@
 //! What a peer can cause as often as it likes is told seldom.
+//! The lines are counted in a process of their own, since all tests of a process write to one log.
 
 #[allow(dead_code, reason = "not every test file uses all of the toy")]
 mod toy;

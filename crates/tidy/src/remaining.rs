@@ -25,7 +25,7 @@ const KINDS: [Kind; 3] = [
 ];
 
 /// Nouns and verbs that look like participles.
-const NOUNS: [&str; 22] = [
+const NOUNS: [&str; 23] = [
     "Backing",
     "Beginning",
     "Between",
@@ -35,6 +35,7 @@ const NOUNS: [&str; 22] = [
     "Listing",
     "Mapping",
     "Matching",
+    "Meaning",
     "Meeting",
     "Open",
     "Opening",

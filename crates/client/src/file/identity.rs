@@ -18,7 +18,7 @@ struct Key {
     handle: HandleId,
     capability: Bytes,
     /// Why the present start of the manager has not opened the file again.
-    refusal: Option<Error>,
+    refusal: Option<Box<Error>>,
 }
 
 impl Key {
@@ -67,7 +67,10 @@ impl Identity {
 
     /// Says why the manager has not opened the file again, if it has not.
     pub(crate) fn check(&self) -> Result<()> {
-        self.key.lock().refusal.clone().map_or(Ok(()), Err)
+        match &self.key.lock().refusal {
+            Some(refusal) => Err((**refusal).clone()),
+            None => Ok(()),
+        }
     }
 
     /// Refuses what the file was not opened for.
@@ -113,6 +116,6 @@ impl Identity {
 
     /// The manager has not.
     pub(crate) fn refuse(&self, refusal: Error) {
-        self.key.lock().refusal = Some(refusal);
+        self.key.lock().refusal = Some(Box::new(refusal));
     }
 }

@@ -63,13 +63,17 @@ impl Unsynced {
         let is_same = |w: &&mut Note| (w.server, w.verifier) == (server, verifier);
         match list.iter_mut().find(is_same) {
             Some(written) => written.note = *count,
-            None => list.push(Note {
-                server,
-                start,
-                verifier,
-                since: Instant::now(),
-                note: *count,
-            }),
+            None => {
+                // Few, in every one of many open files.
+                list.reserve_exact(1);
+                list.push(Note {
+                    server,
+                    start,
+                    verifier,
+                    since: Instant::now(),
+                    note: *count,
+                });
+            }
         }
     }
 

@@ -1,4 +1,5 @@
 //! A sync fails, the page cache forgets what it could not write, and the server starts again on the same boot.
+//! The next sync of a client that wrote before says so. What stores keep through it is tested in `store`.
 
 use std::sync::Arc;
 

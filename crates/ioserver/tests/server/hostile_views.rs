@@ -4,7 +4,7 @@
 //! request pay for, others are served meanwhile, and a peer that goes away takes its work with it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -315,10 +315,12 @@ fn battle(rig: Rig, attackers: u64, attacks: u64) {
         let mut honest = Honest::new(&rig, &["/f", "/other"]);
         let before = resident_bytes();
         let reads = AtomicU64::new(0);
+        // Attackers fill the memory with what they write, and then no file can be made.
+        let begins = Barrier::new(attackers as usize);
         thread::scope(|scope| {
             let mut running = Vec::new();
             for attacker in 0..attackers {
-                let (rig, reads) = (&rig, &reads);
+                let (rig, reads, begins) = (&rig, &reads, &begins);
                 running.push(scope.spawn(move || {
                     // One that begins after the attack was sent is over before its answer is taken.
                     let honest_reads = || {
@@ -328,17 +330,22 @@ fn battle(rig: Rig, attackers: u64, attacks: u64) {
                         }
                     };
                     let mut client = rig.client();
-                    let mut files = vec![client.open("/f", None, None)];
+                    let shared = client.open("/f", None, None);
+                    let seed_of = |attack_number| attacker * 1_000_003 + attack_number;
+                    let mut odd = Vec::new();
+                    for attack_number in (0..attacks).step_by(16) {
+                        let text = odd_layout(&mut Source::seeded(!seed_of(attack_number)));
+                        let path = format!("/odd-{attacker}-{attack_number}");
+                        odd.push(client.open(&path, Some("u8[100003]"), Some(&text)));
+                    }
+                    begins.wait();
                     for attack_number in 0..attacks {
-                        let seed = attacker * 1_000_003 + attack_number;
-                        if attack_number % 16 == 0 {
-                            let odd = odd_layout(&mut Source::seeded(!seed));
-                            let path = format!("/odd-{attacker}-{attack_number}");
-                            files.truncate(1);
-                            files.push(client.open(&path, Some("u8[100003]"), Some(&odd)));
-                        }
+                        let seed = seed_of(attack_number);
                         let is_own = attack_number % 2 == 1;
-                        let file = &files[usize::from(is_own)];
+                        let file = match is_own {
+                            true => &odd[attack_number as usize / 16],
+                            false => &shared,
+                        };
                         attack(
                             &mut client,
                             server,

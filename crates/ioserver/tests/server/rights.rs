@@ -1,4 +1,5 @@
 //! Rights that are taken back end with the capability that a view was registered with.
+//! Clients that still have the right get another one and notice nothing; that is the client's part.
 
 use identity::{Keys, Secret};
 use layout::View;

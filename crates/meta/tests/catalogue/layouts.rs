@@ -629,7 +629,7 @@ fn views_cut_a_file_that_is_empty_and_was_left_to_the_rule() {
             "/shared" => Rights::BOTH,
             _ => Rights::READ,
         };
-        // Root is somebody else, and may open everything.
+        // Root is another user, and may open everything.
         f.open(0, path, rights).unwrap();
         let handle = f.open(ALICE, path, Rights::BOTH).unwrap().handle;
         let cut = f.catalogue.snapshot().unwrap();

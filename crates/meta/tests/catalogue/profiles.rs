@@ -1,4 +1,5 @@
 //! Profiles in the catalogue: they add up, say in which order a file is used, outlive a restart and go with the file.
+//! What an image of a profile looks like is tested in `advise`.
 
 use advise::profile::{Entry, Profile, Tally};
 use meta::catalogue::{AutoState, UnlinkHow};

@@ -1,4 +1,5 @@
 //! A truncate that not all servers have applied when the power goes: those that have do not cut a second time.
+//! Truncates that are cut off before a server has heard of them are in `kill/truncate.rs`.
 
 use client::ServerId;
 use layout::FileOffset;
@@ -32,7 +33,9 @@ fn server_that_came_back_and_cut_does_not_cut_what_was_synced_since() {
     host.service.kill_io(away);
     let cut = std::thread::spawn(move || file.resize(STRIPE as u64));
     let mut manager = Raw::client(&host.service.meta().endpoint().clone());
-    until("the intent", || manager.open("/f").attributes.epoch == 1);
+    until("the intent", || {
+        manager.open("/f").attributes.truncate_to.is_some()
+    });
     host.service.start_io(back);
     let opened = manager.open("/f");
     let endpoint = host.service.io(back).endpoint().clone();
