@@ -17,7 +17,7 @@ demo: ## set up what is missing, build, and show Pario doing its job
 	@scripts/setup
 	@scripts/demo
 
-test: ## set up what is missing, build, run every test (under 18 minutes on 2 cores)
+test: ## set up what is missing, build, run every test (about 21 minutes on 2 cores)
 	@scripts/test
 
 test-full: ## `make test` with many more random cases, then the tests marked as long

@@ -1,4 +1,4 @@
-//! `pario bench relayout`: a stored file changes its layout, while nobody uses it and while a client does.
+//! `pario bench relayout`: a stored file changes its layout, while no client uses it and while one does.
 //!
 //! ```text
 //!  FROM / TO / memory|disk       rows, cols, block: parts of an array    stripe64K ...: stripes

@@ -11,7 +11,7 @@
 //! servers --Applied-->  all that may still store: answer; all: the intent is done
 //! ```
 //!
-//! While a server that can be reached has not cut, nobody is told the size: a client that knew it could have others write
+//! While a server that can be reached has not cut, no client is told the size: one that knew it could have others write
 //! behind it, directly and in the earlier epoch, and those bytes would be cut off after they were acknowledged. For the
 //! same reason the truncate is not answered as long as a server that cannot be reached may live: clients of its
 //! host may store there. It is answered without such a server once its start is known to be over, since a later start

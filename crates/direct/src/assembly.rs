@@ -96,7 +96,7 @@ pub struct Assembly {
     /// The name of the file, for the member that made it.
     name: Mutex<Option<PathBuf>>,
     pid: u32,
-    /// The number of the next step. Held by the thread that is in a round; nobody waits for it without
+    /// The number of the next step. Held by the thread that is in a round; no thread waits for it without
     /// looking at it again.
     step: Mutex<u32>,
 }

@@ -71,7 +71,7 @@ pub struct Options {
 const CLIENT_GRACE: Duration = Duration::from_secs(5);
 
 impl Options {
-    /// With another time after which a client elsewhere that nobody hears of is dead: most of it may pass in
+    /// With another time after which a client elsewhere that the servers hear nothing of is dead: most of it may pass in
     /// silence, the rest is for coming back.
     pub fn with_client_lease(mut self, lease: Duration) -> Options {
         self.client_grace = lease / 4;

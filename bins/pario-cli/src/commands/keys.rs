@@ -40,7 +40,7 @@ pub(crate) struct KeyArguments {
 /// Options about clients on other hosts that nobody hears of.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct LeaseArguments {
-    /// Seconds after which a client that nobody hears of is dead, and its locks are free: one on another host, and any that holds
+    /// Seconds after which a client that servers hear nothing of is dead, and its locks are free: one on another host, and any that holds
     /// a lock which another one waits for
     #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..=86_400))]
     client_lease: u64,

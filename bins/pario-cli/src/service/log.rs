@@ -1,6 +1,6 @@
 //! The log of a service in the background, which does not grow for ever.
 //!
-//! Supervisor and servers append to one file that they inherited, so nobody can give them another one: what is in it is
+//! Supervisor and servers append to one file that they inherited, and the supervisor cannot give them another one: what is in it is
 //! copied to `log.1`, in place of what was there, and the file is cut. A line that comes between the two is lost.
 
 use std::fs::{self, File, OpenOptions};

@@ -1,7 +1,7 @@
 //! Teams of processes of one host, which exchange bytes through memory.
 //!
 //! Rank 0 makes the assembly and tells its name to the others by whatever way they have; they attach, and
-//! all meet. Nobody waits before that, so a member that cannot attach can say so and all take another kind of
+//! all meet. No member waits before that, so a member that cannot attach can say so and all take another kind of
 //! team.
 //!
 //! Left to others: the memory and its protocol (`direct::Assembly`).
