@@ -1,6 +1,8 @@
 //! The size of one file, at the server that owns it.
 //!
-//! The size grows by what writes report before they return, and shrinks or jumps only by a truncate.
+//! The size grows by what writes report before they return and by what the file's servers have, and shrinks or jumps only by
+//! a truncate. A server where bytes may be written behind the end without a report is a *grower*: it announces itself
+//! before the first of them, and the owner asks all growers before it tells a client the size.
 //! A truncate is an *intent* in the catalogue with a new *epoch*; servers apply it before they serve
 //! anything of that epoch, and whatever is reported about an earlier epoch is void from then on, so a
 //! write that was overtaken cannot bring the old size back.
@@ -17,7 +19,10 @@
 //! host may store there. It is answered without such a server once its start is known to be over, since a later start
 //! cuts before it serves.
 //!
-//! An owner that starts again takes the largest of the durable size and the ends that the file's
+//! A grower says with each answer whether it still is one. One that has announced itself again since it was asked stays: its
+//! answer may be from before.
+//!
+//! An owner that starts again takes all servers for growers. It takes the largest of the durable size and the ends that the file's
 //! servers report, each capped by the pending truncate if its server has not applied that yet.
 //!
 //! Invariants
@@ -72,14 +77,20 @@ pub enum Event {
         /// The epoch.
         epoch: u64,
     },
-    /// A server says, after a restart of the owner, how far its bytes reach.
+    /// Bytes may be written at this server behind the end from now on without a report.
+    Announced(ServerId),
+    /// A server that was asked says how far its bytes reach.
     EndIs {
         /// The server.
         server: ServerId,
+        /// How often it had announced itself when it was asked ([`SizeOwner::growers`]).
+        announcements: u64,
         /// The last epoch it has applied.
         epoch: u64,
         /// One past its last byte of the file.
         end: u64,
+        /// Whether it is a grower still.
+        grows: bool,
     },
     /// A server cannot be reached; it may come back with its bytes.
     ServerGone(ServerId),
@@ -160,6 +171,8 @@ pub struct SizeOwner {
     servers: BTreeMap<ServerId, bool>,
     /// Servers whose ends are not known yet, after a restart.
     asked: BTreeSet<ServerId>,
+    /// Servers where bytes may be written without a report, and how often they have announced themselves.
+    growers: BTreeMap<ServerId, u64>,
     queue: VecDeque<(Ticket, u64)>,
     /// The first of the queue waits for its intent.
     intending: bool,
@@ -174,6 +187,7 @@ impl SizeOwner {
             epoch: 0,
             servers: servers.into_iter().map(|s| (s, true)).collect(),
             asked: BTreeSet::new(),
+            growers: BTreeMap::new(),
             queue: VecDeque::new(),
             intending: false,
             cutting: None,
@@ -189,6 +203,7 @@ impl SizeOwner {
         owner.size = durable.size;
         owner.epoch = durable.epoch;
         owner.asked = owner.servers.keys().copied().collect();
+        owner.growers = owner.asked.iter().map(|server| (*server, 0)).collect();
         let servers: Vec<ServerId> = owner.asked.iter().copied().collect();
         let mut effects = vec![Effect::AskEnds(servers)];
         if let Some(to) = durable.truncate_to {
@@ -220,10 +235,27 @@ impl SizeOwner {
         (self.asked.is_empty() && !self.is_cutting()).then_some(self.size)
     }
 
+    /// The size as far as it was heard of; never more than it is.
+    pub fn at_least(&self) -> u64 {
+        self.size
+    }
+
     /// Whether a server that can be reached has still to cut.
     fn is_cutting(&self) -> bool {
         let mut left = self.cutting.iter().flat_map(|c| &c.left);
         left.any(|server| self.servers.get(server) == Some(&true))
+    }
+
+    /// Servers that have to be asked before the size is told, and how often each has announced itself. Those whose ends
+    /// are not known yet after a restart are asked already.
+    pub fn growers(&self) -> impl Iterator<Item = (ServerId, u64)> {
+        let growers = self.growers.iter().map(|(server, count)| (*server, *count));
+        growers.filter(|(server, _)| !self.asked.contains(server))
+    }
+
+    /// How often a server has announced itself; 0 if it is no grower.
+    pub fn announcements(&self, server: ServerId) -> u64 {
+        self.growers.get(&server).copied().unwrap_or(0)
     }
 
     /// Counts truncates; travels with every write.
@@ -293,15 +325,25 @@ impl SizeOwner {
                     cutting.live.remove(&server);
                 }
             }
+            Event::Announced(server) => *self.growers.entry(server).or_default() += 1,
             Event::EndIs { server, epoch, .. } if epoch > self.epoch => {
-                if self.asked.contains(&server) {
+                if self.asked.contains(&server) || self.growers.contains_key(&server) {
                     effects.push(Effect::Behind(server));
                 }
             }
-            Event::EndIs { server, epoch, end } => {
-                if self.asked.remove(&server) {
-                    let end = self.believed(epoch, end);
-                    self.size = self.size.max(end);
+            Event::EndIs {
+                server,
+                announcements,
+                epoch,
+                end,
+                grows,
+            } => {
+                let was_asked = self.asked.remove(&server);
+                if was_asked || self.growers.contains_key(&server) {
+                    self.size = self.size.max(self.believed(epoch, end));
+                }
+                if !grows && self.announcements(server) == announcements {
+                    self.growers.remove(&server);
                 }
             }
             Event::ServerGone(server) => {
@@ -318,6 +360,7 @@ impl SizeOwner {
             Event::ServerLost(server) => {
                 self.servers.remove(&server);
                 self.asked.remove(&server);
+                self.growers.remove(&server);
                 if let Some(cutting) = &mut self.cutting {
                     cutting.left.remove(&server);
                     cutting.live.remove(&server);

@@ -5,6 +5,7 @@
 //!                                                              entry per file: epoch
 //!   client page     one per client and server, written by both slots: who copies right now
 //!                                                              marks: extents that were stored into
+//!                                                              ends: how far subfiles were stored into
 //!   segments        memory of extents, mapped once per process and kept warm
 //! ```
 //!
@@ -50,7 +51,7 @@ mod table;
 
 pub use assembly::{Apart, Assembly, Drive, MOST_MEMBERS};
 pub use liveness::Liveness;
-pub use page::{Active, Claim, ClientPage, MARKS, SLOTS, ServerPage};
+pub use page::{Active, Claim, ClientPage, ENDS, MARKS, SLOTS, ServerPage};
 pub use process::Process;
 pub use segment::{MappedSegment, UNIT_BYTES};
 pub use table::{ClientTable, ENTRIES, ServerTable};

@@ -1,14 +1,19 @@
-//! The page of one client at one server: slots and marks.
+//! The page of one client at one server: slots, marks and ends.
 //!
 //! ```text
 //! 0      slot 0 .. 63: one word each, 64 bytes apart
 //! 4096   marks: one bit per extent that the client may store into
+//! 12288  ends: one word per subfile that the client may store into
 //! ```
 //!
 //! A slot's word is 0 (free), a claim (writes: 1 bit, entry + 1: 23 bits, epoch: 40 bits), or
 //! [`REVOKED`]. Free to claim: the client. Claim to free: the client, which thereby learns that it
 //! counts. Claim to revoked: the server. Revoked to free: the client, which thereby says that it no
 //! longer touches what it had mapped.
+//!
+//! An end is how far the client has stored into a subfile, or is about to. The client raises it inside a claim, before it
+//! stores, so a server that has waited for the claim, or learns of it by the claim's end, finds it. Only the server lowers it,
+//! when the word goes to another subfile and no thread of the client can raise it any more.
 //!
 //! What is in the page is the client's word. A lie costs the liar: it is waited for and revoked, or not
 //! waited for and its stores go to memory of files that it may write anyway.
@@ -24,9 +29,13 @@ pub const SLOTS: usize = 64;
 /// Extents of one client that can be stored into directly at a time.
 pub const MARKS: u32 = 1 << 16;
 
+/// Subfiles of one client that can be stored into directly at a time.
+pub const ENDS: u32 = 1 << 12;
+
 const SLOT_BYTES: usize = 64;
 const MARKS_AT: usize = SLOTS * SLOT_BYTES;
-const PAGE_BYTES: usize = MARKS_AT + MARKS as usize / 8;
+const ENDS_AT: usize = MARKS_AT + MARKS as usize / 8;
+const PAGE_BYTES: usize = ENDS_AT + ENDS as usize * 8;
 
 const FREE: u64 = 0;
 const REVOKED: u64 = u64::MAX;
@@ -45,6 +54,11 @@ fn claim_word(entry: u32, epoch: u64, writes: bool) -> u64 {
 fn mark_at(mark: u32) -> (usize, u64) {
     assert!(mark < MARKS);
     (MARKS_AT + mark as usize / 64 * 8, 1 << (mark % 64))
+}
+
+fn end_at(end: u32) -> usize {
+    assert!(end < ENDS);
+    ENDS_AT + end as usize * 8
 }
 
 /// The page, as its client has it.
@@ -94,6 +108,15 @@ impl ClientPage {
         let word = self.mapping.word(at);
         if word.load(Ordering::SeqCst) & bit == 0 {
             word.fetch_or(bit, Ordering::SeqCst);
+        }
+    }
+
+    /// Says that a subfile is about to be stored into up to `to`. To be called inside a claim, before storing.
+    #[inline]
+    pub fn raise_end(&self, end: u32, to: u64) {
+        let word = self.mapping.word(end_at(end));
+        if word.load(Ordering::SeqCst) < to {
+            word.fetch_max(to, Ordering::SeqCst);
         }
     }
 }
@@ -239,6 +262,21 @@ impl ServerPage {
             let of_entry = word >> EPOCH_BITS & ENTRY == u64::from(entry) + 1;
             word == REVOKED || (word & WRITES != 0 && of_entry)
         })
+    }
+
+    /// Whether a claim of any entry was revoked and not noticed yet.
+    pub fn has_revoked(&self) -> bool {
+        (0..SLOTS).any(|slot| self.is_revoked(slot))
+    }
+
+    /// How far the client says that it has stored into the subfile of a word.
+    pub fn end(&self, end: u32) -> u64 {
+        self.mapping.word(end_at(end)).load(Ordering::SeqCst)
+    }
+
+    /// Takes a word for another subfile. No thread of the client may be about to raise it for the one before.
+    pub fn clear_end(&self, end: u32) {
+        self.mapping.word(end_at(end)).store(0, Ordering::SeqCst);
     }
 
     /// Clears a mark and says whether it was set. A thread that stores in a claim that begins later sets it

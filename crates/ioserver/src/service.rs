@@ -13,8 +13,8 @@ use serving::{Exchange, Outcome, Peer, PerUser, Proven, Service};
 use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::ahead::{Confirm, Deposit, ReadAhead};
 use wire::message::cluster::{
-    ApplyTruncate, AskEnd, AskNumber, Fence, FenceWindows, Lend, PullWindows, Redomain, TakeLayout,
-    TakePointers, TakeServer, Tell,
+    Announce, ApplyTruncate, AskEnd, AskNumber, Fence, FenceWindows, Lend, PullWindows, Redomain,
+    TakeLayout, TakePointers, TakeServer, Tell,
 };
 use wire::message::direct::{Attach, Map};
 use wire::message::directed::{Follow, HoldRange, Lead, LetGo, Packet};
@@ -194,7 +194,7 @@ impl IoService {
 
             answer SetView => |r| ops::set_view(files, s, r);
             answer SetViewPart => |r| ops::set_view_part(files, s, &r);
-            answer DropView => |r| ops::drop_view(identity, s, &r);
+            answer DropView => |r| ops::drop_view(files, s, &r);
             answer ReadAhead => |r| ahead::read_ahead(files, s, &r);
             answer ChooseServer => |r| gateway::choose_server(files, s, &r);
             answer HoldRange => |r| ops::hold_range(files, owner, s, &r);
@@ -229,6 +229,7 @@ impl IoService {
             answer Unlock => |r| ops::unlock(owner, s, r);
 
             answer ApplyTruncate => |r| files.apply_truncate(&r);
+            answer Announce => |r| owner.announced(r.file, s.server(identity));
             answer AskEnd => |r| files.ask_end(r.file);
             answer Fence => |r| files.fence(r.client);
             answer Tell => |r| files.tell(&r);

@@ -108,6 +108,8 @@ pub(crate) struct Client {
     pub(crate) attached: Mutex<Attachment>,
     /// Held while that is taken back.
     pub(crate) detaching: Mutex<()>,
+    /// Held while a map is made for it, or given up.
+    pub(crate) mapping: Mutex<()>,
 }
 
 impl Client {
@@ -128,6 +130,7 @@ impl Client {
             is_watched: AtomicBool::new(false),
             attached: Mutex::default(),
             detaching: Mutex::default(),
+            mapping: Mutex::default(),
         }
     }
 
@@ -202,8 +205,8 @@ impl Client {
         }
     }
 
-    /// Forgets a view, or one that is on its way.
-    pub(crate) fn drop_view(&self, number: u64) -> Result<(), Refused> {
+    /// Forgets a view, or one that is on its way; its file.
+    pub(crate) fn drop_view(&self, number: u64) -> Result<Option<FileId>, Refused> {
         let pending = self.take_pending(number);
         if let Some(pending) = &pending {
             self.give_quota(pending.announced);
@@ -214,10 +217,10 @@ impl Client {
         match found {
             Some(view) => {
                 self.give_quota(view.description_bytes());
-                Ok(())
+                Ok(Some(view.file))
             }
-            None if pending.is_some() => Ok(()),
-            None => self.view(number).map(drop),
+            None if pending.is_some() => Ok(None),
+            None => self.view(number).map(|_| None),
         }
     }
 

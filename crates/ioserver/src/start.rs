@@ -316,9 +316,14 @@ pub fn start_on(
     let files = Files::new(&cluster, &storage, &sessions, direct, applied, hold_wait);
     let files = Arc::new(files);
     let direct = Arc::downgrade(&files.direct);
-    storage
-        .stored
-        .reclaim_with(move || direct.upgrade().is_some_and(|direct| direct.reclaim()));
+    let is_durable = storage.stored.is_durable();
+    storage.stored.reclaim_with(move || {
+        let direct = direct.upgrade();
+        direct.is_some_and(|direct| match is_durable {
+            true => direct.reclaim(),
+            false => direct.reclaim_ahead(),
+        })
+    });
     let owner = Owner::new(Arc::new(Others(Arc::clone(&files))));
     let owner = Arc::new(owner.with_most_claims(storage.limits.locks));
     owner.members_are(&joined.members);

@@ -11,8 +11,8 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -39,6 +39,8 @@ pub(crate) struct SubfileStore {
     disk: Option<Arc<DiskStore>>,
     /// Of a store in memory.
     index: Mutex<BTreeSet<SubfileId>>,
+    /// Of a store in memory: whom to ask for memory that nobody has stored into yet.
+    reclaim: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     has_dirty: AtomicBool,
     /// So much is dirty that it shall not gather any longer.
     is_urgent: AtomicBool,
@@ -60,6 +62,7 @@ impl SubfileStore {
             store,
             disk,
             index: Mutex::default(),
+            reclaim: OnceLock::new(),
             has_dirty: AtomicBool::new(false),
             is_urgent: AtomicBool::new(false),
             is_stopping: Mutex::new(false),
@@ -220,9 +223,15 @@ impl SubfileStore {
 
     /// Whom to ask for memory that others have mapped, when there is no other.
     pub(crate) fn reclaim_with(&self, reclaim: impl Fn() -> bool + Send + Sync + 'static) {
-        if let Some(disk) = &self.disk {
-            disk.reclaim_with(reclaim);
+        match &self.disk {
+            Some(disk) => disk.reclaim_with(reclaim),
+            None => drop(self.reclaim.set(Box::new(reclaim))),
         }
+    }
+
+    /// Takes memory back that nobody has stored into yet, where memory is all there is; whether there was any.
+    pub(crate) fn reclaim(&self) -> bool {
+        self.reclaim.get().is_some_and(|reclaim| reclaim())
     }
 
     /// Room in all and room taken, in bytes.

@@ -71,6 +71,11 @@ pub const CHECKS: &[Check] = &[
         |c| c.mappable,
         stored_by_others,
     ),
+    check(
+        "space_ahead_is_no_length",
+        |c| c.mappable,
+        space_ahead_is_no_length,
+    ),
     check("synced_bytes_survive", |c| c.durable, synced_bytes_survive),
     check(
         "flushed_bytes_survive",
@@ -564,6 +569,33 @@ fn late_stores(harness: &mut dyn Harness) {
     );
 }
 
+/// Space is made ahead of what clients store, counts as far as they say, and the rest goes back.
+fn space_ahead_is_no_length(harness: &mut dyn Harness) {
+    let store = harness.store();
+    let subfile = store.create(&identity(1)).unwrap();
+    subfile.reserve(0..4 << 20).unwrap();
+    assert_eq!(subfile.len(), 0);
+    let mapped = subfile.extents(0..4 << 20, 1000, 3).unwrap();
+    assert!(!mapped.is_empty());
+    assert!(mapped.iter().all(|l| subfile.let_store(l.offset, 3)));
+    // Zeros that were written are as long as other bytes.
+    subfile.stored_to(100_000).unwrap();
+    subfile.mark_written(0..4 << 20).unwrap();
+    assert_eq!(subfile.len(), 100_000);
+    let used = store.usage().memory_bytes;
+    subfile.trim();
+    assert_eq!(store.usage().memory_bytes, used, "a client may store there");
+    subfile.sync().unwrap();
+    subfile.unmap(4);
+    subfile.trim();
+    let left = store.usage().memory_bytes;
+    assert!(left <= 2 << 20, "{left} of {used} bytes are kept");
+    assert_eq!(subfile.len(), 100_000);
+    same(&read(&*subfile, 0..100_000), &vec![0; 100_000], "zeros");
+    subfile.truncate(10).unwrap();
+    assert_eq!(subfile.len(), 10);
+}
+
 /// A client that has mapped extents stores into them, beside writes that are committed and given up.
 fn stored_by_others(harness: &mut dyn Harness) {
     let store = harness.store();
@@ -572,8 +604,8 @@ fn stored_by_others(harness: &mut dyn Harness) {
     subfile.write_at(0, &bytes).unwrap();
     subfile.sync().unwrap();
     harness.evict();
-    subfile.make_extents(0..300_000).unwrap();
-    assert_eq!(subfile.len(), 300_000);
+    subfile.reserve(0..300_000).unwrap();
+    assert_eq!(subfile.len(), 200_000, "space alone is no length");
     same(&read(&*subfile, 0..200_000), &bytes, "nothing is lost");
     let mapped = subfile.extents(0..300_000, 100, 5).unwrap();
     let end = mapped.last().map_or(0, |l| l.offset + l.len);
@@ -598,11 +630,13 @@ fn stored_by_others(harness: &mut dyn Harness) {
         "after a write that was given up",
     );
     subfile.write_at(100, b"by message").unwrap();
+    subfile.stored_to(305_007).unwrap();
+    subfile.stored_to(10).unwrap();
     for location in &mapped {
         let range = location.offset..location.offset + location.len;
         subfile.mark_written(range).unwrap();
     }
-    assert_eq!(subfile.len(), 305_007, "as far as there is anything");
+    assert_eq!(subfile.len(), 305_007, "as far as a client has stored");
     subfile.sync().unwrap();
     subfile.unmap(6);
     harness.evict();

@@ -146,6 +146,29 @@ impl State {
 }
 
 impl State {
+    /// Fills the gaps of a range with extents of zeros, or leaves everything as it was: what was asked for in vain is not
+    /// kept from others.
+    fn reserve(&mut self, range: Range<u64>, pool: &Pool) -> Result<()> {
+        check(&range)?;
+        self.check_alive()?;
+        let starts = |table: &Table| -> BTreeSet<u64> {
+            let found = table.meeting(range.clone());
+            found.map(|(start, _)| start).collect()
+        };
+        let before = starts(&self.table);
+        let domain = self.identity.domain;
+        let filled = self
+            .table
+            .fill(range.clone(), Fill::Loaded, 0, pool, domain);
+        if filled.is_err() {
+            let after = starts(&self.table);
+            for start in after.into_iter().filter(|start| !before.contains(start)) {
+                self.table.remove(start);
+            }
+        }
+        filled
+    }
+
     /// Puts an extent that was apart where it belongs. Should another thread have been faster with one that
     /// overlaps it, its bytes go there.
     fn take_in(&mut self, pin: &Pin, pool: &Pool) -> Result<()> {
@@ -321,29 +344,8 @@ impl Subfile for MemorySubfile {
 
     fn preallocate(&self, range: Range<u64>) -> Result<()> {
         let end = range.end;
-        check(&range)?;
         let mut state = self.held.lock();
-        state.check_alive()?;
-        let domain = state.identity.domain;
-        let pool = &self.held.pool;
-        let starts = |table: &Table| -> BTreeSet<u64> {
-            table
-                .meeting(range.clone())
-                .map(|(start, _)| start)
-                .collect()
-        };
-        let before = starts(&state.table);
-        if let Err(error) = state
-            .table
-            .fill(range.clone(), Fill::Loaded, 0, pool, domain)
-        {
-            // All or nothing: what was asked for in vain is not kept from others.
-            let after = starts(&state.table);
-            for start in after.into_iter().filter(|start| !before.contains(start)) {
-                state.table.remove(start);
-            }
-            return Err(error);
-        }
+        state.reserve(range, &self.held.pool)?;
         state.len = state.len.max(end);
         Ok(())
     }
@@ -356,8 +358,14 @@ impl Subfile for MemorySubfile {
         Ok(())
     }
 
+    /// Space that is kept ready behind the length belongs to nobody yet.
     fn allocated(&self) -> Result<u64> {
-        Ok(self.held.lock().table.bytes())
+        let state = self.held.lock();
+        let ahead = state
+            .table
+            .behind(state.len)
+            .map(|(_, slot)| slot.extent.len());
+        Ok(state.table.bytes() - ahead.sum::<u64>())
     }
 
     fn scrub(&self) -> Result<Scrub> {
@@ -398,6 +406,10 @@ impl Subfile for MemorySubfile {
             .collect())
     }
 
+    fn is_mappable(&self, range: Range<u64>) -> bool {
+        self.held.lock().table.covers(range, |_| true)
+    }
+
     fn unmap(&self, before: u64) {
         self.held.lock().table.unmap(before);
     }
@@ -413,8 +425,22 @@ impl Subfile for MemorySubfile {
         true
     }
 
-    fn make_extents(&self, range: Range<u64>) -> Result<()> {
-        self.preallocate(range)
+    fn reserve(&self, range: Range<u64>) -> Result<()> {
+        self.held.lock().reserve(range, &self.held.pool)
+    }
+
+    fn stored_to(&self, end: u64) -> Result<()> {
+        check(&(0..end))?;
+        let mut state = self.held.lock();
+        state.check_alive()?;
+        state.len = state.len.max(end);
+        Ok(())
+    }
+
+    fn trim(&self) {
+        let mut state = self.held.lock();
+        let len = state.len;
+        state.table.trim(len);
     }
 
     fn set_aside(&self, range: Range<u64>, keep: u64, aside: &mut Aside) -> Result<()> {
@@ -439,12 +465,7 @@ impl Subfile for MemorySubfile {
 
     fn mark_written(&self, range: Range<u64>) -> Result<()> {
         check(&range)?;
-        let mut state = self.held.lock();
-        state.check_alive()?;
-        let behind = range.start.max(state.len)..range.end;
-        let end = state.table.last_stored(behind);
-        state.len = state.len.max(end.unwrap_or(0));
-        Ok(())
+        self.held.lock().check_alive()
     }
 }
 

@@ -227,6 +227,9 @@ pub trait Subfile: Send + Sync {
     /// where they are until [`Subfile::unmap`] is called with a number above `map`.
     fn extents(&self, range: Range<u64>, most: usize, map: u64) -> Result<Vec<Location>>;
 
+    /// Whether every byte of a range is in an extent that others may map now.
+    fn is_mappable(&self, range: Range<u64>) -> bool;
+
     /// Maps with a number below `before` are void: nobody reads extents through them any more.
     fn unmap(&self, before: u64);
 
@@ -234,9 +237,15 @@ pub trait Subfile: Send + Sync {
     /// the map; whether it may. What it stores counts with [`Subfile::mark_written`].
     fn let_store(&self, start: u64, map: u64) -> bool;
 
-    /// Makes the extents of a range that a client is going to store into, and raises the length to
-    /// its end. When it fails, what was made can be evicted, or is not there.
-    fn make_extents(&self, range: Range<u64>) -> Result<()>;
+    /// Makes the extents of a range that clients may store into later. The length stays: how far they stored is said by
+    /// [`Subfile::stored_to`]. When it fails, what was made can be evicted, or is not there.
+    fn reserve(&self, range: Range<u64>) -> Result<()>;
+
+    /// A client that has a map has stored up to `end`, or is about to: the length is at least that.
+    fn stored_to(&self, end: u64) -> Result<()>;
+
+    /// Gives back the memory of extents that lie behind the length as a whole and that no client has mapped.
+    fn trim(&self);
 
     /// Takes the extents of a range away from a client that may still store into them: those that begin
     /// below `keep` are copied to fresh ones, the others may be freed. The old ones go to `aside`, also
@@ -246,8 +255,8 @@ pub trait Subfile: Send + Sync {
     /// Nobody else may be writing: a grant that is not committed yet is refused afterwards.
     fn set_aside(&self, range: Range<u64>, keep: u64, aside: &mut Aside) -> Result<()>;
 
-    /// Marks a range as written by a client that mapped it, as far as it is in memory. The length grows
-    /// to the last byte that is not zero: it did not say how far it stored, and zeros need no length.
+    /// Marks a range as written by a client that mapped it, as far as it is in memory and below the length, which
+    /// [`Subfile::stored_to`] has raised before.
     fn mark_written(&self, range: Range<u64>) -> Result<()>;
 
     /// Copies `target.len()` bytes from `offset` on; what was never written is zero.

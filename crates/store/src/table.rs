@@ -447,6 +447,32 @@ impl Table {
         }
     }
 
+    /// Whether every byte of a range is in an extent that is as wanted.
+    pub(crate) fn covers(&self, range: Range<u64>, is_wanted: impl Fn(&Slot) -> bool) -> bool {
+        let mut at = range.start;
+        for (start, slot) in self.meeting(range.clone()) {
+            if start > at || !is_wanted(slot) {
+                return false;
+            }
+            at = start + slot.extent.len();
+        }
+        at >= range.end
+    }
+
+    /// Extents that lie behind a length as a whole.
+    pub(crate) fn behind(&self, len: u64) -> impl Iterator<Item = (u64, &Slot)> {
+        self.slots.range(len..).map(|(start, slot)| (*start, slot))
+    }
+
+    /// Frees extents that lie behind a length as a whole and that nobody uses.
+    pub(crate) fn trim(&mut self, len: u64) {
+        let idle = self.behind(len).filter(|(_, slot)| slot.is_idle());
+        let idle: Vec<u64> = idle.map(|(start, _)| start).collect();
+        for start in idle {
+            self.remove(start);
+        }
+    }
+
     /// Frees extents inside a range, and leaves the others as they are.
     pub(crate) fn release(&mut self, range: Range<u64>) {
         let is_inside = |(start, slot): &(u64, &Slot)| {
@@ -494,25 +520,6 @@ impl Table {
                 }
             };
         }
-    }
-
-    /// One past the last byte of a range that is loaded and not zero.
-    pub(crate) fn last_stored(&self, range: Range<u64>) -> Option<u64> {
-        let mut buffer = [0; BLOCK as usize];
-        for block in touched(&range).rev() {
-            if self.block_state(block) != BlockState::Loaded {
-                continue;
-            }
-            let (start, slot) = self.find(block * BLOCK)?;
-            slot.extent.copy_out(block * BLOCK - start, &mut buffer);
-            let last = buffer.iter().rposition(|&byte| byte != 0);
-            let end = last.map(|i| block * BLOCK + i as u64 + 1);
-            match end {
-                Some(end) if end > range.start => return Some(end.min(range.end)),
-                _ => {}
-            }
-        }
-        None
     }
 
     /// Marks blocks clean.

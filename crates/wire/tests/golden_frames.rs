@@ -1,6 +1,6 @@
 //! Golden frames: every message, byte for byte as version 2 writes it.
 //!
-//! `testdata/wire-v2.txt` has a line per sample: name, direction, and header with control part in
+//! `testdata/wire-v3.txt` has a line per sample: name, direction, and header with control part in
 //! hexadecimal. `PARIO_BLESS=1` writes it anew, which is right for a message that is new and wrong
 //! for one that was released: that is a new protocol version.
 
@@ -30,7 +30,7 @@ fn line(sample: &Sample) -> String {
 
 #[test]
 fn every_frame_is_as_it_was() {
-    let path = repository("testdata/wire-v2.txt");
+    let path = repository("testdata/wire-v3.txt");
     let samples = samples::all();
     let mut names = BTreeSet::new();
     for sample in &samples {

@@ -476,9 +476,13 @@ impl File {
             for server in seen.take_known() {
                 if let Some(index) = lane.find(server) {
                     let number = self.session.number();
-                    let dropped = lane
-                        .pipe(index)
-                        .ask(number, &DropView { view: seen.number });
+                    let dropped = lane.pipe(index).ask(
+                        number,
+                        &DropView {
+                            view: seen.number,
+                            maps: 0,
+                        },
+                    );
                     if !matches!(dropped, Ok(_) | Err(Trouble::Refused(..))) {
                         lane.drop_pipe(server);
                     }

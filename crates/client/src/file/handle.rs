@@ -519,13 +519,13 @@ impl Handle {
         self.recording.set_text("");
         let unused = self.views.replace(seen);
         for seen in unused {
-            self.drop_view(lane, &seen);
+            self.drop_view(lane, &seen, &Maps::default());
         }
     }
 
-    /// Lets servers forget a view; those that did with their verifiers. What they do not hear costs them a little
-    /// memory until the end of the session.
-    fn drop_view(&self, lane: &mut Lane, seen: &HandleView) -> Vec<(u64, Verifiers)> {
+    /// Lets servers forget a view, and maps that are needed no more; those that did with their verifiers. What they do not
+    /// hear costs them a little memory until the end of the session.
+    fn drop_view(&self, lane: &mut Lane, seen: &HandleView, maps: &Maps) -> Vec<(u64, Verifiers)> {
         let mut asked = Vec::new();
         for server in seen.take_known() {
             let Some(index) = lane.find(server) else {
@@ -544,7 +544,10 @@ impl Handle {
         for (server, index) in asked {
             let number = self.session.number();
             self.session.count_message();
-            let request = DropView { view: seen.number };
+            let request = DropView {
+                view: seen.number,
+                maps: maps.server(server).map_or(0, |map| map.number),
+            };
             match lane.pipe(index).put(number, &request) {
                 Ok(()) => sent.push((server, number)),
                 Err(_) => sent.push((server, 0)),
@@ -581,13 +584,19 @@ impl Handle {
         // Accesses of other threads end before the file does.
         let _gate = self.life.gate.write();
         self.direct.quick.clear();
-        *self.direct.maps.lock() = Arc::default();
+        let maps = std::mem::take(&mut *self.direct.maps.lock());
+        // Another handle of the file may use what was mapped for this one. One that is opened from now on has maps of its own
+        // with later numbers.
+        let maps = match self.session.open_files.has_another(self) {
+            true => Arc::default(),
+            false => maps,
+        };
         self.session.tell_drift();
         self.session.with_lane(|lane| {
             self.hand_over(lane);
             // The release compares, and forgets what was not synced.
             let is_synced = self.unsynced.is_empty();
-            let released = self.release(lane);
+            let released = self.release(lane, &maps);
             let closed = self.session.manager_on(lane, || Close {
                 handle: self.handle_id(),
             });
@@ -605,7 +614,7 @@ impl Handle {
     }
 
     /// Tells servers that this handle is done.
-    fn release(&self, lane: &mut Lane) -> Result<()> {
+    fn release(&self, lane: &mut Lane, maps: &Maps) -> Result<()> {
         let seen = self.views.current();
         let owner = self.known.state().owner.server;
         let mut released = Ok(());
@@ -632,7 +641,7 @@ impl Handle {
         let retired = self.views.take_retired();
         let mut heard = Vec::new();
         for seen in retired.iter().chain([&seen, &self.views.whole]) {
-            heard.extend(self.drop_view(lane, seen));
+            heard.extend(self.drop_view(lane, seen, maps));
         }
         loss_first(released, self.compare_at_close(lane, &heard))
     }

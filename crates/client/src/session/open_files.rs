@@ -63,6 +63,20 @@ impl OpenFiles {
         files.iter().try_for_each(|file| file.reopen(manager))
     }
 
+    /// Whether another handle of the same file is open.
+    pub(crate) fn has_another(&self, handle: &Handle) -> bool {
+        // The last of them may end with this list, outside of the lock.
+        let open: Vec<Arc<Handle>> = {
+            let handles = self.handles.lock();
+            handles.iter().filter_map(Weak::upgrade).collect()
+        };
+        open.iter().any(|other| {
+            !std::ptr::eq(&**other, handle)
+                && other.identity.file == handle.identity.file
+                && !other.life.is_closed()
+        })
+    }
+
     pub(crate) fn has_ahead(&self) -> bool {
         self.has_ahead.load(Ordering::Relaxed)
     }

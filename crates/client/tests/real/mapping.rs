@@ -345,7 +345,7 @@ fn seed001_s40_parts_of_the_normal_way_are_disjoint_complete_and_where_they_lie(
 #[test]
 fn seed001_s41_each_involved_server_gets_one_message() {
     let service = Service::start(3);
-    let client = service.connect();
+    let client = connect(&service, ConnectOptions::default().with_direct(false));
     let file = create(&client, "/messages", "u16[60,80]", "(cyclic, *) onto 3");
     file.write_at(0, &pattern(9600, 3)).unwrap();
     file.set_view_text("(*, block) onto 4 [1]").unwrap();

@@ -187,7 +187,7 @@ fn start_that_is_over_keeps_the_intent_but_not_the_client() {
 
 #[test]
 fn end_of_a_later_epoch_is_asked_for_again_in_that_epoch() {
-    let end = |server, epoch, end| Event::EndIs { server, epoch, end };
+    let end = |server, epoch, end| last_end(server, 0, epoch, end);
     let durable = SizeState {
         size: 100,
         epoch: 3,
@@ -224,7 +224,7 @@ fn restart_takes_the_largest_end_capped_by_the_pending_truncate() {
         epoch: 3,
         truncate_to: Some(10),
     };
-    let end = |server, epoch, end| Event::EndIs { server, epoch, end };
+    let end = |server, epoch, end| last_end(server, 0, epoch, end);
     let (mut owner, effects) = SizeOwner::restarted(durable, [A, B]);
     assert_eq!(
         effects,
@@ -344,6 +344,72 @@ fn an_intent_whose_answer_was_lost_is_taken_over() {
     assert_eq!(owner.report(), Some((5, 9)));
 }
 
+/// What a grower says that still is one.
+fn end_is(server: ServerId, announcements: u64, epoch: u64, end: u64) -> Event {
+    Event::EndIs {
+        server,
+        announcements,
+        epoch,
+        end,
+        grows: true,
+    }
+}
+
+/// What a server says that is none.
+fn last_end(server: ServerId, announcements: u64, epoch: u64, end: u64) -> Event {
+    Event::EndIs {
+        server,
+        announcements,
+        epoch,
+        end,
+        grows: false,
+    }
+}
+
+#[test]
+fn growers_are_asked_until_they_say_that_they_are_none() {
+    let mut owner = SizeOwner::new([A, B]);
+    assert_eq!(owner.growers().count(), 0);
+    owner.handle(Event::Announced(B));
+    assert!(owner.growers().eq([(B, 1)]));
+    // What a server says that was not asked is not believed.
+    owner.handle(last_end(A, 0, 0, 500));
+    assert_eq!(owner.size(), Some(0));
+    owner.handle(end_is(B, 1, 0, 70));
+    assert_eq!((owner.size(), owner.growers().count()), (Some(70), 1));
+    // It has announced itself again while its answer was on the way.
+    owner.handle(Event::Announced(B));
+    owner.handle(last_end(B, 1, 0, 80));
+    assert_eq!((owner.size(), owner.growers().count()), (Some(80), 1));
+    owner.handle(last_end(B, 2, 0, 75));
+    assert_eq!((owner.size(), owner.growers().count()), (Some(80), 0));
+    // An end of an epoch that is over is cut with everything else of it.
+    owner.handle(Event::Announced(B));
+    owner.handle(truncate(1, 10));
+    owner.handle(Event::Intended { epoch: 1 });
+    owner.handle(applied(A, 1));
+    owner.handle(end_is(B, 1, 0, 500));
+    owner.handle(applied(B, 1));
+    assert_eq!(owner.size(), Some(10));
+    owner.handle(end_is(B, 1, 0, 500));
+    assert_eq!(owner.size(), Some(10), "it answered before it cut");
+    owner.handle(end_is(B, 1, 1, 12));
+    assert_eq!(owner.size(), Some(12));
+    owner.handle(Event::ServerLost(B));
+    assert_eq!(owner.growers().count(), 0);
+    let durable = SizeState {
+        size: 12,
+        epoch: 1,
+        truncate_to: None,
+    };
+    let (mut owner, _) = SizeOwner::restarted(durable, [A, B]);
+    assert_eq!(owner.growers().count(), 0, "they are asked already");
+    owner.handle(last_end(A, 0, 1, 12));
+    owner.handle(end_is(B, 0, 1, 13));
+    assert!(owner.growers().eq([(B, 0)]));
+    assert_eq!(owner.size(), Some(13));
+}
+
 /// Random writes, truncates and crashes of the owner against plain servers: whatever was
 /// answered is not lost, and what was cut does not come back.
 #[test]
@@ -370,7 +436,18 @@ fn nothing_counted_is_lost_and_nothing_cut_returns() {
         let mut plain = 0u64;
         for request in 0..80 {
             let server = [A, B][below(2) as usize];
-            let effects = match below(8) {
+            let effects = match below(10) {
+                8 | 9 => {
+                    // A client stores behind the end and tells nobody.
+                    owner.handle(Event::Announced(server));
+                    let (epoch, end) = servers.get_mut(&server).unwrap();
+                    let to = below(100);
+                    if *epoch == durable.epoch {
+                        *end = to.max(*end);
+                        plain = plain.max(to);
+                    }
+                    Vec::new()
+                }
                 0..=2 => {
                     // A server serves the present epoch only after it has applied it.
                     let (epoch, end) = servers.get_mut(&server).unwrap();
@@ -398,7 +475,7 @@ fn nothing_counted_is_lost_and_nothing_cut_returns() {
                     let (new, mut effects) = SizeOwner::restarted(durable, [A, B]);
                     owner = new;
                     for (&server, &(epoch, end)) in &servers {
-                        effects.extend(owner.handle(Event::EndIs { server, epoch, end }));
+                        effects.extend(owner.handle(end_is(server, 0, epoch, end)));
                     }
                     let size = owner.size();
                     assert!(size.is_none_or(|s| s == plain), "round {round}: {size:?}");
@@ -456,6 +533,20 @@ fn nothing_counted_is_lost_and_nothing_cut_returns() {
                     }
                     Effect::Intend { .. } | Effect::Finish { .. } => under_way.push(effect),
                     _ => {}
+                }
+            }
+            let growers: Vec<(ServerId, u64)> = owner.growers().collect();
+            for (server, announcements) in growers {
+                let (epoch, end) = servers[&server];
+                let says = [end_is, last_end][below(2) as usize];
+                for effect in owner.handle(says(server, announcements, epoch, end)) {
+                    match effect {
+                        Effect::Apply { epoch, to, servers } => {
+                            under_way.extend(servers.iter().map(|s| apply(epoch, to, &[*s])));
+                        }
+                        Effect::Intend { .. } | Effect::Finish { .. } => under_way.push(effect),
+                        _ => {}
+                    }
                 }
             }
             // A client that is told a size is told the right one, and when all have cut.

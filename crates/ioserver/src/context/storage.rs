@@ -75,6 +75,12 @@ impl Storage {
         mut try_again: impl FnMut() -> store::Result<T>,
     ) -> store::Result<T> {
         let mut result = try_again();
+        while let Err(store::Error::NoSpace { .. }) = result {
+            if !self.stored.reclaim() {
+                break;
+            }
+            result = try_again();
+        }
         let mut deadline = Instant::now() + self.room_wait;
         if self.stored.is_durable()
             && let Err(store::Error::NoSpace { .. }) = result

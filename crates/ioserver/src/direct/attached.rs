@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use wire::Status;
 
+use super::ends::FreeEnds;
 use super::marks::FreeMarks;
 use crate::refused::Refused;
 
@@ -21,6 +22,7 @@ pub(crate) struct AttachedClient {
     pub(super) number: u64,
     pub(super) page: ServerPage,
     pub(super) marks: Mutex<FreeMarks>,
+    pub(super) ends: Mutex<FreeEnds>,
     process: OwnedFd,
 }
 
@@ -45,6 +47,7 @@ impl AttachedClient {
             number,
             page,
             marks: Mutex::new(FreeMarks::new()),
+            ends: Mutex::default(),
             process,
         })
     }

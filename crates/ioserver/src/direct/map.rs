@@ -11,11 +11,12 @@ use std::sync::{Arc, Weak};
 use serving::Exchange;
 use store::{CHUNK, Domain, Location, MAX_LEN, Pins, Segment, Subfile, SubfileId};
 use wire::message::direct::{
-    AttachAnswer as Answer, Map, MapAnswer, MappedExtent, READ_ONLY, SegmentIs,
+    AttachAnswer as Answer, Map, MapAnswer, MappedExtent, READ_ONLY, SegmentIs, SubfileEnd,
 };
 use wire::{MOST_DESCRIPTORS, Rights, Status};
 
 use super::AttachedClient;
+use super::ends::HandedEnd;
 use super::marks::HandedExtent;
 use super::revoke::Stores;
 use crate::access::Fault;
@@ -128,6 +129,8 @@ fn make(
 ) -> Result<(MapAnswer, Vec<Descriptor>), Refused> {
     asker(session)?;
     let _busy = session.client.begin()?;
+    let client = std::sync::Arc::clone(&session.client);
+    let _one = client.mapping.lock();
     let attached = session.client.attached().ok_or_else(|| {
         let text = "attach first, then ask for maps";
         Refused::new(Status::Unsupported, text)
@@ -142,7 +145,7 @@ fn make(
     let (storage, direct) = (&*files.storage, &files.direct);
     direct.sweep();
     // A view that may write and a map that is not for that: the client may use it for both.
-    let may_store = view.rights.allow(Rights::WRITE) && storage.allows_direct_writes();
+    let mut may_store = view.rights.allow(Rights::WRITE) && storage.allows_direct_writes();
     if request.writes && !may_store {
         let text = "the bytes of this server are written by message only";
         return Err(Refused::new(Status::Unsupported, text));
@@ -152,6 +155,12 @@ fn make(
             Status::QuotaExceeded,
             "too much memory waits for threads of this client that were revoked; go by message",
         ));
+    }
+    if may_store && let Err(refused) = files.announce(owner, &view.entry) {
+        if request.writes {
+            return Err(refused);
+        }
+        may_store = false;
     }
     // Where bytes are in memory is no access to them.
     let planned = AccessTerms {
@@ -163,18 +172,25 @@ fn make(
     check_domain(session.who, &known.domain())?;
     let is_first = direct.is_first_map(view.file, &attached);
     // Before the map has a number: making room may void all maps of the file.
-    prepare(storage, &known, request)?;
+    let ranges = prepare(files, &known, request)?;
     let (number, entry, epoch) = direct.register(&view.entry, &attached)?;
-    let found = find(storage, &known, request, number, is_first)?;
+    let found = find(storage, &known, request, &ranges, number, is_first)?;
     let subfiles: HashMap<SubfileId, Arc<dyn Subfile>> = subfiles(&known, request).collect();
-    let marks = match storage.stored.is_durable() {
-        false => {
-            let writable = found.iter().filter(|_| may_store);
-            writable.for_each(|(id, location)| {
-                subfiles[id].let_store(location.offset, number);
+    let words = match may_store {
+        true => {
+            let handed = found.iter().map(|(id, location)| HandedEnd {
+                id: *id,
+                subfile: Arc::clone(&subfiles[id]),
+                end: location.offset + location.len,
             });
-            vec![0; found.len()]
+            direct
+                .take_ends(&view.entry, &attached, handed)
+                .unwrap_or_default()
         }
+        false => HashMap::new(),
+    };
+    let mut marks = match storage.stored.is_durable() {
+        false => vec![0; found.len()],
         true => {
             let handing = found.iter().map(|(id, location)| HandedExtent {
                 id: *id,
@@ -184,6 +200,13 @@ fn make(
             direct.mark(view.file, &attached, number, request.writes, handing)
         }
     };
+    for ((id, location), mark) in found.iter().zip(&mut marks) {
+        if !words.contains_key(id) {
+            *mark = READ_ONLY;
+        } else if *mark == 0 {
+            subfiles[id].let_store(location.offset, number);
+        }
+    }
     let found = found.into_iter().zip(marks);
     let mut list: Vec<Part> = found
         .map(|((id, location), mark)| Part {
@@ -211,7 +234,9 @@ fn make(
         entry,
         epoch,
         step: known.step(),
+        number,
         extents,
+        ends: ends(&words),
         segments,
         gone: session.given.take_gone(),
     };
@@ -264,8 +289,24 @@ struct Part {
     writes: bool,
 }
 
-/// Brings what is asked for into memory; what is missing is made if the client wants to store.
-fn prepare(storage: &Storage, known: &LocalState, request: &Map) -> Result<(), Refused> {
+/// The words of an answer, in an order.
+fn ends(words: &HashMap<SubfileId, u32>) -> Vec<SubfileEnd> {
+    let mut ends: Vec<SubfileEnd> = words
+        .iter()
+        .map(|(id, &end)| SubfileEnd {
+            store: id.generation,
+            subfile: id.index,
+            end,
+        })
+        .collect();
+    ends.sort_unstable_by_key(|e| (e.store, e.subfile));
+    ends
+}
+
+/// Brings what is asked for into memory; what is missing is made if the client wants to store, and more where it goes on.
+/// Returns the ranges, as far as they are answered.
+fn prepare(files: &Files, known: &LocalState, request: &Map) -> Result<Vec<Range<u64>>, Refused> {
+    let storage = &*files.storage;
     let is_durable = storage.stored.is_durable();
     let most_of_range = match is_durable {
         false => MADE_OF_RANGE,
@@ -273,7 +314,9 @@ fn prepare(storage: &Storage, known: &LocalState, request: &Map) -> Result<(), R
         true => MADE_OF_RANGE.min(storage.stored.store().usage().memory_limit_bytes / 4),
     };
     let mut made = 0;
+    let mut ranges = Vec::with_capacity(request.ranges.len());
     for asked in &request.ranges {
+        let mut range = asked.start..asked.end;
         let own = known.own_at(asked.store, asked.subfile)?;
         known.check_place(own, &storage.identity)?;
         if request.writes && asked.start < asked.end && made < MADE_BYTES {
@@ -282,15 +325,36 @@ fn prepare(storage: &Storage, known: &LocalState, request: &Map) -> Result<(), R
             made += end - asked.start;
             // Who waits for room does so by message.
             let subfile = known.make(own, storage)?;
-            subfile.make_extents(asked.start..end)?;
+            let ahead = match subfile.is_mappable(asked.start..end) {
+                true => end,
+                false => {
+                    let usage = storage.stored.store().usage();
+                    let room = usage.memory_limit_bytes.saturating_sub(usage.memory_bytes);
+                    // More would push out what others have mapped, and then itself.
+                    let room = match is_durable {
+                        false => room,
+                        true => most_of_range.saturating_sub(end - asked.start),
+                    };
+                    let windows = &files.direct.windows;
+                    windows.ahead(known.id(own), &(asked.start..end), subfile.len(), room)
+                }
+            };
+            let reserved = subfile.reserve(asked.start..ahead);
+            // Where memory is scarce the end of it may have pushed out its beginning.
+            if reserved.is_err() || !subfile.is_mappable(asked.start..end) {
+                subfile.reserve(asked.start..end)?;
+            } else {
+                range.end = range.end.max(ahead);
+            }
         } else if is_durable
             && asked.end - asked.start <= LOADED_BYTES
             && let Some(subfile) = known.find(own, &storage.stored)?
         {
             load(&**subfile, &(asked.start..asked.end));
         }
+        ranges.push(range);
     }
-    Ok(())
+    Ok(ranges)
 }
 
 /// The extents that an answer is about.
@@ -298,11 +362,12 @@ fn find(
     storage: &Storage,
     known: &LocalState,
     request: &Map,
+    ranges: &[Range<u64>],
     number: u64,
     is_first: bool,
 ) -> Result<Vec<(SubfileId, Location)>, Refused> {
     let mut list: Vec<(SubfileId, Location)> = Vec::new();
-    for asked in &request.ranges {
+    for (asked, range) in request.ranges.iter().zip(ranges) {
         let own = known.own_at(asked.store, asked.subfile)?;
         let Some(subfile) = known.find(own, &storage.stored)? else {
             continue;
@@ -311,13 +376,12 @@ fn find(
         if subfile.identity().domain != known.domain() {
             continue;
         }
-        let range = asked.start..asked.end;
         let around = Around {
             subfile: &**subfile,
             room: MOST_EXTENTS.saturating_sub(list.len()),
             number,
         };
-        let around = around.find(range, is_first)?;
+        let around = around.find(range.clone(), is_first)?;
         list.extend(around.into_iter().map(|l| (known.id(own), l)));
     }
     list.sort_by_key(|(id, location)| (*id, location.offset));

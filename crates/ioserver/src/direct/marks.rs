@@ -94,8 +94,9 @@ pub(crate) struct MarkCount {
 }
 
 impl FileMaps {
-    /// Makes dirty what clients may have stored into.
+    /// Counts how far clients have stored, and makes dirty what they may have stored into.
     pub(super) fn collect(&self) -> MarkCount {
+        self.fold();
         let mut collected = MarkCount::default();
         for ClientMarks { attached, subfiles } in self.marks.values() {
             let page = &attached.page;
@@ -122,8 +123,13 @@ impl FileMaps {
         collected
     }
 
-    /// Gives back the marks of clients without maps. No thread may be waiting for their claims.
-    pub(super) fn free_marks(&mut self) {
+    /// Gives back what belongs to clients without maps in their pages. No thread may be waiting for their claims.
+    pub(super) fn free_words(&mut self) {
+        self.free_marks();
+        self.free_ends();
+    }
+
+    fn free_marks(&mut self) {
         let clients = &self.clients;
         let gone = self.marks.extract_if(|n, _| !clients.contains_key(n));
         gone.for_each(|(_, marks)| marks.give_back());
@@ -262,8 +268,9 @@ mod tests {
         // Apart, so that they are extents of their own.
         for i in 0..4 {
             let start = i * 100 * UNIT;
-            subfile.make_extents(start..start + 1).unwrap();
+            subfile.reserve(start..start + 1).unwrap();
         }
+        subfile.stored_to(400 * UNIT).unwrap();
         let direct = Direct::new(true, std::time::Duration::from_secs(60));
         direct
             .table

@@ -4,7 +4,7 @@
 //!  Attach -> a page per client, the table of the server
 //!  Map    -> through the gate of the file: where its bytes are, good for one epoch of its entry
 //!  revoke    gate closed -> epoch raised -> claims waited for, then revoked -> memory replaced
-//!  collect   marks taken -> their extents are dirty -> the store writes them as it does
+//!  collect   ends read -> lengths are raised -> marks taken -> their extents are dirty -> the store writes them as it does
 //! ```
 //!
 //! Invariants
@@ -22,10 +22,12 @@
 //! Left to others: the words in shared memory (`direct`), extents (`store`), the gate (`files`).
 
 mod attached;
+mod ends;
 mod map;
 mod marks;
 mod quarantine;
 mod revoke;
+mod windows;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,9 +48,11 @@ use crate::statistics::counter;
 pub(crate) use map::{GivenSegments, attach, map};
 
 pub(crate) use attached::AttachedClient;
+use ends::ClientEnds;
 use marks::ClientMarks;
 use quarantine::QuarantinedMemory;
 use revoke::{Stores, StuckWriter};
+use windows::Windows;
 
 /// Clients that may share memory with a server at a time. Each costs it two descriptors and a page.
 const MOST_CLIENTS: usize = 4096;
@@ -83,6 +87,8 @@ pub(crate) struct Counters {
 /// One client with maps of a file.
 struct Mapper {
     attached: Arc<AttachedClient>,
+    /// The number of its last map.
+    last_map: u64,
     /// What it may store into.
     stores: Stores,
 }
@@ -100,6 +106,8 @@ struct FileMaps {
     unsettled: Vec<StuckWriter>,
     /// By the number of their page, of clients that may have stored since their marks were collected.
     marks: HashMap<u64, ClientMarks>,
+    /// By the number of their page, of clients that may store.
+    ends: HashMap<u64, ClientEnds>,
     /// Revocations that are not over.
     revoking: u32,
     /// Maps with a number below this are void.
@@ -122,6 +130,7 @@ pub(crate) struct Direct {
     claim_wait: Duration,
     table: OnceLock<Option<ServerTable>>,
     state: Mutex<State>,
+    windows: Windows,
     pub(crate) counters: Counters,
 }
 
@@ -132,6 +141,7 @@ impl Direct {
             claim_wait,
             table: OnceLock::new(),
             state: Mutex::default(),
+            windows: Windows::default(),
             counters: Counters::default(),
         }
     }
@@ -217,7 +227,7 @@ impl Direct {
             let entry = match table.take() {
                 Some(entry) => entry,
                 None => {
-                    give_up_some(table, state);
+                    self.give_up_some(table, state);
                     table.take().ok_or_else(none)?
                 }
             };
@@ -228,6 +238,7 @@ impl Direct {
                 clients: HashMap::new(),
                 unsettled: Vec::new(),
                 marks: HashMap::new(),
+                ends: HashMap::new(),
                 revoking: 0,
                 void_before: 0,
             };
@@ -237,12 +248,15 @@ impl Direct {
         maps.used_at = state.uses;
         // Under the lock: what changes the word of the file comes here afterwards, or has come before.
         table.set_fence(maps.entry, of.word());
-        maps.clients
+        let mapper = maps
+            .clients
             .entry(attached.number)
             .or_insert_with(|| Mapper {
                 attached: Arc::clone(attached),
+                last_map: 0,
                 stores: Stores::default(),
             });
+        mapper.last_map = state.uses;
         Ok((maps.used_at, maps.entry, table.epoch(maps.entry)))
     }
 
@@ -310,7 +324,8 @@ impl Direct {
             && let Some(mut maps) = state.files.remove(&file)
         {
             table.give(maps.entry);
-            maps.free_marks();
+            self.windows.forget(maps.subfiles.keys());
+            maps.free_words();
         }
     }
 
@@ -339,31 +354,43 @@ impl Direct {
     }
 }
 
-/// Frees entries of files that were mapped longest ago and that no client copies at the moment. Nothing
-/// of them moves, so no client has to be waited for.
-fn give_up_some(table: &ServerTable, state: &mut State) {
-    let mut oldest: Vec<(u64, FileId)> = state
-        .files
-        .iter()
-        .filter(|(_, maps)| maps.unsettled.is_empty() && maps.revoking == 0)
-        .map(|(file, maps)| (maps.used_at, *file))
-        .collect();
-    oldest.sort_unstable();
-    for (_, file) in oldest.into_iter().take(VICTIMS) {
-        let maps = &state.files[&file];
-        let epoch = table.raise(maps.entry);
-        let is_busy = maps.clients.values().any(|mapper| {
-            let page = &mapper.attached.page;
-            page.active(maps.entry, epoch).next().is_some()
-        });
-        if !is_busy && let Some(mut maps) = state.files.remove(&file) {
-            table.give(maps.entry);
-            maps.collect();
-            let before = state.uses;
-            maps.subfiles.values().for_each(|s| s.unmap(before));
-            maps.clients.clear();
-            maps.free_marks();
+impl Direct {
+    /// Frees entries of files that were mapped longest ago and that no client copies at the moment. Nothing
+    /// of them moves, so no client has to be waited for.
+    fn give_up_some(&self, table: &ServerTable, state: &mut State) {
+        let mut oldest: Vec<(u64, FileId)> = state
+            .files
+            .iter()
+            .filter(|(_, maps)| maps.unsettled.is_empty() && maps.revoking == 0)
+            .map(|(file, maps)| (maps.used_at, *file))
+            .collect();
+        oldest.sort_unstable();
+        for (_, file) in oldest.into_iter().take(VICTIMS) {
+            let maps = &state.files[&file];
+            let epoch = table.raise(maps.entry);
+            let is_busy = maps.clients.values().any(|mapper| {
+                let page = &mapper.attached.page;
+                page.active(maps.entry, epoch).next().is_some()
+            });
+            if !is_busy && let Some(mut maps) = state.files.remove(&file) {
+                table.give(maps.entry);
+                maps.collect();
+                maps.clients.clear();
+                self.let_go(&mut maps);
+            }
         }
+    }
+
+    /// No client has maps of a file any more, and none is waited for: its extents may be evicted, and what lies ahead of them
+    /// goes back.
+    fn let_go(&self, maps: &mut FileMaps) {
+        for subfile in maps.subfiles.values() {
+            subfile.unmap(u64::MAX);
+            subfile.trim();
+        }
+        self.windows.forget(maps.subfiles.keys());
+        maps.subfiles.clear();
+        maps.free_words();
     }
 }
 

@@ -16,7 +16,7 @@ use wire::{ClientId, FileId};
 
 use super::attached::AttachedClient;
 use super::quarantine::{QuarantinedMemory, may_store};
-use super::{Direct, Mapper};
+use super::{Attachment, Direct, FileMaps, Mapper};
 use crate::files::Files;
 use crate::files::{FileEntry, LocalState};
 use crate::refused::Refused;
@@ -112,12 +112,13 @@ impl Direct {
             return;
         }
         self.count(maps.collect());
+        if maps.clients.is_empty() {
+            self.let_go(maps);
+            return;
+        }
         let before = maps.void_before;
         maps.subfiles.values().for_each(|s| s.unmap(before));
-        if maps.clients.is_empty() {
-            maps.subfiles.clear();
-        }
-        maps.free_marks();
+        maps.free_words();
     }
 
     /// Makes all maps void, for the end of the server.
@@ -154,6 +155,55 @@ impl Direct {
             self.finish(file, stuck);
         }
         true
+    }
+
+    /// Has the maps given up of the file with the most space ahead of what is stored, which goes back; whether there was
+    /// one.
+    pub(crate) fn reclaim_ahead(&self) -> bool {
+        let most = {
+            let state = self.state.lock();
+            let idle = state.files.iter().filter(|(_, maps)| {
+                let mut stuck = maps.unsettled.iter();
+                maps.revoking == 0 && !stuck.any(|s| may_store(&s.attached, &s.slots))
+            });
+            let most = idle
+                .map(|(&file, maps)| (self.bytes_ahead(maps), file))
+                .max();
+            most.filter(|(bytes, _)| *bytes >= store::UNIT)
+        };
+        let Some((_, file)) = most else {
+            return false;
+        };
+        if let Some(stuck) = self.revoke(file) {
+            self.finish(file, stuck);
+        }
+        true
+    }
+
+    /// The number of the last map of a file that a client has.
+    fn last_map(&self, file: FileId, client: &AttachedClient) -> Option<u64> {
+        let state = self.state.lock();
+        let mapper = state.files.get(&file)?.clients.get(&client.number)?;
+        Some(mapper.last_map)
+    }
+
+    /// Gives back space ahead of what is stored of a file; its maps are taken back for that.
+    pub(crate) fn give_back_ahead(&self, file: FileId) {
+        let is_ahead = {
+            let state = self.state.lock();
+            let maps = state.files.get(&file);
+            maps.is_some_and(|maps| self.bytes_ahead(maps) >= store::UNIT)
+        };
+        if is_ahead && let Some(stuck) = self.revoke(file) {
+            self.finish(file, stuck);
+        }
+    }
+
+    /// Space of a file ahead of what is stored.
+    fn bytes_ahead(&self, maps: &FileMaps) -> u64 {
+        let of = maps.subfiles.iter();
+        of.map(|(id, s)| self.windows.bytes_ahead(id, s.len()))
+            .sum()
     }
 
     /// Takes back the maps of one client, whose claims alone are looked at. Nothing may be moved afterwards. Maps of
@@ -414,6 +464,20 @@ impl Files {
         }
         direct.sweep();
         result
+    }
+
+    /// A client needs its maps of a file no more, up to the one with this number: one that was made later is for another of
+    /// its handles.
+    pub(crate) fn close_maps(&self, client: &Client, file: FileId, number: u64) {
+        let attached = match &*client.attached.lock() {
+            Attachment::Open(attached) => Arc::clone(attached),
+            _ => return,
+        };
+        // None is made between the look and the taking back.
+        let _one = client.mapping.lock();
+        if self.direct.last_map(file, &attached) == Some(number) {
+            self.direct.revoke_client(file, &attached, true);
+        }
     }
 
     /// Refuses a client from now on; returns when nothing of it runs or stores here.

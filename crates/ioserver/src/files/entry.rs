@@ -83,6 +83,8 @@ pub(crate) struct FileEntry {
     pub(crate) accesses: AtomicU64,
     /// Clients may have stored behind the ends of subfiles.
     was_stored_directly: AtomicBool,
+    /// The owner of the file, as it was named when this server announced to it that the file may grow here without a report.
+    announced: Mutex<Option<wire::Place>>,
     /// Ranges that a prefetch has prepared something of, and whether there are any.
     watched: Mutex<Vec<Weak<Watch>>>,
     is_watched: AtomicBool,
@@ -157,6 +159,7 @@ impl FileEntry {
             lending: Mutex::default(),
             accesses: AtomicU64::new(0),
             was_stored_directly: AtomicBool::new(false),
+            announced: Mutex::default(),
             watched: Mutex::default(),
             is_watched: AtomicBool::new(false),
         }
@@ -207,6 +210,26 @@ impl FileEntry {
     /// Whether one ever could: the ends of subfiles say nothing then.
     pub(crate) fn was_stored_directly(&self) -> bool {
         self.was_stored_directly.load(Ordering::SeqCst)
+    }
+
+    /// Whether an owner of the file knows that it may grow here without a report.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.announced.lock().is_some()
+    }
+
+    /// Whether this owner does.
+    pub(super) fn is_announced_to(&self, owner: wire::Place) -> bool {
+        *self.announced.lock() == Some(owner)
+    }
+
+    /// This owner knows.
+    pub(super) fn announced_to(&self, owner: wire::Place) {
+        *self.announced.lock() = Some(owner);
+    }
+
+    /// The owner was told that the file does not grow here for now.
+    pub(crate) fn forget_announcement(&self) {
+        *self.announced.lock() = None;
     }
 
     /// Which file it is.

@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use wire::message::cluster::{FileState, TakeServer, Tell};
+use wire::message::cluster::{Announce, FileState, TakeServer, Tell};
 use wire::{FileId, LayoutState, ServerId, Status};
 
 use crate::applied::AppliedTruncates;
@@ -233,6 +233,41 @@ impl Files {
         entry.told(taken.number);
         self.direct.show(entry);
         Ok(())
+    }
+
+    /// Has the owner of a file know that it may grow here without a report, unless it does. To be called outside the gate of the
+    /// file: the owner may wait for that.
+    pub(crate) fn announce(&self, here: &Owner, entry: &Arc<FileEntry>) -> Result<(), Refused> {
+        let known = self.known(entry)?;
+        let (file, owner) = (entry.id(), known.owner());
+        if entry.is_announced_to(owner) {
+            return Ok(());
+        }
+        let server = ServerId(owner.server);
+        let announced = match server == self.identity.server {
+            true => here.announced(file, server),
+            false => {
+                let asked = self.cluster.ask_member(server, &Announce { file });
+                asked.map_err(Refused::from)
+            }
+        };
+        match announced {
+            Ok(()) => {
+                entry.announced_to(owner);
+                Ok(())
+            }
+            Err(refused) => {
+                if refused.status == Status::StaleLayout {
+                    // It has another owner by now.
+                    entry.forget();
+                }
+                let text = format!(
+                    "{server} owns {file} and does not know that it grows here: {}; repeat",
+                    refused.refusal.text
+                );
+                Err(Refused::new(Status::Busy, text))
+            }
+        }
     }
 
     /// What ends the connections that keep a drain waiting.

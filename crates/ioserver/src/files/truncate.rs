@@ -72,8 +72,8 @@ impl Files {
         end_in_one_epoch(
             || entry.epoch(),
             || {
-                self.direct.collect(file);
-                self.end_now(&known)
+                let grows = self.direct.fold_for_owner(&entry);
+                Ok((self.end_now(&known)?, grows))
             },
         )
     }
@@ -101,13 +101,17 @@ impl Files {
 /// would not be counted. While a truncate is being applied its epoch has not begun: the owner caps what it hears.
 fn end_in_one_epoch(
     epoch: impl Fn() -> u64,
-    mut end: impl FnMut() -> Result<u64, Refused>,
+    mut end: impl FnMut() -> Result<(u64, bool), Refused>,
 ) -> Result<EndIs, Refused> {
     for _ in 0..8 {
         let before = epoch();
-        let end = end()?;
+        let (end, grows) = end()?;
         if epoch() == before {
-            return Ok(EndIs { epoch: before, end });
+            return Ok(EndIs {
+                epoch: before,
+                end,
+                grows,
+            });
         }
     }
     Err(Refused::new(
@@ -134,7 +138,7 @@ mod tests {
                 looks += 1;
                 let end = if epoch.get() == 2 { 500 } else { 25 };
                 epoch.set(3);
-                Ok(end)
+                Ok((end, false))
             },
         );
         let found = found.unwrap();
@@ -143,7 +147,7 @@ mod tests {
             || epoch.get(),
             || {
                 epoch.set(epoch.get() + 1);
-                Ok(500)
+                Ok((500, false))
             },
         );
         assert_eq!(never.unwrap_err().status, Status::Busy);

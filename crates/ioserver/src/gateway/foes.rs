@@ -130,7 +130,14 @@ impl Foe {
         if self.views.len() == VIEWS {
             let (_, oldest) = self.views.remove(0);
             let number = self.number();
-            self.link.ask(number, &DropView { view: oldest }, out)?;
+            self.link.ask(
+                number,
+                &DropView {
+                    view: oldest,
+                    maps: 0,
+                },
+                out,
+            )?;
         }
         let name = self.next_view;
         self.next_view += 1;

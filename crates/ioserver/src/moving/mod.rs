@@ -114,6 +114,10 @@ pub(crate) fn fence_windows(
         let fenced = entry
             .drain_ranges(&windows, &files.hurry())
             .and_then(|()| files.stop_claims(&entry));
+        if r.asks_size {
+            // A move begins: what is ahead of the bytes does not move.
+            files.direct.give_back_ahead(r.file);
+        }
         match fenced {
             Ok(claims) => accesses += claims,
             Err(refused) => {

@@ -1,20 +1,25 @@
 //! `DropView`: a client needs a view no more.
 //!
+//! With the last handle of a file it needs no maps of it either: the space ahead of what it has stored goes back.
+//!
 //! The answer has the verifiers of now, by which the client knows what became of its bytes. Left to others: registering
 //! (`set_view`).
 
 use wire::message::file::{DropView, Verifiers};
 
-use crate::context::Identity;
+use crate::files::Files;
 use crate::refused::Refused;
 use crate::sessions::Session;
 
 /// Serves [`DropView`].
 pub(crate) fn drop_view(
-    identity: &Identity,
+    files: &Files,
     session: &Session,
     request: &DropView,
 ) -> Result<Verifiers, Refused> {
-    session.client.drop_view(request.view)?;
-    Ok(identity.verifiers)
+    let file = session.client.drop_view(request.view)?;
+    if let (Some(file), 1..) = (file, request.maps) {
+        files.close_maps(&session.client, file, request.maps);
+    }
+    Ok(files.identity.verifiers)
 }

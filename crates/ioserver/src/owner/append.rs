@@ -23,6 +23,7 @@ impl Owner {
         asker.demand(Rights::WRITE)?;
         let file = self.file(asker.file)?;
         self.settle_doubt(&file)?;
+        self.gather(&file, asker)?;
         let state = file.enter(self, asker)?;
         let (mut state, size) = self.known(&file, state, asker);
         let SizeIs { size, epoch } = size?;

@@ -15,6 +15,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use wire::message::file::{AdmitAnswer, SizeIs};
 use wire::{ClientId, FileId, HandleId, ServerId, Status, Time};
 
+use super::gather::Gatherings;
 use super::statistics::{Counters, count};
 use super::work::Work;
 use super::{Asker, Owner, Refused, refuse};
@@ -120,6 +121,7 @@ pub(super) struct State {
     pub(super) reported: u64,
     pub(super) modified: Time,
     pub(super) is_reporting: bool,
+    pub(super) gatherings: Gatherings,
     /// Since when the size is told to the manager, which gives the file another layout; no place is reserved until that is
     /// over, since the next owner would not know it.
     pub(super) handing_over: Option<Instant>,
@@ -154,6 +156,7 @@ impl OwnedFile {
                 reported: 0,
                 modified: Time(0),
                 is_reporting: false,
+                gatherings: Gatherings::default(),
                 handing_over: None,
                 owed_resume: None,
                 has_told_pointers: false,

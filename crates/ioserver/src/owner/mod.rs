@@ -14,6 +14,7 @@
 //! | file | what |
 //! |---|---|
 //! | `size`, `truncate`, `report` | size, growth, truncate; what the catalogue is told |
+//! | `gather` | asking servers that may have grown a file |
 //! | `lock` | atomic mode: admission, locks |
 //! | `append`, `pointer` | places behind the end, shared pointers |
 //! | `clients`, `members` | who left or died; which servers are there |
@@ -34,6 +35,7 @@ mod append;
 mod clients;
 mod cluster;
 mod file;
+mod gather;
 mod load;
 mod lock;
 mod members;

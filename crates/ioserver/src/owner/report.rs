@@ -17,6 +17,7 @@ impl Owner {
     pub fn release(&self, asker: &Asker<'_>) -> Result<(), Refused> {
         let file = self.file(asker.file)?;
         self.settle_doubt(&file)?;
+        self.gather(&file, asker)?;
         let state = file.enter(self, asker)?;
         let (state, size) = self.known(&file, state, asker);
         drop(state);
@@ -36,6 +37,7 @@ impl Owner {
             let _ = self.settle_doubt(&file);
             self.do_again(&file);
             self.review_handing_over(&file);
+            let _ = self.gather_once(&file);
             dirty += usize::from(self.report(&file).is_err());
         }
         dirty

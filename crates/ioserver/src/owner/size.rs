@@ -19,6 +19,7 @@ impl Owner {
     pub fn size(&self, asker: &Asker<'_>) -> Result<SizeIs, Refused> {
         let file = self.file(asker.file)?;
         self.settle_doubt(&file)?;
+        self.gather(&file, asker)?;
         let state = file.enter(self, asker)?;
         self.known(&file, state, asker).1
     }

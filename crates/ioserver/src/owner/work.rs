@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::thread;
 
 use control::{locks, sizes};
-use wire::message::cluster::{ApplyTruncate, Fence, FinishTruncate, Tell};
+use wire::message::cluster::{ApplyTruncate, EndIs, Fence, FinishTruncate, Tell};
 use wire::{ClientId, FileId, ServerId, Status};
 
 use super::file::OwnedFile;
@@ -42,6 +42,7 @@ pub(super) enum Work {
 
 /// What an answer means to the machines.
 enum Answer {
+    End(EndIs),
     Size(sizes::Event),
     Lock(locks::Event),
 }
@@ -108,20 +109,24 @@ impl Owner {
 
     /// Asks the servers of a work, all at once, and says what follows.
     fn ask_servers(&self, file: &OwnedFile, work: &Work) -> Vec<Work> {
-        let asked: Vec<(ServerId, u64)> = {
+        let asked: Vec<(ServerId, u64, u64)> = {
             let state = file.lock();
-            let spell = |s: &ServerId| Some((*s, state.servers.get(s)?.spell));
-            work.servers().iter().filter_map(spell).collect()
+            let known = |s: &ServerId| {
+                let spell = state.servers.get(s)?.spell;
+                Some((*s, spell, state.sizes.announcements(*s)))
+            };
+            work.servers().iter().filter_map(known).collect()
         };
-        let servers: Vec<ServerId> = asked.iter().map(|(s, _)| *s).collect();
+        let servers: Vec<ServerId> = asked.iter().map(|(s, ..)| *s).collect();
         let answers = ask_all(&servers, |server| self.ask(file.id, work, server));
         let mut more = Vec::new();
         let mut state = file.lock();
-        for ((server, spell), answer) in asked.into_iter().zip(answers) {
+        for ((server, spell, announcements), answer) in asked.into_iter().zip(answers) {
             if state.servers.get(&server).is_none_or(|p| p.spell != spell) {
                 continue; // It went or came back meanwhile, and was asked again if need be.
             }
             match answer {
+                Ok(Answer::End(end)) => state.end_is(server, announcements, &end, &mut more),
                 Ok(Answer::Size(event)) => state.size_event(event, &mut more),
                 Ok(Answer::Lock(event)) => {
                     if let locks::Event::Fenced { server, client } = event {
@@ -179,12 +184,7 @@ impl Owner {
                 Answer::Size(sizes::Event::Applied { server, epoch })
             }
             Work::AskEnds(_) | Work::Finish { .. } | Work::Learn(_) => {
-                let end = cluster.ask_end(server, file)?;
-                Answer::Size(sizes::Event::EndIs {
-                    server,
-                    epoch: end.epoch,
-                    end: end.end,
-                })
+                Answer::End(cluster.ask_end(server, file)?)
             }
         })
     }

@@ -159,7 +159,9 @@ fn rights_of_the_view_are_the_rights_of_the_map() {
     assert!(sharer.write(&mapped, 0, 10, &[9; 10]));
     let (back, _) = client.read(&file, 1, &whole(), 0, 30).unwrap();
     assert_eq!(back[..], [[1; 10], [9; 10], [1; 10]].concat());
-    client.ask(rig.number(0), &DropView { view: 3 }).unwrap();
+    client
+        .ask(rig.number(0), &DropView { view: 3, maps: 0 })
+        .unwrap();
     let unknown = sharer.map(&writing, 3, true, &all);
     assert_eq!(refused(unknown), Status::UnknownView);
 }

@@ -116,6 +116,7 @@ fn a_writer_under_way_at_a_sync_is_found_by_the_next() {
     let claim = sharer.claim(&mapped, true);
     assert!(sharer.is_current(&mapped));
     sharer.mark(&mapped, 0, 0..100_000);
+    sharer.raise_end(&mapped, 0, 100_000);
     sharer.store(&mapped, 0, 0, &[1; 50_000]);
     sync(&mut client, &file);
     assert!(rig.count(0, "direct_marks_set_again") >= 1);

@@ -130,7 +130,9 @@ fn seed000_s30_descriptions_are_validated_and_counted() {
         client.ask(rig.number(0), &set_view(3, 2 << 20, vec![0])),
         Status::QuotaExceeded,
     );
-    client.ask(rig.number(0), &DropView { view: 2 }).unwrap();
+    client
+        .ask(rig.number(0), &DropView { view: 2, maps: 0 })
+        .unwrap();
     for view in 10..26 {
         client
             .ask(rig.number(0), &set_view(view, 1000, vec![0]))
@@ -151,7 +153,7 @@ fn seed000_s30_descriptions_are_validated_and_counted() {
         Status::Malformed,
     );
     refused(
-        client.ask(rig.number(0), &DropView { view: 10 }),
+        client.ask(rig.number(0), &DropView { view: 10, maps: 0 }),
         Status::UnknownView,
     );
     // A long one in parts is as good as a short one.

@@ -121,9 +121,9 @@ fn views_and_their_descriptions_are_limited() {
         client.set_view_at(server, &file, number, &whole).unwrap();
     }
     refused(client.set_view_at(server, &file, 8, &whole), "--views");
-    client.ask(server, &DropView { view: 3 }).unwrap();
+    client.ask(server, &DropView { view: 3, maps: 0 }).unwrap();
     client.set_view_at(server, &file, 8, &whole).unwrap();
-    client.ask(server, &DropView { view: 8 }).unwrap();
+    client.ask(server, &DropView { view: 8, maps: 0 }).unwrap();
     let long = SetView {
         view: 9,
         file: file.id,
@@ -156,7 +156,10 @@ fn views_of_a_user_are_limited_over_all_his_clients() {
     let file = last.open("/f", None, None);
     refused(last.set_view_at(server, &file, 0, &whole), "--views");
     // What a client drops, or takes with it when it goes, is free.
-    clients[0].0.ask(server, &DropView { view: 1 }).unwrap();
+    clients[0]
+        .0
+        .ask(server, &DropView { view: 1, maps: 0 })
+        .unwrap();
     last.set_view_at(server, &file, 0, &whole).unwrap();
     refused(last.set_view_at(server, &file, 1, &whole), "--views");
     drop(clients);
@@ -193,7 +196,10 @@ fn descriptions_of_a_user_are_limited_over_all_his_clients() {
     let mut last = rig.client();
     let file = last.open("/f", None, None);
     refused(last.ask(server, &announced(&file)), "--view-bytes");
-    clients[3].0.ask(server, &DropView { view: 9 }).unwrap();
+    clients[3]
+        .0
+        .ask(server, &DropView { view: 9, maps: 0 })
+        .unwrap();
     last.ask(server, &announced(&file)).unwrap();
 }
 

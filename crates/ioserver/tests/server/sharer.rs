@@ -126,6 +126,13 @@ impl Sharer {
         }
     }
 
+    /// Says how far a subfile is about to be stored into.
+    pub(crate) fn raise_end(&self, mapped: &MapAnswer, subfile: u32, to: u64) {
+        let end = mapped.ends.iter().find(|end| end.subfile == subfile);
+        self.page
+            .raise_end(end.expect("may be stored into").end, to);
+    }
+
     /// Stores into extents without asking or telling anybody.
     pub(crate) fn store(&self, mapped: &MapAnswer, subfile: u32, offset: u64, data: &[u8]) {
         let range = offset..offset + data.len() as u64;
@@ -152,6 +159,7 @@ impl Sharer {
             return false;
         }
         self.mark(mapped, subfile, offset..offset + data.len() as u64);
+        self.raise_end(mapped, subfile, offset + data.len() as u64);
         self.store(mapped, subfile, offset, data);
         claim.end()
     }

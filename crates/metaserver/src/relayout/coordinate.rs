@@ -471,8 +471,9 @@ impl Coordinator {
             let (file, step) = (self.file(), self.state.step);
             self.commit(move |b| {
                 check(b)?;
-                let (size, epoch, end) = (at_rest.size, at_rest.epoch, at_rest.end);
-                b.report_size(file, epoch, size, Time(0))?;
+                let (epoch, end) = (at_rest.epoch, at_rest.end);
+                // What was stored counts, although the owner may not have asked for it yet.
+                b.report_size(file, epoch, end, Time(0))?;
                 let state = b
                     .begin_relayout(file, &target, end, record.clone(), now())?
                     .decode()?;

@@ -118,7 +118,11 @@ impl Service for Toy {
             Count::KIND => Ok(()),
             AskEnd::KIND => {
                 self.wait_at_gate();
-                exchange.answer(&EndIs { epoch: 2, end: 3 })
+                exchange.answer(&EndIs {
+                    epoch: 2,
+                    end: 3,
+                    grows: false,
+                })
             }
             Members::KIND => panic!("as the test wants it"),
             Check::KIND => exchange.send(Status::Ok, 0, &vec![0; LONG_ANSWER], &[]),

@@ -771,6 +771,10 @@ impl Subfile for DiskSubfile {
         Ok(list)
     }
 
+    fn is_mappable(&self, range: Range<u64>) -> bool {
+        self.held.lock().table.covers(range, |slot| slot.is_whole())
+    }
+
     fn unmap(&self, before: u64) {
         self.held.lock().table.unmap(before);
     }
@@ -785,19 +789,29 @@ impl Subfile for DiskSubfile {
         slot.map(|slot| slot.storable = true).is_some()
     }
 
-    fn make_extents(&self, range: Range<u64>) -> Result<()> {
+    fn reserve(&self, range: Range<u64>) -> Result<()> {
         check(&range)?;
         check_reach(range.end)?;
-        let end = range.end;
         for part in rounds(range, CHUNK) {
             let span = self.held.fill(&part, None)?.table.span(part);
             // All blocks of the extents, holes as zeros.
             self.pin(span, &mut Pins::new())?;
         }
+        self.held.lock().check_alive()
+    }
+
+    fn stored_to(&self, end: u64) -> Result<()> {
+        check_reach(end)?;
         let mut state = self.held.lock();
         state.check_alive()?;
         state.len = state.len.max(end);
         Ok(())
+    }
+
+    fn trim(&self) {
+        let mut state = self.held.lock();
+        let len = state.len;
+        state.table.trim(len);
     }
 
     /// Dirty bytes are written back first, so that nothing has to be copied.
@@ -828,9 +842,6 @@ impl Subfile for DiskSubfile {
         check(&range)?;
         let mut state = self.held.lock();
         state.check_alive()?;
-        let behind = range.start.max(state.len)..range.end;
-        let end = state.table.last_stored(behind);
-        state.len = state.len.max(end.unwrap_or(0));
         // Whatever lies behind the length is zero, and no block on disk.
         let end = range.end.min(state.len.next_multiple_of(BLOCK));
         state.table.mark_stored(range.start..end);

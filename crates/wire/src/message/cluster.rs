@@ -150,7 +150,14 @@ record! {
         pub to: u64,
     }
 
-    /// The owner, after a restart: how far do your bytes of the file reach?
+    /// A server, to the owner of a file: from now on bytes are written here behind the end of the file without a report to the owner, which
+    /// asks ([`AskEnd`]) before it tells a client the size.
+    pub struct Announce {
+        /// The file.
+        pub file: FileId,
+    }
+
+    /// The owner, to a server that may have grown the file: how far do your bytes of the file reach?
     pub struct AskEnd {
         /// The file.
         pub file: FileId,
@@ -162,6 +169,8 @@ record! {
         pub epoch: u64,
         /// One past the last byte of the file that was written here, in file space.
         pub end: u64,
+        /// Whether it may reach further later without a report; if not, the server announces itself before that.
+        pub grows: bool,
     }
 
     /// Refuse this client from now on; answered when nothing of it runs here.

@@ -39,8 +39,8 @@ record! {
         pub version: Bytes,
         /// The truncate epoch the client knows.
         pub epoch: u64,
-        /// For storing: extents that are missing are made, if the ranges lie within the size or the
-        /// client is about to grow the file, and descriptors allow writing.
+        /// For storing: extents that are missing are made, and more behind a range that reaches beyond what is stored;
+        /// descriptors allow writing.
         pub writes: bool,
         /// Which bytes.
         pub ranges: Vec<SubfileRange>,
@@ -66,12 +66,27 @@ record! {
         pub epoch: u64,
         /// The step of the layout state with which it may be used; later ones when the entry says so.
         pub step: u64,
+        /// Counts maps of this server, above 0.
+        pub number: u64,
         /// Ascending by store, subfile and offset. Whatever was asked for and is missing goes by message.
         pub extents: Vec<MappedExtent>,
+        /// Where the client says how far it stores, for each subfile it may store into.
+        pub ends: Vec<SubfileEnd>,
         /// Segments whose descriptors come with this answer, in this order.
         pub segments: Vec<SegmentIs>,
         /// Segments that this connection was given and that no longer hold anything.
         pub gone: Vec<u64>,
+    }
+
+    /// The word of the client page that says how far the client has stored into a subfile. It is raised inside a claim, before
+    /// anything is stored; without one nothing may be stored.
+    pub struct SubfileEnd {
+        /// The generation under which the subfile is stored.
+        pub store: u64,
+        /// Index in the layout.
+        pub subfile: u32,
+        /// The word.
+        pub end: u32,
     }
 
     /// A run of a subfile in shared memory.

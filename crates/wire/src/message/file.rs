@@ -38,6 +38,8 @@ record! {
     pub struct DropView {
         /// Which.
         pub view: u64,
+        /// The number of the last map of its file that the client needs no more, with all before it; 0 if it keeps them.
+        pub maps: u64,
     }
 
     /// Asks for the verifiers of a server.

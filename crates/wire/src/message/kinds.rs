@@ -96,6 +96,7 @@ kinds! {
     0x52 Server to IoServer: Lend => LendAnswer;
     0x53 Manager to IoServer: TakePointers => ();
     0x54 Server to IoServer: TakeServer => TakeServerAnswer;
+    0x55 Server to IoServer: Announce => ();
 
     0x70 Anyone to IoServer: SetView => ();
     0x71 Anyone to IoServer: SetViewPart => ();

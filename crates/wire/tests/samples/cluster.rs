@@ -113,8 +113,10 @@ fn add_sizes(list: &mut Samples) {
     let end = EndIs {
         epoch: 7,
         end: falls::MAX_OFFSET,
+        grows: true,
     };
     list.pair("", AskEnd { file }, end);
+    list.pair("", Announce { file }, ());
 }
 
 fn add_moves(list: &mut Samples) {

@@ -40,7 +40,20 @@ pub(super) fn add(list: &mut Samples) {
         entry: 16383,
         epoch: 1 << 39,
         step: 1 << 14,
+        number: 129,
         extents: vec![extent(0, 0), extent(1, READ_ONLY), extent(u32::MAX, 65536)],
+        ends: vec![
+            SubfileEnd {
+                store: 1,
+                subfile: 0,
+                end: 0,
+            },
+            SubfileEnd {
+                store: u64::MAX,
+                subfile: u32::MAX,
+                end: 4095,
+            },
+        ],
         segments: [true, false]
             .map(|is_writable| SegmentIs {
                 segment: 5,
@@ -55,7 +68,9 @@ pub(super) fn add(list: &mut Samples) {
         entry: 0,
         epoch: 0,
         step: 0,
+        number: 0,
         extents: Vec::new(),
+        ends: Vec::new(),
         segments: Vec::new(),
         gone: Vec::new(),
     };

@@ -82,7 +82,7 @@ fn add_views(list: &mut Samples) {
     };
     list.pair("", part, ());
     let verifiers = Verifiers { kept: 3, life: 4 };
-    list.pair("", DropView { view: 7 }, verifiers);
+    list.pair("", DropView { view: 7, maps: 300 }, verifiers);
 }
 
 fn add_sizes(list: &mut Samples) {

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use ::direct::{ClientPage, ClientTable, MARKS, MappedSegment};
+use ::direct::{ClientPage, ClientTable, ENDS, MARKS, MappedSegment};
 use parking_lot::Mutex;
 use wire::ask::AskError;
 use wire::link::Link;
@@ -47,8 +47,12 @@ struct Channel {
 pub(crate) struct Answer {
     pub(crate) entry: u32,
     pub(crate) epoch: u64,
+    /// Which map of the server it is.
+    pub(crate) number: u64,
     /// Ascending by subfile and offset.
     pub(crate) extents: Vec<(SubfileKey, Extent)>,
+    /// Where the client says how far it stores.
+    pub(crate) ends: Vec<(SubfileKey, u32)>,
 }
 
 impl Attached {
@@ -133,7 +137,9 @@ impl Attached {
         Some(Answer {
             entry: mapped.entry,
             epoch: mapped.epoch,
+            number: mapped.number,
             extents: extents(&mapped, segments),
+            ends: ends(&mapped),
         })
     }
 }
@@ -156,6 +162,12 @@ fn take_segments(
         segments.insert(is.segment, Arc::new(segment));
     }
     Some(())
+}
+
+/// The words of an answer that lie in the page.
+fn ends(mapped: &MapAnswer) -> Vec<(SubfileKey, u32)> {
+    let good = mapped.ends.iter().filter(|e| e.end < ENDS);
+    good.map(|e| ((e.store, e.subfile), e.end)).collect()
 }
 
 /// The extents of an answer that lie in segments.

@@ -7,7 +7,8 @@
 //!
 //! Who asks, and how often: bytes that are not mapped may be holes, about which asking again and again is
 //! of no use. So it is asked at the first miss of a long access or the second of short ones, and after
-//! every further doubling of the number of misses, until an answer has covered what was wanted.
+//! every further doubling of the number of misses, until an answer has covered what was wanted. A write that has come to the
+//! end of the space ahead of it asks at once: there is more behind it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,30 +63,47 @@ pub(crate) struct ServerMap {
     pub(crate) attached: Arc<Attached>,
     pub(crate) entry: u32,
     pub(crate) epoch: u64,
-    /// Ascending by subfile; extents ascending and apart.
-    subfiles: Vec<(SubfileKey, Vec<Extent>)>,
+    /// Of the last answer.
+    pub(crate) number: u64,
+    /// Ascending by subfile.
+    subfiles: Vec<(SubfileKey, SubfileMap)>,
+}
+
+/// What is mapped of one subfile.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SubfileMap {
+    /// The word of the client page that says how far the client stores; without one it stores nothing.
+    pub(crate) end: Option<u32>,
+    /// Ascending and apart.
+    pub(crate) extents: Vec<Extent>,
 }
 
 impl ServerMap {
-    /// The extents of a subfile.
-    pub(crate) fn extents(&self, subfile: SubfileKey) -> &[Extent] {
-        match self.subfiles.binary_search_by_key(&subfile, |(s, _)| *s) {
-            Ok(at) => &self.subfiles[at].1,
-            Err(_) => &[],
-        }
+    /// What is mapped of a subfile.
+    pub(crate) fn subfile(&self, subfile: SubfileKey) -> Option<&SubfileMap> {
+        let at = self.subfiles.binary_search_by_key(&subfile, |(s, _)| *s);
+        at.ok().map(|at| &self.subfiles[at].1)
     }
 
-    /// Takes extents over; those that are known already are replaced, since they may be writable now.
-    fn add(&mut self, extents: Vec<(SubfileKey, Extent)>) {
-        for (subfile, extent) in extents {
-            let at = match self.subfiles.binary_search_by_key(&subfile, |(s, _)| *s) {
-                Ok(at) => at,
-                Err(at) => {
-                    self.subfiles.insert(at, (subfile, Vec::new()));
-                    at
-                }
-            };
-            insert(&mut self.subfiles[at].1, extent);
+    fn subfile_mut(&mut self, subfile: SubfileKey) -> &mut SubfileMap {
+        let at = match self.subfiles.binary_search_by_key(&subfile, |(s, _)| *s) {
+            Ok(at) => at,
+            Err(at) => {
+                self.subfiles.insert(at, (subfile, SubfileMap::default()));
+                at
+            }
+        };
+        &mut self.subfiles[at].1
+    }
+
+    /// Takes an answer over; extents that are known already are replaced, since they may be writable now.
+    fn add(&mut self, answer: Answer) {
+        self.number = self.number.max(answer.number);
+        for (subfile, end) in answer.ends {
+            self.subfile_mut(subfile).end = Some(end);
+        }
+        for (subfile, extent) in answer.extents {
+            insert(&mut self.subfile_mut(subfile).extents, extent);
         }
     }
 }
@@ -164,12 +182,24 @@ impl Maps {
                 attached: attached.clone(),
                 entry: answer.entry,
                 epoch: answer.epoch,
+                number: 0,
                 subfiles: Vec::new(),
             });
             self.servers.len() - 1
         });
-        self.servers[at].add(answer.extents);
+        self.servers[at].add(answer);
     }
+}
+
+/// What kind of access found bytes not mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Miss {
+    /// A short one inside the file.
+    Short,
+    /// A short write that grows the file.
+    Growing,
+    /// A long one, whatever it does.
+    Long,
 }
 
 /// Counts accesses that found bytes not mapped, and says when to ask.
@@ -177,19 +207,24 @@ impl Maps {
 pub(crate) struct Misses {
     count: u32,
     is_due: bool,
+    /// The last answer had space for a write that grew the file.
+    has_grown: bool,
 }
 
 impl Misses {
-    /// One more.
-    pub(crate) fn missed(&mut self, is_long: bool) {
+    /// One more; whether it is time to ask before it goes on.
+    pub(crate) fn missed(&mut self, miss: Miss) -> bool {
         self.count += 1;
-        self.is_due |= match self.count {
-            1 => is_long,
-            n => n.is_power_of_two(),
+        self.is_due |= match (self.count, miss) {
+            (1, Miss::Short) => false,
+            (1, Miss::Growing) => self.has_grown,
+            (1, Miss::Long) => true,
+            (n, _) => n.is_power_of_two(),
         };
         if self.count == MOST_MISSES {
             self.count = MOST_MISSES / 2;
         }
+        miss != Miss::Short && self.take_due()
     }
 
     /// Whether it is time to ask; asked once.
@@ -198,8 +233,11 @@ impl Misses {
     }
 
     /// An answer has covered what was wanted.
-    pub(crate) fn covered(&mut self) {
-        *self = Misses::default();
+    pub(crate) fn covered(&mut self, miss: Miss) {
+        *self = Misses {
+            has_grown: miss == Miss::Growing,
+            ..Misses::default()
+        };
     }
 }
 

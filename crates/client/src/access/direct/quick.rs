@@ -4,9 +4,10 @@
 //!  view   0 ......... | run of 2 MiB | run | ...          a hit: lock, find, claim, current?, copy, end, alive?
 //! ```
 //!
-//! A run is learned from an access that turned out to lie in one, and reaches as far as view, subfile,
-//! extent and known size do, and as its bytes have one home. It stays good while its epoch and the step of the
-//! layout state do: the size only shrinks by a truncate, which raises the epoch first.
+//! A run is learned from an access that turned out to lie in one, and reaches as far as view, subfile and
+//! extent do, and as its bytes have one home. Reads go as far in it as the file is known to, writes to its end: they say
+//! in the client page how far they store, and reads may go as far from then on. It stays good while its epoch and the step
+//! of the layout state do: the size only shrinks by a truncate, which raises the epoch first.
 //!
 //! Invariants
 //! - Whatever changes what an access of the handle means (view, mode, hints, closing) clears the runs
@@ -49,8 +50,13 @@ struct Run {
     /// Where the run begins in the segment.
     at: u64,
     mark: u32,
+    /// Where it begins in the subfile.
+    subfile_at: u64,
     reads: bool,
-    writes: bool,
+    /// How far the view is known to have bytes of the file.
+    readable_to: AtomicU64,
+    /// The word that says how far the subfile is stored into, if it may be.
+    end: Option<u32>,
     /// Where the recorder counts bytes of its server.
     recorded_at: usize,
 }
@@ -68,11 +74,12 @@ enum Hit {
 }
 
 impl Run {
+    /// Whether bytes of the view up to `end` may be moved.
     #[inline]
-    fn allows(&self, direction: Direction) -> bool {
+    fn allows(&self, direction: Direction, end: u64) -> bool {
         match direction {
-            Direction::Read => self.reads,
-            Direction::Write => self.writes,
+            Direction::Read => self.reads && end <= self.readable_to.load(Ordering::Relaxed),
+            Direction::Write => self.end.is_some() && end <= self.view.end,
         }
     }
 
@@ -143,11 +150,15 @@ impl Quick {
         let Some(run) = runs.get(next) else {
             return Hit::Missed;
         };
-        let is_inside = run.view.start <= offset && len <= run.view.end - offset;
-        if !is_inside || !run.allows(direction) {
+        let Some(before) = offset.checked_sub(run.view.start) else {
+            return Hit::Missed;
+        };
+        // No overflow: both are offsets of a view.
+        let end = offset + len;
+        if !run.allows(direction, end) {
             return Hit::Missed;
         }
-        let at = run.at + (offset - run.view.start);
+        let at = run.at + before;
         let Attached { table, page, .. } = &*run.attached;
         // Memory that is no longer the file's is not brought back by touching it.
         let is_current = || table.is_current(run.entry, run.epoch, run.step);
@@ -161,26 +172,38 @@ impl Quick {
         if !is_current() {
             return run.void();
         }
-        if direction.is_write()
-            && let Some(mark) = run.mark.checked_sub(1)
-        {
-            page.mark(mark);
+        if let (Direction::Write, Some(word)) = (direction, run.end) {
+            if let Some(mark) = run.mark.checked_sub(1) {
+                page.mark(mark);
+            }
+            page.raise_end(word, run.subfile_at + before + len);
         }
         copy(&run.segment, at);
         if !claim.end() || !table.is_alive() {
             return Hit::Void;
+        }
+        if direction.is_write() && run.readable_to.load(Ordering::Relaxed) < end {
+            run.readable_to.fetch_max(end, Ordering::Relaxed);
         }
         self.last_bytes.store(len, Ordering::Relaxed);
         self.last_collective.store(0, Ordering::Relaxed);
         Hit::Done(run.recorded_at)
     }
 
-    /// Whether a run holds this offset, good for this kind of access.
-    fn has(&self, offset: u64, direction: Direction) -> bool {
+    /// Whether a run holds this offset, good for this kind of access; it is made so if all that it lacked was to know that the
+    /// file goes as far as `readable_to` says for a byte of the view.
+    fn has(&self, offset: u64, direction: Direction, readable_to: impl Fn() -> u64) -> bool {
         let runs = self.runs.read();
         let next = runs.partition_point(|run| run.view.end <= offset);
-        runs.get(next)
-            .is_some_and(|run| run.view.start <= offset && run.allows(direction))
+        let run = runs.get(next).filter(|run| run.view.start <= offset);
+        run.is_some_and(|run| match direction {
+            Direction::Write => run.end.is_some(),
+            Direction::Read => {
+                let known = readable_to().min(run.view.end);
+                run.readable_to.fetch_max(known, Ordering::Relaxed);
+                run.allows(direction, offset + 1)
+            }
+        })
     }
 
     /// Whether there is room, or it is time to make some.
@@ -271,7 +294,7 @@ impl Handle {
 
     /// Remembers the run that a direct access turned out to lie in.
     pub(super) fn learn(&self, lane: &Lane, maps: &Maps, attempt: Attempt<'_>) {
-        if attempt.len >= LONG || attempt.grows() || self.check().is_err() {
+        if attempt.len >= LONG || self.check().is_err() {
             return;
         }
         let [lot] = lane.work.lots() else {
@@ -280,7 +303,15 @@ impl Handle {
         let [part] = &lot.parts[..] else {
             return;
         };
-        if self.direct.quick.has(attempt.lo, attempt.direction) || !self.direct.quick.has_room() {
+        let size = self.known.size();
+        if size.epoch != attempt.epoch {
+            return;
+        }
+        // What was just moved is there.
+        let size = size.size.max(attempt.file.end.0);
+        let readable_to = || attempt.seen.view.len_within(size);
+        let quick = &self.direct.quick;
+        if quick.has(attempt.lo, attempt.direction, readable_to) || !quick.has_room() {
             return;
         }
         let Some(map) = maps.server(lot.place.server) else {
@@ -292,10 +323,12 @@ impl Handle {
         }
         let mut found: Option<(&Extent, Range<u64>)> = None;
         let mut count = 0;
-        let extents = map.extents(attempt.plan.stored(part));
+        let Some(mapped) = map.subfile(attempt.plan.stored(part)) else {
+            return;
+        };
         pieces(
             share,
-            extents,
+            &mapped.extents,
             part.file.raw(),
             part.bytes,
             |piece: Piece<'_>| {
@@ -308,16 +341,10 @@ impl Handle {
             return;
         };
         let subfile = share.meeting().right();
-        let size = self.known.size();
-        if size.epoch != attempt.epoch {
-            return;
-        }
-        // As far as the extent and the file go.
+        // As far as the extent goes.
         let start = subfile.select(extent.offset).unwrap_or(file.start);
-        let end = match subfile.select(extent.offset + extent.len - 1) {
-            Some(last) => (last + 1).min(size.size),
-            None => size.size.min(MAX_OFFSET),
-        };
+        let last = subfile.select(extent.offset + extent.len - 1);
+        let end = last.map_or(MAX_OFFSET, |last| last + 1);
         let home = attempt.plan.range(part);
         let (start, end) = (start.max(home.start.0), end.min(home.end.0));
         let end = longest(file.end, end, |end| is_run(share, file.start..end));
@@ -332,6 +359,7 @@ impl Handle {
         ) else {
             return;
         };
+        let subfile_at = at;
         let Some(at) = at.checked_sub(extent.offset) else {
             return;
         };
@@ -348,9 +376,13 @@ impl Handle {
             segment: extent.segment.clone(),
             at: extent.at + at,
             mark: extent.mark,
+            subfile_at,
             reads: self.identity.rights.allow(Rights::READ),
+            readable_to: AtomicU64::new(readable_to().clamp(view, view + bytes)),
             // A run that was read is not written through: a write has to be noted for the next sync.
-            writes: attempt.is_write() && extent.is_writable() && !self.identity.is_append,
+            end: mapped
+                .end
+                .filter(|_| attempt.is_write() && extent.is_writable() && !self.identity.is_append),
             recorded_at: self.recording.counters.slot(lot.place.server),
         });
         if self.check().is_err() {

@@ -9,7 +9,10 @@
 //! way, where it takes effect as if issued after: what was copied before is cut off, or written again
 //! with the same bytes.
 //!
-//! Left to others: which servers and parts (`plan`), growing the file (`access`).
+//! A write that grows the file says how far it stores in the client page, inside its claims: the servers find it there, and
+//! the owner of the file asks them before it tells the size. Nobody is told.
+//!
+//! Left to others: which servers and parts (`plan`), what the handle knows of the size (`access`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +26,7 @@ use wire::message::Bytes;
 use wire::message::direct::{Map, SubfileRange};
 
 use super::attached::Attached;
-use super::maps::{Extent, Maps, Piece, ServerMap, pieces, span};
+use super::maps::{Extent, Maps, Miss, Piece, ServerMap, pieces, span};
 use crate::access::memory::{Direction, Memory, Run};
 use crate::access::phases::Phases;
 use crate::access::plan::Plan;
@@ -41,13 +44,9 @@ const LONG_RUN: u64 = 1 << 10;
 const PACKET: u64 = 256 << 10;
 /// Accesses of so many bytes ask for maps before they move; shorter ones move first.
 pub(crate) const LONG: u64 = 64 << 10;
-/// Writes that grow the file go directly if every server gets so many bytes.
-const LONG_GROWTH: u64 = 256 << 10;
 /// Bytes of a subfile from first to last per byte wanted, up to which extents are made for a write.
 const SPARSE: u64 = 32;
 
-/// Bytes of ranges up to which one question is answered in full.
-const WHOLE_QUESTION: u64 = 8 << 20;
 /// Ranges in one question.
 const MOST_RANGES: usize = 4096;
 
@@ -84,13 +83,13 @@ impl Directly {
         lane: &mut Lane,
         attempt: Attempt<'_>,
     ) {
-        if self.0 != Trial::Failed || attempt.grows() || attempt.len >= LONG || attempt.len == 0 {
+        if self.0 != Trial::Failed || attempt.len >= LONG || attempt.len == 0 {
             return;
         }
         let misses = &handle.direct.misses;
         let is_due = misses.lock().take_due();
         if is_due && handle.ask_maps(lane, attempt) {
-            misses.lock().covered();
+            misses.lock().covered(attempt.miss());
         }
     }
 }
@@ -129,8 +128,20 @@ impl Way for Directly {
         Ok(Outcome::Done)
     }
 
+    /// The servers know, and the owner asks them.
     fn has_told(&self, _: Growth) -> bool {
-        false
+        true
+    }
+}
+
+impl Attempt<'_> {
+    /// What it is if its bytes are not mapped.
+    fn miss(&self) -> Miss {
+        match self.len >= LONG {
+            true => Miss::Long,
+            false if self.grows() => Miss::Growing,
+            false => Miss::Short,
+        }
     }
 }
 
@@ -157,29 +168,17 @@ impl Handle {
     fn go_directly(&self, lane: &mut Lane, attempt: Attempt<'_>, memory: &mut Memory<'_>) -> bool {
         let counters = &self.session.open_files.sharing.counters;
         let (lots, packed) = lane.work.lots_and_packed();
-        let is_long_growth = || lots.iter().all(|lot| lot.bytes() >= LONG_GROWTH);
-        if attempt.grows() && !is_long_growth() {
-            return false;
-        }
         let mut maps = self.maps();
-        let mut copied = match attempt.grows() {
-            // The servers have to know how far it reaches before there is anything to be moved.
-            true => Err(Obstacle::Unmapped),
-            false => copy(lots, &maps, attempt, memory, packed),
-        };
+        let mut copied = copy(lots, &maps, attempt, memory, packed);
         if matches!(copied, Err(Obstacle::Unmapped)) {
             drop(maps);
-            let is_long = attempt.len >= LONG;
-            let is_time = {
-                let mut misses = self.direct.misses.lock();
-                misses.missed(is_long);
-                is_long && misses.take_due()
-            };
+            let miss = attempt.miss();
+            let is_time = self.direct.misses.lock().missed(miss);
             if !is_time || !self.ask_maps(lane, attempt) {
                 counters.fell_back();
                 return false;
             }
-            self.direct.misses.lock().covered();
+            self.direct.misses.lock().covered(miss);
             maps = self.maps();
             let (lots, packed) = lane.work.lots_and_packed();
             copied = copy(lots, &maps, attempt, memory, packed);
@@ -225,67 +224,46 @@ impl Handle {
     /// limited number of places. Whether all of them are known then.
     fn ask_maps(&self, lane: &mut Lane, attempt: Attempt<'_>) -> bool {
         let mut before = u64::MAX;
-        // Whether all was asked for to its end in one question, which counts it.
-        let mut is_told = true;
         loop {
             let mut missing = 0;
             for i in 0..lane.work.lots().len() {
+                // Before anything else: most servers that share nothing never will.
+                let place = lane.work.lots()[i].place;
+                let Some(attached) = self.attach(lane, attempt, place) else {
+                    return false;
+                };
                 let maps = self.maps();
-                let lot = &lane.work.lots()[i];
-                let Some(ranges) = unmapped(lot, &maps, attempt) else {
+                let Some(ranges) = unmapped(&lane.work.lots()[i], &maps, attempt) else {
                     return false;
                 };
                 drop(maps);
-                let wanted = ranges.iter().map(|r| r.end - r.start).sum::<u64>();
-                if before == u64::MAX {
-                    is_told &= ranges.len() == lot.parts.len() && wanted <= WHOLE_QUESTION;
-                }
                 if ranges.is_empty() {
                     continue;
                 }
-                missing += wanted;
-                let place = lot.place;
-                if missing >= before || self.ask_map(lane, attempt, place, ranges).is_none() {
+                missing += ranges.iter().map(|r| r.end - r.start).sum::<u64>();
+                if missing >= before || self.ask_map(&attached, attempt, ranges).is_none() {
                     return false;
                 }
             }
             if missing == 0 {
-                return !attempt.grows() || self.tell_ends(lane, attempt, is_told);
+                return true;
             }
             before = missing;
         }
     }
 
-    /// Lets servers whose bytes of a write that grows the file are mapped already count them.
-    fn tell_ends(&self, lane: &mut Lane, attempt: Attempt<'_>, is_told: bool) -> bool {
-        is_told
-            || (0..lane.work.lots().len()).all(|i| {
-                let lot = &lane.work.lots()[i];
-                let place = lot.place;
-                let ends = lot.parts.iter().filter_map(|part| {
-                    let (span, _) = span(attempt.plan.share(part), part.file.raw(), part.bytes)?;
-                    let (store, subfile) = attempt.plan.stored(part);
-                    Some(SubfileRange {
-                        store,
-                        subfile,
-                        start: span.end - 1,
-                        end: span.end,
-                    })
-                });
-                let ends: Vec<SubfileRange> = ends.collect();
-                ends.len() <= MOST_RANGES && self.ask_map(lane, attempt, place, ends).is_some()
-            })
+    /// The shared memory of a server that knows the view.
+    fn attach(&self, lane: &mut Lane, attempt: Attempt<'_>, place: Place) -> Option<Arc<Attached>> {
+        self.ready(lane, attempt.seen, place).ok()?;
+        self.session.attached(lane, place)
     }
 
     fn ask_map(
         &self,
-        lane: &mut Lane,
+        attached: &Arc<Attached>,
         attempt: Attempt<'_>,
-        place: Place,
         ranges: Vec<SubfileRange>,
     ) -> Option<()> {
-        self.ready(lane, attempt.seen, place).ok()?;
-        let attached = self.session.attached(lane, place)?;
         let request = Map {
             view: attempt.seen.number,
             version: Bytes(attempt.plan.version.clone()),
@@ -295,7 +273,7 @@ impl Handle {
         };
         let answer = attached.ask(&self.session, &request)?;
         let mut maps = self.direct.maps.lock();
-        Arc::make_mut(&mut *maps).add(attempt.epoch, &attached, answer);
+        Arc::make_mut(&mut *maps).add(attempt.epoch, attached, answer);
         Some(())
     }
 }
@@ -312,9 +290,11 @@ fn unmapped(lot: &Lot, maps: &Maps, attempt: Attempt<'_>) -> Option<Vec<SubfileR
             continue;
         };
         let mut start = span.start;
-        let extents = map.map_or(&[][..], |map| map.extents(attempt.plan.stored(part)));
+        let mapped = map.and_then(|map| map.subfile(attempt.plan.stored(part)));
+        let extents = mapped.map_or(&[][..], |mapped| &mapped.extents);
+        let end = mapped.and_then(|mapped| mapped.end);
         let is_mapped = pieces(share, extents, part.file.raw(), part.bytes, |piece| {
-            let is_good = piece.is_good_for(attempt.direction);
+            let is_good = piece.is_good_for(attempt.direction, end);
             if is_good {
                 start = piece.subfile.end;
             }
@@ -341,9 +321,9 @@ fn unmapped(lot: &Lot, maps: &Maps, attempt: Attempt<'_>) -> Option<Vec<SubfileR
 }
 
 impl Piece<'_> {
-    /// Whether it may be stored into, if that is wanted.
-    fn is_good_for(&self, direction: Direction) -> bool {
-        direction == Direction::Read || self.extent.is_writable()
+    /// Whether it may be stored into, if that is wanted: it is writable, and there is a word to say how far.
+    fn is_good_for(&self, direction: Direction, end: Option<u32>) -> bool {
+        direction == Direction::Read || (self.extent.is_writable() && end.is_some())
     }
 
     /// Its place in the segment.
@@ -497,9 +477,9 @@ impl Turn<'_> {
         if !is_current() {
             return void();
         }
-        let is_mapped = self.each(|_, piece| {
+        let is_mapped = self.each(|_, end, piece| {
             let (at, len) = piece.memory();
-            let is_good = piece.is_good_for(direction);
+            let is_good = piece.is_good_for(direction, end);
             if is_good {
                 piece.extent.segment.make_ready(at, len);
             }
@@ -514,7 +494,7 @@ impl Turn<'_> {
         if !is_current() {
             return void();
         }
-        let is_copied = self.each(|share, piece| self.copy_piece(share, &piece, memory));
+        let is_copied = self.each(|share, end, piece| self.copy_piece(share, end, &piece, memory));
         if direction.is_write() {
             crash_point("client_in_copy");
         }
@@ -525,12 +505,24 @@ impl Turn<'_> {
         }
     }
 
-    fn copy_piece(&self, share: &Share, piece: &Piece<'_>, memory: &mut Memory<'_>) -> bool {
+    fn copy_piece(
+        &self,
+        share: &Share,
+        end: Option<u32>,
+        piece: &Piece<'_>,
+        memory: &mut Memory<'_>,
+    ) -> bool {
         let Extent { segment, mark, .. } = piece.extent;
         let (at, len) = piece.memory();
         let (file, offset) = (piece.file.clone(), piece.subfile.start);
-        if let (true, Some(mark)) = (memory.direction().is_write(), mark.checked_sub(1)) {
-            self.map.attached.page.mark(mark);
+        if memory.direction().is_write() {
+            let page = &self.map.attached.page;
+            if let Some(mark) = mark.checked_sub(1) {
+                page.mark(mark);
+            }
+            if let Some(end) = end {
+                page.raise_end(end, piece.subfile.end);
+            }
         }
         let copied = match memory.run() {
             Some(Run::From(user)) => {
@@ -556,8 +548,9 @@ impl Turn<'_> {
         copied.is_ok()
     }
 
-    /// Hands out all pieces; false if bytes lie in none, or `take` says no.
-    fn each<'a>(&'a self, mut take: impl FnMut(&Share, Piece<'a>) -> bool) -> bool {
+    /// Hands out all pieces, with the word that says how far their subfile is stored into; false if bytes lie in none, or
+    /// `take` says no.
+    fn each<'a>(&'a self, mut take: impl FnMut(&Share, Option<u32>, Piece<'a>) -> bool) -> bool {
         self.parts.iter().all(|part| {
             let clipped = self
                 .chunk
@@ -566,9 +559,11 @@ impl Turn<'_> {
                 return true;
             };
             let share = self.plan.share(part);
-            let extents = self.map.extents(self.plan.stored(part));
+            let mapped = self.map.subfile(self.plan.stored(part));
+            let extents = mapped.map_or(&[][..], |mapped| &mapped.extents);
+            let end = mapped.and_then(|mapped| mapped.end);
             pieces(share, extents, part.file.raw(), part.bytes, |piece| {
-                take(share, piece)
+                take(share, end, piece)
             })
         })
     }

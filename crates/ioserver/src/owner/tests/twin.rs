@@ -45,6 +45,7 @@ impl Random {
 pub(super) struct ServerFile {
     pub(super) epoch: u64,
     pub(super) end: u64,
+    pub(super) grows: bool,
     pub(super) told: u64,
     pub(super) cells: [u64; CELLS as usize],
 }
@@ -435,6 +436,7 @@ impl Cluster for Twin {
             EndIs {
                 epoch: file.epoch,
                 end: file.end,
+                grows: file.grows,
             }
         })
     }
