@@ -25,6 +25,7 @@ mod contest;
 mod contiguous;
 mod ddio;
 mod flags;
+mod fresh;
 mod goals;
 mod kernels;
 mod machine;
@@ -32,6 +33,7 @@ mod matching;
 mod matrix;
 pub mod models;
 mod move_bytes;
+mod mpi;
 mod mpiio;
 mod packers;
 mod parallel;
@@ -104,6 +106,8 @@ enum Bench {
     Relayout(relayout::Arguments),
     /// Latency of small accesses, and many files
     Small(small::Arguments),
+    /// New files: written, written again, opened again and read, against the MPI library's own and plain files
+    Fresh(fresh::Arguments),
     /// Collective reads directed by the disks: record sizes, disk, network and packing speeds
     Ddio(ddio::Arguments),
     /// Collective reads that are prefetched while the program computes
@@ -136,6 +140,7 @@ fn run(arguments: Arguments) -> Result<(), Error> {
         Bench::Advise(arguments) => advise::run(&arguments, sheet),
         Bench::Relayout(arguments) => relayout::run(&arguments, sheet),
         Bench::Small(arguments) => small::run(&arguments, sheet),
+        Bench::Fresh(arguments) => fresh::run(&arguments, sheet),
         Bench::Ddio(arguments) => ddio::run(&arguments, sheet),
         Bench::Prefetch(arguments) => prefetch::run(&arguments, sheet),
         Bench::Worker(arguments) => worker::run(&arguments),

@@ -15,14 +15,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
-use clap::{Args, ValueEnum};
-use console::{Error, output, preload};
+use clap::Args;
+use console::{Error, output};
 
+use super::mpi::{self, Mpi, MpiProgram};
 use super::site::{ServiceSpec, SharedFile, Site};
-use super::yardsticks::{self, Source};
 use super::{Row, Sheet, rounded};
 
 /// Arguments of `pario bench mpiio`.
@@ -55,15 +53,6 @@ pub(crate) struct Arguments {
     /// Leave the files on a disk out
     #[arg(long)]
     no_disk: bool,
-}
-
-/// An MPI library that is installed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Mpi {
-    /// MPICH, with a progress that yields
-    Mpich,
-    /// Open MPI: OMPIO, and ROMIO in a run of its own
-    Openmpi,
 }
 
 /// The patterns of the table; `holes` needs `rows` before it.
@@ -142,44 +131,15 @@ impl Line {
 
 /// Runs the benchmark.
 pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
-    let library = preload::library().ok_or(
-        "libpario_mpiio.so is not beside the program; build it (cargo build --release), or name it with \
-         PARIO_MPIIO_LIBRARY",
-    )?;
     let sizes: &[u32] = match &arguments.sizes[..] {
         [] if sheet.is_quick() => &[256],
         [] => &[1024, 4096],
         given => given,
     };
-    let (name, compiler) = match arguments.mpi {
-        Mpi::Mpich => ("mpiio-mpich", "mpicc.mpich"),
-        Mpi::Openmpi => ("mpiio-openmpi", "mpicc.openmpi"),
-    };
-    let source = Source {
-        name,
-        text: include_str!("../yardsticks/mpiio.c"),
-        options: &["-pthread"],
-    };
-    let program = yardsticks::compile(&source, compiler)?;
-    let preload = match arguments.mpi {
-        Mpi::Mpich => {
-            let source = Source {
-                name: "mpich-yields",
-                text: include_str!("../../../bindings/mpiio/conformance/yield.c"),
-                options: &["-shared", "-fPIC", "-ldl"],
-            };
-            let yielding = yardsticks::compile(&source, "cc")?;
-            format!("{}:{}", library.display(), yielding.display())
-        }
-        Mpi::Openmpi => library.display().to_string(),
-    };
-    let (mpi, progress) = match arguments.mpi {
-        Mpi::Mpich => ("mpich", "yields (preloaded)"),
-        Mpi::Openmpi => ("openmpi", "yields (--oversubscribe)"),
-    };
+    let program = arguments.mpi.compile(&mpi::ARRAY)?;
     sheet.begin("mpiio", "GB/s", format!("best of {}", arguments.turns));
-    sheet.fact("mpi", mpi);
-    sheet.fact("mpi_progress", progress);
+    sheet.fact("mpi", arguments.mpi.word());
+    sheet.fact("mpi_progress", arguments.mpi.progress());
     sheet.fact("processes", arguments.processes);
 
     let most = u64::from(sizes.iter().copied().max().unwrap_or(4096));
@@ -196,7 +156,7 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
     };
     let mut lines: Vec<(&str, Vec<Line>)> = Vec::new();
     for (peer, options) in runs {
-        let measured = arguments.measure(&site, sizes, &program, &preload, (peer, options))?;
+        let measured = arguments.measure(&site, sizes, &program, (peer, options))?;
         lines.push((peer, measured));
     }
     sheet.extend(arguments.rows(&lines))?;
@@ -212,8 +172,7 @@ impl Arguments {
         &self,
         site: &Site,
         sizes: &[u32],
-        program: &Path,
-        preload: &str,
+        program: &MpiProgram,
         (peer, options): (&str, &[&str]),
     ) -> Result<Vec<Line>, Error> {
         let shared = |name: &str| {
@@ -221,17 +180,8 @@ impl Arguments {
         };
         // The files are made anew under these names with endings, and removed when they are closed.
         let (sync, plain, on_tmpfs) = (shared("sync")?, shared("plain")?, shared("peer")?);
-        let mut command = match self.mpi {
-            Mpi::Mpich => Command::new("mpiexec.mpich"),
-            Mpi::Openmpi => {
-                let mut command = Command::new("mpiexec.openmpi");
-                command.arg("--oversubscribe").args(options);
-                command
-            }
-        };
+        let mut command = program.command(self.processes, options, site.url());
         command
-            .args(["-n", &self.processes.to_string()])
-            .arg(program)
             .arg(self.turns.to_string())
             .arg(&sync.0)
             .arg(self.patterns.join(","))
@@ -249,20 +199,7 @@ impl Arguments {
             let on_disk = site.scratch(&format!("{peer}-disk"));
             command.arg(format!("{peer}-ext4={}", on_disk.display()));
         }
-        command
-            .env("LD_PRELOAD", preload)
-            .env("PARIO_URL", site.url())
-            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit());
-        let out = command
-            .output()
-            .map_err(|e| format!("cannot run mpiexec of {:?}: {e}", self.mpi))?;
-        let text = String::from_utf8_lossy(&out.stdout);
-        if !out.status.success() {
-            return Err(format!("the benchmark under {peer} ended with {}", out.status).into());
-        }
+        let text = program.output(command, &format!("the benchmark under {peer}"))?;
         let lines: Vec<Line> = text.lines().filter_map(Line::parse).collect();
         // What a peer leaves beside its files.
         if let Some(folder) = on_tmpfs.0.parent() {

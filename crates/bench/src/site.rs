@@ -2,7 +2,7 @@
 //! The services themselves are those of `console`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
 
 use client::{Client, ConnectOptions};
@@ -63,5 +63,26 @@ impl Drop for SharedFile {
     fn drop(&mut self) {
         // What cannot be removed stays behind.
         let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A directory in the host's memory that is removed with the value, and what is in it.
+#[derive(Debug)]
+pub(crate) struct SharedDirectory(pub(crate) PathBuf);
+
+impl SharedDirectory {
+    /// A new one in `/dev/shm`, for this user only; `None` where there is no such place.
+    pub(crate) fn in_memory(name: &str) -> Option<SharedDirectory> {
+        let dir = PathBuf::from("/dev/shm");
+        let path = dir.join(format!("pario-bench-{}-{name}", std::process::id()));
+        fs::DirBuilder::new().mode(0o700).create(&path).ok()?;
+        Some(SharedDirectory(path))
+    }
+}
+
+impl Drop for SharedDirectory {
+    fn drop(&mut self) {
+        // What cannot be removed stays behind.
+        let _ = fs::remove_dir_all(&self.0);
     }
 }

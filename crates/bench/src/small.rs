@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::contest::Outcome;
 use super::flags::Turns;
-use super::site::{ServiceSpec, SharedFile, Site, Store, connect, wanted};
+use super::site::{ServiceSpec, SharedDirectory, SharedFile, Site, Store, connect, wanted};
 use super::workers::{Path, Team, paths, whole};
 use super::{Row, Sheet, digits};
 
@@ -177,17 +177,13 @@ impl Arguments {
         for processes in PROCESSES {
             let mut team = Team::start(&site, processes, Path::Socket, None)?;
             let disk = site.scratch(&format!("files-{processes}"));
-            let shared = PathBuf::from("/dev/shm").join(format!(
-                "pario-bench-{}-files-{processes}",
-                std::process::id()
-            ));
-            let _gone = ScratchDirectory(shared.clone());
-            let made = |folder: &PathBuf| fs::create_dir_all(folder).is_ok();
+            let shared = SharedDirectory::in_memory(&format!("files-{processes}"));
             let mut yardsticks: Vec<(&'static str, PathBuf, bool)> = Vec::new();
-            for (name, folder) in [("tmpfs", shared), ("ext4", disk)] {
-                if made(&folder) {
-                    yardsticks.push((name, folder, true));
-                }
+            if let Some(shared) = &shared {
+                yardsticks.push(("tmpfs", shared.0.clone(), true));
+            }
+            if fs::create_dir_all(&disk).is_ok() {
+                yardsticks.push(("ext4", disk, true));
             }
             let folder = format!("/files-{processes}");
             client.mkdir(&folder, None).map_err(refused)?;
@@ -246,15 +242,5 @@ impl Arguments {
             }
         }
         Ok(())
-    }
-}
-
-/// A directory of the host that is removed with the value.
-struct ScratchDirectory(PathBuf);
-
-impl Drop for ScratchDirectory {
-    fn drop(&mut self) {
-        // What cannot be removed stays behind.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

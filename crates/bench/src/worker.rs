@@ -10,6 +10,7 @@
 //!      {"do": "prepare"|"timed"|"compare", ..}                three, so that all begin prepared
 //!      {"do": "latency", ..}, {"do": "files", ..}             many small ones
 //!      {"do": "ranks", ..}                                    collective accesses of threads
+//!      {"do": "fresh", "step": S, ..}                         a share of a new file
 //! out  {"start": NS, "end": NS, "wrong": N, ..}               or {"error": TEXT}
 //! ```
 //!
@@ -30,6 +31,7 @@ use layout::ArrayType;
 use serde_json::{Value, json};
 
 use super::content::{self, WorkerBytes};
+use super::fresh::Share;
 use super::ranks::Run;
 use super::site;
 use super::socket::Socket;
@@ -73,6 +75,7 @@ struct Worker {
     target: Vec<u8>,
     files: HashMap<String, WorkerFile>,
     sockets: HashMap<String, Socket>,
+    share: Option<Share>,
 }
 
 /// A file that can be accessed.
@@ -158,7 +161,7 @@ impl Order {
 }
 
 /// Nanoseconds that all processes of the host agree on.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |t| t.as_nanos() as u64)
 }
@@ -188,6 +191,7 @@ impl Worker {
             "latency" => self.latency(&order),
             "files" => self.many_files(&order),
             "ranks" => self.ranks(&order),
+            "fresh" => self.fresh(&order),
             other => Err(format!("do: '{other}' is not known").into()),
         }
     }
@@ -210,6 +214,17 @@ impl Worker {
             schemes: schemes.iter().filter_map(Value::as_str).collect(),
         }
         .run()
+    }
+
+    /// One step of a share of a new file.
+    fn fresh(&mut self, order: &Order) -> Result<Value, Error> {
+        if order.text("step")? == "deal" {
+            self.share = Some(Share::deal(&order.0)?);
+            return Ok(json!({ "wrong": 0 }));
+        }
+        let client = self.client.as_ref().ok_or("not connected")?;
+        let share = self.share.as_mut().ok_or("nothing was dealt out")?;
+        share.step(&order.0, client)
     }
 
     /// Round robin, as the thesis' system had it.

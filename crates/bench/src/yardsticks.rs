@@ -101,15 +101,15 @@ pub(crate) fn pack(name: &'static str, compiler: &str) -> Option<Yardstick> {
 }
 
 /// A C program that comes along as text.
-pub(crate) struct Source {
-    pub(crate) name: &'static str,
-    pub(crate) text: &'static str,
+pub(crate) struct Source<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
     /// For the compiler.
-    pub(crate) options: &'static [&'static str],
+    pub(crate) options: &'a [&'a str],
 }
 
 /// Compiles a program on first use; where it is.
-pub(crate) fn compile(source: &Source, compiler: &str) -> Result<PathBuf, String> {
+pub(crate) fn compile(source: &Source<'_>, compiler: &str) -> Result<PathBuf, String> {
     let Source {
         name,
         text,

@@ -304,6 +304,146 @@ fn seed001_s86_small_accesses_and_many_files_are_measured() {
     }
 }
 
+/// What `pario bench fresh` is run with: one small cell of each store.
+const FRESH: [&str; 15] = [
+    "bench",
+    "fresh",
+    "--patterns",
+    "interleaved",
+    "--transfers",
+    "47008",
+    "--processes",
+    "2",
+    "--megabytes",
+    "1",
+    "--beyond",
+    "2",
+    "--turns",
+    "3",
+    "--json",
+];
+
+#[test]
+fn new_files_are_measured_through_every_interface() {
+    let (report, errors) = report(&FRESH);
+    assert_eq!(report["bench"], "fresh");
+    let through = |store: &str, interface: &str| {
+        let mut found = rows(&report, store, "/t=47008/p=2/");
+        found.retain(|row| row["columns"]["interface"] == interface);
+        found
+    };
+    let steps = [
+        "new/write",
+        "new/read",
+        "again/write",
+        "again/read",
+        "reopened/read",
+        "reopened/write",
+    ];
+    for interface in ["client", "openmpi", "mpich"] {
+        if errors.contains(&format!("rows through {interface} are absent")) {
+            assert!(through("", interface).is_empty(), "{errors}");
+            testkit::skipped(&format!("rows through {interface} are absent"));
+            continue;
+        }
+        let ways: &[&str] = match interface {
+            "client" => &["indep"],
+            _ => &["indep", "coll"],
+        };
+        for (store, own) in [("memory/", "own-tmpfs"), ("disk/", "own-ext4")] {
+            let mut cases: Vec<String> = through(store, interface)
+                .iter()
+                .map(|row| row["case"].as_str().unwrap_or("").to_owned())
+                .collect();
+            let mut expected: Vec<String> = Vec::new();
+            for way in ways {
+                let name = format!("{store}interleaved/t=47008/p=2/{way}");
+                expected.extend(steps.iter().map(|step| format!("{name}/{step}")));
+            }
+            if store == "disk/" {
+                let name = "disk/interleaved/t=47008/p=2/indep";
+                expected.extend(["new", "again"].map(|step| format!("{name}/{step}/write+sync")));
+            }
+            cases.sort();
+            expected.sort();
+            assert_eq!(cases, expected, "{interface}");
+            has_ratios(&through(store, interface), 1, &[own, "memcpy"]);
+        }
+        for row in through("memory/", interface) {
+            assert_eq!(row["columns"]["pool"], "inside", "{row}");
+        }
+        for row in through("disk/", interface) {
+            assert!(row["columns"]["mib"].as_f64() < Some(1.0), "{row}");
+        }
+    }
+}
+
+#[test]
+fn new_files_are_measured_without_mpi_too() {
+    let mut command = pario();
+    // Neither compilers nor launchers.
+    command.env("PATH", "/nonexistent").args(FRESH);
+    let output = command.output().expect("pario starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    for interface in ["openmpi", "mpich"] {
+        assert!(
+            errors.contains(&format!("rows through {interface} are absent: ")),
+            "{errors}"
+        );
+    }
+    let report: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 6 + 6 + 2, "{errors}");
+    assert!(
+        rows.iter()
+            .all(|row| row["columns"]["interface"] == "client")
+    );
+}
+
+/// A file beyond ready memory is one that is much larger; transfers have to fit into words.
+#[test]
+fn new_files_beyond_ready_memory_have_rows_of_their_own() {
+    let (report, _) = report(&[
+        "bench",
+        "fresh",
+        "--stores",
+        "memory",
+        "--interfaces",
+        "client",
+        "--patterns",
+        "sequential",
+        "--transfers",
+        "65536",
+        "--processes",
+        "1",
+        "--megabytes",
+        "1",
+        "--beyond",
+        "3",
+        "--filter",
+        "new/write",
+        "--turns",
+        "3",
+        "--json",
+    ]);
+    let found = rows(&report, "memory/sequential/t=65536/p=1/indep/new/write", "");
+    let columns = |name: &str| -> Vec<Value> {
+        found
+            .iter()
+            .map(|row| row["columns"][name].clone())
+            .collect()
+    };
+    assert_eq!(columns("pool"), [json!("inside"), json!("beyond")]);
+    assert_eq!(columns("mib"), [json!(1.0), json!(3.0)]);
+    assert_eq!(found.len(), report["rows"].as_array().map_or(0, Vec::len));
+    for name in ["open_us", "own_open_us", "close_us", "own_close_us"] {
+        assert!(columns(name).iter().all(Value::is_number), "{name}");
+    }
+    let wrong = run(&["bench", "fresh", "--transfers", "4099"]);
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("a multiple of 8"));
+}
+
 /// A client process of the benchmarks, driven by hand.
 struct Worker {
     child: Child,
@@ -401,6 +541,46 @@ fn seed001_s87_a_benchmark_notices_every_wrong_byte() {
         one.tell(json!({ "do": "plain-read", "name": "p" }))["wrong"],
         1
     );
+    // And a share of a new file: what another process wrote to it, and what is behind its end.
+    let fresh = |order: Value| {
+        let mut order = order;
+        order["do"] = json!("fresh");
+        order
+    };
+    for (rank, worker) in [&mut *one, &mut *other].into_iter().enumerate() {
+        let deal = json!({ "step": "deal", "pattern": "interleaved", "transfer": 64, "count": 5, "rank": rank,
+                           "processes": 2, "seed": 1 });
+        assert_eq!(worker.tell(fresh(deal))["wrong"], 0);
+        let open = json!({ "step": "open", "path": "/fresh", "plain": false, "create": rank == 0 });
+        assert_eq!(worker.tell(fresh(open))["wrong"], 0);
+        worker.tell(fresh(json!({ "step": "fill", "generation": 1 + rank })));
+        let wrote = worker.tell(fresh(json!({ "step": "write" })));
+        assert_eq!(wrote["wrong"], 0, "{wrote}");
+    }
+    for (whose, generation, is_right) in [
+        ("own", 1, true),
+        ("own", 2, false),
+        ("neighbours", 2, true),
+        ("neighbours", 1, false),
+    ] {
+        one.tell(fresh(json!({ "step": "read", "whose": whose })));
+        let seen = one.tell(fresh(
+            json!({ "step": "compare", "whose": whose, "generation": generation }),
+        ));
+        let wrong = seen["wrong"].as_u64().expect("a number");
+        assert_eq!(wrong == 0, is_right, "{whose} {generation}: {seen}");
+        assert!(is_right || wrong > 200, "{whose} {generation}: {seen}");
+    }
+    assert_eq!(
+        one.tell(fresh(json!({ "step": "size", "bytes": 640 })))["wrong"],
+        0
+    );
+    assert_eq!(
+        one.tell(fresh(json!({ "step": "size", "bytes": 600 })))["wrong"],
+        40
+    );
+    let again = json!({ "step": "open", "path": "/fresh", "plain": false, "create": true });
+    assert!(one.tell(fresh(again))["error"].is_string());
     let nonsense = one.tell(json!({ "do": "fly" }));
     assert!(
         nonsense["error"]

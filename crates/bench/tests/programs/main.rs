@@ -39,6 +39,7 @@ fn every_benchmark_has_help() {
         &["bench", "plan"],
         &["bench", "move"],
         &["bench", "match"],
+        &["bench", "fresh"],
     ] {
         let output = run(&[command, &["--help"]].concat());
         let text = String::from_utf8_lossy(&output.stdout);
