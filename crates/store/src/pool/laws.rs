@@ -92,7 +92,7 @@ impl Model {
 
 fn run_program(seed: u64, steps: u32) -> PoolUsage {
     let pool = Pool::new(options(24 * MIB));
-    let mut dice = Dice(seed * 0x9e37_79b9_7f4a_7c15 + 1);
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
     let mut model = Model::default();
     if dice.roll(2) == 0 {
         pool.tended_by(|| {});
