@@ -53,5 +53,5 @@ pub use assembly::{Apart, Assembly, Drive, MOST_MEMBERS};
 pub use liveness::Liveness;
 pub use page::{Active, Claim, ClientPage, ENDS, MARKS, SLOTS, ServerPage};
 pub use process::Process;
-pub use segment::{MappedSegment, UNIT_BYTES};
+pub use segment::{MappedSegment, TouchCounts, Touches, UNIT_BYTES, Use};
 pub use table::{ClientTable, ENTRIES, ServerTable};

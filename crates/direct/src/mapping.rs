@@ -7,8 +7,10 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use kernels::SharedBytes;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
@@ -127,11 +129,41 @@ impl Mapping {
         unsafe { &*address.as_ptr().cast::<AtomicU32>() }
     }
 
+    /// Whether the page of a byte is mapped by this process. Where the kernel does not say, it is taken to be.
+    pub(crate) fn is_present(&self, at: usize) -> bool {
+        static PAGES: OnceLock<Option<OwnedFd>> = OnceLock::new();
+        const PRESENT: u64 = 1 << 63;
+        let open = || {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            rustix::fs::open("/proc/self/pagemap", flags, Mode::empty()).ok()
+        };
+        let Some(pages) = PAGES.get_or_init(open) else {
+            return true;
+        };
+        // SAFETY: asks for a number.
+        let page_bytes = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) });
+        let page = self.address(at, 1).as_ptr() as usize / page_bytes.unwrap_or(4096);
+        let mut entry = [0; 8];
+        match rustix::io::pread(pages, &mut entry, page as u64 * 8) {
+            Ok(8) => u64::from_ne_bytes(entry) & PRESENT != 0,
+            _ => true,
+        }
+    }
+
     /// Tells the kernel about a range; failure is of no consequence to what is stored.
     pub(crate) fn advise(&self, at: usize, len: usize, advice: Advice) -> io::Result<()> {
         let address = self.address(at, len);
         // SAFETY: the range is inside our mapping; the advices used here change no bytes.
         unsafe { rustix::mm::madvise(address.as_ptr().cast(), len, advice) }.map_err(Into::into)
+    }
+}
+
+/// Reads a byte of every page, so that what is not in memory comes before somebody has to wait for it.
+pub(crate) fn touch(bytes: SharedBytes<'_>) {
+    const STEP: usize = 4096;
+    for at in (0..bytes.len()).step_by(STEP) {
+        // SAFETY: inside the bytes, which can be read, as whoever made them promises.
+        unsafe { bytes.as_ptr().add(at).read_volatile() };
     }
 }
 

@@ -1,7 +1,7 @@
 //! The control table of a server: a liveness word, and an epoch per file with maps.
 //!
 //! ```text
-//! 0    magic (8)  version (4)  entries (4)  liveness (4)  ...
+//! 0    magic (8)  version (4)  entries (4)  liveness (4)  ... 24 scarcity (8) ...
 //! 64   entry 0: epoch (8)  fence (8) ...                   64 bytes each
 //! 128  entry 1
 //! ```
@@ -29,6 +29,7 @@ const FENCE_AT: usize = 8;
 const HEAD_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 64;
 pub(crate) const LIVENESS_AT: usize = 16;
+const SCARCITY_AT: usize = 24;
 
 fn entry_at(entry: u32) -> usize {
     HEAD_BYTES + entry as usize * ENTRY_BYTES
@@ -132,6 +133,12 @@ impl ServerTable {
         self.fence_word(entry).store(word, Ordering::SeqCst);
     }
 
+    /// Says how often memory was not ready when it was needed. To be said before an answer about such memory.
+    pub fn set_scarcity(&self, count: u64) {
+        let word = self.mapping.word(SCARCITY_AT);
+        word.store(count, Ordering::Release);
+    }
+
     fn word(&self, entry: u32) -> &AtomicU64 {
         assert!(entry < ENTRIES);
         self.mapping.word(entry_at(entry))
@@ -181,6 +188,12 @@ impl ClientTable {
     #[inline]
     pub fn is_good(&self, entry: u32, epoch: u64) -> bool {
         entry < ENTRIES && self.mapping.word(entry_at(entry)).load(Ordering::SeqCst) == epoch
+    }
+
+    /// How often memory was not ready when it was needed. If an answer has changed it, the memory that came with
+    /// that may be only committed.
+    pub fn scarcity(&self) -> u64 {
+        self.mapping.word(SCARCITY_AT).load(Ordering::Acquire)
     }
 
     /// Whether the server lives. To be asked after every access: memory outlives its server.

@@ -59,6 +59,7 @@ mod sessions;
 mod start;
 mod statistics;
 mod stored;
+mod tended_memory;
 mod verifier;
 mod views;
 

@@ -351,6 +351,8 @@ pub fn start_on(
     let report = move || stay(&theirs, &owner, &candidate, link);
     spawn("report", Box::new(report))?;
     spawn("prefetch", Box::new(move || operations.prefetch.run()))?;
+    let memory = Arc::clone(&storage.stored.memory);
+    spawn("memory", Box::new(move || memory.run()))?;
     if storage.stored.is_durable() {
         let write_back = move || {
             let collect = || files.direct.collect_all();
@@ -433,18 +435,13 @@ fn open_store(
     make: &dyn Fn(Directory) -> Arc<dyn Disk>,
     failed_syncs: &Arc<FailedSyncs>,
 ) -> Result<SubfileStore, StartError> {
-    let pool = |limit_bytes: u64| {
-        let usual = PoolOptions::default();
-        Pool::new(PoolOptions {
-            limit_bytes,
-            keep_warm_bytes: usual.keep_warm_bytes.min(limit_bytes),
-            ..usual
-        })
-    };
+    let pool = |limit_bytes: u64| Pool::new(PoolOptions::for_limit(limit_bytes));
     match &options.store {
-        StoreOptions::Memory { limit_bytes } => Ok(SubfileStore::memory(Arc::new(
-            MemoryStore::new(pool(*limit_bytes)),
-        ))),
+        StoreOptions::Memory { limit_bytes } => {
+            let pool = pool(*limit_bytes);
+            let store = Arc::new(MemoryStore::new(pool.clone()));
+            Ok(SubfileStore::memory(store, pool))
+        }
         StoreOptions::Disk {
             dirs,
             memory_limit_bytes,
@@ -474,7 +471,8 @@ fn open_store(
                 last_start,
                 ..Origin::default()
             };
-            let disk = DiskStore::start(pool(*memory_limit_bytes), disks, origin);
+            let pool = pool(*memory_limit_bytes);
+            let disk = DiskStore::start(pool.clone(), disks, origin);
             let disk = disk.map_err(StartError::Store)?;
             let set = disk.disks();
             for k in (0..set.len()).filter(|_| set.len() > 1) {
@@ -483,7 +481,7 @@ fn open_store(
                 // One that cannot be measured is declared failed when it is used.
                 set.declare(k, speed.unwrap_or(1), 0);
             }
-            Ok(SubfileStore::disk(Arc::new(disk)))
+            Ok(SubfileStore::disk(Arc::new(disk), pool))
         }
     }
 }

@@ -16,11 +16,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use store::{DiskStore, Identity, ListedSubfile, MissingDisk, Store, Subfile, SubfileId};
+use store::{DiskStore, Identity, ListedSubfile, MissingDisk, Pool, Store, Subfile, SubfileId};
 use wire::FileId;
 use wire::message::file::{DiskEntry, DiskList, DiskState};
 
 use crate::statistics::{Statistics, add};
+use crate::tended_memory::TendedMemory;
 
 /// Dirty bytes written back at a time.
 const BUDGET: u64 = 32 << 20;
@@ -46,19 +47,22 @@ pub(crate) struct SubfileStore {
     is_urgent: AtomicBool,
     is_stopping: Mutex<bool>,
     wake: Condvar,
+    /// The memory of its extents.
+    pub(crate) memory: Arc<TendedMemory>,
 }
 
 impl SubfileStore {
-    pub(crate) fn memory(store: Arc<dyn Store>) -> Self {
-        SubfileStore::of(store, None)
+    pub(crate) fn memory(store: Arc<dyn Store>, pool: Pool) -> Self {
+        SubfileStore::of(store, None, pool)
     }
 
-    pub(crate) fn disk(disk: Arc<DiskStore>) -> Self {
-        SubfileStore::of(Arc::clone(&disk) as Arc<dyn Store>, Some(disk))
+    pub(crate) fn disk(disk: Arc<DiskStore>, pool: Pool) -> Self {
+        SubfileStore::of(Arc::clone(&disk) as Arc<dyn Store>, Some(disk), pool)
     }
 
-    fn of(store: Arc<dyn Store>, disk: Option<Arc<DiskStore>>) -> Self {
+    fn of(store: Arc<dyn Store>, disk: Option<Arc<DiskStore>>, pool: Pool) -> Self {
         SubfileStore {
+            memory: TendedMemory::new(pool),
             store,
             disk,
             index: Mutex::default(),
@@ -348,8 +352,9 @@ impl SubfileStore {
         }
     }
 
-    /// Ends the background thread.
+    /// Ends the background threads.
     pub(crate) fn stop(&self) {
+        self.memory.stop();
         *self.is_stopping.lock() = true;
         self.wake.notify_all();
     }

@@ -59,5 +59,5 @@ pub use identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};
 pub use memory::MemoryStore;
 pub use pins::{Grant, Pins, StoredPiece};
 pub use pool::{CHUNK, Extent, Pool, PoolOptions, PoolUsage, UNIT};
-pub use segment::Segment;
+pub use segment::{Pages, Segment};
 pub use store::{Capabilities, Location, Scrub, Store, Subfile, Usage};

@@ -1,24 +1,35 @@
 //! Memory for extents: segments per protection domain, recycled warm, never above the limit.
 //!
 //! ```text
-//! segment  |  chunk of 2 MiB  |  chunk  |  chunk  | ...          one domain each
+//! segment  |  chunk of 2 MiB  |  chunk  |  chunk  | ...          one domain each, or none yet
 //! chunk    |64K|64K| 128K | 256K     |      1 MiB          |    extents are aligned powers of two
-//! unit      used, warm or cold
+//! unit      used, ready, warm or cold
 //! ```
 //!
-//! A unit is *used* by an extent, *warm* (free, but its memory is kept), *cold* (free, without
-//! memory), or *aside* (given back, but a client may still store there). A first touch costs about twelve warm copies, so freed extents stay warm up to
-//! [`PoolOptions::keep_warm_bytes`] and are zeroed when they are used again, in the same domain only.
+//! A unit is *used* by an extent, *ready* (free, with memory that is zero), *warm* (free, with memory of any content), *cold*
+//! (free, without memory), or *aside* (given back, but a client may still store there). Freed extents become warm up to
+//! [`PoolOptions::keep_warm_bytes`], and are used again in the same domain only.
+//!
+//! To give a page its memory costs four to ten copies of it, so that is done before a file needs it: the *reserve* is ready
+//! memory in segments that belong to no domain yet, and a domain that grows and has none of its own adopts such a segment.
+//! The reserve follows recent growth. Who drives the pool calls [`Pool::tend`] in idle time; it does one small step, and
+//! the [module](tend) says which.
 //!
 //! Invariants
-//! - `used + warm <= limit` whenever no call is running, and whatever calls run at once.
+//! - `used + warm + ready <= limit` whenever no call is running, and whatever calls run at once. (A step of tending that is
+//!   under way may hold the memory of one chunk more.)
 //! - An extent is zero when it is handed out, and its memory is committed; only who says that he stores all of it
 //!   himself gets one as it is.
-//! - A segment without used, warm or aside units is closed.
-//! - Units aside have no memory of this pool, count against no limit and are given to nobody.
+//! - A segment is adopted once, by one domain. A segment without used, warm, ready or aside units is closed.
+//! - Units aside have no memory of this pool, count against no limit and are given to nobody. They are cold afterwards.
 //!
-//! Cost: allocate and free are O(log chunks). One mutex guards the bookkeeping; zeroing and
-//! committing happen outside it.
+//! Cost: allocate and free are O(log chunks). One mutex guards the bookkeeping; zeroing, committing and giving
+//! back happen outside it.
+
+mod chunk;
+#[cfg(test)]
+mod laws;
+mod tend;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -30,26 +41,25 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, Resource, Result};
 use crate::identity::Domain;
-use crate::segment::Segment;
+use crate::segment::{Pages, Segment};
+use chunk::{ChunkSpace, Quality, UNITS, lowest, run_mask, runs};
+
+pub(crate) use chunk::CLASSES;
 
 /// Smallest extent.
 pub const UNIT: u64 = 64 << 10;
 /// Largest extent.
 pub const CHUNK: u64 = 2 << 20;
 
-/// Extent sizes are `UNIT << class`, with classes `0..CLASSES`.
-pub(crate) const CLASSES: usize = 6;
-/// Whole free chunks with some warm memory; index into the lists of a domain.
-const WHOLE_WARM: usize = CLASSES - 1;
-/// Whole free chunks without memory.
-const WHOLE_COLD: usize = CLASSES;
+/// Extents of this class and larger ones are worth a segment of the reserve.
+const ADOPTING_CLASS: usize = 2;
 
-const _: () = assert!(UNIT << (CLASSES - 1) == CHUNK && CHUNK / UNIT == u32::BITS as u64);
+const _: () = assert!(UNIT << (CLASSES - 1) == CHUNK && CHUNK / UNIT == UNITS as u64);
 
 /// Bounds of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolOptions {
-    /// Most memory, extents in use and warm ones together.
+    /// Most memory: extents in use, warm and ready ones together.
     pub limit_bytes: u64,
     /// Free memory kept for recycling; what is above goes back to the system.
     pub keep_warm_bytes: u64,
@@ -57,6 +67,26 @@ pub struct PoolOptions {
     pub segment_bytes: u64,
     /// Most segments, each of which is an open descriptor.
     pub segments: usize,
+    /// Ready memory of no domain that is kept where nothing has grown lately.
+    pub least_reserve_bytes: u64,
+    /// The most of it, however much grows.
+    pub most_reserve_bytes: u64,
+    /// The pages that memory is made of.
+    pub pages: Pages,
+}
+
+impl PoolOptions {
+    /// The usual for a limit: a quarter of it is kept warm, and from a sixteenth to a quarter ready, within bounds.
+    pub fn for_limit(limit_bytes: u64) -> Self {
+        let usual = PoolOptions::default();
+        PoolOptions {
+            limit_bytes,
+            keep_warm_bytes: usual.keep_warm_bytes.min(limit_bytes),
+            least_reserve_bytes: usual.least_reserve_bytes.min(limit_bytes / 16),
+            most_reserve_bytes: limit_bytes / 4,
+            ..usual
+        }
+    }
 }
 
 impl Default for PoolOptions {
@@ -66,6 +96,9 @@ impl Default for PoolOptions {
             keep_warm_bytes: 256 << 20,
             segment_bytes: 1 << 30,
             segments: 512,
+            least_reserve_bytes: 64 << 20,
+            most_reserve_bytes: 256 << 20,
+            pages: Pages::of_host(),
         }
     }
 }
@@ -75,15 +108,23 @@ impl Default for PoolOptions {
 pub struct PoolUsage {
     /// Bytes of extents in use.
     pub used_bytes: u64,
-    /// Free bytes whose memory is kept.
+    /// Free bytes whose memory is kept as it is.
     pub warm_bytes: u64,
-    /// Most that both together may be.
+    /// Free bytes with memory that is zero.
+    pub ready_bytes: u64,
+    /// The part of them that belongs to no domain yet.
+    pub reserve_bytes: u64,
+    /// What the reserve grows to.
+    pub wanted_reserve_bytes: u64,
+    /// Most that used, warm and ready bytes together may be.
     pub limit_bytes: u64,
     /// Bytes of address space that are set aside until nobody can store there.
     pub aside_bytes: u64,
     /// Open segments.
     pub segments: usize,
-    /// Extents handed out so far from memory that was warm.
+    /// Extents handed out so far that were ready.
+    pub ready: u64,
+    /// Extents handed out so far from memory that had to be zeroed first.
     pub recycled: u64,
     /// Extents handed out so far whose memory had to be committed first.
     pub fresh: u64,
@@ -110,21 +151,62 @@ pub struct Extent {
 struct PoolCore {
     options: PoolOptions,
     state: Mutex<State>,
+    tending: tend::Tending,
 }
 
 #[derive(Debug, Default)]
 struct State {
     segments: BTreeMap<u64, SegmentSpace>,
-    /// Per domain, chunks with room: by the largest aligned free run, whole ones apart.
-    room: HashMap<Domain, [BTreeSet<ChunkName>; CLASSES + 1]>,
+    /// Per domain, and for segments that have none: chunks with room.
+    room: HashMap<Option<Domain>, Room>,
+    /// Chunks with warm or ready units, of all domains.
+    kept_chunks: BTreeSet<ChunkName>,
     /// Chunks with warm units, of all domains.
     warm_chunks: BTreeSet<ChunkName>,
     used_units: u64,
     warm_units: u64,
+    ready_units: u64,
+    /// Ready units of no domain.
+    reserve_units: u64,
     aside_units: u64,
     next_id: u64,
+    ready: u64,
     recycled: u64,
     fresh: u64,
+    growth: tend::Growth,
+}
+
+/// Chunks by quality and by the largest aligned run of it.
+#[derive(Debug, Default)]
+struct Room([[BTreeSet<ChunkName>; CLASSES]; Quality::ALL.len()]);
+
+impl Room {
+    /// A chunk was one thing and is another.
+    fn change(&mut self, name: ChunkName, before: Option<ChunkSpace>, after: Option<ChunkSpace>) {
+        for (lists, quality) in self.0.iter_mut().zip(Quality::ALL) {
+            let class = |chunk: Option<ChunkSpace>| chunk.and_then(|c| c.largest(quality));
+            let (old, new) = (class(before), class(after));
+            if old == new {
+                continue;
+            }
+            if let Some(class) = old {
+                lists[class].remove(&name);
+            }
+            if let Some(class) = new {
+                lists[class].insert(name);
+            }
+        }
+    }
+
+    /// A chunk with a run of a class, the smallest that will do.
+    fn find(&self, class: usize, quality: Quality) -> Option<ChunkName> {
+        let lists = &self.0[quality as usize];
+        lists[class..].iter().find_map(|list| list.first().copied())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().flatten().all(BTreeSet::is_empty)
+    }
 }
 
 /// Segment, and index of the chunk in it.
@@ -133,26 +215,52 @@ type ChunkName = (u64, usize);
 #[derive(Debug)]
 struct SegmentSpace {
     segment: Arc<Segment>,
-    domain: Domain,
+    /// None before it is adopted.
+    domain: Option<Domain>,
     chunks: Vec<ChunkSpace>,
-    /// Chunks that have used or warm units.
+    /// Chunks that have units which are not cold.
     live_chunks: usize,
 }
 
-/// One bit per unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ChunkSpace {
-    used: u32,
-    /// Free units with memory; never overlaps `used`.
+/// Room that was found for an extent.
+#[derive(Debug)]
+struct Taken {
+    segment: Arc<Segment>,
+    name: ChunkName,
+    /// Its first unit in the chunk.
+    first: u32,
+    /// Its units that have to be zeroed, and those that have memory; both counted from its first.
     warm: u32,
-    /// Units that nobody may have yet; never overlaps the others.
-    aside: u32,
+    kept: u32,
+    /// Units of the chunk beside it that get memory together with it, where pages are as large as the chunk.
+    beside: u32,
+    /// What has to be given back before it gets memory.
+    cooling: Vec<UnitsAtWork>,
 }
 
-impl ChunkSpace {
-    /// Units that cannot be given out.
-    fn taken(self) -> u32 {
-        self.used | self.aside
+/// Units that a thread works on without the lock.
+#[derive(Debug)]
+struct UnitsAtWork {
+    segment: Arc<Segment>,
+    name: ChunkName,
+    units: u32,
+}
+
+impl UnitsAtWork {
+    /// Their places in the segment: where each run begins, and its bytes.
+    fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let base = self.name.1 as u64 * CHUNK;
+        runs(self.units).map(move |(first, count)| (base + first * UNIT, count * UNIT))
+    }
+
+    /// Gives their memory back.
+    fn punch(&self) {
+        for (at, len) in self.ranges() {
+            // A range that cannot be punched keeps its memory; it is counted as given back,
+            // since the alternative is to refuse work for ever. Memfds always can.
+            let punched = self.segment.punch(at, len);
+            debug_assert!(punched.is_ok(), "{punched:?}");
+        }
     }
 }
 
@@ -168,6 +276,7 @@ impl Pool {
             shared: Arc::new(PoolCore {
                 options,
                 state: Mutex::default(),
+                tending: tend::Tending::default(),
             }),
         }
     }
@@ -178,9 +287,13 @@ impl Pool {
         PoolUsage {
             used_bytes: state.used_units * UNIT,
             warm_bytes: state.warm_units * UNIT,
+            ready_bytes: state.ready_units * UNIT,
+            reserve_bytes: state.reserve_units * UNIT,
+            wanted_reserve_bytes: state.wanted_reserve(&self.shared.options) * UNIT,
             aside_bytes: state.aside_units * UNIT,
             limit_bytes: self.shared.options.limit_bytes,
             segments: state.segments.len(),
+            ready: state.ready,
             recycled: state.recycled,
             fresh: state.fresh,
         }
@@ -200,9 +313,10 @@ impl Pool {
             .unwrap_or(0)
     }
 
-    /// Gives all warm memory back to the system.
+    /// Gives all free memory back to the system.
     pub fn cool(&self) {
-        self.shared.lock().cool_to(0);
+        let cooling = self.shared.lock().begin_cooling(0);
+        self.shared.end_cooling(&cooling);
     }
 
     /// An extent of `UNIT << class` zero bytes.
@@ -221,20 +335,21 @@ impl Pool {
         assert!(class < CLASSES);
         let run = run_mask(class);
         let len = UNIT << class;
-        let (segment, at, warm) = self
-            .shared
-            .lock()
-            .take(&self.shared.options, domain, class)?;
+        let shared = &self.shared;
+        let taken = shared.lock().take(&shared.options, domain, class)?;
+        let at = taken.name.1 as u64 * CHUNK + u64::from(taken.first) * UNIT;
         let extent = Extent {
-            segment,
+            segment: Arc::clone(&taken.segment),
             at,
             len,
             domain,
             is_aside: AtomicBool::new(false),
-            shared: Arc::clone(&self.shared),
+            shared: Arc::clone(shared),
         };
+        // Before there is more memory: what makes room for it.
+        shared.end_cooling(&taken.cooling);
         // Only this extent's owner knows the range now: zero and commit without the lock.
-        for units in runs(warm & run) {
+        for units in runs(taken.warm) {
             let range = units.0 * UNIT..(units.0 + units.1) * UNIT;
             let before = range.start..range.end.min(part.start.max(range.start));
             let behind = range.start.max(part.end.min(range.end))..range.end;
@@ -246,19 +361,31 @@ impl Pool {
                 extent.zero(zeros.start, zeros.end - zeros.start);
             }
         }
-        for units in runs(!warm & run) {
-            let committed = extent
-                .segment
-                .populate(at + units.0 * UNIT, units.1 * UNIT)
-                .is_ok();
-            if !committed {
-                // The system has less than the limit. Nobody may zero what is not there, so
-                // the extent must not count as warm.
-                drop(extent);
-                self.cool();
-                return Err(no_memory(len));
-            }
+        let committed = match taken.beside {
+            0 => runs(!taken.kept & run).try_for_each(|(first, count)| {
+                let segment = &extent.segment;
+                segment.commit(at + first * UNIT, count * UNIT)
+            }),
+            _ => extent.segment.commit(taken.name.1 as u64 * CHUNK, CHUNK),
+        };
+        if taken.beside != 0 {
+            let beside = UnitsAtWork {
+                segment: Arc::clone(&taken.segment),
+                name: taken.name,
+                units: taken.beside,
+            };
+            shared.end_commit(&beside, committed.is_ok());
         }
+        if committed.is_err() {
+            // The system has less than the limit. What is not there must not count as warm.
+            extent.set_aside();
+            drop(extent);
+            self.cool();
+            return Err(no_memory(len));
+        }
+        shared
+            .tending
+            .look(|| shared.lock().has_work(&shared.options));
         Ok(Arc::new(extent))
     }
 }
@@ -267,64 +394,142 @@ impl PoolCore {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
+
+    /// Gives the memory of units back, without the lock, and lets others have their places.
+    fn end_cooling(&self, cooling: &[UnitsAtWork]) {
+        for at_work in cooling {
+            at_work.punch();
+            self.lock().end_work(at_work, |_| {});
+        }
+    }
+
+    /// Units have got memory that is zero, and are ready; or not, or files have taken the room meanwhile, and then
+    /// they have none.
+    fn end_commit(&self, at_work: &UnitsAtWork, is_done: bool) {
+        let mut state = self.lock();
+        let count = u64::from(at_work.units.count_ones());
+        if is_done && state.free_units(&self.options) >= count {
+            return state.end_work(at_work, |chunk| chunk.ready |= at_work.units);
+        }
+        drop(state);
+        at_work.punch();
+        self.lock().end_work(at_work, |_| {});
+    }
 }
 
 impl State {
-    /// Finds room and marks it used: segment, place, and which units of the run were warm.
-    fn take(
-        &mut self,
-        options: &PoolOptions,
-        domain: Domain,
-        class: usize,
-    ) -> Result<(Arc<Segment>, u64, u32)> {
+    /// Finds room and marks it used.
+    fn take(&mut self, options: &PoolOptions, domain: Domain, class: usize) -> Result<Taken> {
         let len = UNIT << class;
         // Before a segment is opened for nothing: extents in use alone must leave room.
         if (self.used_units * UNIT).saturating_add(len) > options.limit_bytes {
             return Err(no_memory(len));
         }
-        let name = match self.find(domain, class) {
-            Some(name) => name,
-            None => self.open_segment(options, domain, len)?,
-        };
+        let (name, quality) = self.find_room(options, domain, class)?;
         let before = self.chunk(name);
-        let first = choose_run(before, class).expect("the list says that there is a run");
+        let first = before.choose(class, quality);
+        let first = first.expect("the list says that there is a run");
         let mask = run_mask(class) << first;
-        let warm = before.warm & mask;
+        let (warm, kept) = (before.warm & mask, before.kept() & mask);
+        // A large page has memory as a whole or not at all.
+        let free_units = (options.limit_bytes / UNIT)
+            .saturating_sub(self.used_units + self.warm_units + self.ready_units);
+        let is_large = options.pages == Pages::Huge
+            && !before.is_live()
+            && free_units >= u64::from(UNITS)
+            && mask != u32::MAX;
+        let beside = if is_large { !mask } else { 0 };
         self.set_chunk(
             name,
             ChunkSpace {
                 used: before.used | mask,
                 warm: before.warm & !mask,
+                ready: before.ready & !mask,
+                busy: before.busy | beside,
                 ..before
             },
         );
-        if warm == mask {
-            self.recycled += 1;
-        } else {
-            self.fresh += 1;
+        match () {
+            () if kept != mask => self.fresh += 1,
+            () if warm != 0 => self.recycled += 1,
+            () => self.ready += 1,
         }
-        let room = options.limit_bytes - self.used_units * UNIT;
-        if self.warm_units * UNIT > room {
-            self.cool_to(room);
-        }
-        let segment = Arc::clone(&self.segments[&name.0].segment);
-        let at = name.1 as u64 * CHUNK + u64::from(first) * UNIT;
-        Ok((segment, at, warm >> first))
+        self.growth.grew(u64::from((mask & !kept).count_ones()));
+        let room = options.limit_bytes / UNIT - self.used_units;
+        let cooling = self.begin_cooling(room);
+        Ok(Taken {
+            segment: Arc::clone(&self.segments[&name.0].segment),
+            name,
+            first,
+            warm: warm >> first,
+            kept: kept >> first,
+            beside,
+            cooling,
+        })
     }
 
-    fn find(&self, domain: Domain, class: usize) -> Option<ChunkName> {
-        let lists = self.room.get(&domain)?;
-        (class..=WHOLE_COLD).find_map(|list| lists[list].first().copied())
+    /// A chunk of the domain with a run of the class: ready, kept, out of the reserve, cold, or new.
+    fn find_room(
+        &mut self,
+        options: &PoolOptions,
+        domain: Domain,
+        class: usize,
+    ) -> Result<(ChunkName, Quality)> {
+        let find = |state: &State, of, quality| {
+            let name = state.room.get(&of)?.find(class, quality)?;
+            Some((name, quality))
+        };
+        for quality in [Quality::Ready, Quality::Kept] {
+            if let Some(found) = find(self, Some(domain), quality) {
+                return Ok(found);
+            }
+        }
+        if class >= ADOPTING_CLASS
+            && let Some((name, _)) = find(self, None, Quality::Ready)
+        {
+            self.adopt(name.0, domain);
+            return Ok((name, Quality::Ready));
+        }
+        if let Some(found) = find(self, Some(domain), Quality::Any) {
+            return Ok(found);
+        }
+        let wanted_bytes = UNIT << class;
+        let name = self.open_segment(options, Some(domain), wanted_bytes)?;
+        Ok((name, Quality::Any))
+    }
+
+    /// Gives a segment of the reserve to a domain, with all that is ready in it.
+    fn adopt(&mut self, id: u64, domain: Domain) {
+        let space = self.segments.get_mut(&id).expect("a live segment");
+        assert_eq!(space.domain, None, "a segment is adopted once");
+        space.domain = Some(domain);
+        let chunks = space.chunks.clone();
+        let mut ready = 0;
+        for (index, chunk) in chunks.into_iter().enumerate() {
+            let of = |state: &mut State, domain, before, after| {
+                let room = state.room.entry(domain).or_default();
+                room.change((id, index), before, after);
+            };
+            of(self, None, Some(chunk), None);
+            of(self, Some(domain), None, Some(chunk));
+            ready += u64::from(chunk.ready.count_ones());
+        }
+        self.reserve_units -= ready;
+        self.growth.grew(ready);
     }
 
     fn open_segment(
         &mut self,
         options: &PoolOptions,
-        domain: Domain,
+        domain: Option<Domain>,
         wanted_bytes: u64,
     ) -> Result<ChunkName> {
         if self.segments.len() >= options.segments {
-            self.cool_to(0); // closes segments that are only warm
+            // Closes segments in which nothing is used. Seldom, and nobody can go on before it is done.
+            for at_work in self.begin_cooling(0) {
+                at_work.punch();
+                self.end_work(&at_work, |_| {});
+            }
         }
         if self.segments.len() >= options.segments {
             return Err(Error::NoSpace {
@@ -333,11 +538,13 @@ impl State {
             });
         }
         let id = self.next_id;
-        let segment = Arc::new(Segment::new(id, options.segment_bytes)?);
+        let segment = Arc::new(Segment::new(id, options.segment_bytes, options.pages)?);
         self.next_id += 1;
         let count = (options.segment_bytes / CHUNK) as usize;
-        let lists = self.room.entry(domain).or_default();
-        lists[WHOLE_COLD].extend((0..count).map(|chunk| (id, chunk)));
+        let room = self.room.entry(domain).or_default();
+        for chunk in 0..count {
+            room.change((id, chunk), None, Some(ChunkSpace::default()));
+        }
         self.segments.insert(
             id,
             SegmentSpace {
@@ -358,66 +565,86 @@ impl State {
     fn set_chunk(&mut self, name: ChunkName, after: ChunkSpace) {
         let space = self.segments.get_mut(&name.0).expect("a live segment");
         let before = std::mem::replace(&mut space.chunks[name.1], after);
-        let lists = self.room.entry(space.domain).or_default();
-        let (old, new) = (list_of(before), list_of(after));
-        if old != new {
-            if let Some(list) = old {
-                lists[list].remove(&name);
-            }
-            if let Some(list) = new {
-                lists[list].insert(name);
-            }
-        }
-        if after.warm == 0 {
-            self.warm_chunks.remove(&name);
-        } else {
-            self.warm_chunks.insert(name);
-        }
-        let units = |bits: u32| u64::from(bits.count_ones());
-        self.used_units = self.used_units + units(after.used) - units(before.used);
-        self.warm_units = self.warm_units + units(after.warm) - units(before.warm);
-        self.aside_units = self.aside_units + units(after.aside) - units(before.aside);
-        let is_live = |c: ChunkSpace| usize::from(c.taken() | c.warm != 0);
+        let domain = space.domain;
+        let is_live = |c: ChunkSpace| usize::from(c.is_live());
         space.live_chunks = space.live_chunks + is_live(after) - is_live(before);
-        if space.live_chunks == 0 && is_live(before) == 1 {
-            let gone = self.segments.remove(&name.0).expect("a live segment");
-            let lists = self.room.get_mut(&gone.domain).expect("its lists");
-            for chunk in 0..gone.chunks.len() {
-                lists[WHOLE_COLD].remove(&(name.0, chunk));
-            }
-            if lists.iter().all(BTreeSet::is_empty)
-                && self.segments.values().all(|s| s.domain != gone.domain)
-            {
-                self.room.remove(&gone.domain);
-            }
+        let is_closed = space.live_chunks == 0 && before.is_live();
+        let room = self.room.entry(domain).or_default();
+        room.change(name, Some(before), Some(after));
+        let list = |set: &mut BTreeSet<ChunkName>, units: u32| match units {
+            0 => set.remove(&name),
+            _ => set.insert(name),
+        };
+        list(&mut self.kept_chunks, after.kept());
+        list(&mut self.warm_chunks, after.warm);
+        let count = |total: &mut u64, old: u32, new: u32| {
+            *total = *total + u64::from(new.count_ones()) - u64::from(old.count_ones());
+        };
+        count(&mut self.used_units, before.used, after.used);
+        count(&mut self.warm_units, before.warm, after.warm);
+        count(&mut self.ready_units, before.ready, after.ready);
+        count(&mut self.aside_units, before.aside, after.aside);
+        if domain.is_none() {
+            count(&mut self.reserve_units, before.ready, after.ready);
+        }
+        if is_closed {
+            self.close_segment(name.0);
         }
     }
 
-    /// Punches warm units until at most `bytes` of them are left.
-    fn cool_to(&mut self, bytes: u64) {
-        while self.warm_units * UNIT > bytes {
-            let Some(&name) = self.warm_chunks.first() else {
-                unreachable!("warm units are in warm chunks");
-            };
-            let mut chunk = self.chunk(name);
-            let segment = Arc::clone(&self.segments[&name.0].segment);
-            let mut excess = (self.warm_units - bytes / UNIT).min(32) as u32;
-            for (first, count) in runs(chunk.warm) {
-                let count = count.min(u64::from(excess));
-                if count == 0 {
-                    break;
-                }
-                let at = name.1 as u64 * CHUNK + first * UNIT;
-                // A range that cannot be punched keeps its memory; it is counted as given back,
-                // since the alternative is to refuse work for ever. Memfds always can.
-                let punched = segment.punch(at, count * UNIT);
-                debug_assert!(punched.is_ok(), "{punched:?}");
-                excess -= count as u32;
-                let mask = ((((1u64 << count) - 1) << first) & u64::from(u32::MAX)) as u32;
-                chunk.warm &= !mask;
-            }
-            self.set_chunk(name, chunk);
+    fn close_segment(&mut self, id: u64) {
+        let gone = self.segments.remove(&id).expect("a live segment");
+        let room = self.room.get_mut(&gone.domain).expect("its lists");
+        for (index, chunk) in gone.chunks.into_iter().enumerate() {
+            room.change((id, index), Some(chunk), None);
         }
+        if room.is_empty() && self.segments.values().all(|s| s.domain != gone.domain) {
+            self.room.remove(&gone.domain);
+        }
+    }
+
+    /// Takes free units with memory until at most `most` of them are left. Whoever gets them gives their memory
+    /// back without the lock, and says so with [`State::end_work`].
+    fn begin_cooling(&mut self, most: u64) -> Vec<UnitsAtWork> {
+        let mut cooling = Vec::new();
+        while self.warm_units + self.ready_units > most {
+            let Some(&name) = self.kept_chunks.first() else {
+                unreachable!("units with memory are in chunks that are listed");
+            };
+            let excess = self.warm_units + self.ready_units - most;
+            let units = lowest(self.chunk(name).kept(), excess);
+            cooling.push(self.begin_work(name, units));
+        }
+        cooling
+    }
+
+    /// Keeps free units from everybody while a thread works on them.
+    fn begin_work(&mut self, name: ChunkName, units: u32) -> UnitsAtWork {
+        let before = self.chunk(name);
+        debug_assert_eq!(before.taken() & units, 0);
+        self.set_chunk(
+            name,
+            ChunkSpace {
+                warm: before.warm & !units,
+                ready: before.ready & !units,
+                busy: before.busy | units,
+                ..before
+            },
+        );
+        UnitsAtWork {
+            segment: Arc::clone(&self.segments[&name.0].segment),
+            name,
+            units,
+        }
+    }
+
+    /// The work is done: the units are cold, unless `then` makes them something else.
+    fn end_work(&mut self, at_work: &UnitsAtWork, then: impl FnOnce(&mut ChunkSpace)) {
+        let mut chunk = self.chunk(at_work.name);
+        debug_assert_eq!(chunk.busy & at_work.units, at_work.units);
+        chunk.busy &= !at_work.units;
+        then(&mut chunk);
+        self.set_chunk(at_work.name, chunk);
     }
 }
 
@@ -546,10 +773,17 @@ impl Drop for Extent {
                 ..before
             },
         );
-        let keep = self.shared.options.keep_warm_bytes;
-        if state.warm_units * UNIT > keep {
-            state.cool_to(keep);
-        }
+        let cooling = match self.shared.tending.is_done() {
+            // Who tends the pool gives back what is too much.
+            true => Vec::new(),
+            false => {
+                let keep = self.shared.options.keep_warm_bytes / UNIT;
+                state.begin_cooling_domains(keep)
+            }
+        };
+        drop(state);
+        self.shared.end_cooling(&cooling);
+        self.shared.tending.look(|| true);
     }
 }
 
@@ -558,53 +792,6 @@ fn no_memory(wanted_bytes: u64) -> Error {
         resource: Resource::Memory,
         wanted_bytes,
     }
-}
-
-/// The bits of an aligned run of `1 << class` units that starts at unit 0.
-fn run_mask(class: usize) -> u32 {
-    (((1u64 << (1u32 << class)) - 1) & u64::from(u32::MAX)) as u32
-}
-
-/// Maximal runs of set bits: first and count.
-fn runs(mut bits: u32) -> impl Iterator<Item = (u64, u64)> {
-    let mut base = 0;
-    std::iter::from_fn(move || {
-        if bits == 0 {
-            return None;
-        }
-        let first = bits.trailing_zeros();
-        let count = (bits >> first).trailing_ones();
-        let run = (base + u64::from(first), u64::from(count));
-        base += u64::from(first + count);
-        bits = bits.checked_shr(first + count).unwrap_or(0);
-        Some(run)
-    })
-}
-
-/// Which list a chunk stands in: the largest class it has room for, whole chunks by warmth.
-fn list_of(chunk: ChunkSpace) -> Option<usize> {
-    if chunk.taken() == 0 {
-        return Some(if chunk.warm != 0 {
-            WHOLE_WARM
-        } else {
-            WHOLE_COLD
-        });
-    }
-    (0..WHOLE_WARM)
-        .rev()
-        .find(|&class| choose_run(chunk, class).is_some())
-}
-
-/// The aligned free run of a class with the most warm units, lowest first among equals.
-fn choose_run(chunk: ChunkSpace, class: usize) -> Option<u32> {
-    let mask = run_mask(class);
-    (0..32u32)
-        .step_by(1 << class)
-        .filter(|first| chunk.taken() & (mask << first) == 0)
-        .max_by_key(|first| {
-            let warm = (chunk.warm & (mask << first)).count_ones();
-            (warm, std::cmp::Reverse(*first))
-        })
 }
 
 #[cfg(test)]

@@ -265,3 +265,25 @@ fn ranks_of_an_mpi_job_do_not_hold_the_directory_themselves() {
         .and_then(rustix::process::Pid::from_raw);
     rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::TERM).unwrap();
 }
+
+/// The servers of a directory live in a program: they too get memory before files need it.
+#[test]
+fn servers_of_a_directory_have_memory_ready() {
+    let temp = TempDir::new();
+    let client = connect(temp.path(), 1);
+    let member = client.members().unwrap().remove(0);
+    let count = |name: &str| {
+        let counters = client.server_statistics(member.server).unwrap();
+        counters.iter().find(|c| c.name == name).unwrap().value
+    };
+    assert!(count("reserve_wanted_bytes") > 0);
+    system_tests::until("memory is ready", || {
+        count("reserve_bytes") >= count("reserve_wanted_bytes")
+    });
+    let (ready, fresh) = (count("extents_ready"), count("extents_fresh"));
+    let file = OpenOptions::new().write().create();
+    let file = client.open("/f", &file).unwrap();
+    file.write_at(0, &vec![7; 1 << 20]).unwrap();
+    assert!(count("extents_ready") > ready);
+    assert_eq!(count("extents_fresh"), fresh);
+}

@@ -39,7 +39,8 @@ it died and when it is tried next.
 
 The incarnation is a number that no two starts of servers share. `requests`, `read` and `written`
 count from the start of the server; `buffers` are those in use now; writes longer than `announced`
-are announced before they are sent.
+are announced before they are sent. Memory that is `ready` was got from the system ahead of need: new
+bytes are written there faster. It follows what was written lately, and files get it when there is no other.
 
 Examples:
   pario status
@@ -187,6 +188,9 @@ impl Status {
         text.push('\n');
         text += &table(&self.rows());
         for server in &self.servers {
+            if let Some(memory) = server.memory() {
+                let _ = writeln!(text, "server {} memory: {memory}", server.member.server.0);
+            }
             if let Some(cache) = server.cache() {
                 let _ = writeln!(text, "server {} cache: {cache}", server.member.server.0);
             }
@@ -352,6 +356,19 @@ impl Server {
     fn capacity(&self) -> u64 {
         self.counter("capacity_bytes")
             .unwrap_or(self.member.capacity_bytes)
+    }
+
+    /// The memory that waits for new bytes.
+    fn memory(&self) -> Option<String> {
+        let pages = match self.counter("large_pages")? {
+            0 => "usual",
+            _ => "large",
+        };
+        Some(format!(
+            "{} ready for new bytes, {} of it for any directory; {pages} pages",
+            bytes(self.counter("ready_bytes")?),
+            bytes(self.counter("reserve_bytes")?),
+        ))
     }
 
     /// What the cache of a disk server has done, once anybody has read from it.

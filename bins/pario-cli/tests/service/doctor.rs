@@ -52,6 +52,23 @@ fn service_without_flaws_is_well() {
         (&true.into(), &1.into())
     );
     drop(client);
+    // Whether the host gives large pages is said, and is no flaw.
+    let setting = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+    let setting = std::fs::read_to_string(setting).unwrap_or_default();
+    let is_given = ["[always]", "[within_size]", "[advise]", "[force]"]
+        .iter()
+        .any(|word| setting.contains(word));
+    let small = report["with_small_pages"].as_array().expect("a list");
+    assert_eq!(small.len(), if is_given { 0 } else { 2 });
+    assert_eq!(text.contains("large pages"), !is_given, "{text}");
+    let status = scratch.text(&["status"]);
+    let pages = if is_given {
+        "large pages"
+    } else {
+        "usual pages"
+    };
+    assert!(status.contains("ready for new bytes"), "{status}");
+    assert!(status.contains(pages), "{status}");
     scratch.text(&["down"]);
 }
 

@@ -16,6 +16,7 @@ mod distribution;
 mod exchange;
 mod exchange_deaths;
 mod exchange_hosts;
+mod first_touch;
 mod hints;
 mod host_teams;
 mod mapping;

@@ -173,6 +173,7 @@ fn make(
     let is_first = direct.is_first_map(view.file, &attached);
     // Before the map has a number: making room may void all maps of the file.
     let ranges = prepare(files, &known, request)?;
+    direct.set_scarcity(storage.stored.memory.scarcity());
     let (number, entry, epoch) = direct.register(&view.entry, &attached)?;
     let found = find(storage, &known, request, &ranges, number, is_first)?;
     let subfiles: HashMap<SubfileId, Arc<dyn Subfile>> = subfiles(&known, request).collect();

@@ -156,6 +156,13 @@ impl Direct {
         self.table.get()?.as_ref()
     }
 
+    /// Says how often memory was not ready, for those who get it with an answer.
+    fn set_scarcity(&self, count: u64) {
+        if let Some(table) = self.table() {
+            table.set_scarcity(count);
+        }
+    }
+
     /// The page of a client, made if it has none, and the table.
     fn attach(
         &self,

@@ -49,6 +49,7 @@ pub(crate) fn statistics(files: &Files, owner: &Owner) -> Vec<Counter> {
         counter("requests_to_servers", asked(&cluster.peers.asked)),
         counter("requests_to_manager", asked(&cluster.manager.asked)),
     ]);
+    list.extend(storage.stored.memory.statistics());
     let (disks, failed) = storage.stored.disks();
     if disks > 0 {
         let missing = storage.stored.missing().len() as u64;

@@ -26,6 +26,7 @@ fn store(twin: &Twin) -> store::Result<DiskStore> {
         keep_warm_bytes: 1 << 20,
         segment_bytes: 8 << 20,
         segments: 4,
+        ..PoolOptions::for_limit(8 << 20)
     });
     let disks = vec![DiskSpec::new(twin.clone())];
     DiskStore::new(pool, disks, DiskOptions::default())

@@ -18,6 +18,7 @@ pub(crate) fn pool(limit_bytes: u64) -> Pool {
         keep_warm_bytes: limit_bytes / 4,
         segment_bytes: 8 << 20,
         segments: 64,
+        ..PoolOptions::for_limit(limit_bytes)
     })
 }
 

@@ -132,3 +132,32 @@ fn limits_that_cannot_be_met_are_refused() {
     }
     site.is_empty();
 }
+
+#[test]
+fn servers_of_a_job_have_memory_ready_within_their_limit() {
+    let site = Site::new();
+    let out = site.file("out");
+    let script = format!(
+        "until \"$PARIO\" status --json > {out} && ! grep -q '\"reserve_bytes\": 0' {out}; do sleep 0.05; done",
+        out = out.display(),
+    );
+    let run = site.run(&["--memory", "64MiB"], &script).output().unwrap();
+    assert!(run.status.success(), "{run:?}");
+    let status = fs::read_to_string(&out).unwrap();
+    // One of each per server.
+    let counts = |name: &str| -> Vec<u64> {
+        let name = format!("\"{name}\": ");
+        let lines = status.lines().filter_map(|l| l.trim().strip_prefix(&name));
+        lines
+            .map(|l| l.trim_end_matches(',').parse().unwrap())
+            .collect()
+    };
+    let reserves = counts("reserve_bytes");
+    assert!(!reserves.is_empty(), "{status}");
+    let parts = ["memory_bytes", "warm_bytes", "ready_bytes"].map(counts);
+    for (i, limit) in counts("memory_limit_bytes").into_iter().enumerate() {
+        assert!(reserves[i] > 0, "{status}");
+        let all: u64 = parts.iter().map(|part| part[i]).sum();
+        assert!(all <= limit, "{status}");
+    }
+}

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use ::direct::{ClientPage, ClientTable, ENDS, MARKS, MappedSegment};
+use ::direct::{ClientPage, ClientTable, ENDS, MARKS, MappedSegment, Touches};
 use parking_lot::Mutex;
 use wire::ask::AskError;
 use wire::link::Link;
@@ -32,6 +32,8 @@ pub(crate) struct Attached {
     pub(crate) verifier: u64,
     pub(crate) table: ClientTable,
     pub(crate) page: ClientPage,
+    /// What is done at first touches of its segments.
+    pub(crate) touches: Arc<Touches>,
     asking: Mutex<Channel>,
 }
 
@@ -87,6 +89,7 @@ impl Attached {
             verifier: answer.verifier,
             table,
             page,
+            touches: Arc::default(),
             asking: Mutex::new(Channel {
                 link,
                 out,
@@ -112,6 +115,7 @@ impl Attached {
         } = &mut *asking;
         session.count_message();
         session.open_files.sharing.counters.asked();
+        let scarcity = self.table.scarcity();
         let mapped = match link.ask(session.number(), request, out) {
             Ok(mapped) => mapped,
             Err(AskError::Refused(..)) => {
@@ -127,18 +131,25 @@ impl Attached {
                 return None;
             }
         };
-        if take_segments(link, &mapped, segments).is_none() {
+        if take_segments(link, &mapped, segments, &self.touches).is_none() {
             session
                 .open_files
                 .sharing
                 .switch_off(self.server, self.incarnation);
             return None;
         }
+        let extents = extents(&mapped, segments);
+        if request.writes {
+            let is_scarce = self.table.scarcity() != scarcity;
+            for (_, extent) in extents.iter().filter(|(_, extent)| extent.is_writable()) {
+                extent.segment.note_map(extent.at, extent.len, is_scarce);
+            }
+        }
         Some(Answer {
             entry: mapped.entry,
             epoch: mapped.epoch,
             number: mapped.number,
-            extents: extents(&mapped, segments),
+            extents,
             ends: ends(&mapped),
         })
     }
@@ -149,6 +160,7 @@ fn take_segments(
     link: &mut Link,
     mapped: &MapAnswer,
     segments: &mut HashMap<u64, Arc<MappedSegment>>,
+    touches: &Arc<Touches>,
 ) -> Option<()> {
     let files = link.take_descriptors();
     if files.len() != mapped.segments.len() {
@@ -158,7 +170,9 @@ fn take_segments(
         segments.remove(gone);
     }
     for (file, is) in files.iter().zip(&mapped.segments) {
-        let segment = MappedSegment::map(file.as_fd(), is.bytes, is.is_writable).ok()?;
+        let touches = Arc::clone(touches);
+        let segment =
+            MappedSegment::map_counted(file.as_fd(), is.bytes, is.is_writable, touches).ok()?;
         segments.insert(is.segment, Arc::new(segment));
     }
     Some(())

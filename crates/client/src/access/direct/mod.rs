@@ -56,6 +56,10 @@ pub struct DirectStatistics {
     /// Accesses that went by message although they might have gone directly: not mapped, no longer
     /// current, revoked, or no slot free.
     pub fallbacks: u64,
+    /// Calls that mapped shared memory before it was read or stored into again. Mappings stay when files are closed.
+    pub populate_calls: u64,
+    /// Bytes of those reads and writes that moved without mapping their memory, since the server had none ready.
+    pub unmapped_bytes: u64,
 }
 
 /// [`DirectStatistics`] while they are counted.
@@ -127,7 +131,14 @@ impl Sharing {
         let servers = self.servers.lock();
         let is_on =
             |known: &&(u64, Neighbour)| matches!(&known.1, Neighbour::On(a) if a.is_alive());
+        let touches = |known: &(u64, Neighbour)| match &known.1 {
+            Neighbour::On(attached) => Some(attached.touches.counts()),
+            _ => None,
+        };
+        let touches: Vec<_> = servers.iter().filter_map(touches).collect();
         DirectStatistics {
+            populate_calls: touches.iter().map(|t| t.populate_calls).sum(),
+            unmapped_bytes: touches.iter().map(|t| t.written_bytes + t.read_bytes).sum(),
             attached: servers.iter().filter(is_on).count() as u64,
             reads: of(&c.reads),
             writes: of(&c.writes),

@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ::direct::MappedSegment;
+use ::direct::{MappedSegment, Use};
 use falls::MAX_OFFSET;
 use kernels::Share;
 use parking_lot::RwLock;
@@ -140,7 +140,7 @@ impl Quick {
         offset: u64,
         len: u64,
         direction: Direction,
-        copy: impl FnOnce(&MappedSegment, u64),
+        copy: impl FnOnce(&MappedSegment, u64) -> bool,
     ) -> Hit {
         if len == 0 || len >= LONG {
             return Hit::Missed;
@@ -165,7 +165,12 @@ impl Quick {
         if !is_current() {
             return run.void();
         }
-        run.segment.make_ready(at, len);
+        let known = run.at..run.at + (run.view.end - run.view.start);
+        let use_ = match direction {
+            Direction::Read => Use::Load,
+            Direction::Write => Use::Store,
+        };
+        run.segment.prepare_run(at, len, known, use_);
         let Some(claim) = page.claim(run.entry, run.epoch, direction.is_write()) else {
             return Hit::Missed;
         };
@@ -178,9 +183,12 @@ impl Quick {
             }
             page.raise_end(word, run.subfile_at + before + len);
         }
-        copy(&run.segment, at);
+        let is_copied = copy(&run.segment, at);
         if !claim.end() || !table.is_alive() {
             return Hit::Void;
+        }
+        if !is_copied {
+            return Hit::Missed;
         }
         if direction.is_write() && run.readable_to.load(Ordering::Relaxed) < end {
             run.readable_to.fetch_max(end, Ordering::Relaxed);
@@ -245,8 +253,8 @@ impl Handle {
             .direct
             .quick
             .hit(offset, len, direction, |segment, at| match memory {
-                memory::Run::From(bytes) => segment.bytes_mut(at, len).copy_from(bytes),
-                memory::Run::Into(buffer) => buffer.copy_from(segment.bytes(at, len)),
+                memory::Run::From(bytes) => segment.store(at, bytes),
+                memory::Run::Into(buffer) => segment.load(at, buffer),
             });
         match hit {
             Hit::Done(slot) => {

@@ -18,6 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use ::direct::Use;
 use control::moves::crash_point;
 use kernels::Share;
 use layout::FileSpan;
@@ -430,15 +431,22 @@ fn copy_chunk(
     Ok(())
 }
 
+/// The bytes of a file range, if they are one run on both sides: where it begins on each, and its bytes.
+fn run_of(share: &Share, file: Range<u64>) -> Option<(u64, u64, u64)> {
+    let (left, right) = (
+        share.left_run(file.clone())?,
+        share.right_run(file.clone())?,
+    );
+    Some((left, right, share.count(file))).filter(|(_, _, count)| *count > 0)
+}
+
 /// Hands out the runs of a file range: where each begins on either side, and its bytes.
 fn each_run(share: &Share, file: Range<u64>, mut take: impl FnMut(u64, u64, u64)) {
-    let count = share.count(file.clone());
-    if count == 0 {
+    if share.count(file.clone()) == 0 {
         // An extent between two bytes of the access.
         return;
     }
-    if let (Some(left), Some(right)) = (share.left_run(file.clone()), share.right_run(file.clone()))
-    {
+    if let Some((left, right, count)) = run_of(share, file.clone()) {
         return take(left, right, count);
     }
     share.each_run(file, |left, right, len| {
@@ -477,11 +485,22 @@ impl Turn<'_> {
         if !is_current() {
             return void();
         }
-        let is_mapped = self.each(|_, end, piece| {
+        let is_run = memory.is_run();
+        let use_ = match direction {
+            Direction::Write => Use::Store,
+            Direction::Read => Use::Load,
+        };
+        let is_mapped = self.each(|share, end, piece| {
             let (at, len) = piece.memory();
             let is_good = piece.is_good_for(direction, end);
-            if is_good {
-                piece.extent.segment.make_ready(at, len);
+            let Extent { segment, .. } = piece.extent;
+            let known = piece.extent.at..piece.extent.at + piece.extent.len;
+            match is_good {
+                true if is_run && run_of(share, piece.file.clone()).is_some() => {
+                    segment.prepare_run(at, len, known, use_);
+                }
+                true => segment.make_ready_within(at, len, known),
+                false => {}
             }
             is_good
         });
@@ -526,10 +545,22 @@ impl Turn<'_> {
         }
         let copied = match memory.run() {
             Some(Run::From(user)) => {
+                if let Some((left, right, count)) = run_of(share, file.clone()) {
+                    let from = (left - self.base) as usize;
+                    let source = user.range(from..from + count as usize);
+                    let at = at + (right - offset);
+                    return source.is_some_and(|source| segment.store(at, source));
+                }
                 let target = segment.bytes_mut(at, len);
                 share.copy_left_to_right(file, user, self.base, target, offset)
             }
             Some(Run::Into(user)) => {
+                if let Some((left, right, count)) = run_of(share, file.clone()) {
+                    let from = (left - self.base) as usize;
+                    let target = user.range(from..from + count as usize);
+                    let at = at + (right - offset);
+                    return target.is_some_and(|target| segment.load(at, target));
+                }
                 let source = segment.bytes(at, len);
                 share.copy_right_to_left(file, source, offset, user, self.base)
             }
