@@ -10,35 +10,110 @@
 //! not are visited one by one; a caller that must not wait passes fuel.
 
 use crate::set::{FallsSet, Node};
+use crate::steps::Watch;
+
+/// Steps between two questions to a watcher: some tens of microseconds.
+pub(crate) const ASK_EVERY: u64 = 1 << 12;
 
 /// Steps that a search may take. Ordinary cursors have no bound; constructors do.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fuel(pub(crate) u64);
+///
+/// A search that is [watched](Watch) gets its steps a few at a time; before it gets more, the watcher says whether it goes
+/// on. A step costs the same with a watcher and without.
+#[derive(Clone, Copy)]
+pub(crate) struct Fuel<'a> {
+    /// Until the watcher is asked; all of them where there is none.
+    near: u64,
+    beyond: u64,
+    watch: Option<&'a dyn Watch>,
+    /// The watcher has said no.
+    is_ended: bool,
+}
 
-impl Fuel {
-    pub(crate) fn unbounded() -> Fuel {
-        Fuel(u64::MAX)
+impl<'a> Fuel<'a> {
+    /// So many steps, the first `near` of them before the watcher is asked.
+    pub(crate) fn new(steps: u64, near: u64, watch: Option<&'a dyn Watch>) -> Fuel<'a> {
+        let near = match watch {
+            Some(_) => near.min(steps),
+            None => steps,
+        };
+        Fuel {
+            near,
+            beyond: steps - near,
+            watch,
+            is_ended: false,
+        }
+    }
+
+    /// So many steps for a search that nobody watches.
+    pub(crate) fn alone(steps: u64) -> Fuel<'static> {
+        Fuel::new(steps, 0, None)
+    }
+
+    pub(crate) fn unbounded() -> Fuel<'static> {
+        Fuel::alone(u64::MAX)
+    }
+
+    pub(crate) fn left(self) -> u64 {
+        self.near + self.beyond
+    }
+
+    /// Steps until the watcher is asked.
+    pub(crate) fn near(self) -> u64 {
+        self.near
     }
 
     /// Whether the search ended by itself: what it did not find is not there.
     pub(crate) fn is_left(self) -> bool {
-        self.0 > 0
+        self.left() > 0
     }
 
     /// At most so many steps of it; what they leave is given back with [`Fuel::give_back`].
-    pub(crate) fn take(&mut self, most: u64) -> Fuel {
-        let taken = self.0.min(most);
-        self.0 -= taken;
-        Fuel(taken)
+    pub(crate) fn take(&mut self, most: u64) -> Fuel<'a> {
+        let near = self.near.min(most);
+        let beyond = self.beyond.min(most - near);
+        self.near -= near;
+        self.beyond -= beyond;
+        Fuel {
+            near,
+            beyond,
+            ..*self
+        }
     }
 
-    /// What a part of it has left.
-    pub(crate) fn give_back(&mut self, part: Fuel) {
-        self.0 += part.0;
+    /// What a part of it has left: nothing of the whole either, if the watcher has ended it.
+    pub(crate) fn give_back(&mut self, part: Fuel<'a>) {
+        self.near += part.near;
+        self.beyond += part.beyond;
+        if part.is_ended {
+            self.end();
+        }
     }
 
-    fn spend(&mut self) -> Option<()> {
-        self.0 = self.0.checked_sub(1)?;
+    fn end(&mut self) {
+        (self.near, self.beyond, self.is_ended) = (0, 0, true);
+    }
+
+    #[inline]
+    pub(crate) fn spend(&mut self) -> Option<()> {
+        match self.near.checked_sub(1) {
+            Some(near) => self.near = near,
+            None => self.ask()?,
+        }
+        Some(())
+    }
+
+    /// The first step of those that the watcher allows.
+    #[cold]
+    fn ask(&mut self) -> Option<()> {
+        let near = self.beyond.min(ASK_EVERY);
+        if near == 0 {
+            return None;
+        }
+        if !self.watch.is_none_or(Watch::goes_on) {
+            self.end();
+            return None;
+        }
+        (self.near, self.beyond) = (near - 1, self.beyond - near);
         Some(())
     }
 }
@@ -49,7 +124,7 @@ pub(crate) fn next_common_node(
     g: Node<'_>,
     lo: u64,
     hi: u64,
-    fuel: &mut Fuel,
+    fuel: &mut Fuel<'_>,
 ) -> Option<u64> {
     let mut lo = lo.max(f.start).max(g.start);
     let hi = hi.min(f.end()).min(g.end());
@@ -96,7 +171,7 @@ pub(crate) fn next_common_set_node(
     node: Node<'_>,
     lo: u64,
     hi: u64,
-    fuel: &mut Fuel,
+    fuel: &mut Fuel<'_>,
 ) -> Option<u64> {
     let lo = lo.max(node.start).max(base);
     let hi = hi.min(node.end());
@@ -117,7 +192,7 @@ fn next_common_inner(
     other: Node<'_>,
     lo: u64,
     hi: u64,
-    fuel: &mut Fuel,
+    fuel: &mut Fuel<'_>,
 ) -> Option<u64> {
     let inner = single
         .inner
@@ -255,7 +330,7 @@ mod tests {
         let (s, t) = ((1u64 << 31) - 1, (1u64 << 31) + 11);
         let f = Falls::family(5, 1, s, 1 << 31).unwrap();
         let g = Falls::family(0, 1, t, (1 << 31) - 64).unwrap();
-        let x = next_common_node(f.node(), g.node(), 0, u64::MAX, &mut Fuel(1000)).unwrap();
+        let x = next_common_node(f.node(), g.node(), 0, u64::MAX, &mut Fuel::alone(1000)).unwrap();
         assert_eq!((x % t, x % s), (0, 5));
     }
 }

@@ -87,4 +87,4 @@ pub use segment::Segment;
 pub use segments::Segments;
 pub use set::{Falls, FallsSet, Limits, Node};
 pub use split::Pieces;
-pub use steps::{OutOfSteps, Steps};
+pub use steps::{OutOfSteps, Steps, Watch};

@@ -396,7 +396,7 @@ impl Lazy {
     /// Dense patterns meet after a few blocks. Where that fails, pairs of pieces are searched, each
     /// by its own congruence; both with growing fuel, since either may be the slow way. Without any
     /// fuel left the answer says nothing.
-    fn next(&self, lo: u64, hi: u64, fuel: &mut Fuel) -> Option<u64> {
+    fn next(&self, lo: u64, hi: u64, fuel: &mut Fuel<'_>) -> Option<u64> {
         let (a, b) = (&self.left, &self.right);
         let lo = lo.max(a.displacement()).max(b.displacement());
         if lo >= hi || a.is_empty() || b.is_empty() {
@@ -418,8 +418,8 @@ impl Lazy {
         loop {
             let mut part = fuel.take(steps);
             let found = next_common(a, b, lo, hi, &mut part);
+            fuel.give_back(part);
             if part.is_left() {
-                fuel.give_back(part);
                 return found;
             }
             if steps >= 8 * pairs {
@@ -430,8 +430,8 @@ impl Lazy {
                         first = next_common(a, b, lo, first, &mut part).unwrap_or(first);
                     }
                 }
+                fuel.give_back(part);
                 if part.is_left() {
-                    fuel.give_back(part);
                     return (first < hi).then_some(first);
                 }
             }
@@ -488,7 +488,7 @@ fn pieces(p: &Periodic) -> Vec<Periodic> {
 }
 
 /// First common byte of two elements in `lo..hi`.
-fn next_common(a: &Periodic, b: &Periodic, lo: u64, hi: u64, fuel: &mut Fuel) -> Option<u64> {
+fn next_common(a: &Periodic, b: &Periodic, lo: u64, hi: u64, fuel: &mut Fuel<'_>) -> Option<u64> {
     if lo >= hi {
         return None;
     }

@@ -792,7 +792,7 @@ impl FallsSet {
 
 /// Two members out of order: do they share a byte, or only interleave?
 fn sibling_error(a: &Falls, b: &Falls) -> FallsError {
-    match next_common_node(a.node(), b.node(), 0, MAX_OFFSET, &mut Fuel(10_000)) {
+    match next_common_node(a.node(), b.node(), 0, MAX_OFFSET, &mut Fuel::alone(10_000)) {
         Some(byte) => FallsError::new(
             Reason::Overlap,
             format!("byte {byte} is already in the member before"),

@@ -9,14 +9,15 @@
 //! - Counting comes first and is bounded; everything after it walks ranges that were counted, so costs no more than
 //!   a few times as much.
 //! - What is counted stops above what the request says, however much its range has.
-//! - While it counts the server looks whether the client is still there; one that is gone, fenced or hurried takes
-//!   its request with it. So does a server that stops: it ends the connections.
+//! - While it searches the server looks every few thousand steps whether the client is still there, in the middle of one
+//!   search too; a client that is gone, fenced or hurried takes its request with it. So does a server that stops: it ends
+//!   the connections.
 //!
 //! Left to others: what a refusal means to the client.
 
 use std::ops::Range;
 
-use falls::{OutOfSteps, Steps};
+use falls::{OutOfSteps, Steps, Watch};
 use kernels::Share;
 use wire::Status;
 
@@ -27,15 +28,18 @@ use crate::sessions::Connection;
 const PER_BYTE: u64 = 16;
 /// Steps that one byte of a description pays for: a list of members may be walked a few times.
 const PER_DESCRIBED: u64 = 8;
-/// Runs and windows between two looks at the connection.
-const LOOK_EVERY: u32 = 1 << 10;
+
+impl Watch for Connection {
+    fn goes_on(&self) -> bool {
+        self.is_open()
+    }
+}
 
 /// Steps of one request, and who it is for.
 pub(crate) struct Search<'a> {
-    steps: Steps,
+    steps: Steps<'a>,
     given: u64,
     connection: Option<&'a Connection>,
-    until_look: u32,
 }
 
 impl<'a> Search<'a> {
@@ -49,16 +53,24 @@ impl<'a> Search<'a> {
         let paid = bytes.saturating_mul(PER_BYTE);
         let paid = paid.saturating_add(described.saturating_mul(PER_DESCRIBED));
         let given = base.saturating_add(paid);
+        // What one search looks at before it finds a byte is not paid for by the bytes behind it.
+        let one = base.saturating_add(described.saturating_mul(2));
+        let steps = Steps::new(given).with_search(one);
         Search {
-            // One search alone cannot be interrupted.
-            steps: Steps::new(given).with_search(base.saturating_add(described.saturating_mul(2))),
+            steps: match connection {
+                Some(connection) => steps.watched(connection),
+                None => steps,
+            },
             given,
             connection,
-            until_look: LOOK_EVERY,
         }
     }
 
-    fn refused(&self) -> Refused {
+    /// Why a search has ended that found nothing out.
+    fn ended(&self) -> Refused {
+        if self.connection.is_some_and(|c| !c.is_open()) {
+            return gone();
+        }
         Refused::new(
             Status::TooLarge,
             format!(
@@ -68,19 +80,6 @@ impl<'a> Search<'a> {
                 self.given
             ),
         )
-    }
-
-    /// Looks after the client now and then.
-    fn look(&mut self) -> Result<(), Refused> {
-        self.until_look -= 1;
-        if self.until_look > 0 {
-            return Ok(());
-        }
-        self.until_look = LOOK_EVERY;
-        match self.connection.is_none_or(Connection::is_open) {
-            true => Ok(()),
-            false => Err(gone()),
-        }
     }
 
     /// Bytes of a share in a file range, or some number above `most`.
@@ -99,9 +98,8 @@ impl<'a> Search<'a> {
             match runs.next_within(&mut self.steps) {
                 Ok(Some(run)) => sum = sum.saturating_add(run.len),
                 Ok(None) => break,
-                Err(OutOfSteps) => return Err(self.refused()),
+                Err(OutOfSteps) => return Err(self.ended()),
             }
-            self.look()?;
         }
         Ok(sum)
     }
@@ -115,10 +113,9 @@ impl<'a> Search<'a> {
         if share.is_symbolic() {
             return Ok(share.first(file));
         }
-        self.look()?;
         share
             .first_within(file, &mut self.steps)
-            .map_err(|OutOfSteps| self.refused())
+            .map_err(|OutOfSteps| self.ended())
     }
 }
 

@@ -182,6 +182,22 @@ impl Taken {
         Ok(())
     }
 
+    /// Takes more or gives some back until there are so many.
+    pub fn set(&mut self, count: usize) -> Result<(), (Status, Refusal)> {
+        match count.checked_sub(self.count) {
+            Some(more) => self.grow(more),
+            None => {
+                self.shrink(self.count - count);
+                Ok(())
+            }
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
     /// Gives so many back.
     pub fn shrink(&mut self, count: usize) {
         assert!(count <= self.count, "more than was taken");
@@ -221,7 +237,13 @@ mod tests {
         drop(some.take(8).unwrap());
         drop(first);
         drop(some.take(7).unwrap());
-        drop(second);
+        let mut several = some.take_many(8, 0).unwrap();
+        several.set(2).unwrap();
+        several.set(3).unwrap_err();
+        assert_eq!(several.count(), 2);
+        several.set(1).unwrap();
+        drop(some.take(8).unwrap());
+        drop((second, several));
         assert!(some.counts.lock().users.is_empty());
     }
 

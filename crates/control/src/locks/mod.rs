@@ -138,6 +138,23 @@ pub enum Event {
     ServerAdded(ServerId),
 }
 
+impl Event {
+    /// The one client whose locks and handles it may add to or end; what concerns servers may end those of any.
+    pub fn client(&self) -> Option<ClientId> {
+        match *self {
+            Event::Admit { client, .. } | Event::Leave { client, .. } => Some(client),
+            Event::Lock { ticket, .. } | Event::Unlock(ticket) => Some(ticket.client),
+            Event::Left(client) | Event::Died(client) | Event::Fenced { client, .. } => {
+                Some(client)
+            }
+            Event::Told { .. }
+            | Event::NumberIs { .. }
+            | Event::ServerGone(_)
+            | Event::ServerAdded(_) => None,
+        }
+    }
+}
+
 /// Why something was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {

@@ -37,7 +37,7 @@ use crate::context::Storage;
 use crate::files::{AccessTerms, Files};
 use crate::owner::Owner;
 use crate::refused::Refused;
-use crate::sessions::{Session, Sessions};
+use crate::sessions::{Session, Sessions, Who};
 use crate::statistics::add;
 use crate::views::RegisteredView;
 use blocks::Blocks;
@@ -58,8 +58,15 @@ pub(crate) fn lead(
     lead: &Lead,
 ) -> Result<(), Fault> {
     let started = Instant::now();
-    let leader = session.client.id;
-    let operation = operations.lead(leader, lead.operation)?;
+    let Who::Client {
+        client: leader,
+        user,
+    } = session.who
+    else {
+        let text = "servers lead no collective access";
+        return Err(Refused::new(Status::PermissionDenied, text).into());
+    };
+    let operation = operations.lead(leader, user, lead.operation)?;
     let begun = begin(operations, files, owner, session, &operation, lead);
     if let Err(refused) = &begun {
         operation.fail(refused.clone());

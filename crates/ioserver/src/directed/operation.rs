@@ -38,6 +38,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// Collective accesses that one client leads here at a time, or that are remembered of it.
 const MOST_OF_LEADER: usize = 256;
+/// Those of all clients of a user.
+const MOST_OF_USER: usize = MOST_OF_LEADER * serving::CLIENTS_OF_A_USER;
 /// A failed one that remembers so many members counts as one more.
 const MEMBERS_OF_ONE: usize = 1024;
 /// Rounds in memory at a time.
@@ -108,6 +110,8 @@ pub(super) struct Operation {
     state: Mutex<State>,
     changed: Condvar,
     began: Instant,
+    /// Who its leader works for.
+    user: u32,
     pub(super) packets: AtomicU64,
     pub(super) blocks: AtomicU64,
     store_is_busy: AtomicBool,
@@ -115,8 +119,9 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    fn new() -> Operation {
+    fn new(user: u32) -> Operation {
         Operation {
+            user,
             state: Mutex::default(),
             changed: Condvar::new(),
             began: Instant::now(),
@@ -424,8 +429,19 @@ impl Table {
         own.map(|(_, operation)| operation.weight()).sum()
     }
 
+    /// What those of a user take, whichever of his clients leads them.
+    fn of_user(&self, user: u32) -> usize {
+        let own = self.0.values().filter(|operation| operation.user == user);
+        own.map(|operation| operation.weight()).sum()
+    }
+
     /// The operation that a leader begins.
-    fn lead(&mut self, leader: ClientId, number: u64) -> Result<Arc<Operation>, Refused> {
+    fn lead(
+        &mut self,
+        leader: ClientId,
+        user: u32,
+        number: u64,
+    ) -> Result<Arc<Operation>, Refused> {
         self.0.retain(|_, operation| {
             Arc::strong_count(operation) > 1 || operation.began.elapsed() < REMEMBERED
         });
@@ -440,9 +456,19 @@ impl Table {
             );
             return Err(Refused::new(Status::QuotaExceeded, text));
         }
+        if self.of_user(user) >= MOST_OF_USER {
+            self.0
+                .retain(|_, operation| operation.user != user || Arc::strong_count(operation) > 1);
+        }
+        if self.of_user(user) >= MOST_OF_USER {
+            let text = format!(
+                "user {user} leads {MOST_OF_USER} collective accesses here already, the most that all his clients may"
+            );
+            return Err(Refused::new(Status::QuotaExceeded, text));
+        }
         let operation = self.0.entry((leader, number));
         Ok(Arc::clone(
-            operation.or_insert_with(|| Arc::new(Operation::new())),
+            operation.or_insert_with(|| Arc::new(Operation::new(user))),
         ))
     }
 }
@@ -470,8 +496,13 @@ impl Operations {
 
     /// The operation that a leader begins. Only leaders make operations, so no client fills the table with some that
     /// have no leader.
-    pub(super) fn lead(&self, leader: ClientId, number: u64) -> Result<Arc<Operation>, Refused> {
-        self.table.lock().lead(leader, number)
+    pub(super) fn lead(
+        &self,
+        leader: ClientId,
+        user: u32,
+        number: u64,
+    ) -> Result<Arc<Operation>, Refused> {
+        self.table.lock().lead(leader, user, number)
     }
 
     /// Waits until the leader has said what is accessed. Nothing is kept for those who wait, so a client that names
@@ -529,9 +560,10 @@ mod tests {
     use super::*;
 
     const LEADER: ClientId = ClientId(7);
+    const USER: u32 = 1000;
 
     fn refused(table: &mut Table, number: u64) -> Refused {
-        match table.lead(LEADER, number) {
+        match table.lead(LEADER, USER, number) {
             Ok(_) => panic!("operation {number} was begun"),
             Err(refused) => refused,
         }
@@ -540,32 +572,57 @@ mod tests {
     #[test]
     fn client_leads_no_more_collective_accesses_than_the_limit() {
         let mut table = Table::default();
-        let lead = |table: &mut Table, number| table.lead(LEADER, number).ok().unwrap();
+        let lead = |table: &mut Table, number| table.lead(LEADER, USER, number).ok().unwrap();
         let mut running: Vec<_> = (0..256).map(|n| lead(&mut table, n)).collect();
         let refusal = refused(&mut table, 256);
         assert_eq!(refusal.status, Status::QuotaExceeded);
         let text = refusal.refusal.text;
         assert!(text.contains("leads 256 collective"), "{text}");
         // Others have their own.
-        assert!(table.lead(ClientId(8), 0).is_ok());
+        assert!(table.lead(ClientId(8), USER, 0).is_ok());
         // One that has ended makes room.
         running.pop();
-        assert!(table.lead(LEADER, 256).is_ok());
+        assert!(table.lead(LEADER, USER, 256).is_ok());
         assert!(table.0.len() <= 258, "{}", table.0.len());
+    }
+
+    #[test]
+    fn user_leads_no_more_collective_accesses_than_the_limit_by_all_his_clients() {
+        let mut table = Table::default();
+        let mut running = Vec::new();
+        // Collectives of another user that run, and some of the user that have failed.
+        running.push(table.lead(ClientId(1), USER + 1, 0).ok().unwrap());
+        for number in 0..100 {
+            let operation = table.lead(ClientId(2), USER, number).ok().unwrap();
+            operation.fail(Refused::new(Status::Unreachable, "a rank has not come"));
+        }
+        let most = MOST_OF_USER as u64;
+        for client in 0..most {
+            let led = table.lead(ClientId(100 + client), USER, 0);
+            running.push(led.ok().unwrap());
+        }
+        let refused = table.lead(LEADER, USER, 0).err().expect("one too many");
+        assert_eq!(refused.status, Status::QuotaExceeded);
+        let text = refused.refusal.text;
+        assert!(text.contains("user 1000 leads 4096 collective"), "{text}");
+        // The other user goes on, and one that has ended makes room.
+        assert!(table.lead(ClientId(1), USER + 1, 1).is_ok());
+        running.pop();
+        assert!(table.lead(LEADER, USER, 0).is_ok());
     }
 
     #[test]
     fn failures_that_are_remembered_make_room_for_what_runs() {
         let mut table = Table::default();
         for number in 0..1000 {
-            let operation = table.lead(LEADER, number).ok().unwrap();
+            let operation = table.lead(LEADER, USER, number).ok().unwrap();
             operation.fail(Refused::new(Status::Unreachable, "a rank has not come"));
             operation.clear();
             assert!(table.0.len() <= MOST_OF_LEADER);
         }
         // Those with many members sooner.
         for number in 0..1000 {
-            let operation = table.lead(LEADER, number).ok().unwrap();
+            let operation = table.lead(LEADER, USER, number).ok().unwrap();
             let members = vec![LEADER; 64 * MEMBERS_OF_ONE];
             operation.state.lock().members = Some(members.into());
         }
@@ -574,7 +631,7 @@ mod tests {
 
     #[test]
     fn failure_is_told_to_members_only() {
-        let operation = Operation::new();
+        let operation = Operation::new(USER);
         operation.fail(Refused::new(Status::Unreachable, "a rank has not come"));
         operation.state.lock().members = Some([LEADER].into());
         let told = |client| operation.plan(client).err().unwrap().status;

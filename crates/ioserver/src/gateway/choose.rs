@@ -14,10 +14,11 @@ use wire::message::Bytes;
 use wire::message::mapping::{Choose, ChooseServer, ServerChoice, Upcoming, Whole};
 
 use super::Split;
+use crate::bounded::Search;
 use crate::context::Storage;
 use crate::files::Files;
 use crate::refused::Refused;
-use crate::sessions::Session;
+use crate::sessions::{Connection, Session};
 use crate::statistics::add;
 use crate::views::RegisteredView;
 
@@ -39,6 +40,7 @@ pub(super) fn after(
     storage: &Storage,
     view: &RegisteredView,
     split: &Split,
+    connection: &Connection,
     whole: &Whole<'_>,
     ends: Upcoming,
 ) -> (Option<u64>, Vec<u8>) {
@@ -47,7 +49,8 @@ pub(super) fn after(
     }
     view.history.bring(whole.history);
     view.history.0.lock().observe(ends.offset, ends.size);
-    let chosen = best(storage, view, split, whole.by, whole.size, whole.upcoming);
+    let (by, size) = (whole.by, whole.size);
+    let chosen = best(storage, view, split, connection, by, size, whole.upcoming);
     leave(storage, view, chosen)
 }
 
@@ -67,6 +70,7 @@ fn best(
     storage: &Storage,
     view: &RegisteredView,
     split: &Split,
+    connection: &Connection,
     by: Choose,
     size: u64,
     upcoming: Option<Upcoming>,
@@ -82,8 +86,11 @@ fn best(
         }
     };
     let (offset, len) = expected?;
+    // No client has to move the bytes that a hint names, so nothing else pays for the search.
+    let steps = storage.limits.search_steps;
+    let mut searching = Search::new(steps, 0, view.description_bytes(), Some(connection));
     split
-        .matching(view, offset, len, storage.limits.search_steps)?
+        .matching(view, offset, len, &mut searching)?
         .choose(Some(storage.identity.server.0))
 }
 
@@ -103,7 +110,16 @@ pub(crate) fn choose_server(
         (Choose::ByHint, None) => Choose::ByHistory,
         (by, _) => by,
     };
-    let chosen = best(storage, &view, &split, by, request.size, request.upcoming);
+    let (connection, size) = (&*session.connection, request.size);
+    let chosen = best(
+        storage,
+        &view,
+        &split,
+        connection,
+        by,
+        size,
+        request.upcoming,
+    );
     let (next, history) = leave(storage, &view, chosen);
     Ok(ServerChoice {
         server: next.map_or(storage.identity.server, ServerId),

@@ -193,7 +193,10 @@ fn serve_decoded(
     }
     count(&storage.statistics, kind, &access, &outcomes, spent.rounds);
     let (next, history) = match whole.ends {
-        Some(ends) => choose::after(storage, &view, &split, &whole, ends),
+        Some(ends) => {
+            let connection = &session.connection;
+            choose::after(storage, &view, &split, connection, &whole, ends)
+        }
         None => (None, Vec::new()),
     };
     let routed = WholeAnswer {

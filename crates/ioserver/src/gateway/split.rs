@@ -157,22 +157,19 @@ impl Split {
         }
     }
 
-    /// Where the bytes of a view range lie; nothing if that takes more than `steps` to find out. No client has to move
-    /// the bytes that a hint names, so nothing else pays for the search.
+    /// Where the bytes of a view range lie; nothing if that takes longer than `searching` may.
     pub(crate) fn matching(
         &self,
         view: &RegisteredView,
         offset: u64,
         size: u64,
-        steps: u64,
+        searching: &mut Search<'_>,
     ) -> Option<Matching> {
         let mut matching = Matching::default();
         let range = ViewOffset(offset)..ViewOffset(offset.saturating_add(size));
         if let Some(file) = view.view.file_range(range) {
-            let mut searching = Search::new(steps, 0, view.description_bytes(), None);
             let add = |server, part: Part| matching.add(server, part.bytes);
-            self.visit(file.into(), u64::MAX, &mut searching, add)
-                .ok()?;
+            self.visit(file.into(), u64::MAX, searching, add).ok()?;
         }
         Some(matching)
     }

@@ -7,7 +7,7 @@ use wire::message::file::ThroughView;
 
 use crate::owner::{Asker, Owner};
 use crate::refused::Refused;
-use crate::sessions::Session;
+use crate::sessions::{Session, Who};
 use crate::views::RegisteredView;
 
 /// Runs something of the owner's role for the client of a view.
@@ -17,13 +17,14 @@ pub(crate) fn with_asker<T>(
     view: &RegisteredView,
     run: impl FnOnce(&Owner, &Asker<'_>) -> Result<T, Refused>,
 ) -> Result<T, Refused> {
-    if session.is_server() {
+    let Who::Client { client, user } = session.who else {
         let text = "servers do not ask the owner through views";
         return Err(Refused::new(Status::PermissionDenied, text));
-    }
+    };
     let is_connected = || session.connection.is_open();
     let asker = Asker {
-        client: session.client.id,
+        client,
+        user,
         file: view.file,
         rights: view.rights,
         has_expired: view.has_expired(),

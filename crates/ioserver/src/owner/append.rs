@@ -43,9 +43,10 @@ impl Owner {
             request,
         };
         if state.appends.reserved(ticket).is_none() {
-            state.demand_room(asker.client, self.most_claims)?;
+            state.demand_room(asker, &self.most_claims)?;
         }
         let offset = state.appends.reserve(ticket, len, size);
+        state.settle_claims(asker.client);
         let offset = offset.map_err(pointer_refused)?;
         Ok(ReserveAnswer { offset, epoch })
     }
@@ -89,6 +90,7 @@ impl Owner {
                 counts = self.count_write(&mut state, epoch, end);
             }
             state.appends.complete(ticket);
+            state.settle_claims(asker.client);
         }
         let size = self.known(&file, state, asker).1;
         if counts { size } else { stale(size?) }

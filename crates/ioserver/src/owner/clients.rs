@@ -49,6 +49,7 @@ impl Owner {
             state.lock_event(Event::Left(client), &self.counters, &mut work);
             state.pointers.died(client);
             state.appends.fenced(client);
+            state.settle_claims(client);
             state.end_waits(client, given_up);
             state.clients.remove(&client);
             drop(state);
@@ -89,6 +90,7 @@ impl Owner {
                     servers = present.iter().copied().collect();
                     if present.is_empty() {
                         state.appends.fenced(client);
+                        state.settle_claims(client);
                     } else {
                         state.append_fences.insert(client, present);
                     }

@@ -15,6 +15,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use wire::message::file::{AdmitAnswer, SizeIs};
 use wire::{ClientId, FileId, HandleId, ServerId, Status, Time};
 
+use super::claims::Claims;
 use super::gather::Gatherings;
 use super::statistics::{Counters, count};
 use super::work::Work;
@@ -104,6 +105,8 @@ pub(super) struct State {
     pub(super) servers: BTreeMap<ServerId, Part>,
     /// Clients that may have locks, leases, pointers or places.
     pub(super) clients: BTreeSet<ClientId>,
+    /// What they have of what their users may have.
+    pub(super) claims: Claims,
     pub(super) lock_waits: HashMap<Ticket, Wait<()>>,
     /// By handle and a number of the wait: several threads may ask for one handle.
     pub(super) admit_waits: Vec<(HandleKey, u64, Wait<AdmitAnswer>)>,
@@ -145,6 +148,7 @@ impl OwnedFile {
                 appends: Appends::default(),
                 servers: BTreeMap::new(),
                 clients: BTreeSet::new(),
+                claims: Claims::default(),
                 lock_waits: HashMap::new(),
                 admit_waits: Vec::new(),
                 truncate_waits: HashMap::new(),
@@ -239,24 +243,6 @@ impl OwnedFile {
         state.phase = Phase::Over(refused);
         state.ring_all();
         self.changed.notify_all();
-    }
-}
-
-impl State {
-    /// Refuses a client that has as much in this file as one may.
-    pub(super) fn demand_room(&self, client: ClientId, most: usize) -> Result<(), Refused> {
-        let locks = self.locks.claims(client);
-        let has = locks + self.pointers.claims(client) + self.appends.claims(client);
-        if has < most {
-            return Ok(());
-        }
-        refuse(
-            Status::QuotaExceeded,
-            format!(
-                "{client} has {has} locks, handles in atomic mode, places behind the end and shared pointers in this \
-                 file, as many as a client may have; release some, or start the server with more --locks"
-            ),
-        )
     }
 }
 
@@ -358,6 +344,7 @@ impl State {
         if self.sizes.epoch() != epoch {
             // Places of an earlier epoch are void, as everything written there is.
             self.appends = Appends::default();
+            self.settle_all_claims();
             self.append_fences.clear();
         }
         for effect in effects {
@@ -409,6 +396,7 @@ impl State {
     ) -> Option<locks::Refusal> {
         use locks::Effect;
         let mut refusal = None;
+        let concerned = event.client();
         for effect in self.locks.handle(event) {
             match effect {
                 Effect::Granted(ticket) => {
@@ -441,6 +429,10 @@ impl State {
                 Effect::AskNumber(servers) => work.push(Work::AskNumber(servers)),
             }
         }
+        match concerned {
+            Some(client) => self.settle_claims(client),
+            None => self.settle_all_claims(),
+        }
         refusal
     }
 
@@ -457,6 +449,7 @@ impl State {
             if left.is_empty() {
                 self.append_fences.remove(&client);
                 self.appends.fenced(client);
+                self.settle_claims(client);
             }
         }
     }

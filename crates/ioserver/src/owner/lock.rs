@@ -44,7 +44,7 @@ impl Owner {
         let mut work = Vec::new();
         let mut state = file.enter(self, asker)?;
         demand_stays(&state)?;
-        state.demand_room(client, self.most_claims)?;
+        state.demand_room(asker, &self.most_claims)?;
         state.clients.insert(client);
         let id = state.number();
         state.admit_waits.push((who, id, Wait::new(&bell)));
@@ -125,7 +125,7 @@ impl Owner {
         if state.lock_waits.contains_key(&ticket) {
             return Err(lock_refused(Refusal::BadTicket));
         }
-        state.demand_room(client, self.most_claims)?;
+        state.demand_room(asker, &self.most_claims)?;
         state.lock_waits.insert(ticket, Wait::new(&bell));
         let event = Event::Lock {
             ticket,

@@ -17,6 +17,7 @@
 //! | `gather` | asking servers that may have grown a file |
 //! | `lock` | atomic mode: admission, locks |
 //! | `append`, `pointer` | places behind the end, shared pointers |
+//! | `claims` | how much of that clients and users have |
 //! | `clients`, `members` | who left or died; which servers are there |
 //! | `file`, `work`, `load` | one file and its waiting requests; asking others; the first question |
 //!
@@ -32,6 +33,7 @@
 //! What is left to others: decoding, rights behind a view number, and noticing death.
 
 mod append;
+mod claims;
 mod clients;
 mod cluster;
 mod file;
@@ -63,6 +65,7 @@ use wire::{ClientId, FileId, Rights, ServerId, Status};
 use crate::fenced::FencedClients;
 use crate::limits::Limits;
 pub use crate::refused::Refused;
+use claims::MostClaims;
 pub use cluster::Cluster;
 use file::OwnedFile;
 use statistics::Counters;
@@ -72,6 +75,8 @@ use statistics::Counters;
 pub struct Asker<'a> {
     /// The client.
     pub client: ClientId,
+    /// Who it works for.
+    pub user: u32,
     /// The file of the view.
     pub file: FileId,
     /// What the client may do with it.
@@ -131,8 +136,8 @@ pub struct Owner {
     inherited: Mutex<HashMap<FileId, Vec<PointerIs>>>,
     members: Mutex<BTreeMap<ServerId, Member>>,
     dead: Mutex<FencedClients>,
-    /// Most locks, places and shared pointers that a client has in one file.
-    most_claims: usize,
+    /// Most locks, places and shared pointers that clients and users have.
+    most_claims: MostClaims,
     counters: Counters,
     /// Names views.
     hasher: RandomState,
@@ -157,7 +162,7 @@ impl Owner {
             inherited: Mutex::default(),
             members: Mutex::default(),
             dead: Mutex::default(),
-            most_claims: Limits::default().locks,
+            most_claims: MostClaims::new(Limits::default().locks),
             counters: Counters::default(),
             hasher: RandomState::new(),
         }
@@ -169,9 +174,9 @@ impl Owner {
         self
     }
 
-    /// Sets another limit for what a client has in one file.
+    /// Sets another limit for what a client has in one file; its user has [`serving::CLIENTS_OF_A_USER`] times as much in all.
     pub fn with_most_claims(mut self, most: usize) -> Self {
-        self.most_claims = most;
+        self.most_claims = MostClaims::new(most);
         self
     }
 

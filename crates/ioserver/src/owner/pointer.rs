@@ -36,9 +36,10 @@ impl Owner {
         let file = self.file(asker.file)?;
         let mut state = file.enter(self, asker)?;
         demand_untold(&state)?;
-        state.demand_room(asker.client, self.most_claims)?;
+        state.demand_room(asker, &self.most_claims)?;
         state.clients.insert(asker.client);
         state.pointers.join(GroupId(group), asker.client, position);
+        state.settle_claims(asker.client);
         Ok(())
     }
 
@@ -48,6 +49,7 @@ impl Owner {
         let mut state = file.enter(self, asker)?;
         demand_untold(&state)?;
         state.pointers.leave(GroupId(group), asker.client);
+        state.settle_claims(asker.client);
         Ok(())
     }
 

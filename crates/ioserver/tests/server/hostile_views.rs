@@ -95,6 +95,99 @@ fn a_view_of_years_is_refused_and_holds_nobody_up() {
     assert_eq!(read, data);
 }
 
+/// What a client asks for whose search does not end in years.
+#[derive(Clone, Copy, Debug)]
+enum Endless {
+    /// One search: the view interleaves with the subfiles of the server and never meets them.
+    OneSearch,
+    /// A search for every byte of a hint, which moves none of them: it meets other subfiles all the time.
+    Hint,
+    /// One search for all the ranks of a collective.
+    Collective,
+}
+
+/// Sends a request that a server does not answer whose searches have no bound. It has the odd bytes.
+fn send_endless(client: &mut Client, file: &File, server: u64, what: Endless) {
+    let even = view(
+        0,
+        (1 << 60) + 2,
+        &format!("{{(0,999,1002,{},{{(0,0,2,500)}})}}", 1u64 << 49),
+    );
+    let (lo, hi) = (0, 1u64 << 57);
+    let version = Bytes(file.access(1, lo, hi, 0).version.to_vec());
+    let upcoming = Some(Upcoming {
+        offset: lo,
+        size: hi,
+    });
+    let mut control = Vec::new();
+    client.set_view_at(server, file, 1, &even).unwrap();
+    let kind = match what {
+        Endless::OneSearch => {
+            file.access(1, lo, hi, 4096).encode(&mut control);
+            READ
+        }
+        Endless::Hint => {
+            let choose = ChooseServer {
+                view: 1,
+                by: Choose::ByHint,
+                size: hi,
+                upcoming,
+                history: Bytes::default(),
+            };
+            wire::message::encode(&choose, &mut control);
+            ChooseServer::KIND
+        }
+        Endless::Collective => {
+            let rank = RankRange {
+                client: client.welcome.client,
+                view: 0,
+                lo,
+                hi,
+            };
+            let lead = Lead {
+                view: 1,
+                operation: 1,
+                writes: false,
+                by_record: false,
+                block_bytes: 4096,
+                blocks: 1,
+                epoch: 0,
+                version,
+                ranks: vec![rank],
+                views: vec![even],
+            };
+            wire::message::encode(&lead, &mut control);
+            Lead::KIND
+        }
+    };
+    let link = client.lane(server);
+    link.send(header(kind, 0), &control, &[]).unwrap();
+    // It is not answered: what is seen below is a search that was ended, not one that was over.
+    link.set_timeout(Some(Duration::from_millis(200))).unwrap();
+    let answer = link.receive().map(|(answer, text)| (answer, text.to_vec()));
+    assert!(answer.is_err(), "{what:?}: answered with {answer:?}");
+}
+
+#[test]
+fn a_connection_that_is_closed_ends_the_search_for_it() {
+    for what in [Endless::OneSearch, Endless::Hint, Endless::Collective] {
+        let ended = format!("{what:?}: a search for a client that has gone");
+        watched(&ended, move || {
+            let rig = Rig::with(2, |o| o.limits.search_steps = u64::MAX);
+            let mut client = rig.client();
+            // Rows of even length: server 0 has the even bytes, server 1 the odd ones.
+            let array = Some("u8[1000,1002]");
+            let layout = Some("(cyclic(1), cyclic(1)) onto 2x2");
+            let file = client.open("/f", array, layout);
+            send_endless(&mut client, &file, rig.number(1), what);
+            client.lanes.clear();
+            while (0..2).any(|server| rig.count(server, "clients") > 0) {
+                thread::yield_now();
+            }
+        });
+    }
+}
+
 /// Somebody who never does anything wrong and is always served.
 struct Honest {
     client: Client,

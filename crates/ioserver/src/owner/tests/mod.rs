@@ -41,6 +41,7 @@ fn request() -> u64 {
 fn asker<'a>(client: u64, view: &'a View) -> Asker<'a> {
     Asker {
         client: ClientId(client),
+        user: 7,
         file: FILE,
         has_expired: false,
         rights: Rights::BOTH,
