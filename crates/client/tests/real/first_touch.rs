@@ -27,7 +27,11 @@ fn wait_until_ready(service: &Service) {
     while !is_there() {
         assert!(start.elapsed() < Duration::from_secs(20), "never ready");
         let pause = Duration::from_millis(2);
-        drop(condition.wait_timeout(never.lock().unwrap(), pause).unwrap());
+        drop(
+            condition
+                .wait_timeout(never.lock().unwrap(), pause)
+                .unwrap(),
+        );
     }
 }
 
