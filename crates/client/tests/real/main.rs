@@ -17,6 +17,7 @@ mod exchange;
 mod exchange_deaths;
 mod exchange_hosts;
 mod first_touch;
+mod growth;
 mod hints;
 mod host_teams;
 mod mapping;
