@@ -2,10 +2,10 @@
 //! were or refuse them, also when bytes of the message are changed. The harness is shared with the tests of `wire`.
 #![no_main]
 
-#[path = "../../crates/wire/tests/harness/mod.rs"]
+#[path = "../../crates/wire/tests/it/harness/mod.rs"]
 mod harness;
 
-#[path = "../../crates/wire/tests/harness/hostile.rs"]
+#[path = "../../crates/wire/tests/it/harness/hostile.rs"]
 mod hostile;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| hostile::messages_with_trees(data));

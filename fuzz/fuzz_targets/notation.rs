@@ -3,7 +3,7 @@
 #![no_main]
 
 #[allow(dead_code)] // the other harness
-#[path = "../../crates/falls/tests/harness/mod.rs"]
+#[path = "../../crates/falls/tests/it/harness/mod.rs"]
 mod harness;
 
 libfuzzer_sys::fuzz_target!(|text: &str| harness::notation(text));

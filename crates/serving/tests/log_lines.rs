@@ -2,6 +2,7 @@
 //! The lines are counted in a process of their own, since all tests of a process write to one log.
 
 #[allow(dead_code, reason = "not every test file uses all of the toy")]
+#[path = "it/toy/mod.rs"]
 mod toy;
 
 use std::sync::atomic::{AtomicU64, Ordering};

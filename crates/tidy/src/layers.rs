@@ -251,7 +251,10 @@ pub fn check_member(manifest: &File) -> Vec<Complaint> {
                 format!("`{member}` ships without foreign crates, so not `{name}`"),
             ));
         }
-        if !dependency.value.contains("workspace = true") {
+        // A test that needs what needs this crate names it by its path alone: packages leave such lines out.
+        let by_path = format!("{{ path = \"../{name}\" }}");
+        let is_by_path = excepted && !dependency.is_shipped() && dependency.value == by_path;
+        if !dependency.value.contains("workspace = true") && !is_by_path {
             complaints.push(Complaint::at(
                 path,
                 line,
@@ -444,6 +447,18 @@ mod tests {
             found[0].contains("write `libc.workspace = true`"),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn only_a_test_that_reaches_up_names_a_member_by_its_path() {
+        let line = "client = { path = \"../client\" }\n";
+        let found = member("direct", &format!("[dev-dependencies]\n{line}"));
+        assert!(found.is_empty(), "{found:?}");
+        let found = member("direct", &format!("[dependencies]\n{line}"));
+        assert!(found[1].contains("write `client.workspace"), "{found:?}");
+        let versioned = "client = { path = \"../client\", version = \"1\" }\n";
+        let found = member("direct", &format!("[dev-dependencies]\n{versioned}"));
+        assert!(found[0].contains("write `client.workspace"), "{found:?}");
     }
 
     #[test]

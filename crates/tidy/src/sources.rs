@@ -66,7 +66,8 @@ const CRASH_VARIABLES: &[&str] = &["PARIO_CRASH_AT", "PARIO_PANIC_AT", "PARIO_ST
 
 /// What is released has no place where a test lets it die: the variables that name them are read in one file, in code
 /// that exists with debug assertions only, and no release has those. A feature would not do: any crate of the
-/// workspace could switch it on for all.
+/// workspace could switch it on for all. Nothing else depends on debug assertions, so that `make test` compiles one crate,
+/// not all, as it is released.
 pub fn check_crash_points(file: &File) -> Vec<Complaint> {
     let is_test = file.path.contains("/tests/") || file.path.starts_with("crates/tidy/");
     if is_test || file.path.starts_with("crates/system-tests/") {
@@ -76,8 +77,14 @@ pub fn check_crash_points(file: &File) -> Vec<Complaint> {
     let mut is_debug = false;
     for (index, line) in file.text.lines().enumerate() {
         is_debug |= line == "mod wanted {";
-        let is_comment = line.trim_start().starts_with("//");
-        if is_comment || !CRASH_VARIABLES.iter().any(|name| line.contains(name)) {
+        if line.trim_start().starts_with("//") {
+            continue;
+        }
+        if file.path != CRASH_POINTS && line.contains("debug_assertions") {
+            let what = format!("only {CRASH_POINTS} is another with debug assertions");
+            complaints.push(Complaint::at(&file.path, index + 1, what));
+        }
+        if !CRASH_VARIABLES.iter().any(|name| line.contains(name)) {
             continue;
         }
         if file.path != CRASH_POINTS || !is_debug {
@@ -387,6 +394,21 @@ mod tests {
         }
         let fine = "a || head -n 1 b\n# a | head -n 1\na | awk '{ print }'\na | sed -n 1p\ncommand -v a || exit\n";
         expect(&check(fine), &[]);
+    }
+
+    #[test]
+    fn crash_points_stand_in_one_file_behind_debug_assertions() {
+        let check = |path: &str, text: &str| check_crash_points(&File::new(path, text));
+        let good = "#[cfg(debug_assertions)]\nmod wanted {\n    \"PARIO_CRASH_AT\"\n}\n";
+        expect(&check(CRASH_POINTS, good), &[]);
+        expect(&check("crates/store/tests/a.rs", good), &[]);
+        expect(
+            &check("crates/store/src/a.rs", good),
+            &[(1, "with debug assertions"), (3, "are read in")],
+        );
+        let open = "// debug_assertions\nmod wanted {\n}\n";
+        expect(&check(CRASH_POINTS, open), &[(1, "has to stand behind")]);
+        expect(&check("crates/store/src/a.rs", open), &[]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The published cost models, as they were published and with their errors corrected.
 //!
-//! Packing and unpacking (thesis of J. A. Moore, chapter 4), collective file access directed by the disks
-//! (chapter 5), prefetch (chapter 6), and hops among servers (MEMFS, equations 5.1 to 6.9). They say what
-//! their authors' machines did; tests hold them to the printed tables and figures. What Pario's own ways
-//! cost on a measured machine is in `advise::cost`.
+//! Collective file access directed by the disks (thesis of J. A. Moore, chapter 5) and prefetch (chapter 6). They say
+//! what their authors' machines did; tests hold them to the printed tables and figures. What Pario's own ways
+//! cost on a measured machine is in `advise::cost`. Models that no benchmark prints (packing and unpacking, chapter 4; hops
+//! among servers, MEMFS, equations 5.1 to 6.9) stand beside their tests, in `tests/models`.
 //!
 //! Pure functions of plain values. Times are in seconds unless a name says otherwise; the parameters of
 //! printed tables are in microseconds per byte, as printed.
@@ -12,9 +12,4 @@
 
 pub mod ddio;
 pub mod figures;
-pub mod gen_phases;
-pub mod hops;
-pub mod packing;
 pub mod prefetch;
-pub mod tlb;
-pub mod unpacking;

@@ -1,20 +1,20 @@
 //! The published models of packing and unpacking: address translation (statement 83), cache misses (84, 85),
 //! the fit (86), accuracy (87), and redistribution in one or two phases (90).
 
+use crate::gen_phases::Redistributor;
+use crate::hops::{Backbone, Message, client_s, message_s};
+use crate::packing::{Processor, Redistribution};
+use crate::tlb::{
+    Replacement, TlbRuns, effective_entries, large_k_share, miss_cost, random_hit_ratio,
+    simulate_misses,
+};
+use crate::unpacking::{
+    MB, Memory, Runs, collision_share, collisions, excess_misses, excess_per_period,
+};
 use advise::cost::{Curve, Excess, Machine};
 use advise::mapping::Hop;
 use advise::model::accuracy::Accuracy;
 use advise::model::fit::{WalkSample, fit_curve, fit_walk, hooke_jeeves, least_squares, left_out};
-use bench::models::gen_phases::Redistributor;
-use bench::models::hops::{Backbone, Message, client_s, message_s};
-use bench::models::packing::{Processor, Redistribution};
-use bench::models::tlb::{
-    Replacement, TlbRuns, effective_entries, large_k_share, miss_cost, random_hit_ratio,
-    simulate_misses,
-};
-use bench::models::unpacking::{
-    MB, Memory, Runs, collision_share, collisions, excess_misses, excess_per_period,
-};
 use random::Random;
 
 #[test]

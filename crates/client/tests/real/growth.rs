@@ -95,14 +95,22 @@ fn run(service: &Service, seed: u64) {
             }
         }
         let other = below(3) as usize;
-        assert_eq!(files[other].size(), Ok(model.len() as u64), "{what}, asked by {other}");
+        assert_eq!(
+            files[other].size(),
+            Ok(model.len() as u64),
+            "{what}, asked by {other}"
+        );
     }
     let mut all = vec![0xee; model.len() + 1];
     assert_eq!(files[2].read_at(0, &mut all), Ok(model.len()));
     assert!(all[..model.len()] == model, "seed {seed}");
     drop(files);
     let size = clients[1].stat(&path).unwrap().size;
-    assert_eq!(size, model.len() as u64, "seed {seed}: what the catalogue has after the close");
+    assert_eq!(
+        size,
+        model.len() as u64,
+        "seed {seed}: what the catalogue has after the close"
+    );
 }
 
 #[test]
@@ -155,7 +163,10 @@ fn sizes_never_fall_while_clients_deal_out_a_file_among_them() {
         watching.join().unwrap();
         direct
     });
-    assert!(messages > BLOCKS * 9 / 10, "{messages} of {BLOCKS} writes went directly");
+    assert!(
+        messages > BLOCKS * 9 / 10,
+        "{messages} of {BLOCKS} writes went directly"
+    );
     assert_eq!(seen.size(), Ok(BLOCKS * BLOCK));
     let mut all = vec![0; (BLOCKS * BLOCK) as usize];
     assert_eq!(seen.read_at(0, &mut all), Ok(all.len()));
@@ -180,7 +191,10 @@ fn space_ahead_goes_back_when_a_file_is_closed() {
     let open = allocated();
     file.close().unwrap();
     let closed = allocated();
-    assert!(closed < open, "{closed} bytes after the close, {open} before");
+    assert!(
+        closed < open,
+        "{closed} bytes after the close, {open} before"
+    );
     assert!(closed < 5 << 20, "{closed} bytes for 2.4 MiB");
     assert_eq!(client.stat("/f").unwrap().size, 600 * 4096);
 }

@@ -91,11 +91,11 @@ impl Job<'_> {
         self.extents.get(&part.home.subfile).map(|list| &list[..])
     }
 
-    /// The extents that have bytes of a part, with the bytes of the file that lie in each.
+    /// The extents that have bytes of a part, each with its part of it.
     fn each_meeting(
         &self,
         part: &Part,
-        mut take: impl FnMut(&Share, FileSpan, &Extent<'_>) -> Result<(), Refused>,
+        mut take: impl FnMut(&Share, &Part, &Extent<'_>) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
         let Some(extents) = self.extents(part) else {
             return Ok(());
@@ -116,9 +116,10 @@ impl Job<'_> {
                 true => file.end,
                 false => source.select(extent.end().0).unwrap_or(file.end),
             };
-            let met = FileSpan::from_raw(start..end).within(part.file);
-            if !met.is_empty() && share.count(met.raw()) > 0 {
-                take(share, met, extent)?;
+            // What lies in one extent has been counted.
+            let met = FileSpan::from_raw(start..end);
+            if let Some(met) = self.target.plan.clip(part, met) {
+                take(share, &met, extent)?;
             }
         }
         Ok(())
@@ -416,8 +417,8 @@ impl Pull<'_> {
         }
         let mut covered = 0;
         for part in &parts {
-            job.each_meeting(part, |share, met, _| {
-                covered += share.count(met.raw());
+            job.each_meeting(part, |_, met, _| {
+                covered += met.bytes;
                 Ok(())
             })?;
         }
@@ -465,7 +466,7 @@ impl Pull<'_> {
                 let target = SharedBytesMut::from_slice(&mut buffer);
                 let (source, base) = (extent.bytes, extent.offset.0);
                 share
-                    .copy_right_to_left(met.raw(), source, base, target, chunk.start.0)
+                    .copy_right_to_left(met.file.raw(), source, base, target, chunk.start.0)
                     .map_err(Refused::from)
             })?;
         }
@@ -554,8 +555,15 @@ fn copy(
                         false => Share::copy_right_to_left,
                     };
                     let (source, base) = (extent.bytes, extent.offset.0);
-                    copy(share, met.raw(), source, base, bytes.reborrow(), offset)
-                        .map_err(Refused::from)
+                    copy(
+                        share,
+                        met.file.raw(),
+                        source,
+                        base,
+                        bytes.reborrow(),
+                        offset,
+                    )
+                    .map_err(Refused::from)
                 })?;
             }
         }

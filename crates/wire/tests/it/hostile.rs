@@ -3,10 +3,6 @@
 //! None panics, none accepts bytes that its encoder would not write, and none allocates more than
 //! its input pays for. The seed is fixed; `PROPTEST_CASES` makes the runs longer.
 
-mod harness;
-#[allow(dead_code, reason = "names and checks are for the golden frames")]
-mod samples;
-
 use allocation_counter::measure;
 use falls::{Falls, FallsSet};
 use proptest::prelude::*;
@@ -23,7 +19,7 @@ const FIXED: u64 = 4096;
 
 /// An input of the harness: kind, control part.
 fn inputs() -> Vec<Vec<u8>> {
-    samples::all()
+    crate::samples::all()
         .iter()
         .map(|s| [&s.header.kind.to_le_bytes()[..], &s.control].concat())
         .collect()
@@ -82,10 +78,10 @@ fn damaged() -> impl Strategy<Value = (Index, Vec<Damage>)> {
 
 #[test]
 fn golden_frames_pass_the_harness() {
-    for sample in samples::all() {
+    for sample in crate::samples::all() {
         let kind = sample.header.kind.to_le_bytes();
-        harness::messages(&[&kind[..], &sample.control].concat());
-        harness::messages(&[&kind[..], &sample.frame()].concat());
+        crate::harness::messages(&[&kind[..], &sample.control].concat());
+        crate::harness::messages(&[&kind[..], &sample.frame()].concat());
     }
 }
 
@@ -97,7 +93,7 @@ fn damaged_frames_are_refused_or_have_one_form() {
         for what in &damages {
             damage(&mut bytes, what, &all);
         }
-        harness::messages(&bytes);
+        crate::harness::messages(&bytes);
         Ok(())
     });
 }
@@ -109,7 +105,7 @@ fn noise_is_refused_or_has_one_form() {
         proptest::collection::vec(prop_oneof![any::<u8>(), 0u8..4], 0..120),
     );
     check(20_000, noise, |(which, bytes)| {
-        harness::control(&KINDS[which.index(KINDS.len())], &bytes);
+        crate::harness::control(&KINDS[which.index(KINDS.len())], &bytes);
         Ok(())
     });
 }

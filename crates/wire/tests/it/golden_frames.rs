@@ -4,13 +4,11 @@
 //! hexadecimal. `PARIO_BLESS=1` writes it anew, which is right for a message that is new and wrong
 //! for one that was released: that is a new protocol version.
 
-mod samples;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::{env, fs};
 
-use samples::Sample;
+use crate::samples::Sample;
 use wire::DecodeError;
 use wire::frame::{HEADER_BYTES, Header};
 use wire::message::{KINDS, access};
@@ -31,7 +29,7 @@ fn line(sample: &Sample) -> String {
 #[test]
 fn every_frame_is_as_it_was() {
     let path = repository("testdata/wire-v3.txt");
-    let samples = samples::all();
+    let samples = crate::samples::all();
     let mut names = BTreeSet::new();
     for sample in &samples {
         let fresh = names.insert((&sample.name, sample.direction));
@@ -63,7 +61,7 @@ fn every_frame_is_as_it_was() {
 
 #[test]
 fn every_kind_has_a_request_and_an_answer() {
-    let samples = samples::all();
+    let samples = crate::samples::all();
     let accesses = [access::READ, access::WRITE, access::DATA];
     let numbers: BTreeSet<u16> = KINDS.iter().map(|k| k.number).chain(accesses).collect();
     assert_eq!(numbers.len(), KINDS.len() + 3, "a number is used twice");
@@ -95,7 +93,7 @@ fn every_kind_has_a_request_and_an_answer() {
 
 #[test]
 fn frames_decode_to_what_they_were() {
-    for sample in samples::all() {
+    for sample in crate::samples::all() {
         let frame = sample.frame();
         let (head, control) = frame.split_first_chunk::<HEADER_BYTES>().unwrap();
         assert_eq!(Header::decode(head), Ok(sample.header), "{}", sample.name);
@@ -106,7 +104,7 @@ fn frames_decode_to_what_they_were() {
 
 #[test]
 fn every_truncation_and_every_trailing_byte_is_refused() {
-    for sample in samples::all() {
+    for sample in crate::samples::all() {
         let Sample { name, control, .. } = &sample;
         for cut in 0..control.len() {
             let found = (sample.check)(&control[..cut]);

@@ -3,16 +3,13 @@
 //!
 //! After everything the service is alive and nobody else has noticed.
 
-#[allow(dead_code, reason = "not every test file uses all of the toy")]
-mod toy;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use toy::{Served, WAIT, connect, greeted, hello_of, refused};
+use crate::toy::{Served, WAIT, connect, greeted, hello_of, refused};
 use wire::FileId;
 use wire::Status;
 use wire::ask::AskError;
@@ -194,7 +191,7 @@ fn two_hundred_connections_at_once() {
         .collect();
     for (i, link) in links.iter_mut().enumerate() {
         let found = link.take_answer::<message::session::Hello>(1).unwrap();
-        assert_eq!(found, toy::welcome(i as u64));
+        assert_eq!(found, crate::toy::welcome(i as u64));
     }
     assert_eq!(toy.running.connections(), 200);
     for round in 2..20 {

@@ -4,12 +4,10 @@
 //! I-12 and I-16 move data through views and between partitions; they stand with the crate that
 //! plans such moves. `docs/statements.md` lists all of them.
 
-mod trees;
-
+use crate::trees::{Element, Tree, check, element, element_to, parts, tree, well_formed};
 use falls::bytes_naive::{bytes_naive, element_bytes_naive};
 use falls::{Budget, FallsSet, Meeting, Overlay, Periodic};
 use proptest::prelude::*;
-use trees::{Element, Tree, check, element, element_to, parts, tree, well_formed};
 
 #[test]
 fn seed000_i01_maps_undo_each_other() {

@@ -3,14 +3,14 @@
 //! Sets here, elements and meetings in `laws_of_meetings.rs`. The numbered invariants of the
 //! specification stand in `invariants.rs`.
 
-mod trees;
-
+use crate::trees::{
+    Parts, Tree, both_naive, check, element, runs_naive, runs_of, tree, well_formed,
+};
 use falls::bytes_naive::{bytes_naive, element_bytes_naive};
 use falls::{
     Falls, FallsSet, Flaw, Overlay, Periodic, Segment, compress_offsets, compress_segments,
 };
 use proptest::prelude::*;
-use trees::{Parts, Tree, both_naive, check, element, runs_naive, runs_of, tree, well_formed};
 
 #[test]
 fn rank_select_and_membership_count_bytes() {
@@ -215,7 +215,7 @@ fn normalise_orders_interleaved_families() {
 fn overlay_of_parts_knows_every_owner() {
     check(
         1200,
-        (trees::parts(), 0..40u64, 0..40u64),
+        (crate::trees::parts(), 0..40u64, 0..40u64),
         |(parts, lo, len)| {
             let Parts { period, .. } = parts;
             let sets = parts.sets();
@@ -246,7 +246,7 @@ fn overlay_of_parts_knows_every_owner() {
 
 #[test]
 fn overlay_of_any_sets_finds_the_first_shared_byte() {
-    let sets = prop::collection::vec((trees::tree_to(3), 0..30u64), 0..5);
+    let sets = prop::collection::vec((crate::trees::tree_to(3), 0..30u64), 0..5);
     check(4500, sets, |sets| {
         let sets: Vec<FallsSet> = sets.iter().map(|(t, by)| t.0.shift(*by).unwrap()).collect();
         let end = sets.iter().map(FallsSet::end).max().unwrap_or(0);

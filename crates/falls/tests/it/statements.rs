@@ -3,15 +3,13 @@
 //! Statement 3 stands with the golden cases, statement 5 and the memory of 11 with the tests that
 //! count allocations. Laws over random trees are in `invariants.rs` and `laws.rs`.
 
-mod trees;
-
+use crate::trees::{Element, Tree, check, element_to, meeting_naive, tree, well_formed};
 use falls::bytes_naive::{bytes_naive, element_bytes_naive};
 use falls::notation::Term;
 use falls::{
     Budget, Falls, FallsSet, Limits, MAX_OFFSET, Meeting, Overlay, Periodic, Reason, Segment, lcm,
 };
 use proptest::prelude::*;
-use trees::{Element, Tree, check, element_to, meeting_naive, tree, well_formed};
 
 fn set(text: &str) -> FallsSet {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -124,7 +122,7 @@ fn seed000_s02_stride_of_one_block_has_no_influence() {
 fn seed000_s04_depth_and_displacements_are_covered() {
     // The properties in `invariants.rs` draw from these: the draws must reach what they claim.
     let seen = std::cell::Cell::new((0, false, false, false));
-    check(500, trees::element(), |Element(e)| {
+    check(500, crate::trees::element(), |Element(e)| {
         let (depth, before, room, empty) = seen.get();
         seen.set((
             depth.max(e.set().depth()),
@@ -245,7 +243,7 @@ fn seed000_s10_results_are_in_file_order() {
     assert_eq!(bytes_naive(&joint.file_set()), [0, 1, 4, 5, 16, 17, 20, 21]);
     assert_eq!(bytes_naive(&joint.left_set()), [0, 1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(bytes_naive(&joint.right_set()), [0, 1, 2, 3, 8, 9, 10, 11]);
-    check(150, trees::grid_pair(), |(from, to)| {
+    check(150, crate::trees::grid_pair(), |(from, to)| {
         for a in from.elements() {
             for b in to.elements() {
                 let meeting = Meeting::new(&a, &b);

@@ -3,8 +3,6 @@
 //!
 //! `make fuzz` runs the same functions with a fuzzer behind them.
 
-mod harness;
-
 use random::Random;
 
 fn cases(default: u64) -> u64 {
@@ -18,7 +16,7 @@ fn intersect_project_on_arbitrary_bytes() {
     for _ in 0..cases(3000) {
         let len = stream.below(60);
         let data: Vec<u8> = (0..len).map(|_| stream.draw() as u8).collect();
-        harness::intersect_project(&data);
+        crate::harness::intersect_project(&data);
     }
 }
 
@@ -57,7 +55,7 @@ fn notation_on_scraps() {
         let text: String = (0..count)
             .map(|_| SCRAPS[stream.below(SCRAPS.len() as u64) as usize])
             .collect();
-        harness::notation(&text);
+        crate::harness::notation(&text);
     }
 }
 
@@ -88,7 +86,7 @@ fn notation_on_numbers_of_every_magnitude() {
         let depth = stream.below(12) as u32;
         let text = format!("{{{}}}", member(&mut stream, depth, i64::MAX as u64));
         accepted += u32::from(text.parse::<falls::FallsSet>().is_ok());
-        harness::notation(&text);
+        crate::harness::notation(&text);
     }
     assert!(accepted > 100, "{accepted} accepted");
 }

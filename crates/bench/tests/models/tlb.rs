@@ -7,7 +7,7 @@
 
 /// Which entry leaves for a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replacement {
+pub(crate) enum Replacement {
     /// The one unused for longest.
     Lru,
     /// The lowest that is not marked; when all are marked all marks go.
@@ -17,10 +17,10 @@ pub enum Replacement {
 }
 
 /// Entries that packing itself needs: source, stack, packet pointers, program, library.
-pub const OWN_ENTRIES: u64 = 5;
+pub(crate) const OWN_ENTRIES: u64 = 5;
 
 /// Entries left for packets of a translation with `entries`.
-pub fn effective_entries(entries: u64) -> u64 {
+pub(crate) fn effective_entries(entries: u64) -> u64 {
     entries.saturating_sub(OWN_ENTRIES)
 }
 
@@ -32,7 +32,7 @@ pub fn effective_entries(entries: u64) -> u64 {
 /// assert!((random_hit_ratio(64, 256) - 0.0195).abs() < 5e-4);
 /// assert!((random_hit_ratio(64, 128) - 0.203).abs() < 5e-4);
 /// ```
-pub fn random_hit_ratio(entries: u64, packets: u64) -> f64 {
+pub(crate) fn random_hit_ratio(entries: u64, packets: u64) -> f64 {
     if packets <= entries || entries < 2 {
         return if packets <= entries { 1.0 } else { 0.0 };
     }
@@ -53,17 +53,17 @@ pub fn random_hit_ratio(entries: u64, packets: u64) -> f64 {
 /// Runs of KYY in pieces of 8 bytes from which misses are told: seconds per MB for few packets, for one
 /// more than fit, and for 256.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TlbRuns {
+pub(crate) struct TlbRuns {
     /// `phi(8, 8)`: nothing missed.
-    pub few: f64,
+    pub(crate) few: f64,
     /// `phi(8, T_E + 1)`; not used for random replacement.
-    pub just_too_many: f64,
+    pub(crate) just_too_many: f64,
     /// `phi(8, 256)`.
-    pub many: f64,
+    pub(crate) many: f64,
 }
 
 /// Seconds per MB that misses add when pieces of `n` bytes go to `packets` packets.
-pub fn miss_cost(
+pub(crate) fn miss_cost(
     replacement: Replacement,
     entries: u64,
     runs: &TlbRuns,
@@ -97,7 +97,7 @@ pub fn miss_cost(
 
 /// Which part of [`miss_cost`] is left when `k` accesses are made in rounds over `packets` packets
 /// (section 4.4.2): 1 unless the last round is a part that fits.
-pub fn large_k_share(replacement: Replacement, entries: u64, packets: u64, k: u64) -> f64 {
+pub(crate) fn large_k_share(replacement: Replacement, entries: u64, packets: u64, k: u64) -> f64 {
     let effective = effective_entries(entries);
     if packets == 0 || k <= packets || packets <= effective {
         return 1.0;
@@ -124,7 +124,7 @@ pub fn large_k_share(replacement: Replacement, entries: u64, packets: u64, k: u6
 
 /// Misses per `k` accesses once the state repeats: packets 0, 1, .. `packets - 1` in turn, starting with 0
 /// again after every `k`. `seed` is for random replacement only.
-pub fn simulate_misses(
+pub(crate) fn simulate_misses(
     replacement: Replacement,
     entries: u64,
     packets: u64,

@@ -1,13 +1,10 @@
 //! What peers may take of a service before it knows them and after: connections that say nothing, long messages, answers that are
 //! not read.
 
-#[allow(dead_code, reason = "not every test file uses all of the toy")]
-mod toy;
-
 use std::time::Duration;
 
+use crate::toy::{LONG_ANSWER, Served, connect, greeted, hello_of, refused};
 use serving::Limits;
-use toy::{LONG_ANSWER, Served, connect, greeted, hello_of, refused};
 use wire::Status;
 use wire::frame::{CONTINUED, Header, MAX_CONTROL_BYTES};
 use wire::link::{Link, LinkError};

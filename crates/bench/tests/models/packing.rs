@@ -3,12 +3,12 @@
 //! `pi(n, P) = phi(n) + T_k(n, P) + 8 delta / n`: the curve, what address translation adds, and how much one
 //! more run showed another redistribution to take per piece. GEN hides misses behind its divisions.
 
-use super::tlb::{Replacement, TlbRuns, large_k_share, miss_cost};
+use crate::tlb::{Replacement, TlbRuns, large_k_share, miss_cost};
 use advise::cost::Curve;
 
 /// A redistribution whose pieces the model knows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Redistribution {
+pub(crate) enum Redistribution {
     /// `CYCLIC(ky)` to `CYCLIC(y)`, on which the curve is measured.
     Kyy,
     /// Another regular one, `delta` seconds per MB above KYY at 8 bytes.
@@ -27,20 +27,20 @@ pub enum Redistribution {
 
 /// What three runs and one or two more told of a processor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Processor {
+pub(crate) struct Processor {
     /// `phi`, seconds per MB.
-    pub curve: Curve,
+    pub(crate) curve: Curve,
     /// Who leaves the address translation.
-    pub replacement: Replacement,
+    pub(crate) replacement: Replacement,
     /// Its entries.
-    pub entries: u64,
+    pub(crate) entries: u64,
     /// Runs that show its misses.
-    pub runs: TlbRuns,
+    pub(crate) runs: TlbRuns,
 }
 
 impl Processor {
     /// Seconds per MB to pack pieces of `n` bytes for `packets` packets, `k` of them per local block.
-    pub fn packing(&self, of: Redistribution, n: f64, packets: u64, k: u64) -> f64 {
+    pub(crate) fn packing(&self, of: Redistribution, n: f64, packets: u64, k: u64) -> f64 {
         // With fewer blocks than processors only so many packets are built.
         let packets = packets.min(k.max(1));
         let misses = miss_cost(self.replacement, self.entries, &self.runs, n, packets)

@@ -2,12 +2,9 @@
 //!
 //! On a Unix socket and on the loopback, with a service that has a secret and one that has none.
 
-#[allow(dead_code, reason = "not every test file uses all of the toy")]
-mod toy;
-
 use std::fs;
 
-use toy::{SLOW, Served, challenge, connect, greeted, hello_of, prove, refused, welcome};
+use crate::toy::{SLOW, Served, challenge, connect, greeted, hello_of, prove, refused, welcome};
 use wire::link::LinkError;
 use wire::message::session::{Credentials, Hello, Ping, Prove, Role};
 use wire::message::{Bytes, Request};
@@ -259,7 +256,7 @@ fn servers_have_a_secret_of_their_own() {
     let (status, text) = refused(prove(&mut connect(toy.tcp()), &said, SECRET));
     assert_eq!(status, Status::Unauthenticated);
     assert!(text.contains("PARIO_SERVER_SECRET"), "{text}");
-    let proven = prove(&mut connect(toy.tcp()), &said, toy::SERVER_SECRET);
+    let proven = prove(&mut connect(toy.tcp()), &said, crate::toy::SERVER_SECRET);
     assert_eq!(refused(proven).0, Status::PermissionDenied);
     assert!(toy.hello().2);
 }

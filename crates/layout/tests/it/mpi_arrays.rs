@@ -1,11 +1,9 @@
 //! The array types, `subarray` and `darray`, against ownership element by element: which bytes, in
 //! which order, with the whole array as tile; and the arguments they refuse.
 
-mod type_maps;
-
+use crate::type_maps::{basic, check, darray_of};
 use layout::mpi::{Datatype, Distribute};
 use layout::{LayoutError, LayoutErrorKind, Order};
-use type_maps::{basic, check, darray_of};
 
 /// Whether the parts of all ranks are disjoint and cover the array.
 fn covers(ranks: &[Datatype], elements: u64) {

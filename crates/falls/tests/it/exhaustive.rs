@@ -4,11 +4,9 @@
 //! Random trees seldom meet the corners where blocks touch, a gap is exactly one byte or a period
 //! ends with its last block; here all of them occur.
 
-mod trees;
-
+use crate::trees::{both_naive, meeting_naive, runs_naive, runs_of, well_formed};
 use falls::bytes_naive::{bytes_naive, element_bytes_naive};
 use falls::{Budget, Falls, FallsSet, Flaw, Meeting, Overlay, Periodic};
-use trees::{both_naive, meeting_naive, runs_naive, runs_of, well_formed};
 
 /// All FALLS that start below `starts`, with blocks of at most `longest`, strides of at most
 /// `farthest` and at most `most` blocks.

@@ -98,15 +98,12 @@ fn seed000_s03_every_vector_operation_has_a_home() {
         assert!(!own || cases > 0, "no case of {op}");
     }
     // A home is a test that runs the operation, not a line in a list.
-    for (crate_name, ops) in [
-        ("falls", IN_FALLS),
-        ("layout", IN_LAYOUT),
-        ("plan", IN_PLAN),
+    for (place, ops) in [
+        ("falls/tests/it", IN_FALLS),
+        ("layout/tests/it", IN_LAYOUT),
+        ("plan/tests", IN_PLAN),
     ] {
-        let path = format!(
-            "{}/../{crate_name}/tests/vectors.rs",
-            env!("CARGO_MANIFEST_DIR")
-        );
+        let path = format!("{}/../{place}/vectors.rs", env!("CARGO_MANIFEST_DIR"));
         let tests = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
         for op in ops {
             assert!(

@@ -1,15 +1,13 @@
 //! HPF distributions and alignments against explicit ownership: every entry of a small array is
 //! given to its owner by the definition, and the bytes are compared with the sets.
 
-mod ownership;
-
+use crate::ownership::{array, bytes_of_owners, check_elements, order, rank_naive};
 use falls::FallsSet;
 use falls::bytes_naive::bytes_naive;
 use layout::{
     Alignment, ArrayType, Distribution, ElementType, Elements, Grid, Hpf, Order, OwnerRuns,
     Pattern, TemplateAxis,
 };
-use ownership::{array, bytes_of_owners, check_elements, order, rank_naive};
 use proptest::prelude::*;
 
 /// A distribution as its definition: who owns index `i`.

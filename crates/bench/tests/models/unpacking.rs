@@ -4,28 +4,28 @@
 use advise::cost::Curve;
 
 /// Bytes of a MB, in which rates are given.
-pub const MB: f64 = 1048576.0;
+pub(crate) const MB: f64 = 1048576.0;
 
 /// A processor's memory as unpacking sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Memory {
+pub(crate) struct Memory {
     /// Seconds of one miss of the address translation.
-    pub theta_s: f64,
+    pub(crate) theta_s: f64,
     /// Seconds of one cache miss.
-    pub kappa_s: f64,
+    pub(crate) kappa_s: f64,
     /// Seconds per MB without either, by the bytes of a piece.
-    pub efficient: Curve,
+    pub(crate) efficient: Curve,
     /// Bytes of a page.
-    pub page: u64,
+    pub(crate) page: u64,
     /// Bytes of a cache block.
-    pub block: u64,
+    pub(crate) block: u64,
     /// Entries of the address translation that unpacking can use.
-    pub entries: u64,
+    pub(crate) entries: u64,
 }
 
 /// Four runs over 1 MB: seconds for pieces of 8 and 32 bytes from 8 and 124 packets, and for 1024 from 8.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Runs {
+pub(crate) struct Runs {
     /// `v(8, 8)`: every access misses the cache.
     pub v8_8: f64,
     /// `v(8, 124)`: no collisions.
@@ -40,7 +40,7 @@ pub struct Runs {
 
 impl Memory {
     /// What the runs tell (equations 4.6 and 4.7): differences in which all but one effect cancel.
-    pub fn from_runs(runs: &Runs, page: u64, block: u64, entries: u64) -> Option<Memory> {
+    pub(crate) fn from_runs(runs: &Runs, page: u64, block: u64, entries: u64) -> Option<Memory> {
         let (psi, b) = (page as f64, block as f64);
         let theta_s = (runs.v32_124 - runs.v32_8) * psi / (116.0 * MB);
         let efficient_8_8 = runs.v8_124 - runs.v32_124 + runs.v32_8;
@@ -67,7 +67,7 @@ impl Memory {
 
     /// Seconds for misses of the address translation while `local` bytes are placed in pieces of `n` from
     /// `packets` packets (equation 4.5). Valid from `page x entries` bytes on.
-    pub fn translation_s(&self, local: f64, n: f64, packets: f64) -> f64 {
+    pub(crate) fn translation_s(&self, local: f64, n: f64, packets: f64) -> f64 {
         let psi = self.page as f64;
         let stride = n * packets;
         if stride <= psi {
@@ -82,7 +82,7 @@ impl Memory {
 
     /// Seconds to place `local` bytes in pieces of `n` from `packets` packets; `is_efficient` where cache
     /// blocks stay until their other pieces come.
-    pub fn unpacking_s(&self, local: f64, n: u64, packets: u64, is_efficient: bool) -> f64 {
+    pub(crate) fn unpacking_s(&self, local: f64, n: u64, packets: u64, is_efficient: bool) -> f64 {
         let excess = match is_efficient {
             true => 0.0,
             false => self.kappa_s * excess_misses(local, n, self.block),
@@ -113,7 +113,7 @@ fn lcm(a: u64, b: u64) -> u64 {
 /// assert_eq!(excess_per_period(56, 32), 3);
 /// assert_eq!(excess_per_period(64, 32), 0);
 /// ```
-pub fn excess_per_period(n: u64, block: u64) -> u64 {
+pub(crate) fn excess_per_period(n: u64, block: u64) -> u64 {
     if n == 0 || block == 0 || n.is_multiple_of(block) {
         return 0;
     }
@@ -121,7 +121,7 @@ pub fn excess_per_period(n: u64, block: u64) -> u64 {
 }
 
 /// Excess misses over `local` bytes (equation 4.8).
-pub fn excess_misses(local: f64, n: u64, block: u64) -> f64 {
+pub(crate) fn excess_misses(local: f64, n: u64, block: u64) -> f64 {
     if n == 0 || block == 0 {
         return 0.0;
     }
@@ -130,20 +130,20 @@ pub fn excess_misses(local: f64, n: u64, block: u64) -> f64 {
 
 /// A place that comes so near to an earlier one in the cache that they may drive each other out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Collision {
+pub(crate) struct Collision {
     /// How many times round the cache.
-    pub round: u64,
+    pub(crate) round: u64,
     /// Number of the element that lies nearest, in strides.
-    pub element: u64,
+    pub(crate) element: u64,
     /// Bytes between the two in the cache.
-    pub distance: u64,
+    pub(crate) distance: u64,
     /// Whether the later one lies before the earlier one.
-    pub is_left: bool,
+    pub(crate) is_left: bool,
 }
 
 /// Potential collisions of elements at distance `stride` in a cache of `cache` bytes and blocks of `block`
 /// with element 0, in an array of `local` bytes (definitions 4.1 to 4.3).
-pub fn collisions(local: u64, cache: u64, stride: u64, block: u64) -> Vec<Collision> {
+pub(crate) fn collisions(local: u64, cache: u64, stride: u64, block: u64) -> Vec<Collision> {
     if cache == 0 || stride == 0 {
         return Vec::new();
     }
@@ -174,7 +174,7 @@ pub fn collisions(local: u64, cache: u64, stride: u64, block: u64) -> Vec<Collis
 
 /// Share of the pieces of 8 bytes that miss because of the collisions: the first one counts, by the share of
 /// alignments at which it is real and the share of the array behind it.
-pub fn collision_share(local: u64, cache: u64, stride: u64, block: u64) -> f64 {
+pub(crate) fn collision_share(local: u64, cache: u64, stride: u64, block: u64) -> f64 {
     let Some(first) = collisions(local, cache, stride, block).into_iter().next() else {
         return 0.0;
     };

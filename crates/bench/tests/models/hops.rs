@@ -8,31 +8,31 @@ use advise::mapping::Hop;
 
 /// The network between the clients' cluster and that of the servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Backbone {
+pub(crate) struct Backbone {
     /// Latency in seconds.
-    pub latency_s: f64,
+    pub(crate) latency_s: f64,
     /// Bandwidth.
-    pub bytes_per_s: f64,
+    pub(crate) bytes_per_s: f64,
 }
 
 impl Backbone {
     /// `a_I = l_I + d/b_I` (5.3).
-    pub fn seconds(&self, bytes: u64) -> f64 {
+    pub(crate) fn seconds(&self, bytes: u64) -> f64 {
         self.latency_s + bytes as f64 / self.bytes_per_s
     }
 }
 
 /// A message: its bytes, and which share of them is at the server it goes to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Message {
+pub(crate) struct Message {
     /// Bytes.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// 1 when all are there (6.7, 6.9), less when the rest is a hop further (6.8).
-    pub matching: f64,
+    pub(crate) matching: f64,
 }
 
 /// `t = a_I + h (l + d/b + pt)` (5.2, 5.4) for a number of hops.
-pub fn message_s(between: &Backbone, hop: &Hop, bytes: u64, hops: f64) -> f64 {
+pub(crate) fn message_s(between: &Backbone, hop: &Hop, bytes: u64, hops: f64) -> f64 {
     between.seconds(bytes) + hops * hop.once_s(bytes)
 }
 
@@ -49,7 +49,7 @@ pub fn message_s(between: &Backbone, hop: &Hop, bytes: u64, hops: f64) -> f64 {
 /// assert_eq!(client_s(&between, &hop, &[all_there]), once);
 /// assert!((client_s(&between, &hop, &[half]) - once - 0.5 * hop.once_s(1000)).abs() < 1e-15);
 /// ```
-pub fn client_s(between: &Backbone, hop: &Hop, messages: &[Message]) -> f64 {
+pub(crate) fn client_s(between: &Backbone, hop: &Hop, messages: &[Message]) -> f64 {
     let time = |m: &Message| between.seconds(m.bytes) + hop.forwarded_s(m.bytes, m.matching);
     messages.iter().map(time).sum()
 }

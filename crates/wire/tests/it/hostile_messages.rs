@@ -2,8 +2,7 @@
 //!
 //! `make fuzz` runs the same function with a fuzzer behind it; what it does is in `harness/hostile.rs`.
 
-#[allow(dead_code)] // what the other tests use
-mod harness;
+use crate::harness;
 
 #[path = "harness/hostile.rs"]
 mod hostile;

@@ -1,14 +1,12 @@
 //! Slices, chunk grids, striping, block maps, nested strides and Vesta groups against explicit
 //! ownership.
 
-mod ownership;
-
+use crate::ownership::{array, bytes_of_owners, check_elements, order, rank_naive};
 use falls::bytes_naive::bytes_naive;
 use layout::{
     BlockMap, ChunkAxis, ChunkGrid, NestedStride, Order, OwnerRuns, Servers, Slice, SliceAxis,
     StridedRequest, Stripe, VestaCut, VestaFile,
 };
-use ownership::{array, bytes_of_owners, check_elements, order, rank_naive};
 use proptest::prelude::*;
 
 proptest! {

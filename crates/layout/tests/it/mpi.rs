@@ -2,15 +2,13 @@
 //!
 //! The seed is fixed; `PROPTEST_CASES` makes the runs longer.
 
-mod type_maps;
-
+use crate::type_maps::{basic, check, darray_of, map_naive};
 use falls::{FallsSet, MAX_OFFSET, Periodic, Reason, Segment};
 use layout::mpi::{Datatype, Distribute, FileView};
 use layout::sequence::Overlap;
 use layout::{AccessDesc, LayoutError, LayoutErrorKind, Order};
 use proptest::prelude::*;
 use testkit::laws::config;
-use type_maps::{basic, check, darray_of, map_naive};
 
 /// Views of a type against tiles written out.
 fn check_view(t: &Datatype, displacement: i64, k: u64) {

@@ -4,13 +4,11 @@
 //! Two kinds of pairs: random trees with random periods and displacements, and regular
 //! two-dimensional block-cyclic distributions, on which the printed algorithm loses file order.
 
-mod trees;
-
+use crate::trees::{Element, check, element_to, meeting_naive, well_formed};
 use falls::bytes_naive::{bytes_naive, element_bytes_naive};
 use falls::{Budget, Meeting, Overlay, Periodic, Run};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use trees::{Element, check, element_to, meeting_naive, well_formed};
 
 /// Everything a meeting says about `0..limit`, against bytes.
 fn judge(
@@ -144,7 +142,7 @@ fn meetings_of_random_elements() {
 fn meetings_of_deep_elements() {
     check(
         800,
-        (trees::element(), trees::element()),
+        (crate::trees::element(), crate::trees::element()),
         |(Element(a), Element(b))| {
             let limit = a.displacement().max(b.displacement()) + 900;
             judge(&a, &b, Budget::DEFAULT, limit, &[(100, 333)])?;
@@ -156,34 +154,39 @@ fn meetings_of_deep_elements() {
 
 #[test]
 fn meetings_of_block_cyclic_distributions() {
-    check(400, (trees::grid_pair(), 0..9u64), |((from, to), moved)| {
-        let bytes = from.rows * from.columns;
-        let (sources, targets) = (from.elements(), to.elements());
-        for (set, owned) in sources.iter().zip(from.owners_naive()) {
-            prop_assert_eq!(bytes_naive(set.set()), owned);
-        }
-        let overlay = Overlay::new(&targets.iter().map(|t| t.set().clone()).collect::<Vec<_>>());
-        prop_assert_eq!(overlay.unwrap().first_gap(bytes), None);
-        for source in &sources {
-            let mut total = 0;
-            for target in &targets {
-                let meeting = judge(
-                    source,
-                    target,
-                    Budget::DEFAULT,
-                    2 * bytes + 3,
-                    &[(5, bytes)],
-                )?;
-                judge_symbolic(&meeting, 2 * bytes + 3)?;
-                total += meeting.size_per_period().unwrap_or(0);
-                judge(source, target, Budget(0), 2 * bytes + 3, &[(5, bytes)])?;
-                let displaced = Periodic::new(moved, bytes, target.set().clone()).unwrap();
-                judge(source, &displaced, Budget::DEFAULT, 2 * bytes + 3, &[])?;
+    check(
+        400,
+        (crate::trees::grid_pair(), 0..9u64),
+        |((from, to), moved)| {
+            let bytes = from.rows * from.columns;
+            let (sources, targets) = (from.elements(), to.elements());
+            for (set, owned) in sources.iter().zip(from.owners_naive()) {
+                prop_assert_eq!(bytes_naive(set.set()), owned);
             }
-            prop_assert_eq!(total, source.size());
-        }
-        Ok(())
-    });
+            let overlay =
+                Overlay::new(&targets.iter().map(|t| t.set().clone()).collect::<Vec<_>>());
+            prop_assert_eq!(overlay.unwrap().first_gap(bytes), None);
+            for source in &sources {
+                let mut total = 0;
+                for target in &targets {
+                    let meeting = judge(
+                        source,
+                        target,
+                        Budget::DEFAULT,
+                        2 * bytes + 3,
+                        &[(5, bytes)],
+                    )?;
+                    judge_symbolic(&meeting, 2 * bytes + 3)?;
+                    total += meeting.size_per_period().unwrap_or(0);
+                    judge(source, target, Budget(0), 2 * bytes + 3, &[(5, bytes)])?;
+                    let displaced = Periodic::new(moved, bytes, target.set().clone()).unwrap();
+                    judge(source, &displaced, Budget::DEFAULT, 2 * bytes + 3, &[])?;
+                }
+                prop_assert_eq!(total, source.size());
+            }
+            Ok(())
+        },
+    );
 }
 
 #[test]
