@@ -16,6 +16,8 @@ use crate::sessions::{Connection, Sessions, Who};
 use crate::statistics::{Statistics, add};
 use crate::stored::SubfileStore;
 
+/// How many files are asked for the space ahead of what they store, for one request.
+const RECLAIMS: usize = 64;
 /// How long memory takes to come back from a connection that was ended.
 const COMING_BACK: Duration = Duration::from_millis(500);
 
@@ -75,8 +77,9 @@ impl Storage {
         mut try_again: impl FnMut() -> store::Result<T>,
     ) -> store::Result<T> {
         let mut result = try_again();
-        while let Err(store::Error::NoSpace { .. }) = result {
-            if !self.stored.reclaim() {
+        for _ in 0..RECLAIMS {
+            let is_full = matches!(result, Err(store::Error::NoSpace { .. }));
+            if !is_full || !self.stored.reclaim() {
                 break;
             }
             result = try_again();
