@@ -36,6 +36,17 @@ int main(int argc, char **argv) {
     /* It is Pario's from now on, also without CREATE. */
     EXPECT(access(in_dir(argv[1], "output"), F_OK) != 0);
     value = -1;
+    /* Whatever the file system has under that name since. */
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        FILE *other = fopen(in_dir(argv[1], "output"), "w");
+        EXPECT(other != NULL);
+        if (other) {
+            fprintf(other, "something else that is long enough for all ranks");
+            fclose(other);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
     OK(MPI_File_open(MPI_COMM_WORLD, in_dir(argv[1], "output"), MPI_MODE_RDWR, MPI_INFO_NULL, &file));
     if (!case_failed) {
         OK(MPI_File_read_at_all(file, 8 * rank, &value, 8, MPI_BYTE, &status));
@@ -52,6 +63,8 @@ int main(int argc, char **argv) {
         OK(MPI_File_delete(in_dir(argv[1], "input"), MPI_INFO_NULL));
         EXPECT(access(in_dir(argv[1], "input"), F_OK) != 0);
         OK(MPI_File_delete(in_dir(argv[1], "output"), MPI_INFO_NULL));
+        /* Pario's is gone, the other one is not. */
+        EXPECT(access(in_dir(argv[1], "output"), F_OK) == 0);
     }
     if (case_failed) {
         printf("FAIL inputs: %s\n", case_why);

@@ -2,8 +2,10 @@
 //! same bytes over bare sockets.
 //!
 //! ```text
-//!  unix|tcp / read|write / b=BYTES      ratio `socket`: bare time / Pario's time, of the same run
+//!  unix|tcp|tls / read|write / b=BYTES      ratio `socket`: bare time / Pario's time, of the same run
 //! ```
+//!
+//! The bare side of TLS is TCP: what certificates and encryption cost is the difference to the case over TCP.
 //!
 //! The bare side is a process too: for a write it receives b bytes into warm memory and answers with
 //! one byte, for a read it gets one byte and sends b bytes from warm memory. Both sides take turns;
@@ -33,6 +35,7 @@ use super::{Row, Sheet, digits};
 
 /// Sizes of accesses.
 const SIZES: [usize; 5] = [4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20];
+const TRANSPORTS: [Transport; 3] = [Transport::Unix, Transport::Tcp, Transport::Tls];
 /// The file that is read and written.
 const PATH: &str = "/socket";
 /// Memory of the server.
@@ -84,8 +87,7 @@ impl Case {
     }
 
     fn all() -> impl Iterator<Item = Case> {
-        let transports = [Transport::Unix, Transport::Tcp];
-        transports.into_iter().flat_map(|transport| {
+        TRANSPORTS.into_iter().flat_map(|transport| {
             let directions = [Direction::Read, Direction::Write];
             directions.into_iter().flat_map(move |direction| {
                 SIZES.into_iter().map(move |bytes| Case {
@@ -111,7 +113,7 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
         false => Effort::new(15, 1e7),
     };
     sheet.begin("socket", "GB/s", format!("median of {}", effort.turns));
-    for transport in [Transport::Unix, Transport::Tcp] {
+    for transport in TRANSPORTS {
         let cases: Vec<Case> = Case::all()
             .filter(|case| case.transport == transport && sheet.wants(&case.name()))
             .collect();
@@ -456,9 +458,10 @@ mod tests {
     #[test]
     fn cases_have_the_names_of_the_issue() {
         let names: Vec<String> = Case::all().map(|case| case.name()).collect();
-        assert_eq!(names.len(), 20);
+        assert_eq!(names.len(), 30);
         assert_eq!(names[0], "unix/read/b=4096");
         assert_eq!(names[19], "tcp/write/b=16777216");
+        assert_eq!(names[29], "tls/write/b=16777216");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! host or spread over several, for benchmarks and the demo, which leave nothing behind.
 //!
 //! Their files are in a temporary directory. The processes end with the value, and also when this process is
-//! killed: they follow it as workers follow their supervisor. On this host they are reached by Unix sockets or TCP,
-//! between hosts by TCP with a secret of their own. The metadata manager has a host of its own there, so that only
+//! killed: they follow it as workers follow their supervisor. On this host they are reached by Unix sockets, TCP or TLS with
+//! certificates of their own, between hosts by TCP with a secret of their own. The metadata manager has a host of its own there, so that only
 //! data waits for links.
 
 use std::fs;
@@ -37,6 +37,8 @@ pub enum Transport {
     Unix,
     /// Its own network.
     Tcp,
+    /// The same, under TLS.
+    Tls,
 }
 
 impl Transport {
@@ -45,6 +47,7 @@ impl Transport {
         match self {
             Transport::Unix => "unix",
             Transport::Tcp => "tcp",
+            Transport::Tls => "tls",
         }
     }
 
@@ -52,7 +55,7 @@ impl Transport {
     pub fn address(self, dir: &Path, name: &str) -> String {
         match self {
             Transport::Unix => format!("unix:{}", dir.join(name).display()),
-            Transport::Tcp => "tcp:127.0.0.1:0".to_owned(),
+            Transport::Tcp | Transport::Tls => "tcp:127.0.0.1:0".to_owned(),
         }
     }
 }
@@ -233,7 +236,8 @@ pub struct Spread<'a> {
 pub struct Site {
     // Dropped in this order: the servers before the manager, the directory last.
     servers: Vec<ListeningChild>,
-    meta: ListeningChild,
+    _meta: ListeningChild,
+    url: String,
     /// What clients on other hosts need.
     pub secret: Option<PathBuf>,
     dir: ScratchDir,
@@ -260,6 +264,10 @@ impl Site {
             (Some(spread), Some(host)) => format!("tcp:{}:0", (spread.address)(host)),
             _ => wanted.transport.address(&dir.0, name),
         };
+        let certificates = match wanted.transport {
+            Transport::Tls => Some(make_certificates(&program, &dir)?),
+            Transport::Unix | Transport::Tcp => None,
+        };
         let this = std::process::id().to_string();
         let common = |arguments: &mut Vec<String>, listen: String| {
             arguments.extend(["--listen".into(), listen, SUPERVISED.into(), this.clone()]);
@@ -267,6 +275,9 @@ impl Site {
                 arguments.extend(["--secret".into(), path.display().to_string()]);
                 let of_servers = path.with_extension("servers").display().to_string();
                 arguments.extend(["--server-secret".into(), of_servers]);
+            }
+            if let Some(made) = &certificates {
+                arguments.extend(made.of_server.iter().cloned());
             }
         };
         let start = |host: Option<usize>, arguments: Vec<String>| {
@@ -299,9 +310,11 @@ impl Site {
             common(&mut arguments, at(&format!("io-{index}.sock"), host));
             servers.push(start(host, arguments)?);
         }
+        let of_client = certificates.map(|made| made.of_client);
         Ok(Site {
             servers,
-            meta,
+            url: format!("{}{}", meta.url, of_client.unwrap_or_default()),
+            _meta: meta,
             secret,
             dir,
         })
@@ -314,7 +327,7 @@ impl Site {
 
     /// Where clients connect.
     pub fn url(&self) -> &str {
-        &self.meta.url
+        &self.url
     }
 
     /// Where its I/O servers listen.
@@ -326,6 +339,50 @@ impl Site {
     pub fn scratch(&self, name: &str) -> PathBuf {
         self.dir.0.join(name)
     }
+}
+
+/// Who has which certificate.
+struct Certificates {
+    /// Options of the servers.
+    of_server: Vec<String>,
+    /// The end of the address by which clients connect.
+    of_client: String,
+}
+
+/// Makes an authority and certificates for the servers of this host and for root.
+fn make_certificates(program: &Path, dir: &ScratchDir) -> Result<Certificates, Error> {
+    let path = |name: &str| dir.0.join(name).display().to_string();
+    let (authority, server, user) = (path("ca"), path("server"), path("user"));
+    let by = ["--authority", &authority];
+    let commands: [Vec<&str>; 3] = [
+        vec!["authority", "--dir", &authority],
+        [&["server"][..], &by, &["127.0.0.1", "--out", &server]].concat(),
+        [
+            &["user"][..],
+            &by,
+            &["root", "--uid", "0", "--gid", "0", "--out", &user],
+        ]
+        .concat(),
+    ];
+    for arguments in commands {
+        let made = Command::new(program).arg("cert").args(&arguments).output();
+        let made = made.map_err(|e| format!("cannot start {}: {e}", program.display()))?;
+        if !made.status.success() {
+            let why = String::from_utf8_lossy(&made.stderr);
+            return Err(format!("`pario cert {}`: {why}", arguments.join(" ")).into());
+        }
+    }
+    let files = [
+        ("ca", "ca.pem"),
+        ("cert", "server.pem"),
+        ("key", "server.key"),
+    ];
+    let of_server =
+        files.map(|(option, file)| [format!("--tls-{option}"), format!("{server}/{file}")]);
+    Ok(Certificates {
+        of_server: of_server.concat(),
+        of_client: format!("?ca={user}/ca.pem&cert={user}/root.pem&key={user}/root.key"),
+    })
 }
 
 fn make_secret(dir: &ScratchDir, name: &str) -> Result<PathBuf, Error> {

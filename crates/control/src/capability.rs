@@ -252,6 +252,18 @@ impl Capability {
 mod tests {
     use super::*;
 
+    #[test]
+    fn differences_of_seals_do_not_make_up_for_each_other() {
+        let right = [7; 32];
+        assert!(seals_equal(&right, &right));
+        for changed in [1, 2, 3, 32] {
+            let mut given = right;
+            given[..changed].iter_mut().for_each(|byte| *byte ^= 0x10);
+            assert!(!seals_equal(&given, &right), "{changed} bytes differ");
+        }
+        assert!(!seals_equal(&right[..31], &right));
+    }
+
     const CAPABILITY: Capability = Capability {
         file: FileId(7),
         generation: 3,

@@ -363,6 +363,15 @@ mod tests {
     }
 
     #[test]
+    fn pointers_of_a_client_are_counted() {
+        let mut p = SharedPointers::default();
+        for (group, client) in [(3, 1), (4, 1), (4, 2)] {
+            p.join(GroupId(group), ClientId(client), 0);
+        }
+        assert_eq!([1, 2, 3].map(|c| p.claims(ClientId(c))), [2, 1, 0]);
+    }
+
+    #[test]
     fn appends_go_behind_each_other() {
         let mut a = Appends::default();
         assert_eq!(a.reserve(ticket(0, 1), 10, 100), Ok(100));

@@ -41,6 +41,12 @@ fn a_service_that_dies_in_nonblocking_use_is_an_error_on_all_ranks() {
     check(2, "nonblocking");
 }
 
+/// Servers hear of a view when it is used, so without any other access nobody but this call can notice.
+#[test]
+fn a_service_that_dies_while_views_are_set_is_an_error_on_all_ranks() {
+    check(2, "set_view");
+}
+
 #[test]
 fn a_service_that_dies_in_split_use_is_an_error_on_all_ranks() {
     check(4, "split");

@@ -89,7 +89,7 @@ fn sockets_report_both_transports_and_both_directions() {
         "b=4096,unix/write/b=4194304",
         "--json",
     ]);
-    assert_eq!(check_rows(&report, "socket"), 5);
+    assert_eq!(check_rows(&report, "socket"), 7);
     let rows = report["rows"].as_array().expect("rows");
     let names: Vec<&str> = rows.iter().filter_map(|row| row["case"].as_str()).collect();
     let expected = [
@@ -98,6 +98,8 @@ fn sockets_report_both_transports_and_both_directions() {
         "unix/write/b=4194304",
         "tcp/read/b=4096",
         "tcp/write/b=4096",
+        "tls/read/b=4096",
+        "tls/write/b=4096",
     ];
     assert_eq!(names, expected);
     for row in rows {

@@ -242,6 +242,23 @@ fn seed001_s73_overlapping_reads_run_in_parallel() {
 }
 
 #[test]
+fn what_is_held_what_waits_and_who_is_in_the_way_are_told_apart() {
+    let mut m = crowd(3);
+    for client in 0..3 {
+        m.handle(lock(client, 1, 0..10, Mode::Exclusive));
+    }
+    assert!(m.held().eq([ticket(0, 1)]));
+    assert!(m.waiting().eq([ticket(1, 1), ticket(2, 1)]));
+    let before_the_last = [ClientId(0), ClientId(1)];
+    assert!(m.in_the_way_of(ticket(0, 1)).is_empty());
+    let in_the_way = m.in_the_way_of(ticket(2, 1));
+    assert!(!in_the_way.is_empty() && in_the_way.iter().all(|c| before_the_last.contains(c)));
+    m.handle(Event::Unlock(ticket(0, 1)));
+    assert!(m.held().eq([ticket(1, 1)]));
+    assert!(m.waiting().eq([ticket(2, 1)]));
+}
+
+#[test]
 fn seed001_s75_ends_of_writes_and_reads_wake_all_that_can_run() {
     let mut m = crowd(6);
     settle(&mut m, lock(0, 0, 0..100, Mode::Exclusive));

@@ -91,7 +91,7 @@ impl State {
         }
     }
 
-    /// The same for all clients.
+    /// Claims of any client may have ended: settles all counts.
     pub(super) fn settle_all_claims(&mut self) {
         let clients: Vec<ClientId> = self.claims.0.keys().copied().collect();
         for client in clients {

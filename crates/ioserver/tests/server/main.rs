@@ -17,6 +17,7 @@ mod hostile_views;
 mod kinds;
 mod life;
 mod limits;
+mod power;
 mod rig;
 mod rights;
 mod sharer;

@@ -104,7 +104,10 @@ impl Catalogue {
     /// Opens the catalogue in a file, which is created if it does not exist. Another process that
     /// has it open is respected.
     pub fn open(path: &Path) -> Result<Self, MetaError> {
-        Catalogue::open_on(image::Image::open(path)?)
+        let (image, new) = image::Image::open(path)?;
+        let catalogue = Catalogue::open_on(image)?;
+        new.map_or(Ok(()), image::NewImage::finish)?;
+        Ok(catalogue)
     }
 
     /// Opens the catalogue on a disk of the caller's choice.

@@ -186,3 +186,30 @@ fn client_that_comes_back_late_keeps_what_it_does_then() {
     let mut catalogue = Catalogue::open_on(disk).unwrap();
     assert_eq!(ask(&mut catalogue, 5, None), Ok(false));
 }
+
+#[test]
+fn client_that_comes_back_late_repeats_nothing_and_writes_over_its_notes() {
+    let disk = Disk::default();
+    let mut catalogue = Catalogue::open_on(disk.clone()).unwrap();
+    for number in 1..=3 {
+        ask(&mut catalogue, number, Some(&format!("/{number}"))).unwrap();
+    }
+    drop(catalogue);
+    let mut catalogue = Catalogue::open_on(disk.clone()).unwrap();
+    catalogue.transact(|b| b.forget_absent(|_| false)).unwrap();
+    for number in 7..=10 {
+        assert!(ask(&mut catalogue, number, Some(&format!("/{number}"))).unwrap());
+        // What it did before is not known, so nothing below its first number is done.
+        for earlier in [2, 6] {
+            let again = ask(&mut catalogue, earlier, Some("/again"));
+            assert_eq!(again, Err(MetaError::Forgotten), "{earlier}");
+        }
+    }
+    // Three rows were written over, and the fourth is a new one: no old note is left, and no new one lost.
+    assert_eq!(durable(&catalogue, 1..7), 0);
+    drop(catalogue);
+    let mut catalogue = Catalogue::open_on(disk).unwrap();
+    for number in 7..=10 {
+        assert_eq!(ask(&mut catalogue, number, None), Ok(false), "{number}");
+    }
+}

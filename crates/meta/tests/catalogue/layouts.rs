@@ -645,6 +645,30 @@ fn views_cut_a_file_that_is_empty_and_was_left_to_the_rule() {
     f.clean();
 }
 
+#[test]
+fn files_that_views_cut_begin_at_one_server_after_the_other() {
+    let mut f = Fixture::new(3);
+    let view = "{(0,4095)}".parse().unwrap();
+    let view = layout::View::new(layout::FileOffset(0), 8192, view).unwrap();
+    let mut first = Vec::new();
+    for path in ["/a", "/b", "/c"] {
+        f.create(ALICE, path).unwrap();
+        let handle = f.open(ALICE, path, Rights::BOTH).unwrap().handle;
+        let snapshot = f.catalogue.snapshot().unwrap();
+        // One view on three servers is striped over them.
+        let cut = snapshot.cut_by_views(std::slice::from_ref(&view)).unwrap();
+        let laid_out = f.by(ALICE, |b, c| b.lay_out_by_views(c, handle, &[handle], &cut));
+        let laid_out = laid_out.unwrap();
+        assert!(laid_out.is_by_views, "{laid_out:?}");
+        let state = laid_out.layout.decode().unwrap();
+        first.push(state.pieces[0].places[0][0].server);
+    }
+    first.sort_unstable();
+    first.dedup();
+    assert!(first.len() > 1, "all begin at server {first:?}");
+    f.clean();
+}
+
 /// Does something with texts that are found out between its attempts; how many those were.
 fn found_out<T: std::fmt::Debug>(
     f: &mut Fixture,

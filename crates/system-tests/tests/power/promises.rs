@@ -141,6 +141,31 @@ fn cut_that_was_acknowledged_holds_after_a_power_cut_and_no_old_byte_returns() {
 }
 
 #[test]
+fn synced_bytes_are_where_a_move_brought_them_after_a_power_cut() {
+    let Some(mut host) = Host::start(3) else {
+        return;
+    };
+    const LONG: usize = 1_500_000;
+    let client = host.client();
+    let file = create(&client, "/f", "striped(64KiB) over 3");
+    file.write_at(0, &whole(0, LONG, 6)).unwrap();
+    file.sync().unwrap();
+    // Nobody syncs after the move: its windows are durable by themselves, all servers and every one of them.
+    let windows = MoveOptions {
+        window_bytes: 1 << 18,
+        ..MoveOptions::default()
+    };
+    let moving = client.relayout_with("/f", "striped(1000) over 3 from 1", &windows);
+    moving.unwrap().wait().unwrap();
+    host.lose_power(Loss::Everything);
+    let file = open(&host.client(), "/f");
+    assert_eq!(file.size().unwrap(), LONG as u64);
+    assert!(read(&file, 0, LONG + 9) == whole(0, LONG, 6));
+    assert_eq!(file.scrub().unwrap().damaged, 0);
+    host.assert_well();
+}
+
+#[test]
 fn synced_bytes_survive_a_power_cut_while_their_file_moves() {
     let Some(mut host) = Host::start(3) else {
         return;

@@ -17,6 +17,16 @@ const LEN: usize = 30 * STRIPE;
 
 #[test]
 fn server_that_came_back_and_cut_does_not_cut_what_was_synced_since() {
+    server_cuts_once(false);
+}
+
+/// The log of truncates is written anew at each start.
+#[test]
+fn server_that_cut_and_was_started_again_does_not_cut_what_was_synced_since() {
+    server_cuts_once(true);
+}
+
+fn server_cuts_once(is_started_again: bool) {
     let Some(mut host) = Host::start(3) else {
         return;
     };
@@ -55,6 +65,15 @@ fn server_that_came_back_and_cut_does_not_cut_what_was_synced_since() {
         raw.write(&part, &bytes).unwrap() == Status::Ok
     });
     assert!(raw.ask(&Sync { view: 1 }).unwrap().is_durable);
+    drop(raw);
+    if is_started_again {
+        host.service.kill_io(back);
+        host.service.start_io(back);
+        until("the server", || {
+            let mut raw = manager.beside(&endpoint);
+            raw.set_view(1, &opened).is_ok()
+        });
+    }
     // Whether the truncate was acknowledged is not what this is about.
     host.lose_power(Loss::Everything);
     let _ = cut.join().unwrap();

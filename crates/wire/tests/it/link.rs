@@ -256,18 +256,20 @@ fn long_control_parts_travel_in_parts_and_come_whole() {
     }
 }
 
+/// A frame as it travels.
+fn frame(kind: u16, request: u64, flags: u16, control: &[u8]) -> Vec<u8> {
+    let header = Header {
+        flags,
+        control_bytes: control.len() as u32,
+        ..header(kind, request)
+    };
+    [&header.encode(control)[..], control].concat()
+}
+
 /// A peer that sends parts for ever, or parts that do not belong together, is not listened to.
 #[test]
 fn parts_without_end_or_of_another_message_are_refused() {
     let whole = vec![1; MAX_CONTROL_BYTES as usize];
-    let frame = |kind: u16, request: u64, flags: u16, control: &[u8]| {
-        let header = Header {
-            flags,
-            control_bytes: control.len() as u32,
-            ..header(kind, request)
-        };
-        [&header.encode(control)[..], control].concat()
-    };
     let endless = MAX_LONG_CONTROL_BYTES / whole.len() + 1;
     type Sent<'a> = Box<dyn Fn(usize) -> Option<Vec<u8>> + Send + 'a>;
     let senders: [Sent<'_>; 3] = [
@@ -300,6 +302,49 @@ fn parts_without_end_or_of_another_message_are_refused() {
 }
 
 #[test]
+fn what_is_not_admitted_is_received_to_its_end_and_bounded_too() {
+    let whole = vec![1; MAX_CONTROL_BYTES as usize];
+    let most = MAX_LONG_CONTROL_BYTES / whole.len();
+    // The last part brings the message to the limit, or one byte above it.
+    for (parts, last, is_long) in [
+        (1, 5, false),
+        (most - 1, whole.len(), false),
+        (most, 1, true),
+    ] {
+        let (listener, endpoint) = listeners().swap_remove(0);
+        let Endpoint::Unix(path) = &*endpoint else {
+            unreachable!()
+        };
+        let mut near = UnixStream::connect(path).unwrap();
+        let mut far = listener.accept().unwrap();
+        let whole = &whole;
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let parts = (0..parts).map(|_| frame(9, 1, CONTINUED, whole));
+                for bytes in parts.chain([frame(9, 1, 0, &whole[..last])]) {
+                    // The receiver may have had enough.
+                    if near.write_all(&bytes).is_err() {
+                        break;
+                    }
+                }
+            });
+            let mut asked = 0;
+            let received = far.receive_if(|| {
+                asked += 1;
+                false
+            });
+            match received {
+                Ok((_, control)) => assert!(!is_long && control.is_empty()),
+                Err(LinkError::Frame(FrameError::TooLarge)) => assert!(is_long),
+                Err(error) => panic!("{parts} parts: {error}"),
+            }
+            assert_eq!(asked, 1, "nobody is asked again who has said no");
+            far.shutdown();
+        });
+    }
+}
+
+#[test]
 fn a_socket_left_behind_is_replaced_and_a_live_one_is_not() {
     let (listener, endpoint) = listeners().swap_remove(0);
     let taken = Listener::bind(&endpoint).unwrap_err();
@@ -317,6 +362,58 @@ fn a_silent_peer_times_out() {
     let error = link.receive().map(|(h, _)| h).unwrap_err();
     assert_eq!(error.status(), Status::TimedOut);
     drop(listener);
+}
+
+#[test]
+fn a_peer_that_stops_inside_a_long_message_times_out() {
+    let whole = vec![1; MAX_CONTROL_BYTES as usize];
+    let long = frame(9, 1, 0, &whole);
+    let between_parts = frame(9, 1, CONTINUED, &whole);
+    for sent in [&long[..long.len() / 2], &between_parts] {
+        let (listener, endpoint) = listeners().swap_remove(0);
+        let Endpoint::Unix(path) = &*endpoint else {
+            unreachable!()
+        };
+        let mut near = UnixStream::connect(path).unwrap();
+        let mut far = listener.accept().unwrap();
+        far.set_patience(Duration::from_millis(50)).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| near.write_all(sent));
+            // The connection stays open, and nothing more comes.
+            let error = far.receive().map(drop).unwrap_err();
+            assert!(matches!(error, LinkError::Io(_)), "{error}");
+        });
+    }
+    // One that sends all of it in time is heard, and its control part can be taken away.
+    for (listener, endpoint) in listeners() {
+        let mut near = Link::connect(&endpoint, WAIT).unwrap();
+        let mut far = listener.accept().unwrap();
+        far.set_patience(WAIT).unwrap();
+        let control = [&whole[..], b"end"].concat();
+        thread::scope(|scope| {
+            scope.spawn(|| near.send(header(9, 1), &control, &[]));
+            assert_eq!(far.receive().unwrap().1.len(), control.len());
+        });
+        assert!(far.take_control() == control);
+        assert!(far.take_control().is_empty(), "it is no longer there");
+    }
+}
+
+#[test]
+fn finishing_ends_when_the_peer_has_closed() {
+    for (listener, endpoint) in listeners() {
+        let near = Link::connect(&endpoint, WAIT).unwrap();
+        let mut far = listener.accept().unwrap();
+        drop(near);
+        // Far longer than any test may take.
+        far.finish(Duration::from_secs(24 * 3600));
+    }
+    // And when the time is over, if the peer does not.
+    for (listener, endpoint) in listeners() {
+        let _near = Link::connect(&endpoint, WAIT).unwrap();
+        let mut far = listener.accept().unwrap();
+        far.finish(Duration::from_millis(20));
+    }
 }
 
 #[test]
@@ -488,6 +585,24 @@ fn sealed_payloads_are_believed_only_with_their_seal() {
         // The connection is in step.
         let (found, control) = far.receive().unwrap();
         assert_eq!((found.kind, control), (8, &b"behind"[..]));
+    }
+}
+
+#[test]
+fn questions_are_answered_over_both_kinds() {
+    for (listener, endpoint) in listeners() {
+        let mut near = Link::connect(&endpoint, WAIT).unwrap();
+        near.set_timeout(Some(WAIT)).unwrap();
+        let mut far = listener.accept().unwrap();
+        far.set_timeout(Some(WAIT)).unwrap();
+        let server = thread::spawn(move || {
+            let (asked, _) = far.receive().unwrap();
+            assert_eq!((asked.kind, asked.request), (Ping::KIND, 5));
+            far.send(header(asked.kind, asked.request), &[], &[])
+                .unwrap();
+        });
+        near.ask(5, &Ping {}, &mut Vec::new()).unwrap();
+        server.join().unwrap();
     }
 }
 

@@ -128,6 +128,13 @@ fn seed000_s30_trees_are_compact_and_validated_on_receipt() {
     let back = describe::set(&mut Reader::new(&out)).unwrap();
     assert!(back.is_segment_list());
     assert_eq!(back, set);
+    // Two bytes for each segment are enough, where each is near the one before, and no others follow.
+    let near: Vec<Segment> = (0..32).map(|i| Segment::new(i * 9, 1).unwrap()).collect();
+    let near = FallsSet::from_segments(&near).unwrap();
+    out.clear();
+    describe::put_set(&mut out, &near);
+    assert_eq!(out.len(), 1 + 2 * 32);
+    assert_eq!(describe::set(&mut Reader::new(&out)), Ok(near));
     // Overlapping members cannot be expressed; a partition that is none is refused.
     let halves = ["{(0,3)}", "{(4,6)}"].map(|s| s.parse::<FallsSet>().unwrap());
     let mut bytes = vec![0, 8, 2];
