@@ -9,7 +9,8 @@
 //! | [`models`] | the published cost models, beside the one that decides |
 //! | `site`, `workers`, `worker`, `ranks`, `parallel`, `content` | services, client processes, and the bytes they check |
 //! | `kernels`, `cases`, `redistribute`, `redistribution`, `move_bytes`, `plan`, `matching`, `prediction` | benchmarks in memory |
-//! | `socket`, `contiguous`, `strided`, `matrix`, `small`, `mpiio`, `vipios`, `relayout` | benchmarks of services |
+//! | `socket`, `contiguous`, `strided`, `matrix`, `small`, `fresh`, `mpiio`, `vipios`, `relayout` | benchmarks of services |
+//! | `mpi` | MPI libraries and programs for them |
 //! | `advise`, `profile`, `ddio`, `prefetch` | benchmarks of what a service decides |
 //!
 //! Nothing that ships depends on it. Left to others: how a service is started and how a program ends (`console`).

@@ -37,7 +37,7 @@ pub enum Transport {
     Unix,
     /// Its own network.
     Tcp,
-    /// The same, under TLS.
+    /// Its own network, under TLS.
     Tls,
 }
 

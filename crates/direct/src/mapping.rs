@@ -158,11 +158,11 @@ impl Mapping {
     }
 }
 
-/// Reads a byte of every page, so that what is not in memory comes before somebody has to wait for it.
+/// Reads a byte of every page, so that what is not in memory comes before a copy has to wait for it.
 pub(crate) fn touch(bytes: SharedBytes<'_>) {
     const STEP: usize = 4096;
     for at in (0..bytes.len()).step_by(STEP) {
-        // SAFETY: inside the bytes, which can be read, as whoever made them promises.
+        // SAFETY: inside the bytes, which can be read, as their maker promises.
         unsafe { bytes.as_ptr().add(at).read_volatile() };
     }
 }

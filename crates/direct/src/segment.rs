@@ -333,7 +333,7 @@ impl MappedSegment {
         mapping::touch(source);
         let mut left = source;
         while !left.is_empty() {
-            // SAFETY: whoever made the bytes promises that they can be read; the kernel copes if not.
+            // SAFETY: the maker of the bytes promises that they can be read; the kernel copes if not.
             let written = unsafe {
                 let bytes = left.as_ptr().cast();
                 libc::pwrite(file.as_raw_fd(), bytes, left.len(), at as libc::off_t)
@@ -358,7 +358,7 @@ impl MappedSegment {
         let mut left = target;
         while !left.is_empty() {
             let len = left.len();
-            // SAFETY: whoever made the bytes promises that they can be stored into; the kernel copes if not.
+            // SAFETY: the maker of the bytes promises that they can be stored into; the kernel copes if not.
             let read = unsafe {
                 let bytes = left.as_mut_ptr().cast();
                 libc::pread(file.as_raw_fd(), bytes, len, at as libc::off_t)

@@ -8,10 +8,10 @@
 
 use crate::common_byte::{ASK_EVERY, Fuel};
 
-/// Somebody for whom a search runs.
+/// The peer for which a search runs.
 ///
 /// One search may take long where its steps are many. Every few thousand of them, also in the middle of a search, it asks
-/// whether there still is somebody who waits for what it finds.
+/// whether there still is a peer that waits for what it finds.
 pub trait Watch: Sync {
     /// Whether the search goes on; if not it ends as if there were no steps left.
     fn goes_on(&self) -> bool;

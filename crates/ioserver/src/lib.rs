@@ -27,6 +27,7 @@
 //! | `gateway` | whole requests of clients that talk through this server |
 //! | `moving` | the part of a server in moving a file |
 //! | `stored`, `applied`, `failed_syncs`, `verifier` | the store, what must survive beside it, and what unsynced bytes live with |
+//! | `tended_memory` | the memory of extents, made ready before files need it |
 //! | `links` | connections to others |
 //! | `refused`, `statistics` | why a request is not done, and what was counted |
 //! | [`owner`] | the owner's role |

@@ -151,7 +151,7 @@ pub struct Extent {
 struct PoolCore {
     options: PoolOptions,
     state: Mutex<State>,
-    tending: tend::Tending,
+    tending: tend::TendState,
 }
 
 #[derive(Debug, Default)]
@@ -276,7 +276,7 @@ impl Pool {
             shared: Arc::new(PoolCore {
                 options,
                 state: Mutex::default(),
-                tending: tend::Tending::default(),
+                tending: tend::TendState::default(),
             }),
         }
     }
@@ -603,7 +603,7 @@ impl State {
         }
     }
 
-    /// Takes free units with memory until at most `most` of them are left. Whoever gets them gives their memory
+    /// Takes free units with memory until at most `most` of them are left. The caller that gets them gives their memory
     /// back without the lock, and says so with [`State::end_work`].
     fn begin_cooling(&mut self, most: u64) -> Vec<UnitsAtWork> {
         let mut cooling = Vec::new();

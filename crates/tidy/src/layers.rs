@@ -182,12 +182,12 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
 pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("direct", &["client", "system-tests"]),
     ("client", &["ioserver", "metaserver", "store"]),
-    ("ioserver", &["metaserver"]),
+    ("ioserver", &["lossyfs", "metaserver"]),
     ("mpiio", &["system-tests"]),
     ("pario", &["ioserver", "metaserver", "pario"]),
     ("serving", &["certificates"]),
     ("identity", &["certificates"]),
-    ("metaserver", &["certificates"]),
+    ("metaserver", &["certificates", "lossyfs"]),
 ];
 
 /// The member that tests of all others may use, and nothing that ships.

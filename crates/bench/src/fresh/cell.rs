@@ -1,4 +1,6 @@
 //! The cells of the table: what is written, by whom, and what its cases are called; and what a turn of one gave.
+//!
+//! Left to others: how a turn is taken (`clients`, `programs`), and what is held against it (`goals`).
 
 use std::collections::BTreeMap;
 

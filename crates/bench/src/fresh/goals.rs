@@ -1,4 +1,6 @@
 //! What new files are held to: no slower than without Pario.
+//!
+//! The bounds are those that the page on benchmarks names. Left to others: measuring (`cell`), and printing what was missed.
 
 use crate::claims::Claim;
 use crate::report::Row;

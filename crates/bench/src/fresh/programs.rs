@@ -1,4 +1,6 @@
 //! Turns through `MPI_File_*`: one `mpiexec` each, in which Pario and the MPI library's own implementation do the same.
+//!
+//! The program is C, compiled for each MPI library that there is. Left to others: what a cell is (`cell`), and the MPI libraries.
 
 use console::Error;
 

@@ -1,4 +1,6 @@
 //! Laws of the pool: random programs against a plain list of what was handed out.
+//!
+//! They hold whatever the thread that tends the pool does meanwhile: it runs beside each program.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

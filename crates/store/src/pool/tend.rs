@@ -27,20 +27,20 @@ const SEGMENTS_SHARE: usize = 2;
 
 /// Who is told that there is something to do.
 #[derive(Default)]
-pub(super) struct Tending {
+pub(super) struct TendState {
     is_done: AtomicBool,
     wake: Mutex<Option<Waker>>,
 }
 
 type Waker = Arc<dyn Fn() + Send + Sync>;
 
-impl fmt::Debug for Tending {
+impl fmt::Debug for TendState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Tending").field(&self.is_done).finish()
+        f.debug_tuple("TendState").field(&self.is_done).finish()
     }
 }
 
-impl Tending {
+impl TendState {
     /// Whether anybody tends the pool.
     pub(super) fn is_done(&self) -> bool {
         self.is_done.load(Ordering::Relaxed)
@@ -84,7 +84,7 @@ enum Step {
 }
 
 impl Pool {
-    /// Somebody will tend the pool: `wake` is called when there is something to do, by threads that are in a hurry.
+    /// A thread will tend the pool: `wake` is called when there is something to do, by threads that are in a hurry.
     pub fn tended_by(&self, wake: impl Fn() + Send + Sync + 'static) {
         *self.shared.tending.wake.lock() = Some(Arc::new(wake));
         self.shared.tending.is_done.store(true, Ordering::SeqCst);
