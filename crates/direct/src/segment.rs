@@ -28,8 +28,8 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use kernels::{SharedBytes, SharedBytesMut};
 use rustix::mm::Advice;
@@ -66,8 +66,41 @@ pub struct MappedSegment {
     /// One bit per unit that was made ready.
     ready: Box<[AtomicU64]>,
     /// A word per unit: what was done to it through the descriptor.
-    used: Box<[AtomicU32]>,
+    used: Words,
     touches: Arc<Touches>,
+}
+
+/// A word for each of many units, of which few are ever set: memory comes with the first one near it.
+#[derive(Debug)]
+struct Words(Box<[OnceLock<Box<[AtomicU32]>>]>);
+
+/// Units whose words come together.
+const WORDS: u64 = 256;
+
+impl Words {
+    fn new(units: u64) -> Words {
+        Words(
+            (0..units.div_ceil(WORDS))
+                .map(|_| OnceLock::new())
+                .collect(),
+        )
+    }
+
+    fn load(&self, unit: u64) -> u32 {
+        let near = self.0[(unit / WORDS) as usize].get();
+        near.map_or(0, |near| {
+            near[(unit % WORDS) as usize].load(Ordering::Relaxed)
+        })
+    }
+
+    fn store(&self, unit: u64, word: u32) {
+        let near = &self.0[(unit / WORDS) as usize];
+        if word == 0 && near.get().is_none() {
+            return;
+        }
+        let near = near.get_or_init(|| (0..WORDS).map(|_| AtomicU32::new(0)).collect());
+        near[(unit % WORDS) as usize].store(word, Ordering::Relaxed);
+    }
 }
 
 /// What a run is used for.
@@ -160,7 +193,7 @@ impl MappedSegment {
             mapping,
             file: may_write.then(|| keep(file)).flatten(),
             ready: (0..units.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
-            used: (0..units).map(|_| AtomicU32::new(0)).collect(),
+            used: Words::new(units),
             touches: Arc::default(),
         })
     }
@@ -378,14 +411,13 @@ impl MappedSegment {
     pub fn note_map(&self, at: u64, len: u64, is_scarce: bool) {
         debug_assert!(self.holds(at, len));
         for unit in units(at, len) {
-            let used = &self.used[unit as usize];
             let was_used = self.is_ready(unit);
             if was_used && !self.mapping.is_present((unit * UNIT_BYTES) as usize) {
                 self.ready[(unit / 64) as usize].fetch_and(!(1 << (unit % 64)), Ordering::Relaxed);
-                used.store(0, Ordering::Relaxed);
+                self.used.store(unit, 0);
             }
             if is_scarce && !self.is_ready(unit) {
-                used.store(SCARCE, Ordering::Relaxed);
+                self.used.store(unit, SCARCE);
             }
         }
     }
@@ -398,7 +430,7 @@ impl MappedSegment {
 
     /// Whether the part of a run in a unit goes through the descriptor.
     fn goes_by_file(&self, unit: u64, run: Run) -> bool {
-        let used = self.used[unit as usize].load(Ordering::Relaxed);
+        let used = self.used.load(unit);
         if self.is_ready(unit) || used & SCARCE == 0 || self.file.is_none() {
             return false;
         }
@@ -412,14 +444,13 @@ impl MappedSegment {
     /// Remembers a use through the descriptor. Pages that were used before begin a new round.
     fn note_use(&self, unit: u64, run: Run) {
         let pages = pages(unit, run.at, run.len);
-        let word = &self.used[unit as usize];
-        let used = word.load(Ordering::Relaxed);
+        let used = self.used.load(unit);
         let now = match used & pages {
             0 => used | pages,
             _ => ((used & (USES | SCARCE)) + ONE_USE) | pages,
         };
         // Threads that are here at once lose a use, which costs nothing.
-        word.store(now, Ordering::Relaxed);
+        self.used.store(unit, now);
     }
 
     /// Makes units ready, and some behind them.

@@ -340,12 +340,14 @@ fn prepare(files: &Files, known: &LocalState, request: &Map) -> Result<Vec<Range
                     windows.ahead(known.id(own), &(asked.start..end), subfile.len(), room)
                 }
             };
-            let reserved = subfile.reserve(asked.start..ahead);
-            // Where memory is scarce the end of it may have pushed out its beginning.
-            if reserved.is_err() || !subfile.is_mappable(asked.start..end) {
-                subfile.reserve(asked.start..end)?;
-            } else {
+            subfile.reserve(asked.start..end)?;
+            // Apart, so that it goes back by itself.
+            if ahead > end && subfile.reserve(end..ahead).is_ok() {
                 range.end = range.end.max(ahead);
+                // Where memory is scarce it may have pushed out what was asked for.
+                if !subfile.is_mappable(asked.start..end) {
+                    subfile.reserve(asked.start..end)?;
+                }
             }
         } else if is_durable
             && asked.end - asked.start <= LOADED_BYTES

@@ -89,6 +89,10 @@ impl ServerMap {
         let at = match self.subfiles.binary_search_by_key(&subfile, |(s, _)| *s) {
             Ok(at) => at,
             Err(at) => {
+                if self.subfiles.capacity() == 0 {
+                    // Most of many open files have one.
+                    self.subfiles.reserve_exact(1);
+                }
                 self.subfiles.insert(at, (subfile, SubfileMap::default()));
                 at
             }
@@ -178,6 +182,9 @@ impl Maps {
         });
         let at = at.unwrap_or_else(|| {
             self.forget(attached.server);
+            if self.servers.capacity() == 0 {
+                self.servers.reserve_exact(1);
+            }
             self.servers.push(ServerMap {
                 attached: attached.clone(),
                 entry: answer.entry,

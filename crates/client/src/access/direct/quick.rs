@@ -226,6 +226,10 @@ impl Quick {
 
     fn keep(&self, run: Run) {
         let mut runs = self.runs.write();
+        if runs.capacity() == 0 {
+            // Most of many open files have one.
+            runs.reserve_exact(1);
+        }
         let first = runs.partition_point(|r| r.view.end <= run.view.start);
         let last = runs.partition_point(|r| r.view.start < run.view.end);
         runs.splice(first..last, [run]);
