@@ -418,7 +418,8 @@ impl Manager {
             let made = Coordinator::new(Arc::clone(this), Arc::clone(&mv));
             let begun = made.and_then(|mut coordinator| {
                 if coordinator.is_moving() {
-                    return Err(Stop::Pause("a move of the file waits to be resumed".into()));
+                    // One that an earlier manager has begun is resumed by this one; the client is told to come again.
+                    return Err(Stop::Reload);
                 }
                 coordinator.begin(target.clone(), record.clone(), note.clone(), check.clone())?;
                 Ok(coordinator)
